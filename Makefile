@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# make setup · make demo · make test · make bench: each does what it needs first, and asks nothing.
+.PHONY: setup demo test lint bench lock clean
+
+PY := .venv/bin/python
+
+setup:
+	@scripts/setup.sh run
+
+demo: setup
+	@$(PY) -m espbench run plans/quick.yaml
+
+test:
+	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory lint
+	cargo test --release --locked --quiet --manifest-path traffic/Cargo.toml
+	$(PY) -m pytest
+
+lint:
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	cargo fmt --check --manifest-path traffic/Cargo.toml
+	cargo clippy --release --locked --quiet --all-targets --manifest-path traffic/Cargo.toml -- -D warnings
+
+bench:
+	@scripts/setup.sh test
+	$(PY) benchmarks/generator.py
+	$(PY) benchmarks/search_cost.py
+	$(PY) benchmarks/synthetic_run.py
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --extra dev --extra build pyproject.toml -o requirements.lock
+
+clean:
+	@$(PY) -m espbench clean

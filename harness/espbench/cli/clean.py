@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench clean`: remove what killed controllers left behind."""
+
+from __future__ import annotations
+
+from espbench.platforms import registry
+
+
+def clean() -> None:
+    """Remove namespaces, processes and files of runs whose controller is dead; living runs stay."""
+    removed = registry.clean()
+    for line in removed:
+        print(f"removed {line}")
+    print(f"{len(removed)} things removed" if removed else "nothing to clean")

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench list WHAT`: the names a plan may use."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from espbench.plan import load_profile, load_topology, profile_names, topology_names
+from espbench.stacks.suites import suites
+
+
+class What(StrEnum):
+    """What can be listed."""
+
+    duts = "duts"
+    stacks = "stacks"
+    suites = "suites"
+    topologies = "topologies"
+    generators = "generators"
+
+
+STACKS = {
+    "plain": "no IPsec, the same routes and selectors: the baseline, always measured first",
+    "xfrm": "the kernel's IPsec with static Security Associations",
+}
+GENERATORS = {"native": "espbench-traffic: AF_PACKET, one sending core per port"}
+
+
+def listing(what: Annotated[What, typer.Argument(help="What to list.")]) -> None:
+    """List what a plan may name."""
+    match what:
+        case What.duts:
+            rows = {name: load_profile(name).description for name in profile_names()}
+        case What.topologies:
+            rows = {name: load_topology(name).description for name in topology_names()}
+        case What.suites:
+            rows = {name: suite.description for name, suite in suites().items()}
+        case What.stacks:
+            rows = STACKS
+        case What.generators:
+            rows = GENERATORS
+    width = max(map(len, rows))
+    for name, description in rows.items():
+        print(f"{name:{width}}  {description}")

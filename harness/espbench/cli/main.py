@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: collects the commands, and turns every error into one message and an exit code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+from types import FrameType
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+
+from espbench import __version__
+from espbench.cli import calibrate, clean, doctor, listing, report, run, schema, validate
+from espbench.errors import EspbenchError, Interrupted, UsageError
+
+app = typer.Typer(
+    name="espbench",
+    help="Measure how fast an IPsec gateway forwards, at what loss, for how much CPU (RFC 2544).",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run.run)
+app.command("validate")(validate.validate)
+app.command("schema")(schema.schema)
+app.command("report")(report.report)
+app.command("doctor")(doctor.doctor)
+app.command("list")(listing.listing)
+app.command("calibrate")(calibrate.calibrate)
+app.command("clean")(clean.clean)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        print(f"espbench {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(UsageError.exit_code)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Entry point; exits with the contract's codes (DESIGN, Contract)."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    # SIGTERM and a closed terminal end a run as Ctrl-C does: everything is undone, the run resumable.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _terminate)
+    try:
+        app(standalone_mode=False)
+        code = 0
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        console.print("interrupted", style="yellow")
+        code = Interrupted.exit_code
+    except EspbenchError as error:
+        console.print(str(error), style="red", markup=False)
+        code = error.exit_code
+    except Exception as error:
+        # click's own usage errors: an unknown option, a missing argument.
+        if hasattr(error, "format_message") and hasattr(error, "show"):
+            error.show()
+            code = UsageError.exit_code
+        else:
+            traceback.print_exc()
+            code = 1
+    sys.exit(code)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a run looks in the terminal: the case, the trial, the bounds so far, the time left."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from espbench.plan import Case
+from espbench.search import TrialRequest, goal_name
+from espbench.terms import Outcome, Trial
+
+Bounds = list[tuple[float, float | None, float | None]]
+
+
+class TerminalObserver:
+    """Keeps a line for each finished trial and case, and two live lines below them on a terminal."""
+
+    def __init__(self, console: Console, progress: Progress | None) -> None:
+        self._console = console
+        self._progress = progress
+        self._case: TaskID | None = None
+        self._trial: TaskID | None = None
+        self._bounds: Bounds = []
+        self._left = ""
+
+    def note(self, text: str) -> None:
+        self._print(f"[dim]{_plain(text)}[/dim]")
+
+    def case_started(self, case: Case, number: int, of: int, done_trials: int) -> None:
+        resumed = f" (resumed after {done_trials} trials)" if done_trials else ""
+        self._print(f"[bold]case {number} of {of}[/bold]  {case.id}{resumed}")
+        if self._progress:
+            if self._case is None:
+                self._case = self._progress.add_task("", total=of)
+                self._trial = self._progress.add_task("", total=1.0)
+            self._progress.update(
+                self._case, completed=number - 1, description=f"case {number}/{of}{self._left}"
+            )
+
+    def trial_started(self, request: TrialRequest, bounds: Bounds) -> None:
+        self._bounds = bounds
+        if self._progress and self._trial is not None:
+            trial = f"{request.phase} trial, {request.load_fps:,.0f} fps for {request.duration_s:g} s"
+            text = f"{trial}   {_bounds(bounds)}"
+            self._progress.update(self._trial, completed=0, total=request.duration_s, description=text)
+
+    def trial_progress(self, event: dict[str, Any]) -> None:
+        if self._progress and self._trial is not None:
+            self._progress.update(self._trial, completed=event["elapsed_s"])
+
+    def trial_done(self, record: Trial) -> None:
+        if record.validity == "INVALID":
+            verdict = f"[yellow]INVALID[/yellow] {_plain('; '.join(record.reasons).splitlines()[0])}"
+        elif not record.sustained:
+            verdict = f"[red]not sustained[/red] {_plain('; '.join(record.reasons))}"
+        elif record.tx_frames > record.rx_frames:
+            verdict = (
+                f"[red]lost {record.tx_frames - record.rx_frames:,}[/red] ({record.frame_loss_ratio:.4%})"
+            )
+        else:
+            verdict = "[green]no loss[/green]"
+        self._print(
+            f"  {record.phase:6} {record.intended_fps:12,.0f} fps  {record.duration_s:6.2f} s  {verdict}"
+        )
+
+    def case_done(self, outcomes: list[Outcome]) -> None:
+        for o in outcomes:
+            colour = "green" if o.status == "OK" else "yellow"
+            figure = (
+                f"{o.throughput_fps:,.0f} fps, {o.throughput_mbps:,.1f} Mbps  " if o.throughput_fps else ""
+            )
+            cpu = f"CPU home {o.cpu_home_pct:.0f} %, office {o.cpu_office_pct:.0f} %" if _has_cpu(o) else ""
+            why = f"  {_plain(o.reasons[0].splitlines()[0])}" if o.reasons else ""
+            self._print(f"  [{colour}]{o.status}[/{colour}] {goal_name(o.loss_goal)}: {figure}{cpu}{why}")
+
+    def time_left(self, seconds: float) -> None:
+        minutes, rest = divmod(int(seconds), 60)
+        self._left = f", about {minutes}:{rest:02} left"
+        if self._progress and self._case is not None:
+            task = self._progress.tasks[self._case]
+            self._progress.update(self._case, description=task.description.partition(",")[0] + self._left)
+
+    def _print(self, text: str) -> None:
+        self._console.print(text)
+
+
+@contextlib.contextmanager
+def terminal(run: Path) -> Iterator[TerminalObserver]:
+    """An observer for stderr; live lines only where that is a terminal."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"run directory {run}", markup=False)
+    if not console.is_terminal:
+        yield TerminalObserver(console, None)
+        return
+    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield TerminalObserver(console, progress)
+
+
+def _bounds(bounds: Bounds) -> str:
+    def rate(fps: float | None) -> str:
+        return "?" if fps is None else f"{fps:,.0f}"
+
+    return "  ".join(f"{goal_name(goal)}: {rate(low)} … {rate(high)}" for goal, low, high in bounds)
+
+
+def _has_cpu(outcome: Outcome) -> bool:
+    return outcome.cpu_home_pct is not None and outcome.cpu_office_pct is not None
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")

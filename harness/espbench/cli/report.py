@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench report RUN`: write the report of a run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from espbench.errors import UsageError
+from espbench.results import RunDirectory
+
+FORMATS: tuple[Literal["html", "md", "csv"], ...] = ("html", "md", "csv")
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    format: Annotated[
+        list[str] | None, typer.Option("--format", help=f"One of {', '.join(FORMATS)}; may be repeated.")
+    ] = None,
+) -> None:
+    """Write report.html, report.md, results.csv and figures/ from what the run measured."""
+    from espbench.reporting.report import write_report  # noqa: PLC0415  (charts: slow to import)
+
+    asked = set(format or FORMATS)
+    if unknown := sorted(asked - set(FORMATS)):
+        raise UsageError(f"--format: expected one of {', '.join(FORMATS)}, got {', '.join(unknown)}")
+    wanted = [name for name in FORMATS if name in asked]
+    print(write_report(RunDirectory.open(run), formats=wanted))

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench validate PLAN`: check a plan and list its cases; touches nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from espbench.plan import cases, load_plan
+
+
+def validate(plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")]) -> None:
+    """Check a plan: says `ok` and how many cases it has, or every mistake with its place."""
+    checked = load_plan(plan)
+    print(f"{plan}: ok, {len(cases(checked))} cases")

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ways a command can end without success.
+
+EspbenchError            exit code 1   something unexpected, said in one message
+├── UsageError           exit code 2   the user's plan or command line is wrong
+├── MachineLacks         exit code 4   the machine lacks something espbench needs
+└── Interrupted          exit code 130 Ctrl-C or SIGTERM; the run can be resumed
+"""
+
+from __future__ import annotations
+
+
+class EspbenchError(Exception):
+    """Base of every error espbench raises on purpose; its text is shown as it is."""
+
+    exit_code = 1
+
+
+class UsageError(EspbenchError):
+    """A mistake of the user's: where it is, what was expected, what came, what to do."""
+
+    exit_code = 2
+
+
+class MachineLacks(EspbenchError):
+    """Something is not installed or not allowed here; `install` is the command that mends it."""
+
+    exit_code = 4
+
+    def __init__(self, what: str, install: str = "") -> None:
+        super().__init__(f"{what}\n  to mend it: {install}" if install else what)
+        self.what = what
+        self.install = install
+
+
+class Interrupted(EspbenchError):
+    """The user stopped the run; everything measured so far is on disk."""
+
+    exit_code = 130

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native generator: the Rust process espbench-traffic, spoken to in JSON lines."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import secrets
+import selectors
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.generators.base import Offered, OnProgress, Stream
+from espbench.paths import clone_root
+from espbench.platforms.base import Port, PortName, Readiness
+from espbench.platforms.registry import Registry
+
+_BINARY = "espbench-traffic"
+# Beyond what a trial must take; a generator silent for longer is taken for dead.
+_GRACE_S = 60.0
+
+
+def binary() -> Path:
+    """The generator's program: ESPBENCH_TRAFFIC, the clone's release build, or the one on PATH."""
+    candidates = [os.environ.get("ESPBENCH_TRAFFIC"), shutil.which(_BINARY)]
+    if root := clone_root():
+        candidates.insert(1, str(root / "traffic" / "target" / "release" / _BINARY))
+    for candidate in candidates:
+        if candidate and os.access(candidate, os.X_OK):
+            return Path(candidate)
+    raise MachineLacks(f"the traffic generator {_BINARY} is not built", "make setup")
+
+
+def readiness() -> Readiness:
+    """Doctor's answer."""
+    try:
+        found = binary()
+    except MachineLacks as lack:
+        return Readiness("native", False, lack.what, lack.install)
+    return Readiness("native", True, note=found.name)
+
+
+class NativeGenerator:
+    """One espbench-traffic process; it dies with this one (PDEATHSIG, end of its input)."""
+
+    name = "native"
+
+    def __init__(self, registry: Registry, log: Path) -> None:
+        self._log = log
+        self._stderr = log.open("ab")
+        self._process = registry.spawn(
+            [str(binary()), "serve"],
+            "generator",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+        )
+        assert self._process.stdout is not None
+        os.set_blocking(self._process.stdout.fileno(), False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._process.stdout, selectors.EVENT_READ)
+        self._buffer = b""
+        self._trials = itertools.count()
+        self.version = str(self._ask({"cmd": "hello"}, "hello")["version"])
+
+    def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
+        request = {
+            "cmd": "open",
+            "run_key": secrets.randbits(63),
+            "watch_cpus": watch_cpus,
+            "ports": [
+                {
+                    "name": p.name,
+                    "interface": p.interface,
+                    "netns": p.netns,
+                    "i_own_this_network": p.i_own_this_network,
+                    "tx_cpu": p.tx_cpu,
+                    "rx_cpu": p.rx_cpu,
+                    "promiscuous": True,
+                }
+                for p in ports
+            ],
+        }
+        found: list[dict[str, Any]] = self._ask(request, "opened")["ports"]
+        return found
+
+    def resolve(self, port: PortName, address: str, gateway: str, timeout_s: float = 3.0) -> str:
+        request = {
+            "cmd": "resolve",
+            "port": port,
+            "address": address,
+            "gateway": gateway,
+            "timeout_s": timeout_s,
+        }
+        return str(self._ask(request, "resolved", timeout_s)["mac"])
+
+    def offer(
+        self,
+        streams: list[Stream],
+        duration_s: float,
+        residue_s: float,
+        quiet_s: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Offered:
+        request = {
+            "cmd": "trial",
+            "id": str(next(self._trials)),
+            "duration_s": duration_s,
+            "residue_s": residue_s,
+            "quiet_s": quiet_s,
+            "streams": [s.model_dump(by_alias=True) for s in streams],
+        }
+        event = self._ask(request, "trial", duration_s + residue_s, on_progress)
+        return Offered.model_validate(event)
+
+    def ping(self) -> None:
+        self._ask({"cmd": "hello"}, "hello")
+
+    def pid(self) -> int:
+        return int(self._process.pid)
+
+    def close(self) -> None:
+        self._selector.close()
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._process.wait()
+        self._stderr.close()
+
+    def _ask(
+        self,
+        request: dict[str, Any],
+        answer: str,
+        expected_s: float = 0.0,
+        on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._died(request["cmd"]) from None
+        deadline = time.monotonic() + expected_s + _GRACE_S
+        while True:
+            event = self._line(request["cmd"], deadline)
+            kind = event.get("event")
+            if kind == answer:
+                return event
+            if kind == "error":
+                hint = f"\n  to mend it: {event['hint']}" if event.get("hint") else ""
+                raise EspbenchError(f"generator: {event['message']}{hint}")
+            if kind == "progress" and on_progress:
+                on_progress(event)
+
+    def _line(self, command: str, deadline: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        while b"\n" not in self._buffer:
+            if not self._selector.select(max(0.0, deadline - time.monotonic())):
+                raise EspbenchError(f"generator: no answer to `{command}` in time; see {self._log.name}")
+            chunk = self._process.stdout.read()
+            if chunk == b"":
+                raise self._died(command)
+            self._buffer += chunk or b""
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        event: dict[str, Any] = json.loads(line)
+        return event
+
+    def _died(self, command: str) -> EspbenchError:
+        status = self._process.wait()
+        how = f"signal {-status}" if status < 0 else f"exit code {status}"
+        tail = self._log.read_text(errors="replace").strip().splitlines()[-3:]
+        said = ("; it said: " + " / ".join(tail)) if tail else ""
+        return EspbenchError(f"generator: died during `{command}` ({how}){said}; the trial is not counted")

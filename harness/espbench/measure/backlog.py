@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Was the offered rate forwarded, or did a queue only store it? (DESIGN, rule of measurement 6)
+
+A deep queue swallows a short overload without losing a frame, so loss alone cannot tell a rate
+the DUT sustains from one it merely keeps. While a queue fills, no frame of a later part of the
+trial can be as fast as the fastest of an earlier part: the *lowest* latency of each part grows
+at (offered − forwarded) / forwarded seconds per second. A stall of the host lifts a few parts
+and drains again, so the slope is the median of all pairs' slopes (Theil–Sen), which up to 29 %
+of disturbed parts cannot move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
+
+from espbench.generators.base import Slice
+
+# Below this, growth is the host's scheduling and not a queue, however short the trial.
+_NOISE_MS = 2.0
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """excess: share of the offered rate that was stored (0.02 = 2 %); growth_ms: over the trial."""
+
+    excess: float
+    growth_ms: float
+    sustained: bool
+
+
+def judge(slices: list[Slice], duration_s: float, resolution: float) -> Backlog:
+    """Judge one stream; `resolution` is the search's relative step: half of it is tolerated."""
+    points = [(s.t_s, s.min_us / 1e6) for s in slices if s.min_us is not None and s.rx_frames > 0]
+    if len(points) < 4:
+        return Backlog(0.0, 0.0, True)
+    slope = median((b - a) / (t - s) for (s, a), (t, b) in combinations(points, 2) if t > s)
+    growth_ms = max(0.0, slope * duration_s * 1e3)
+    excess = max(0.0, slope / (1 + slope)) if slope > -1 else 0.0
+    sustained = excess <= resolution / 2 or growth_ms <= _NOISE_MS
+    return Backlog(excess, growth_ms, sustained)

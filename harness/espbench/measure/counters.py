@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The counters of a test bed before and after a trial, and what they say moved in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from espbench.platforms.base import LinkCounters, Side, Testbed
+from espbench.stacks.base import SaCounters, Stack
+
+
+@dataclass(frozen=True)
+class GatewayCounters:
+    """One gateway: its SAs, and its two links."""
+
+    sas: SaCounters
+    lan: LinkCounters
+    wan: LinkCounters
+
+
+Counters = dict[Side, GatewayCounters]
+
+
+def read(bed: Testbed, stack: Stack | None) -> Counters:
+    """Every gateway's counters now; empty where there is none to ask."""
+    found: Counters = {}
+    for side, gateway in bed.gateways.items():
+        links = gateway.link_counters()
+        sas = stack.counters(side) if stack else SaCounters()
+        found[side] = GatewayCounters(sas, links[gateway.lan], links[gateway.wan])
+    return found
+
+
+def moved(before: Counters, after: Counters) -> Counters:
+    """After − before, field by field."""
+    return {side: _moved(before[side], after[side]) for side in after}
+
+
+def backwards(delta: Counters) -> list[str]:
+    """Names of counters that ran backwards: a reset link or a restarted gateway."""
+    names = []
+    for side, c in delta.items():
+        for part, fields in (("lan", vars(c.lan)), ("wan", vars(c.wan)), ("SA", vars(c.sas))):
+            names += [f"{side} {part} {n}" for n, v in fields.items() if isinstance(v, int) and v < 0]
+    return names
+
+
+def _moved(a: GatewayCounters, b: GatewayCounters) -> GatewayCounters:
+    errors = {n: v - a.sas.errors.get(n, 0) for n, v in b.sas.errors.items()}
+    sas = SaCounters(
+        b.sas.encrypted - a.sas.encrypted,
+        b.sas.decrypted - a.sas.decrypted,
+        {n: v for n, v in errors.items() if v},
+    )
+    return GatewayCounters(sas, _links(a.lan, b.lan), _links(a.wan, b.wan))
+
+
+def _links(a: LinkCounters, b: LinkCounters) -> LinkCounters:
+    return LinkCounters(**{name: getattr(b, name) - getattr(a, name) for name in vars(a)})

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The independent proof: a captured sample of the middle link, decrypted with the known keys by Scapy."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Stream
+from espbench.measure.traffic import Traffic
+from espbench.measure.trial import Bench
+from espbench.terms import FCS_BYTES
+
+SAMPLE_FRAMES = 40
+_SAMPLE_FPS = 400.0
+_ETHERNET_HEADER = 14
+
+Capturing = Callable[[Path], contextlib.AbstractContextManager[None]]
+
+
+def sample(bench: Bench, traffic: Traffic, file: Path, capturing: Capturing) -> dict[str, Any]:
+    """Send a few of the case's frames west to east, capture the middle link, decrypt; what was found.
+
+    EspbenchError unless every frame sent crossed as ESP, decrypts, and is the frame that was offered.
+    """
+    assert bench.stack is not None
+    single = Traffic((min(traffic.frames),), traffic.ip_version, "one-way")
+    (stream,) = single.streams(bench.bed, bench.next_hops, _SAMPLE_FPS)
+    with capturing(file):
+        offered = bench.generator.offer([stream], SAMPLE_FRAMES / _SAMPLE_FPS, 1.0, quiet_s=0.2)
+    sent = offered.streams[0].tx_frames
+    answer = decrypt(file, bench.stack.secrets(), stream)
+    if answer["problems"] or answer["cleartext"] or not answer["offered"] == answer["decrypted"] == sent:
+        raise EspbenchError(f"capture of the middle link: {sent} frames were sent, found {answer}")
+    return {
+        "captured sample": f"{answer['esp']} ESP packets on the middle link decrypt with the known keys "
+        f"to the {sent} offered frames; none in clear ({file.name})"
+    }
+
+
+def decrypt(file: Path, secrets: list[dict[str, Any]], stream: Stream) -> dict[str, Any]:
+    """Ask the Scapy program (a process of its own: other licence, keys on stdin)."""
+    question = {
+        "sas": secrets,
+        "frames": {
+            "source": stream.src,
+            "destination": stream.dst,
+            "ip_bytes": stream.frames[0].size - _ETHERNET_HEADER - FCS_BYTES,
+            "dst_port": stream.dst_port,
+        },
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "espbench_scapy.decrypt", str(file)],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        # Its traceback may show keys: only the last line, the error itself, is passed on.
+        raise EspbenchError(f"Scapy could not read the capture: {done.stderr.strip().splitlines()[-1]}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The host during a trial: who else used the CPUs, what the hypervisor stole, who had to wait."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """Of one CPU since boot, ns: executing anything, and stolen by the hypervisor."""
+
+    busy_ns: int
+    steal_ns: int
+
+
+@dataclass(frozen=True)
+class TaskTimes:
+    """Of a process with all its threads, ns: on a CPU, and runnable but waiting for one."""
+
+    run_ns: int
+    wait_ns: int
+
+
+@dataclass(frozen=True)
+class HostSnapshot:
+    """One look at the host."""
+
+    at_ns: int
+    realtime_offset_ns: int
+    cpus: dict[int, CpuTimes]
+    tester: TaskTimes
+
+
+def look(tester_pid: int) -> HostSnapshot:
+    """Read it all; costs well under a millisecond."""
+    now = time.monotonic_ns()
+    return HostSnapshot(now, time.time_ns() - now, cpu_times(), task_times(tester_pid))
+
+
+def cpu_times(stat: str | None = None) -> dict[int, CpuTimes]:
+    """Per CPU from /proc/stat (resolution: one clock tick, 10 ms)."""
+    text = stat if stat is not None else Path("/proc/stat").read_text()
+    times = {}
+    for line in text.splitlines():
+        name, *fields = line.split()
+        if name.startswith("cpu") and name != "cpu":
+            user, nice, system, _idle, _iowait, irq, softirq, steal = (int(f) for f in fields[:8])
+            busy = (user + nice + system + irq + softirq) * _TICK_NS
+            times[int(name[3:])] = CpuTimes(busy, steal * _TICK_NS)
+    return times
+
+
+def task_times(pid: int) -> TaskTimes:
+    """/proc/PID/task/*/schedstat summed; zero where the process is gone."""
+    run = wait = 0
+    for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            fields = task.read_text().split()
+        except OSError:
+            continue
+        run += int(fields[0])
+        wait += int(fields[1])
+    return TaskTimes(run, wait)
+
+
+def compare(
+    before: HostSnapshot, after: HostSnapshot, gateway_cpus: set[int], gateway_ns: int
+) -> dict[str, Any]:
+    """What the host did to the trial; shares are of the elapsed time of the CPUs concerned.
+
+    foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester:
+    None where the tester runs there too and cannot be told apart.
+    """
+    elapsed = max(1, after.at_ns - before.at_ns)
+    busy = {c: after.cpus[c].busy_ns - before.cpus[c].busy_ns for c in after.cpus if c in before.cpus}
+    steal = {c: after.cpus[c].steal_ns - before.cpus[c].steal_ns for c in busy}
+    watched = [c for c in gateway_cpus if c in busy]
+    foreign = None
+    if watched:
+        foreign = max(0, sum(busy[c] for c in watched) - gateway_ns) / (elapsed * len(watched))
+    return {
+        "start_ns": before.at_ns,
+        "elapsed_s": round(elapsed / 1e9, 6),
+        "steal_pct": {str(c): round(100 * s / elapsed, 3) for c, s in steal.items()},
+        "busy_pct": {str(c): round(100 * b / elapsed, 2) for c, b in busy.items()},
+        "foreign_pct": None if foreign is None else round(100 * foreign, 2),
+        "tester_run_queue_delay_ms": round((after.tester.wait_ns - before.tester.wait_ns) / 1e6, 3),
+        "clock_step_ms": round((after.realtime_offset_ns - before.realtime_offset_ns) / 1e6, 3),
+    }

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine a run was made on: what a reader must know of it to believe or doubt the figures."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_LIBRARIES = ("pydantic", "pandas", "vl-convert-python")
+_PROGRAMS = {"ip": ["ip", "-V"], "ethtool": ["ethtool", "--version"], "linux.uml": ["linux.uml", "--version"]}
+
+
+def describe() -> dict[str, Any]:
+    """CPU, memory, kernel, virtualisation: one value per line of the report's host table."""
+    info = Path("/proc/cpuinfo").read_text()
+    models = sorted(
+        {line.partition(":")[2].strip() for line in info.splitlines() if line.startswith("model name")}
+    )
+    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
+    flags = next((line for line in info.splitlines() if line.startswith("flags")), "")
+    return {
+        "cpu": ", ".join(models) or platform.machine(),
+        "cpus": os.cpu_count(),
+        "cpus usable": sorted(os.sched_getaffinity(0)),
+        "memory_mib": memory_kib // 1024,
+        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "virtual machine": "yes" if " hypervisor" in flags else "no sign of one",
+        "clock source": _text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "cpu frequency governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+        or "none visible",
+        "load average at start": f"{os.getloadavg()[0]:.2f}",
+    }
+
+
+def tools() -> dict[str, str]:
+    """Versions of everything that takes part."""
+    found = {"python": sys.version.split()[0]}
+    found |= {name: metadata.version(name) for name in _LIBRARIES}
+    for name, argv in _PROGRAMS.items():
+        if shutil.which(argv[0]):
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            found[name] = (
+                (done.stdout or done.stderr).strip().splitlines()[0] if done.stdout or done.stderr else "?"
+            )
+    return found
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Before the first trial of a pair: the network works, cleartext is blocked, the tunnel carries all.
+
+In this order, as libreswan's own tests do it: what arrives after it *was* encrypted, since in clear
+nothing passed (DESIGN, rule of measurement 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.measure import counters
+from espbench.measure.traffic import Traffic
+from espbench.measure.trial import Bench
+
+PROBE_FRAMES = 50
+_PROBE_FPS = 500.0
+_PROBE_RESIDUE_S = 1.0
+_QUIET_S = 0.15
+
+
+class NotReady(EspbenchError):
+    """The pair of gateways does not do what the case needs; nothing may be measured on it."""
+
+
+def establish(bench: Bench, traffic: Traffic) -> dict[str, Any]:
+    """Bring the stack up step by step; returns what was shown, for the Security Context."""
+    probe = replace(traffic, direction="both-ways", networks=1, ports=1, frames=(min(traffic.frames),))
+    if bench.stack is None:
+        arrived, sent = _probe(bench, replace(probe, direction=traffic.direction))
+        if arrived == 0:
+            raise NotReady(
+                f"no frame came back through the DUT: {sent} were sent; check the gateways' addresses, "
+                "its routes to the other port's network, and that it forwards"
+            )
+        return {"path": f"{arrived} of {sent} probe frames came through the DUT"}
+
+    if not bench.stack.encrypts:
+        bench.stack.establish()
+        arrived, sent = _probe(bench, probe)
+        if arrived != sent:
+            raise NotReady(f"plain forwarding does not work: {arrived} of {sent} probe frames arrived")
+        return {"plain forwarding": f"{arrived} of {sent} probe frames arrived"}
+
+    shown = {}
+    arrived, sent = _probe(bench, probe)
+    if arrived != sent:
+        raise NotReady(f"the network itself does not work: {arrived} of {sent} plain probe frames arrived")
+    shown["network before IPsec"] = f"{arrived} of {sent} probe frames arrived"
+
+    bench.stack.block()
+    arrived, sent = _probe(bench, probe)
+    if arrived:
+        raise NotReady(f"cleartext is not blocked: {arrived} of {sent} probe frames arrived without an SA")
+    shown["cleartext blocked, tunnel down"] = f"{arrived} of {sent} probe frames arrived"
+
+    bench.stack.establish()
+    before = counters.read(bench.bed, bench.stack)
+    arrived, sent = _probe(bench, probe)
+    moved = counters.moved(before, counters.read(bench.bed, bench.stack))
+    if arrived != sent:
+        errors = {side: c.sas.errors for side, c in moved.items() if c.sas.errors}
+        raise NotReady(
+            f"the tunnel does not carry traffic: {arrived} of {sent} frames arrived; xfrm errors {errors}"
+        )
+    for side, c in moved.items():
+        if c.sas.encrypted + c.sas.decrypted != sent:
+            raise NotReady(
+                f"{side}: {sent} frames crossed, its SAs counted {c.sas.encrypted} encrypted "
+                f"and {c.sas.decrypted} decrypted"
+            )
+    shown["tunnel up"] = f"{arrived} of {sent} probe frames arrived, counted by both gateways' SAs"
+    return shown
+
+
+def _probe(bench: Bench, traffic: Traffic) -> tuple[int, int]:
+    """(arrived, sent) of a few frames at a rate any DUT can do."""
+    rate = _PROBE_FPS * traffic.directions
+    offered = bench.generator.offer(
+        traffic.streams(bench.bed, bench.next_hops, rate),
+        PROBE_FRAMES / _PROBE_FPS,
+        _PROBE_RESIDUE_S,
+        quiet_s=_QUIET_S,
+    )
+    return sum(s.rx_frames for s in offered.streams), sum(s.tx_frames for s in offered.streams)

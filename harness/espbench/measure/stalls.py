@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loss that coincides with a stall of the host is not the DUT's (DESIGN, rule of measurement 7)."""
+
+from __future__ import annotations
+
+from espbench.generators.base import LossEpisode, Stall, StreamCounts
+
+# A stall of length d: a queue that filled during it keeps losing while it drains, and a sender
+# that was late offers 1.1 times its rate until it has caught up (traffic/: ten times d).
+_BEFORE_NS = 1_000_000
+_AFTER_NS = 2_000_000
+
+
+def windows(host_stalls: list[Stall], tx_stalls: list[Stall]) -> list[tuple[int, int]]:
+    """The times (CLOCK_MONOTONIC, ns) in which a lost frame may be the host's doing, merged.
+
+    A stall's `at_ns` is its beginning.
+    """
+    spans = [(s.at_ns, int(s.ms * 1e6), 2) for s in host_stalls] + [
+        (s.at_ns, int(s.ms * 1e6), 11) for s in tx_stalls
+    ]
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted((at - _BEFORE_NS, at + reach * d + _AFTER_NS) for at, d, reach in spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def lost_in_stalls(stream: StreamCounts, stall_windows: list[tuple[int, int]]) -> int:
+    """How many of a stream's lost frames were due inside a stall's window."""
+    return sum(_overlap(episode, stall_windows) for episode in stream.loss_episodes)
+
+
+def _overlap(episode: LossEpisode, stall_windows: list[tuple[int, int]]) -> int:
+    length = max(episode.to_ns - episode.from_ns, 1)
+    inside = sum(
+        max(0, min(episode.to_ns, end) - max(episode.from_ns, start))
+        for start, end in stall_windows
+        if start <= episode.to_ns and end >= episode.from_ns
+    )
+    if episode.to_ns == episode.from_ns:
+        hit = any(start <= episode.from_ns <= end for start, end in stall_windows)
+        return episode.frames if hit else 0
+    return round(episode.frames * min(1.0, inside / length))

@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial: offer, drain, count, read the CPUs, prove the encryption, and say what it is worth.
+
+Three separate answers (METHODOLOGY): did it run, may it be trusted (VALID or INVALID with the
+reasons), and what did it lose. Whether a goal is met is the search's to say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Generator, Offered, OnProgress, StreamCounts
+from espbench.measure import backlog, counters, host, path, stalls
+from espbench.measure.traffic import Traffic
+from espbench.platforms.base import PortName, Side, Testbed
+from espbench.stacks.base import Stack
+from espbench.terms import DirectionReading, GatewayReading, Latency, Phase, Trial
+
+# METHODOLOGY: a generator that sent less than this share of what was intended spoilt the trial.
+OFFERED_LIMIT = 0.995
+# CPU time of others (and stolen time) on a gateway's CPU beyond which a failed trial is not the DUT's.
+STARVATION_LIMIT_PCT = 5.0
+CLOCK_STEP_LIMIT_MS = 1.0
+_LEARNING_FRAMES_S = 0.1
+_LEARNING_FPS = 100.0
+
+
+@dataclass(frozen=True)
+class Waits:
+    """RFC 2544 23, seconds: after learning frames, for the residue, before the next trial."""
+
+    learning_s: float = 2.0
+    residue_s: float = 2.0
+    settle_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the search asks for."""
+
+    load_fps: float
+    duration_s: float
+    phase: Phase
+    attempt: int = 0
+
+
+@dataclass
+class Bench:
+    """Everything a trial is measured with; lives as long as a pair of gateways."""
+
+    bed: Testbed
+    generator: Generator
+    stack: Stack | None
+    next_hops: dict[PortName, str]
+    mtu: int = 1500
+
+    @property
+    def encrypts(self) -> bool:
+        return self.stack is not None and self.stack.encrypts
+
+
+class TrialBroken(EspbenchError):
+    """A gateway or the generator died in mid-trial: the trial is void, the test bed must be rebuilt."""
+
+
+def measure(
+    bench: Bench,
+    traffic: Traffic,
+    request: Request,
+    *,
+    case: str,
+    sequence: int,
+    waits: Waits,
+    goals: list[float],
+    resolution: float,
+    fragments: bool = False,
+    on_progress: OnProgress | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Trial:
+    """Run one trial with its waits and return its record; raises TrialBroken."""
+    try:
+        learn(bench, traffic, waits.learning_s, sleep)
+        before = counters.read(bench.bed, bench.stack)
+        host_before, cpu_before = _look(bench)
+        offered = bench.generator.offer(
+            traffic.streams(bench.bed, bench.next_hops, request.load_fps),
+            request.duration_s,
+            waits.residue_s,
+            on_progress=on_progress,
+        )
+        # CPU first: reading the counters costs the gateways some.
+        cpu_after = {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
+        host_after = host.look(bench.generator.pid())
+        after = counters.read(bench.bed, bench.stack)
+    except EspbenchError as error:
+        raise TrialBroken(_blame(bench, error)) from error
+    cpu = {side: cpu_after[side] - cpu_before[side] for side in cpu_after}
+    trial = _record(
+        bench, traffic, request, offered, counters.moved(before, after), cpu,
+        host.compare(host_before, host_after, _gateway_cpus(bench), sum(cpu.values())),
+        case=case, sequence=sequence, goals=goals, resolution=resolution, fragments=fragments,
+    )  # fmt: skip
+    sleep(waits.settle_s)
+    return trial
+
+
+def learn(bench: Bench, traffic: Traffic, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Learning frames (RFC 2544 23 b): a few, then the wait; they are not counted."""
+    load = _LEARNING_FPS * traffic.directions
+    bench.generator.offer(
+        traffic.streams(bench.bed, bench.next_hops, load),
+        _LEARNING_FRAMES_S,
+        wait_s,
+        quiet_s=min(wait_s, 0.05),
+    )
+    sleep(wait_s)
+
+
+def broken(request: Request, reason: str, *, case: str, sequence: int) -> Trial:
+    """The record of a trial that could not be carried through."""
+    return Trial(
+        case=case, sequence=sequence, phase=request.phase, attempt=request.attempt,
+        intended_fps=round(request.load_fps, 3), offered_fps=0.0, duration_s=0.0,
+        intended_duration_s=request.duration_s, tx_frames=0, rx_frames=0, lost=0, duplicated=0,
+        reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID", reasons=[reason],
+    )  # fmt: skip
+
+
+def _look(bench: Bench) -> tuple[host.HostSnapshot, dict[Side, int]]:
+    snapshot = host.look(bench.generator.pid())
+    return snapshot, {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
+
+
+def _gateway_cpus(bench: Bench) -> set[int]:
+    """The gateways' CPUs on which the tester does not run."""
+    cpus = bench.bed.placement.cpus
+    tester = {c for role, used in cpus.items() if role.startswith("tester") for c in used}
+    return {c for side in bench.bed.gateways for c in cpus.get(side, [])} - tester
+
+
+def _blame(bench: Bench, error: EspbenchError) -> str:
+    for side, gateway in bench.bed.gateways.items():
+        if not gateway.alive():
+            words = gateway.last_words().strip()
+            return f"gateway {side} died during the trial" + (f"; its last words:\n{words}" if words else "")
+    return str(error)
+
+
+def _record(
+    bench: Bench,
+    traffic: Traffic,
+    request: Request,
+    offered: Offered,
+    delta: counters.Counters,
+    cpu: dict[Side, int],
+    host_record: dict[str, Any],
+    *,
+    case: str,
+    sequence: int,
+    goals: list[float],
+    resolution: float,
+    fragments: bool,
+) -> Trial:
+    streams = offered.streams
+    tx, rx = sum(s.tx_frames for s in streams), sum(s.rx_frames for s in streams)
+    lost, corrupted = sum(s.lost for s in streams), sum(s.corrupted for s in streams)
+    overrun = sum(p.rx_overrun for p in offered.ports)
+    judged = [backlog.judge(s.slices, offered.duration_s, resolution) for s in streams]
+    sustained = all(b.sustained for b in judged)
+    found = path.crossings(offered, delta)
+
+    reasons = tester_faults(offered, request, overrun) + [
+        f"counter ran backwards: {name}" for name in counters.backwards(delta)
+    ]
+    proof: dict[str, Any] = {"kind": _proof_kind(bench)}
+    if bench.encrypts:
+        problems = [p for c in found for p in path.proof_of_encryption(c, fragments=fragments)]
+        proof |= {"proven": not problems, "problems": problems}
+        reasons += [f"encryption not proven: {p}" for p in problems]
+
+    windows = stalls.windows(offered.host_stalls, [t for s in streams for t in s.tx_stalls])
+    in_stalls = sum(stalls.lost_in_stalls(s, windows) for s in streams)
+    failed = tx > rx or not sustained
+    if failed and not reasons:
+        reasons += host_faults(
+            tx, rx, in_stalls, goals, host_record, offered, judged if not sustained else []
+        )
+    valid = not reasons
+    if valid and not sustained:
+        worst = max(judged, key=lambda b: b.excess)
+        reasons.append(
+            f"stored, not forwarded: the backlog grew by {worst.growth_ms:.0f} ms, "
+            f"{100 * worst.excess:.1f} % of the offered rate"
+        )
+    loss_at: dict[str, int] = {}
+    for crossing in found:
+        port_overrun = sum(p.rx_overrun for p in offered.ports if p.name == crossing.stream.to)
+        for place, n in path.loss_places(
+            crossing, encrypts=bench.encrypts, receiver_overrun=port_overrun
+        ).items():
+            loss_at[place] = loss_at.get(place, 0) + n
+    if unsent := sum(s.unsent for s in streams):
+        loss_at["generator, not sent"] = unsent
+    return Trial(
+        case=case,
+        sequence=sequence,
+        phase=request.phase,
+        attempt=request.attempt,
+        intended_fps=round(request.load_fps, 3),
+        offered_fps=round(tx / offered.duration_s, 3) if offered.duration_s > 0 else 0.0,
+        duration_s=round(offered.duration_s, 6),
+        intended_duration_s=request.duration_s,
+        tx_frames=tx,
+        rx_frames=rx,
+        lost=lost,
+        duplicated=sum(s.duplicated for s in streams),
+        reordered=sum(s.reordered for s in streams),
+        corrupted=corrupted,
+        frame_loss_ratio=(tx - rx) / tx if tx else 0.0,
+        sustained=sustained,
+        validity="VALID" if valid else "INVALID",
+        reasons=reasons,
+        loss_at=loss_at,
+        latency_us=_joint_latency(streams),
+        per_direction={f"{s.from_}-{s.to}": _direction(s, offered, request, len(streams)) for s in streams},
+        gateways={str(side): _gateway(bench, side, delta, cpu[side], offered) for side in cpu},
+        proof=proof,
+        host=host_record
+        | {
+            "lost_in_stalls": in_stalls,
+            "stalls": len(offered.host_stalls) + sum(len(s.tx_stalls) for s in streams),
+            "stall_ms": {k: round(v, 3) for k, v in offered.host_stall_ms_total.items()},
+            "lateness_us": {f"{s.from_}-{s.to}": s.lateness_us for s in streams},
+            "late_frames": sum(s.late_frames for s in streams),
+            "backlog_excess": [round(b.excess, 6) for b in judged],
+        },
+    )
+
+
+def _proof_kind(bench: Bench) -> str:
+    if not bench.bed.gateways:
+        return "not proven: the boxes' counters cannot be read"
+    return "SA counters and blocked cleartext" if bench.encrypts else "baseline: nothing to encrypt"
+
+
+def tester_faults(offered: Offered, request: Request, overrun: int) -> list[str]:
+    """What the tester did wrong; any of it makes the trial INVALID, lossless or not."""
+    reasons = []
+    intended = sum(s.intended_frames or s.tx_frames for s in offered.streams)
+    sent = sum(s.tx_frames for s in offered.streams)
+    if sent < OFFERED_LIMIT * intended:
+        reasons.append(f"generator sent {sent} of {intended} frames ({100 * sent / max(1, intended):.2f} %)")
+    if offered.stopped_early:
+        reasons.append("generator stopped early")
+    if overrun:
+        reasons.append(f"receiver overrun: {overrun} frames reached the tester and were dropped there")
+    for s in offered.streams:
+        if s.rx_frames > s.tx_frames:
+            reasons.append(f"{s.from_}-{s.to}: more received ({s.rx_frames}) than sent ({s.tx_frames})")
+    if abs(offered.clock_step_ns) > CLOCK_STEP_LIMIT_MS * 1e6:
+        reasons.append(f"the system clock stepped by {offered.clock_step_ns / 1e6:.1f} ms during the trial")
+    return reasons
+
+
+def host_faults(
+    tx: int,
+    rx: int,
+    in_stalls: int,
+    goals: list[float],
+    host_record: dict[str, Any],
+    offered: Offered,
+    unsustained: list[backlog.Backlog],
+) -> list[str]:
+    """Why a trial that failed may be the host's fault rather than the DUT's.
+
+    Only asked of trials that failed: a disturbed host cannot make a DUT look better.
+    """
+    reasons = []
+    ratio, without = (tx - rx) / tx, (tx - rx - in_stalls) / tx
+    if in_stalls and any(without <= goal < ratio for goal in goals):
+        reasons.append(
+            f"host stall: {in_stalls} of {tx - rx} lost frames were due while the host stood still"
+        )
+    stalled_ms = max(offered.host_stall_ms_total.values(), default=0.0)
+    if any(b.growth_ms <= stalled_ms for b in unsustained if not b.sustained):
+        reasons.append(f"host stall: {stalled_ms:.1f} ms of stalls explain the backlog")
+    foreign = host_record.get("foreign_pct") or 0.0
+    steal = max(host_record.get("steal_pct", {}).values(), default=0.0)
+    starved = max(foreign, steal)
+    missed = max([ratio, *(b.excess for b in unsustained)])
+    # Taking s % of a CPU can cost about s % of the frames; far more than that is the DUT's own.
+    if starved > STARVATION_LIMIT_PCT and missed <= 2 * starved / 100:
+        reasons.append(
+            f"host starvation: others used {foreign:.1f} % of the gateways' CPU, "
+            f"the hypervisor stole up to {steal:.1f} %"
+        )
+    return reasons
+
+
+def _direction(s: StreamCounts, offered: Offered, request: Request, directions: int) -> DirectionReading:
+    return DirectionReading(
+        intended_fps=round(request.load_fps / directions, 3),
+        offered_fps=round(s.tx_frames / offered.duration_s, 3) if offered.duration_s > 0 else 0.0,
+        tx_frames=s.tx_frames,
+        rx_frames=s.rx_frames,
+        lost=s.lost,
+        duplicated=s.duplicated,
+        reordered=s.reordered,
+        corrupted=s.corrupted,
+        unsent=s.unsent,
+        backlog_frames=s.rx_after_stop,
+        drain_s=round(s.drain_s, 6),
+        latency_us=s.latency_us or Latency(),
+    )
+
+
+def _joint_latency(streams: list[StreamCounts]) -> Latency:
+    """Both directions in one line: means weighted by frames, percentiles of the worse direction."""
+    parts = [(s.latency_us, s.rx_frames) for s in streams if s.latency_us is not None]
+    if not parts:
+        return Latency()
+    if len(streams) == 1:
+        return parts[0][0]
+    frames = sum(n for _, n in parts) or 1
+
+    def worst(name: str) -> float | None:
+        return max((v for part, _ in parts if (v := getattr(part, name)) is not None), default=None)
+
+    return Latency(
+        min=min((p.min for p, _ in parts if p.min is not None), default=None),
+        mean=round(sum((p.mean or 0.0) * n for p, n in parts) / frames, 3),
+        p50=worst("p50"), p90=worst("p90"), p99=worst("p99"), p999=worst("p999"), max=worst("max"),
+    )  # fmt: skip
+
+
+def _gateway(
+    bench: Bench, side: Side, delta: counters.Counters, cpu_ns: int, offered: Offered
+) -> GatewayReading:
+    """CPU over exactly the time in which the gateway had frames: sending and draining."""
+    moved = delta[side]
+    working_s = offered.duration_s + max((s.drain_s for s in offered.streams), default=0.0)
+    if bench.encrypts:
+        frames = moved.sas.encrypted + moved.sas.decrypted
+    else:
+        frames = moved.lan.rx_packets + moved.wan.rx_packets
+    return GatewayReading(
+        cpu_pct=round(100 * cpu_ns / 1e9 / working_s, 2) if working_s > 0 else None,
+        cpu_us_per_frame=round(cpu_ns / 1e3 / frames, 3) if frames else None,
+        encrypted_frames=moved.sas.encrypted if bench.encrypts else None,
+        decrypted_frames=moved.sas.decrypted if bench.encrypts else None,
+        xfrm_errors=moved.sas.errors,
+    )

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where espbench's own data files are: in the clone, or inside an installed wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from espbench.errors import EspbenchError
+
+DataKind = Literal["topologies", "dut-profiles", "reports", "traffic"]
+
+_PACKAGE = Path(__file__).resolve().parent
+_CLONE = _PACKAGE.parents[1]
+
+
+def clone_root() -> Path | None:
+    """The clone espbench runs from; None for an installed wheel."""
+    in_clone = (_CLONE / "pyproject.toml").is_file() and _PACKAGE.parent.name == "harness"
+    return _CLONE if in_clone else None
+
+
+def data_dir(kind: DataKind) -> Path:
+    """The folder of one kind of data; EspbenchError if the installation is incomplete."""
+    directory = (clone_root() or _PACKAGE / "_data") / kind
+    if not directory.is_dir():
+        raise EspbenchError(
+            f"{directory}: expected espbench's {kind}, got no such folder; install espbench again"
+        )
+    return directory
+
+
+def data_names(kind: DataKind) -> list[str]:
+    """The names of the YAML files of one kind, sorted, without suffix."""
+    return sorted(file.stem for file in data_dir(kind).glob("*.yaml"))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dut-profiles/*.yaml: what a device under test is and where its gateways live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, PrivateAttr, model_validator
+
+from espbench.errors import UsageError
+from espbench.paths import data_dir, data_names
+from espbench.plan.model import LineRate, Name
+from espbench.plan.reader import Problem, Strict, check, did_you_mean, read, shown
+from espbench.plan.units import Expected, parse_memory
+
+LEAST_MEMORY, MOST_MEMORY = 128, 512
+
+
+def _memory(value: object) -> int:
+    mib = parse_memory(value)
+    if not LEAST_MEMORY <= mib <= MOST_MEMORY:
+        raise Expected(f"memory from {LEAST_MEMORY}M to {MOST_MEMORY}M", "256M is enough for one tunnel")
+    return mib
+
+
+class PerGateway(Strict):
+    """One path for both gateways, or one each: so two kernels can be put against each other."""
+
+    keys_are: ClassVar[str] = "a gateway (home or office)"
+
+    home: Annotated[str, Field(min_length=1)]
+    office: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _both_alike(cls, value: Any) -> Any:
+        return {"home": value, "office": value} if isinstance(value, str) else value
+
+
+class Profile(Strict):
+    """One device under test."""
+
+    keys_are: ClassVar[str] = "a key of a DUT profile"
+
+    name: Name
+    """Its name in plans and reports."""
+    description: str
+    """One line for `espbench list duts`."""
+    platform: Literal["netns", "uml"]
+    """Where its gateways live."""
+    line_rate: LineRate = 10e9
+    """Nominal rate of its ports, bit/s: what theoretical frame rates are counted from."""
+    mtu: Annotated[int, Field(ge=1280, le=9000)] = 1500
+    """MTU of all its links, bytes."""
+    queues: dict[str, str] = Field(default_factory=dict)
+    """Every queue on the path and its length, for the report (a deep one stores an overload)."""
+    memory: Annotated[int, PlainValidator(_memory)] = 256
+    """Memory of one gateway, MiB (uml)."""
+    kernel: PerGateway = PerGateway(home="linux.uml", office="linux.uml")
+    """UML kernel: a path, or a name on PATH; for both gateways or as {home: …, office: …} (uml)."""
+    modules: PerGateway | None = None
+    """Folder that holds the kernel's modules (uml). Default: Debian's /usr/lib/uml/modules."""
+
+    _path: Path = PrivateAttr(default=Path())
+
+    @property
+    def path(self) -> Path:
+        """The file it was read from."""
+        return self._path
+
+
+def profile_names() -> list[str]:
+    """The profiles that come with espbench."""
+    return data_names("dut-profiles")
+
+
+def is_path(dut: str) -> bool:
+    """Whether a plan's `dut` names a file rather than a profile."""
+    return "/" in dut or dut.endswith((".yaml", ".yml"))
+
+
+def load_profile(dut: str, plan_path: Path | None = None) -> Profile:
+    """The profile a plan's `dut` names, by name or by path beside the plan. Raises UsageError."""
+    if is_path(dut):
+        path = (plan_path.parent if plan_path else Path()) / dut
+    elif dut in profile_names():
+        path = data_dir("dut-profiles") / f"{dut}.yaml"
+    else:
+        known = profile_names()
+        remedy = did_you_mean(dut, known, "write the path of a file of your own as ./my-profile.yaml")
+        raise UsageError(
+            f"dut: expected a profile ({', '.join(known)}) or a path, got {shown(dut)}; {remedy}"
+        )
+    profile = check(Profile, read(path, "DUT profile"), _only_uml_has_a_kernel)
+    profile._path = path
+    return _with_paths_beside(profile, path.parent)
+
+
+def _only_uml_has_a_kernel(profile: Profile) -> list[Problem]:
+    given = profile.model_fields_set & {"kernel", "modules", "memory"}
+    if profile.platform == "uml":
+        return []
+    return [
+        Problem(
+            (key,),
+            "no such key with platform: netns",
+            "one",
+            "namespaces run the host's kernel; remove it",
+            on_key=True,
+            involves=(("platform",),),
+        )
+        for key in sorted(given)
+    ]
+
+
+def _with_paths_beside(profile: Profile, folder: Path) -> Profile:
+    """Relative paths of kernels and modules start at the profile; bare names are left to PATH."""
+
+    def beside(gateways: PerGateway) -> PerGateway:
+        def resolved(path: str) -> str:
+            return str((folder / path).absolute()) if "/" in path else path
+
+        return PerGateway(home=resolved(gateways.home), office=resolved(gateways.office))
+
+    modules = beside(profile.modules) if profile.modules else None
+    return profile.model_copy(update={"kernel": beside(profile.kernel), "modules": modules})

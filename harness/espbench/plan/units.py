@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quantities a plan writes with their unit: durations, rates, loss goals, resolutions.
+
+Each `parse_` function takes what YAML gave and raises Expected, which says what would do.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from espbench.terms import line_rate_fps
+
+RateUnit = Literal["fps", "bps", "%"]
+
+_NUMBER = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)"
+DURATION_PATTERN = r"^\d+(\.\d+)?(ms|s|m)$"
+RATE_PATTERN = r"^\d+(\.\d+)?([eE][+-]?\d+)?(k|M|G)?(fps|bps)$|^\d+(\.\d+)?([eE][+-]?\d+)?%$"
+LINE_RATE_PATTERN = r"^\d+(\.\d+)?(k|M|G)?bps$"
+FRACTION_PATTERN = r"^\d+(\.\d+)?([eE][+-]?\d+)?%?$"
+MEMORY_PATTERN = r"^\d+[MG]$"
+
+_SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60)}
+_PREFIX = {"": Decimal(1), "k": Decimal(1000), "M": Decimal(10) ** 6, "G": Decimal(10) ** 9}
+LONGEST_S = 86_400
+
+
+class Expected(ValueError):
+    """A value is not what its key takes: `expected` says what is, `remedy` what to do."""
+
+    def __init__(self, expected: str, remedy: str) -> None:
+        super().__init__(f"expected {expected}; {remedy}")
+        self.expected = expected
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Rate:
+    """An offered load in one direction as the plan writes it: frames/s, bit/s or % of line rate."""
+
+    value: float
+    unit: RateUnit
+
+    def to_fps(self, mean_frame_size: float, line_rate_bps: float) -> float:
+        """Frames/s for frames of this mean size (with FCS) on a link of this line rate.
+
+        bps are layer 2: frame x 8, no preamble, no gap. % is of the theoretical frame rate
+        (RFC 2544 20), which counts both.
+        """
+        if self.unit == "fps":
+            return self.value
+        if self.unit == "bps":
+            return self.value / (8 * mean_frame_size)
+        return line_rate_fps(mean_frame_size, line_rate_bps) * self.value / 100
+
+    def __str__(self) -> str:
+        return f"{_plain(self.value)}{self.unit}"
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of `2s`, `500ms`, `1m` or a bare 0."""
+    if _is_number(value) and value == 0:
+        return 0.0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)", value) if isinstance(value, str) else None
+    if match is None:
+        remedy = (
+            f"write {value}s for seconds" if _is_number(value) else "write a number and its unit: ms, s or m"
+        )
+        raise Expected("a duration such as 2s or 500ms", remedy)
+    seconds = float(Decimal(match[1]) * _SECONDS[match[2]])
+    if seconds > LONGEST_S:
+        raise Expected("a duration of at most a day", "choose a shorter one")
+    return seconds
+
+
+def parse_positive_duration(value: object) -> float:
+    """Seconds, more than none."""
+    seconds = parse_duration(value)
+    if seconds == 0:
+        raise Expected("a duration of more than zero", "a trial that lasts no time counts no frames")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest text parse_duration reads back as the same number of seconds."""
+    return f"{_plain(seconds)}s"
+
+
+def parse_rate(value: object) -> Rate:
+    """A rate of `40000fps`, `40kfps`, `50Mbps`, `1Gbps` or `5%` of line rate."""
+    expected = "a rate such as 40000fps, 40kfps, 50Mbps or 5% (of line rate)"
+    match = re.fullmatch(_NUMBER + r"(?:(k|M|G)?(fps|bps)|(%))", value) if isinstance(value, str) else None
+    if match is None:
+        raise Expected(expected, "write a number and its unit: fps, kfps, Mbps, Gbps or %")
+    rate = float(Decimal(match[1]) * _PREFIX[match[2] or ""])
+    if rate == 0:
+        raise Expected("a rate of more than zero", "give the lowest load worth a trial")
+    if match[4]:
+        if rate > 100:
+            raise Expected("at most 100% of line rate", "no link carries more than its line rate")
+        return Rate(rate, "%")
+    return Rate(rate, "fps" if match[3] == "fps" else "bps")
+
+
+def parse_line_rate(value: object) -> float:
+    """A link's nominal rate in bit/s, of `1Gbps` or `100Mbps`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(k|M|G)?bps", value) if isinstance(value, str) else None
+    if match is None or Decimal(match[1]) == 0:
+        raise Expected("a link's rate such as 100Mbps or 10Gbps", "write a number and its unit: Mbps or Gbps")
+    return float(Decimal(match[1]) * _PREFIX[match[2] or ""])
+
+
+def parse_loss_goal(value: object) -> float:
+    """The frame loss ratio a goal allows, 0 <= goal < 1, of `0`, `0.001%` or `1e-5`."""
+    fraction = _fraction(value)
+    if fraction is None or fraction >= 1:
+        raise Expected(
+            "a frame loss ratio from 0 to below 1, such as 0, 0.001% or 1e-5",
+            "0.001% is one frame in 100,000",
+        )
+    return fraction
+
+
+def format_fraction(fraction: float) -> str:
+    """A percentage that parses back to the same fraction; `0` for none."""
+    return f"{(Decimal(repr(fraction)) * 100).normalize():f}%" if fraction else "0"
+
+
+def parse_resolution(value: object) -> float:
+    """Relative width at which the search stops, of `1%` or 0.01; above 0, at most 50 %."""
+    fraction = _fraction(value)
+    if fraction is None or not 0 < fraction <= 0.5:
+        raise Expected("a relative resolution above 0 and up to 50%, such as 1%", "1% is usual")
+    return fraction
+
+
+def parse_memory(value: object) -> int:
+    """MiB of `256M` or `1G`."""
+    match = re.fullmatch(r"(\d+)(M|G)", value) if isinstance(value, str) else None
+    if match is None:
+        raise Expected("an amount of memory such as 256M", "write a whole number and M or G")
+    return int(match[1]) * (1024 if match[2] == "G" else 1)
+
+
+def _fraction(value: object) -> float | None:
+    """A non-negative number, of a YAML number or of text with or without %."""
+    if _is_number(value):
+        number = float(str(value))
+        return number if 0 <= number < float("inf") else None
+    match = re.fullmatch(_NUMBER + r"(%)?", value) if isinstance(value, str) else None
+    if match is None:
+        return None
+    return float(Decimal(match[1]) / (100 if match[2] else 1))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain(number: float) -> str:
+    """A float in full, without exponent and without a useless `.0`."""
+    text = f"{Decimal(repr(number)):f}"
+    return text.removesuffix(".0")

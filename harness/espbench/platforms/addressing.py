@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The addresses of a gateway pair, and the `ip` lines and sysctls that give a gateway its own.
+
+    tester west ── lan Home wan ── wan Office lan ── tester east
+     198.18.0.2    .1   192.0.2.1  .2         .1     198.19.0.2
+
+Networks are those set aside for benchmarks (RFC 2544 C.2.2: 198.18.0.0/15; RFC 5180: 2001:2::/48). The
+addresses of the 256 networks on each side are routed to the tester, which is the only host there is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_interface
+
+from espbench.platforms.base import Gateway, Side
+
+
+@dataclass(frozen=True)
+class LinkEnd:
+    """One interface on a link: its MAC and, by IP version, its address with prefix length."""
+
+    mac: str
+    addresses: dict[int, str]
+
+    def host(self, version: int) -> str:
+        """The bare address."""
+        return str(ip_interface(self.addresses[version]).ip)
+
+
+@dataclass(frozen=True)
+class GatewayAddressing:
+    """What one gateway must know: its ends, its neighbours, what lies behind each."""
+
+    lan: LinkEnd
+    wan: LinkEnd
+    tester: LinkEnd
+    peer: LinkEnd
+    near: dict[int, str]  # IP version → the prefix behind the tester's port on its LAN
+    far: dict[int, str]  # IP version → the prefix behind the peer
+    mtu: int = 1500
+
+
+@dataclass(frozen=True)
+class PairAddressing:
+    """Every end and prefix of a gateway pair."""
+
+    tester_west: LinkEnd
+    home_lan: LinkEnd
+    home_wan: LinkEnd
+    office_wan: LinkEnd
+    office_lan: LinkEnd
+    tester_east: LinkEnd
+    west: dict[int, str]
+    east: dict[int, str]
+    mtu: int = 1500
+
+    def gateway(self, side: Side) -> GatewayAddressing:
+        """The part of it that one gateway must know."""
+        if side == "home":
+            return GatewayAddressing(
+                lan=self.home_lan,
+                wan=self.home_wan,
+                tester=self.tester_west,
+                peer=self.office_wan,
+                near=self.west,
+                far=self.east,
+                mtu=self.mtu,
+            )
+        return GatewayAddressing(
+            lan=self.office_lan,
+            wan=self.office_wan,
+            tester=self.tester_east,
+            peer=self.home_wan,
+            near=self.east,
+            far=self.west,
+            mtu=self.mtu,
+        )
+
+
+# MACs are locally administered: 02:45:53 ("ES"), link, end.
+GATEWAY_TO_GATEWAY = PairAddressing(
+    tester_west=LinkEnd("02:45:53:00:01:02", {4: "198.18.0.2/24", 6: "2001:2:0:1000::2/64"}),
+    home_lan=LinkEnd("02:45:53:00:01:01", {4: "198.18.0.1/24", 6: "2001:2:0:1000::1/64"}),
+    home_wan=LinkEnd("02:45:53:00:0f:01", {4: "192.0.2.1/30", 6: "2001:2:0:f::1/64"}),
+    office_wan=LinkEnd("02:45:53:00:0f:02", {4: "192.0.2.2/30", 6: "2001:2:0:f::2/64"}),
+    office_lan=LinkEnd("02:45:53:00:02:01", {4: "198.19.0.1/24", 6: "2001:2:0:2000::1/64"}),
+    tester_east=LinkEnd("02:45:53:00:02:02", {4: "198.19.0.2/24", 6: "2001:2:0:2000::2/64"}),
+    west={4: "198.18.0.0/16", 6: "2001:2:0:1000::/52"},
+    east={4: "198.19.0.0/16", 6: "2001:2:0:2000::/52"},
+)
+
+# A router that forwards and keeps quiet: no redirects, no reverse-path filter, no autoconfiguration,
+# and so few ICMP errors that they are no load (they still say once what is wrong).
+SYSCTLS = {
+    "net/ipv4/ip_forward": "1",
+    "net/ipv4/conf/all/rp_filter": "0",
+    "net/ipv4/conf/default/rp_filter": "0",
+    "net/ipv4/conf/all/send_redirects": "0",
+    "net/ipv4/conf/default/send_redirects": "0",
+    "net/ipv4/conf/all/accept_redirects": "0",
+    "net/ipv4/conf/default/accept_redirects": "0",
+    "net/ipv4/icmp_ratelimit": "1000",
+    "net/ipv6/conf/all/forwarding": "1",
+    "net/ipv6/conf/default/forwarding": "1",
+    "net/ipv6/conf/all/accept_ra": "0",
+    "net/ipv6/conf/default/accept_ra": "0",
+    "net/ipv6/conf/all/accept_redirects": "0",
+    "net/ipv6/conf/default/accept_redirects": "0",
+    "net/ipv6/icmp/ratelimit": "1000",
+}
+# These copy `default` when the interface is made, and a gateway's may be older than its sysctls.
+INTERFACE_SYSCTLS = {
+    "net/ipv4/conf/{}/rp_filter": "0",
+    "net/ipv4/conf/{}/send_redirects": "0",
+    "net/ipv6/conf/{}/accept_ra": "0",
+    "net/ipv6/conf/{}/router_solicitations": "0",
+}
+
+
+def ip_lines(addressing: GatewayAddressing, lan: str, wan: str) -> list[str]:
+    """Lines for `ip -batch` that bring up both interfaces with addresses, neighbours and routes.
+
+    Neighbours are permanent: resolving one in the middle of a trial would cost frames. Without ARP and
+    multicast the interfaces also join no group, so that no multicast report is counted as a frame.
+    """
+    lines = ["link set dev lo up"]
+    for name, own, other in (
+        (lan, addressing.lan, addressing.tester),
+        (wan, addressing.wan, addressing.peer),
+    ):
+        lines += [
+            f"link set dev {name} address {own.mac} mtu {addressing.mtu} addrgenmode none",
+            f"link set dev {name} arp off multicast off up",
+        ]
+        for version, address in own.addresses.items():
+            nodad = " nodad" if version == 6 else ""
+            lines.append(f"addr add {address} dev {name}{nodad}")
+            lines.append(f"neigh replace {other.host(version)} lladdr {other.mac} dev {name} nud permanent")
+    for name, behind, other in (
+        (lan, addressing.near, addressing.tester),
+        (wan, addressing.far, addressing.peer),
+    ):
+        lines += [
+            f"route add {prefix} via {other.host(version)} dev {name}" for version, prefix in behind.items()
+        ]
+    return lines
+
+
+def configure(gateway: Gateway, addressing: GatewayAddressing) -> None:
+    """Make a gateway a router between its two links. EspbenchError names the line that failed."""
+    # The addresses first: a forwarding interface with multicast on would join and report the routers' groups.
+    gateway.ip(ip_lines(addressing, gateway.lan, gateway.wan))
+    settings = dict(SYSCTLS)
+    for name in (gateway.lan, gateway.wan):
+        settings |= {key.format(name): value for key, value in INTERFACE_SYSCTLS.items()}
+    for key, value in settings.items():
+        gateway.write(f"/proc/sys/{key}", value)

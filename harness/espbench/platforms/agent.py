@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent: one stdlib-only program inside a gateway that does there what the controller asks.
+
+It runs as `python3 -I -S agent.py` in a network namespace, a User-Mode Linux guest or on a host reached
+by ssh: so it is one file and imports nothing of espbench. Requests and answers are JSON, one object a line:
+
+    {"id": 1, "op": "exec", "argv": ["ip", "link"], "stdin": "", "timeout_s": 30}
+    {"id": 1, "ok": true, "rc": 0, "out": "…", "err": ""}
+    {"id": 2, "ok": false, "error": "…", "errno": 2}
+
+Payloads (stdin, netlink messages, files) may hold keys: they are never logged here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+NLMSG_HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port (linux/netlink.h)
+NLMSG_ERROR = 2
+NLMSG_DONE = 3
+NLM_F_REQUEST = 0x01
+NLM_F_ACK = 0x04
+NLM_F_DUMP_INTR = 0x10
+NLM_F_CAPPED = 0x100
+NLM_F_ACK_TLVS = 0x200
+NLMSGERR_ATTR_MSG = 1
+SOL_NETLINK = 270
+NETLINK_CAP_ACK = 10
+NETLINK_EXT_ACK = 11
+REPLY_BUFFER = 1 << 20
+DUMP_ATTEMPTS = 5
+NETLINK_TIMEOUT_S = 10.0
+
+
+class Refused(Exception):
+    """A request that was understood and cannot be done; errno where a system call said so."""
+
+    def __init__(self, what: str, errno: int | None = None) -> None:
+        super().__init__(what)
+        self.errno = errno
+
+
+def field(request: dict[str, Any], name: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
+    """The value of a request's field; Refused says which field has which wrong type."""
+    value = request.get(name, default)
+    if not isinstance(value, kind):
+        raise Refused(f"field {name!r} is missing or of type {type(value).__name__}")
+    return value
+
+
+def strings(request: dict[str, Any], name: str) -> list[str]:
+    """A field that must be a list of strings."""
+    values = field(request, name, list)
+    if not all(isinstance(value, str) for value in values):
+        raise Refused(f"field {name!r} must hold strings only")
+    return list(values)
+
+
+def do_ping(request: dict[str, Any]) -> dict[str, Any]:
+    """Nothing but a sign of life."""
+    return {"uptime_s": time.clock_gettime(time.CLOCK_BOOTTIME)}
+
+
+def do_exec(request: dict[str, Any]) -> dict[str, Any]:
+    """Run a command to its end; a daemon it leaves behind keeps running and does not hold us up."""
+    argv = strings(request, "argv")
+    text = field(request, "stdin", str, "")
+    timeout_s = field(request, "timeout_s", (int, float), 30.0)
+    if not argv:
+        raise Refused("field 'argv' is empty")
+    # Memory files instead of pipes: a daemon that keeps its output open would keep a pipe open too,
+    # and nothing of what passes here reaches a disk.
+    with contextlib.ExitStack() as files:
+        stdin, out, err = (
+            files.enter_context(os.fdopen(os.memfd_create(name), "w+b")) for name in ("stdin", "out", "err")
+        )
+        stdin.write(text.encode())
+        stdin.seek(0)
+        try:
+            process = subprocess.Popen(argv, stdin=stdin, stdout=out, stderr=err, start_new_session=True)
+        except OSError as error:
+            raise Refused(f"cannot run {argv[0]}: {error.strerror}", error.errno) from error
+        try:
+            rc = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise Refused(f"{argv[0]} did not end within {timeout_s:g} s") from None
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    return {"rc": rc, "out": texts[0], "err": texts[1]}
+
+
+def do_read(request: dict[str, Any]) -> dict[str, Any]:
+    """The texts of files; null where there is none."""
+    texts: dict[str, str | None] = {}
+    for path in strings(request, "paths"):
+        try:
+            texts[path] = Path(path).read_bytes().decode(errors="replace")
+        except (FileNotFoundError, NotADirectoryError):
+            texts[path] = None
+        except OSError as error:
+            raise Refused(f"cannot read {path}: {error.strerror}", error.errno) from error
+    return {"texts": texts}
+
+
+def do_write(request: dict[str, Any]) -> dict[str, Any]:
+    """Write one file whole (a sysctl, a configuration)."""
+    path = field(request, "path", str)
+    try:
+        Path(path).write_bytes(field(request, "text", str).encode())
+    except OSError as error:
+        raise Refused(f"cannot write {path}: {error.strerror}", error.errno) from error
+    return {}
+
+
+def do_counters(request: dict[str, Any]) -> dict[str, Any]:
+    """The interface counters of /proc/net/dev, frames, by interface."""
+    links = {}
+    for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        value = [int(number) for number in numbers.split()]
+        links[name.strip()] = {
+            "rx_packets": value[1],
+            "rx_errors": value[2],
+            "rx_dropped": value[3],
+            "tx_packets": value[9],
+            "tx_errors": value[10],
+            "tx_dropped": value[11],
+        }
+    return {"links": links}
+
+
+def do_netlink(request: dict[str, Any]) -> dict[str, Any]:
+    """Send each message, wait for its ACK or the end of its dump, give back the replies."""
+    protocol = field(request, "protocol", int)
+    try:
+        messages = [base64.b64decode(text, validate=True) for text in strings(request, "messages")]
+    except ValueError:
+        raise Refused("field 'messages' is not base64") from None
+    for message in messages:
+        if len(message) < NLMSG_HEADER.size:
+            raise Refused("a netlink message is shorter than its header")
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol) as connection:
+        connection.settimeout(NETLINK_TIMEOUT_S)
+        connection.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
+        # The ACK then does not carry the request, which may hold keys.
+        connection.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
+        connection.bind((0, 0))
+        replies = [
+            [base64.b64encode(reply).decode() for reply in converse(connection, number, message)]
+            for number, message in enumerate(messages, start=1)
+        ]
+    return {"replies": replies}
+
+
+def converse(connection: socket.socket, sequence: int, message: bytes) -> list[bytes]:
+    """One netlink message's replies, without its ACK; an interrupted dump is asked for again."""
+    _, kind, flags, _, _ = NLMSG_HEADER.unpack_from(message)
+    for attempt in range(DUMP_ATTEMPTS):
+        number = sequence * DUMP_ATTEMPTS + attempt
+        header = NLMSG_HEADER.pack(len(message), kind, flags | NLM_F_REQUEST | NLM_F_ACK, number, 0)
+        connection.send(header + message[NLMSG_HEADER.size :])
+        replies, interrupted = collect(connection, number, f"message {sequence}")
+        if not interrupted:
+            return replies
+    raise Refused("the kernel's tables changed during every attempt to dump them")
+
+
+def collect(connection: socket.socket, number: int, what: str) -> tuple[list[bytes], bool]:
+    """All replies of one request, and whether a dump was interrupted; Refused on a negative ACK."""
+    replies: list[bytes] = []
+    interrupted = False
+    while True:
+        try:
+            datagram = connection.recv(REPLY_BUFFER)
+        except TimeoutError:
+            raise Refused(f"the kernel did not answer {what}") from None
+        offset = 0
+        while offset + NLMSG_HEADER.size <= len(datagram):
+            length, kind, flags, sequence, _ = NLMSG_HEADER.unpack_from(datagram, offset)
+            if length < NLMSG_HEADER.size:
+                raise Refused(f"the kernel's answer to {what} is malformed")
+            reply = datagram[offset : offset + length]
+            offset += (length + 3) & ~3
+            if sequence != number:
+                continue
+            interrupted = interrupted or bool(flags & NLM_F_DUMP_INTR)
+            if kind not in (NLMSG_ERROR, NLMSG_DONE):
+                replies.append(reply)
+                continue
+            code = struct.unpack_from("=i", reply, NLMSG_HEADER.size)[0] if length >= 20 else 0
+            if code < 0:
+                raise Refused(explain(reply, flags, what, -code), -code)
+            return replies, interrupted
+
+
+def explain(reply: bytes, flags: int, what: str, errno: int) -> str:
+    """A negative ACK in words: errno and the kernel's own remark, where it made one."""
+    remark = ""
+    if flags & NLM_F_ACK_TLVS:
+        # int error, then the request (only its header when capped), then attributes.
+        offset = NLMSG_HEADER.size + 4
+        (echoed,) = struct.unpack_from("=I", reply, offset)
+        offset += NLMSG_HEADER.size if flags & NLM_F_CAPPED else (echoed + 3) & ~3
+        while offset + 4 <= len(reply):
+            length, kind = struct.unpack_from("=HH", reply, offset)
+            if kind == NLMSGERR_ATTR_MSG:
+                remark = ": " + reply[offset + 4 : offset + length].rstrip(b"\0").decode(errors="replace")
+            offset += max(4, (length + 3) & ~3)
+    return f"{what}: {os.strerror(errno)}{remark}"
+
+
+OPERATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "ping": do_ping,
+    "exec": do_exec,
+    "read": do_read,
+    "write": do_write,
+    "counters": do_counters,
+    "netlink": do_netlink,
+}
+
+
+def answer(line: bytes) -> dict[str, Any]:
+    """The reply to one line; whatever is wrong with it becomes an error reply."""
+    number = None
+    try:
+        request = json.loads(line)
+        if not isinstance(request, dict):
+            raise Refused("a request is a JSON object")
+        number = request.get("id")
+        operation = OPERATIONS.get(str(request.get("op")))
+        if operation is None:
+            raise Refused(f"unknown op {request.get('op')!r}; known: {', '.join(OPERATIONS)}")
+        return {"id": number, "ok": True, **operation(request)}
+    except Refused as error:
+        return {"id": number, "ok": False, "error": str(error), "errno": error.errno}
+    except OSError as error:
+        return {"id": number, "ok": False, "error": str(error), "errno": error.errno}
+    except json.JSONDecodeError as error:  # its text holds a position, not the line
+        return {"id": number, "ok": False, "error": f"not JSON: {error.msg}", "errno": None}
+    except Exception as error:  # the agent outlives any request; the type says enough, the text may hold keys
+        return {"id": number, "ok": False, "error": f"agent: {type(error).__name__}", "errno": None}
+
+
+def send(fd: int, reply: dict[str, Any]) -> None:
+    """Write one reply as one line of ASCII, however long."""
+    data = memoryview(json.dumps(reply).encode() + b"\n")
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def serve(fd_in: int, fd_out: int) -> None:
+    """Greet, then answer line after line until the other side is gone."""
+    send(fd_out, {"id": 0, "ok": True, "kernel": platform.release(), "pid": os.getpid(), **do_ping({})})
+    waiting: list[bytes] = []
+    while chunk := os.read(fd_in, 1 << 16):
+        *complete, rest = chunk.split(b"\n")
+        for line in complete:
+            send(fd_out, answer(b"".join([*waiting, line])))
+            waiting.clear()
+        if rest:
+            waiting.append(rest)
+
+
+def main() -> int:
+    """Open the way to the controller and serve it; dies with its parent."""
+    parser = argparse.ArgumentParser(description="espbench's agent inside a gateway")
+    parser.add_argument("--fd", type=int, nargs=2, default=(0, 1), help="read requests here, answer there")
+    parser.add_argument("--tty", help="a serial line instead")
+    options = parser.parse_args()
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    os.environ["PATH"] = SEARCH_PATH
+    fd_in, fd_out = options.fd
+    if options.tty:
+        fd_in = fd_out = os.open(options.tty, os.O_RDWR | os.O_NOCTTY)
+        tty.setraw(fd_in, termios.TCSANOW)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        serve(fd_in, fd_out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

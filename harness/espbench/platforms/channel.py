@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller's side of an agent: a line of JSON to it, its answer back."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from espbench.errors import EspbenchError
+
+BUFFER = 1 << 16
+
+
+class AgentRefused(EspbenchError):
+    """The agent answered with an error; errno where a system call inside the gateway said so."""
+
+    def __init__(self, what: str, errno: int | None) -> None:
+        super().__init__(what)
+        self.errno = errno
+
+
+class AgentChannel:
+    """Requests to one agent over a stream socket, one at a time.
+
+    `last_words` gives the end of the gateway's console for the message when it does not answer.
+    """
+
+    def __init__(self, name: str, connection: socket.socket, last_words: Callable[[], str]) -> None:
+        self.name = name
+        self.closed = False
+        self._connection = connection
+        self._connection.setblocking(False)
+        self._last_words = last_words
+        self._number = 0
+        self._pending = b""
+        self._chunks: list[bytes] = []
+
+    def wait_ready(self, timeout_s: float) -> dict[str, Any]:
+        """The agent's greeting: its kernel and uptime. Before it a terminal would echo what is sent."""
+        return self._receive(0, time.monotonic() + timeout_s, f"did not come up within {timeout_s:g} s")
+
+    def request(self, op: str, within_s: float = 30.0, **fields: Any) -> dict[str, Any]:
+        """The agent's answer to one request.
+
+        AgentRefused when it cannot be done, EspbenchError when the gateway is dead or silent.
+        """
+        self._number += 1
+        deadline = time.monotonic() + within_s
+        line = json.dumps({"id": self._number, "op": op, **fields}).encode() + b"\n"
+        self._send(line, deadline, op)
+        reply = self._receive(self._number, deadline, f"did not answer {op} within {within_s:g} s")
+        if not reply.get("ok"):
+            raise AgentRefused(f"{self.name}: {reply.get('error')}", reply.get("errno"))
+        return reply
+
+    def hung_up(self) -> bool:
+        """Whether the agent's end is closed, without waiting."""
+        if not self.closed:
+            poll = select.poll()
+            poll.register(self._connection, 0)  # POLLHUP and POLLERR are always reported
+            self.closed = bool(poll.poll(0))
+        return self.closed
+
+    def close(self) -> None:
+        """Hang up: the agent ends by itself."""
+        self.closed = True
+        self._connection.close()
+
+    def _send(self, line: bytes, deadline: float, op: str) -> None:
+        data = memoryview(line)
+        while data:
+            try:
+                data = data[self._connection.send(data) :]
+            except BlockingIOError:
+                self._wait(select.POLLOUT, deadline, f"took no request ({op})")
+            except OSError:
+                raise self._dead() from None
+
+    def _receive(self, number: int, deadline: float, silence: str) -> dict[str, Any]:
+        """The reply with this number; late replies to requests that timed out are passed over."""
+        while True:
+            head, newline, rest = self._pending.partition(b"\n")
+            if newline:
+                reply = self._decode(b"".join([*self._chunks, head]))
+                self._chunks.clear()
+                self._pending = rest
+                if reply.get("id") == number:
+                    return reply
+                continue
+            self._chunks.append(self._pending)
+            self._pending = b""
+            self._wait(select.POLLIN, deadline, silence)
+            try:
+                self._pending = self._connection.recv(BUFFER)
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise self._dead() from None
+            if not self._pending:
+                raise self._dead()
+
+    def _decode(self, line: bytes) -> dict[str, Any]:
+        try:
+            reply = json.loads(line)
+        except ValueError:
+            reply = None
+        if not isinstance(reply, dict):
+            raise EspbenchError(f"gateway {self.name}: its agent answered something that is no JSON object")
+        return reply
+
+    def _wait(self, event: int, deadline: float, silence: str) -> None:
+        poll = select.poll()
+        poll.register(self._connection, event)
+        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            raise EspbenchError(self._with_last_words(f"gateway {self.name} {silence}"))
+
+    def _dead(self) -> EspbenchError:
+        self.closed = True
+        return EspbenchError(self._with_last_words(f"gateway {self.name} died"))
+
+    def _with_last_words(self, message: str) -> str:
+        words = self._last_words().strip()
+        return f"{message}; the end of its console:\n{words}" if words else message

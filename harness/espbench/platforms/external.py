@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes espbench did not build, between two interfaces it was given: nothing is made, nothing undone."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from espbench.errors import UsageError
+from espbench.platforms import placement
+from espbench.platforms.base import Port, PortName, Testbed
+
+_NETNS_DIR = Path("/run/netns")
+
+
+@dataclass(frozen=True)
+class ExternalPort:
+    """One side as the plan gives it; address with its prefix length."""
+
+    interface: str
+    address: str
+    gateway: str
+    netns: str | None = None
+
+
+class ExternalTestbed(Testbed):
+    """Two ports and no gateway espbench could ask."""
+
+    def close(self) -> None:
+        """Nothing was made."""
+
+
+def build(
+    ports: dict[PortName, ExternalPort], *, dut: str, i_own_this_network: bool, line_rate_bps: float | None
+) -> ExternalTestbed:
+    """Describe the ports; MACs and next hops come from the interfaces when the generator opens them."""
+    placed = placement.choose(gateways=False)
+    return ExternalTestbed(
+        platform="external",
+        dut=dut,
+        ports={
+            name: _port(name, given, placed.cpus, i_own_this_network, line_rate_bps)
+            for name, given in ports.items()
+        },
+        gateways={},
+        placement=placed,
+        queues={},
+    )
+
+
+def _port(
+    name: PortName, given: ExternalPort, cpus: dict[str, list[int]], owned: bool, line_rate_bps: float | None
+) -> Port:
+    address = ipaddress.ip_interface(given.address)
+    netns = netns_path(given.netns) if given.netns else None
+    return Port(
+        name=name,
+        interface=given.interface,
+        netns=netns,
+        tx_cpu=cpus["tester tx"][0],
+        rx_cpu=cpus["tester rx"][0],
+        mac="",  # the interface's own, known once it is open
+        next_hop_mac=None,
+        address={address.version: str(address.ip)},
+        gateway={address.version: given.gateway},
+        line_rate_bps=line_rate_bps or 0.0,
+        mtu=1500,
+        i_own_this_network=owned,
+    )
+
+
+def netns_path(name: str) -> str:
+    """A named network namespace's file; a path is taken as it is."""
+    path = Path(name) if "/" in name else _NETNS_DIR / name
+    if not path.exists():
+        known = ", ".join(sorted(p.name for p in _NETNS_DIR.glob("*"))) or "none"
+        raise UsageError(
+            f"network namespace {name}: expected one that exists, got no {path}; there are: {known}"
+        )
+    return str(path)

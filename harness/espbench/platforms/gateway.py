@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway reached through its agent: what the namespace and the UML platform have in common."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from espbench.errors import EspbenchError
+from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, Side
+from espbench.platforms.channel import AgentChannel, AgentRefused
+
+LAST_WORDS_BYTES = 2000
+ANSWER_MARGIN_S = 10.0
+
+
+def tail(path: Path) -> str:
+    """The end of a log, from the start of a line; empty when there is none yet."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - LAST_WORDS_BYTES))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return text if size <= LAST_WORDS_BYTES else text.partition("\n")[2]
+
+
+class AgentGateway:
+    """A `base.Gateway` on an agent's channel.
+
+    `cpu_ns` reads the CPU time of this gateway alone; `notebook` gets every command and ip line, and
+    `console` is the log whose end are its last words. Stdin and netlink messages may hold keys and are
+    never written down.
+    """
+
+    def __init__(
+        self,
+        channel: AgentChannel,
+        side: Side,
+        lan: str,
+        wan: str,
+        cpu_ns: Callable[[], int],
+        notebook: Path,
+        console: Path,
+    ) -> None:
+        self.channel = channel
+        self.side = side
+        self.lan = lan
+        self.wan = wan
+        self._cpu_ns = cpu_ns
+        self._notebook = notebook
+        self._console = console
+
+    def run(self, argv: list[str], stdin: str = "", timeout_s: float = 30.0) -> CommandResult:
+        """Run a command inside; AgentRefused when it cannot be started or does not end in time."""
+        self._note(shlex.join(argv))
+        reply = self.channel.request(
+            "exec", timeout_s + ANSWER_MARGIN_S, argv=argv, stdin=stdin, timeout_s=timeout_s
+        )
+        result = CommandResult(reply["rc"], reply["out"], reply["err"])
+        if result.rc:
+            self._note(f"# exit {result.rc}: {result.err.strip()}")
+        return result
+
+    def ip(self, lines: list[str]) -> None:
+        """Feed lines to `ip -batch -`; EspbenchError names the line that failed."""
+        for line in lines:
+            self._note(f"ip {line}")
+        result = self.run(["ip", "-batch", "-"], stdin="".join(f"{line}\n" for line in lines))
+        if result.rc == 0:
+            return
+        number = re.search(r"Command failed -:(\d+)", result.err)
+        line = lines[int(number[1]) - 1] if number else " / ".join(lines)
+        why = result.err.partition("Command failed")[0].strip() or f"exit {result.rc}"
+        raise EspbenchError(f"gateway {self.side}: `ip {line}` failed: {why}")
+
+    def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
+        """Send each message, give back its replies without the ACK; NetlinkRefused on a negative one."""
+        self._note(f"# {len(messages)} netlink messages to protocol {protocol}")
+        encoded = [base64.b64encode(message).decode() for message in messages]
+        try:
+            reply = self.channel.request("netlink", protocol=protocol, messages=encoded)
+        except AgentRefused as error:
+            self._note(f"# {error}")
+            if error.errno is None:
+                raise
+            raise NetlinkRefused(error.errno, str(error)) from None
+        return [[base64.b64decode(text) for text in replies] for replies in reply["replies"]]
+
+    def read(self, paths: list[str]) -> dict[str, str | None]:
+        """The texts of files inside the gateway; None where a file is missing."""
+        texts: dict[str, str | None] = self.channel.request("read", paths=paths)["texts"]
+        return texts
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file inside the gateway; AgentRefused when it cannot be."""
+        self._note(f"write {path}")
+        self.channel.request("write", path=path, text=text)
+
+    def cpu_ns(self) -> int:
+        """CPU time this gateway alone has used since it was made, ns."""
+        return self._cpu_ns()
+
+    def link_counters(self) -> dict[str, LinkCounters]:
+        """Counters of its interfaces by name."""
+        links = self.channel.request("counters")["links"]
+        return {name: LinkCounters(**counters) for name, counters in links.items()}
+
+    def alive(self) -> bool:
+        """Whether its agent still holds the line; no waiting."""
+        return not self.channel.hung_up()
+
+    def last_words(self) -> str:
+        """The end of its console."""
+        return tail(self._console)
+
+    def _note(self, line: str) -> None:
+        with self._notebook.open("a") as notebook:
+            notebook.write(f"{self.side} {line}\n")

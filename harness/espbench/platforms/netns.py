@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways as network namespaces of the running kernel, each with a CPU account of its own.
+
+    espbench-<run>-tester       espbench-<run>-home     espbench-<run>-office     …-tester
+             west ───────────── lan  Home  wan ──────── wan  Office  lan ──────────── east
+                                 ▲          ▲            ▲            ▲
+                               napi/…     napi/…       napi/…       napi/…      (kernel threads)
+
+A plain veth forwards in its *sender's* context: tester and DUT would share one CPU and nothing
+would ever be lost. With GRO on, a veth port has a NAPI ring of 256 frames; with threaded NAPI a
+kernel thread serves it, which can be pinned and whose CPU time is its gateway's alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from espbench.errors import EspbenchError
+from espbench.platforms.addressing import GATEWAY_TO_GATEWAY, PairAddressing, configure
+from espbench.platforms.base import SIDES, Gateway, Placement, PortName, Readiness, Side, Testbed
+from espbench.platforms.channel import AgentChannel
+from espbench.platforms.gateway import AgentGateway, tail
+from espbench.platforms.ports import tester_ports
+from espbench.platforms.registry import NETNS_DIR, Entry, Registry, interpreter
+
+AGENT = Path(__file__).with_name("agent.py")
+VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c
+_AGENT_TIMEOUT_S = 15.0
+_BEDS = itertools.count()
+_ESP_PROBE = (  # what `doctor` asks a fresh namespace: may ESP be had at all?
+    "import socket,struct,sys;"
+    "s=socket.socket(socket.AF_NETLINK,socket.SOCK_RAW,6);s.send(bytes.fromhex(sys.argv[1]));"
+    "r=s.recv(8192);print(-struct.unpack_from('=i',r,16)[0])"
+)
+
+
+@dataclass
+class NetnsTestbed(Testbed):
+    """A built pair; closing it deletes the namespaces, and with them links, routes and SAs."""
+
+    registry: Registry | None = None
+    made: list[Entry] = field(default_factory=list)
+
+    def close(self) -> None:
+        """End the agents and remove the namespaces."""
+        if self.registry is not None:
+            self.registry.undo(self.made)
+
+
+class NetnsPlatform:
+    """Builds pairs out of namespaces."""
+
+    name = "netns"
+
+    def build(
+        self,
+        registry: Registry,
+        logs: Path,
+        placement: Placement,
+        *,
+        addressing: PairAddressing = GATEWAY_TO_GATEWAY,
+        line_rate_bps: float = 10e9,
+    ) -> NetnsTestbed:
+        """Three namespaces, three links, four pinned kernel threads; EspbenchError says what failed."""
+        first = len(registry.entries)
+        names = {role: registry.netns(role) for role in ("tester", "home", "office")}
+        link = _Names.of(registry.run_id)
+        for netns in names.values():
+            _no_ipv6_noise(netns)
+        _veth(names["tester"], link.west, names["home"], link.home_lan, addressing.mtu)
+        _veth(names["home"], link.home_wan, names["office"], link.office_wan, addressing.mtu)
+        _veth(names["tester"], link.east, names["office"], link.office_lan, addressing.mtu)
+        for port in (link.west, link.east):
+            # The tester's frames must look eligible for GRO, or veth bypasses the ring.
+            _ethtool(names["tester"], port, "tso", "off", "gso", "off")
+            _ip("-n", names["tester"], "link", "set", port, "arp", "off", "multicast", "off", "up")
+
+        gateways: dict[Side, Gateway] = {}
+        for side in SIDES:
+            lan, wan = link.of_gateway(side)
+            threads: list[int] = []
+            gateway = _start_agent(registry, side, names[side], lan, wan, threads, logs)
+            configure(gateway, addressing.gateway(side))
+            for device in (lan, wan):
+                threads.append(_give_thread(gateway, device, placement.cpus[side]))
+            gateways[side] = gateway
+        return NetnsTestbed(
+            platform=self.name,
+            dut="netns",
+            ports=tester_ports(names["tester"], link.ports, addressing, placement, line_rate_bps),
+            gateways=gateways,
+            placement=placement,
+            queues={
+                "ring of each gateway port": f"{VETH_RING} frames (veth NAPI)",
+                "queueing discipline": "none (noqueue)",
+            },
+            capture=link.home_wan,
+            capture_netns=str(NETNS_DIR / names["home"]),
+            registry=registry,
+            made=registry.entries[first:],
+        )
+
+    def calibration_bed(
+        self,
+        registry: Registry,
+        placement: Placement,
+        *,
+        addressing: PairAddressing = GATEWAY_TO_GATEWAY,
+        line_rate_bps: float = 10e9,
+    ) -> NetnsTestbed:
+        """The tester's ports joined to each other, the far end on the first gateway's CPU as in a run."""
+        first = len(registry.entries)
+        netns = registry.netns("calibration")
+        _no_ipv6_noise(netns)
+        link = _Names.of(registry.run_id)
+        _veth(netns, link.west, netns, link.east, addressing.mtu)
+        for port in (link.west, link.east):
+            _ethtool(netns, port, "tso", "off", "gso", "off")
+            _ip("-n", netns, "link", "set", port, "arp", "off", "multicast", "off", "up")
+        _ethtool(netns, link.east, "gro", "on")
+        _thread_napi(netns, link.east)
+        _pin(link.east, placement.cpus["home"])
+        return NetnsTestbed(
+            platform=self.name,
+            dut="none",
+            ports=tester_ports(netns, link.ports, addressing, placement, line_rate_bps),
+            gateways={},
+            placement=placement,
+            queues={},
+            registry=registry,
+            made=registry.entries[first:],
+        )
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Interface names, unique on the host: the kernel threads are found by them."""
+
+    west: str
+    east: str
+    home_lan: str
+    home_wan: str
+    office_wan: str
+    office_lan: str
+
+    @staticmethod
+    def of(run_id: str) -> _Names:
+        # A new name for each bed: the threads of one just deleted may live a moment longer.
+        tag = f"{run_id[-5:]}{next(_BEDS):x}"
+        return _Names(*(f"{role}{tag}" for role in ("w", "e", "hl", "hw", "ow", "ol")))
+
+    @property
+    def ports(self) -> dict[PortName, str]:
+        return {"west": self.west, "east": self.east}
+
+    def of_gateway(self, side: Side) -> tuple[str, str]:
+        return (self.home_lan, self.home_wan) if side == "home" else (self.office_lan, self.office_wan)
+
+
+def _start_agent(
+    registry: Registry, side: Side, netns: str, lan: str, wan: str, threads: list[int], logs: Path
+) -> AgentGateway:
+    ours, theirs = socket.socketpair()
+    console = logs / f"{side}-console.log"
+    with theirs, console.open("ab") as output:
+        fd = theirs.fileno()
+        registry.spawn(
+            [interpreter(), "-I", "-S", str(AGENT), "--fd", str(fd), str(fd)],
+            f"agent of {side}",
+            netns=str(NETNS_DIR / netns),
+            # What the agent leaves running dies with it. /sys shows the interfaces of the network
+            # namespace in which it was mounted, /proc the processes of the PID namespace.
+            own_pids=True,
+            mounts=[("sysfs", "/sys", ""), ("proc", "/proc", "")],
+            stdout=output,
+            stderr=output,
+            pass_fds=(fd,),
+            grace_s=0,
+        )
+    channel = AgentChannel(side, ours, lambda: tail(console))
+    registry.closing(f"channel to {side}", channel.close)
+    channel.wait_ready(_AGENT_TIMEOUT_S)
+    return AgentGateway(
+        channel, side, lan, wan, partial(_threads_cpu_ns, threads), logs / f"{side}.log", console
+    )
+
+
+def _give_thread(gateway: AgentGateway, device: str, cpus: list[int]) -> int:
+    """Put a port of a gateway on its own NAPI kernel thread; the thread's pid."""
+    done = gateway.run(["ethtool", "-K", device, "gro", "on"])
+    if done.rc:
+        raise EspbenchError(f"gateway {gateway.side}: ethtool -K {device} gro on: {done.err.strip()}")
+    gateway.write(f"/sys/class/net/{device}/threaded", "1")
+    return _pin(device, cpus)
+
+
+def _thread_napi(netns: str, device: str) -> None:
+    _check(["ip", "netns", "exec", netns, "sh", "-c", f"echo 1 > /sys/class/net/{device}/threaded"])
+
+
+def _pin(device: str, cpus: list[int]) -> int:
+    """Pin the kernel thread of a port, named napi/<device>-<id>; its pid."""
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if comm.read_text().startswith(f"napi/{device}-"):
+                pid = int(comm.parent.name)
+                os.sched_setaffinity(pid, cpus)
+                return pid
+    raise EspbenchError(
+        f"no kernel thread napi/{device}-*: this kernel cannot thread the NAPI of a veth (needs Linux 5.17)"
+    )
+
+
+def _threads_cpu_ns(pids: list[int]) -> int:
+    return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids)
+
+
+def _no_ipv6_noise(netns: str) -> None:
+    """No router solicitation, no multicast report: a stray frame would spoil the proof's exactness."""
+    script = (
+        "for conf in all default; do "
+        "echo 0 > /proc/sys/net/ipv6/conf/$conf/router_solicitations; "
+        "echo 1 > /proc/sys/net/ipv6/conf/$conf/addr_gen_mode; done"
+    )
+    _check(["ip", "netns", "exec", netns, "sh", "-c", script])
+
+
+def _veth(netns: str, name: str, peer_netns: str, peer: str, mtu: int) -> None:
+    _ip(
+        "-n", netns, "link", "add", name, "mtu", str(mtu), "type", "veth",
+        "peer", "name", peer, "mtu", str(mtu), "netns", peer_netns,
+    )  # fmt: skip
+
+
+def _ethtool(netns: str, device: str, *features: str) -> None:
+    _check(["ip", "netns", "exec", netns, "ethtool", "-K", device, *features])
+
+
+def _ip(*arguments: str) -> None:
+    _check(["ip", *arguments])
+
+
+def _check(argv: list[str]) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EspbenchError(f"{' '.join(argv)}: {done.stderr.strip() or f'exit {done.returncode}'}")
+
+
+def kernel_lacks_esp(new_sa: bytes) -> str:
+    """Why the running kernel cannot do ESP; empty if it can. `new_sa`: an SA to try in a namespace."""
+    done = subprocess.run(
+        ["unshare", "--net", interpreter(), "-I", "-S", "-c", _ESP_PROBE, new_sa.hex()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        return (
+            f"cannot ask it: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no answer'}"
+        )
+    errno = int(done.stdout)
+    return "" if errno == 0 else f"the running kernel refuses an ESP SA: {os.strerror(errno)}"
+
+
+def readiness() -> list[Readiness]:
+    """What namespaces need from this machine."""
+    checks = [
+        ("ip(8)", "ip", "iproute2"),
+        ("ethtool", "ethtool", "ethtool"),
+        ("unshare", "unshare", "util-linux"),
+    ]
+    answers = [
+        Readiness(what, shutil.which(program) is not None, f"no {program}", f"apt-get install {package}")
+        for what, program, package in checks
+    ]
+    answers.append(Readiness("root", os.geteuid() == 0, "namespaces need root", "run espbench as root"))
+    return answers

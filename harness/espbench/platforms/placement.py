@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who runs on which CPU: chosen once per run from the CPUs this process may use, never changed."""
+
+from __future__ import annotations
+
+import os
+
+from espbench.platforms.base import Placement
+
+POLICY = "SCHED_OTHER, pinned; stall watchers SCHED_FIFO 1"
+
+
+def choose(*, gateways: bool = True, allowed: set[int] | None = None) -> Placement:
+    """The tester gets the first CPU (two where there are four), each gateway its own if it can.
+
+    On two CPUs both gateways share the second: a gateway beside the tester would be slowed by the
+    sender, one beside the other gateway is at least slowed by the DUT alone.
+    """
+    cpus = sorted(allowed if allowed is not None else os.sched_getaffinity(0))
+    n = len(cpus)
+    tx = cpus[0]
+    rx = cpus[1] if n >= 4 or (not gateways and n >= 2) else cpus[0]
+    placed = {"tester tx": [tx], "tester rx": [rx]}
+    shared = []
+    if gateways:
+        rest = [c for c in cpus if c not in (tx, rx)] or [tx]
+        placed["home"] = [rest[0]]
+        placed["office"] = [rest[1 % len(rest)]]
+        if placed["home"] == placed["office"]:
+            shared.append(
+                f"Home and Office share CPU {rest[0]}: every figure of the pair is that of both on one core"
+            )
+        if tx in rest:
+            shared.append(f"the tester and the gateways share CPU {tx}: figures are lower bounds at best")
+    if tx == rx:
+        shared.append(f"the tester sends and receives on one CPU ({tx})")
+    return Placement(cpus=placed, policy=POLICY, shared=shared)

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place through which espbench changes the machine, so that every change is undone.
+
+Each thing is written to a journal when it is made and struck out when it is gone. The journal is locked
+while its controller lives: what a killed controller left behind is in a journal without a lock, and
+`clean` undoes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO, Any, Self
+
+from espbench.errors import EspbenchError
+from espbench.platforms.processes import descendants, start_time
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+NETNS_DIR = Path("/run/netns")
+Redirection = int | IO[Any] | None
+
+
+def state_dir() -> Path:
+    """Where the journals are: /run/espbench for root, else the user's own runtime directory."""
+    if os.geteuid() == 0:
+        return Path("/run/espbench")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "espbench" if runtime else Path(tempfile.gettempdir()) / f"espbench-{os.getuid()}"
+
+
+def interpreter() -> str:
+    """The Python that runs the launcher and the agents: ours, outside its virtual environment."""
+    return os.path.realpath(sys.executable)
+
+
+@dataclass
+class Entry:
+    """One thing made: its kind and name say what to undo, `undo` how; detail is for the journal."""
+
+    number: int
+    kind: str
+    name: str
+    undo: Callable[[], None]
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+class Registry:
+    """What one controller made. Use it as a context: leaving it undoes all, last made first.
+
+    Processes must be spawned from a thread that outlives them: the kernel kills them when the thread
+    that started them ends.
+    """
+
+    def __init__(self, run_id: str, directory: Path | None = None) -> None:
+        self.run_id = run_id
+        self.entries: list[Entry] = []
+        self._directory = directory or state_dir()
+        self._count = 0
+        self._journal: IO[str] | None = None
+        self.path = self._directory / f"{run_id}.journal"
+
+    def __enter__(self) -> Self:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Under its final name only once it is locked, so that `clean` never sees it without its lock.
+        handle, unlocked = tempfile.mkstemp(dir=self._directory, prefix=".new-")
+        self._journal = os.fdopen(handle, "w")
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        self._write({"run": self.run_id, "pid": os.getpid(), "start": start_time(os.getpid())})
+        try:
+            os.link(unlocked, self.path)
+        except FileExistsError:
+            self._journal.close()
+            raise EspbenchError(f"another espbench uses the run id {self.run_id} ({self.path})") from None
+        finally:
+            Path(unlocked).unlink()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.undo(self.entries)
+        except EspbenchError as failure:
+            if error is None:
+                raise
+            error.add_note(str(failure))
+        else:
+            self.path.unlink(missing_ok=True)
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+
+    def add(self, kind: str, name: str, undo: Callable[[], None] | None = None, **detail: Any) -> Entry:
+        """Register a thing. Call it before making it where its name is known: undoing what is not there is
+        no error. Without `undo` the kind's own way is taken, the one `clean` uses.
+        """
+        if kind not in UNDO:
+            raise ValueError(f"no way to undo a {kind!r} after a crash; kinds: {', '.join(UNDO)}")
+        self._count += 1
+        record = {"made": self._count, "kind": kind, "name": name, **detail}
+        entry = Entry(self._count, kind, name, undo or (lambda: UNDO[kind](record)), detail)
+        self.entries.append(entry)
+        self._write(record)
+        return entry
+
+    def closing(self, name: str, close: Callable[[], None]) -> None:
+        """Register something that ends with this process by itself, such as a socket: not in the journal."""
+        self._count += 1
+        self.entries.append(Entry(self._count, "open", name, close))
+
+    def undo(self, entries: Sequence[Entry]) -> None:
+        """Undo these, last made first. Each is tried; then EspbenchError names those that failed.
+
+        Ctrl-C and SIGTERM wait until it is done.
+        """
+        failures = []
+        with _uninterrupted():
+            for entry in sorted(entries, key=lambda entry: entry.number, reverse=True):
+                if entry not in self.entries:
+                    continue
+                try:
+                    entry.undo()
+                except Exception as error:  # one failure must not keep the others from being undone
+                    failures.append(f"{entry.kind} {entry.name}: {error}")
+                    continue
+                self.entries.remove(entry)
+                self._write({"undone": entry.number})
+        if failures:
+            raise EspbenchError("could not undo:\n  " + "\n  ".join(failures))
+
+    def netns(self, role: str) -> str:
+        """Make the network namespace `espbench-<run>-<role>`; its name. Everything in it goes with it."""
+        name = f"espbench-{self.run_id}-{role}"
+        self.add("netns", name)
+        _ip("netns", "add", name)
+        return name
+
+    def directory(self, role: str) -> Path:
+        """Make a directory only this user can enter."""
+        path = Path(tempfile.mkdtemp(prefix=f"espbench-{self.run_id}-{role}-"))
+        self.add("directory", str(path))
+        return path
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        name: str,
+        *,
+        netns: str | None = None,
+        cpus: Sequence[int] = (),
+        own_pids: bool = False,
+        read_only: bool = False,
+        mounts: Sequence[tuple[str, str, str]] = (),
+        stdin: Redirection = subprocess.DEVNULL,
+        stdout: Redirection = None,
+        stderr: Redirection = None,
+        pass_fds: Sequence[int] = (),
+        env: dict[str, str] | None = None,
+        grace_s: float = 2.0,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program that dies when this thread does, in a session of its own, under SCHED_OTHER.
+
+        netns is the path of a network namespace. own_pids: its own PID namespace, so that all its
+        descendants die with it, stopped and traced ones too. read_only: it cannot write a file of the
+        host. mounts: (type, target, options) mounted for it alone. Undone by SIGTERM, after grace_s
+        (0: at once) SIGKILL, and waiting for its end; process 1 of a PID namespace only hears a SIGTERM
+        it has a handler for.
+        """
+        spec = {
+            "parent": os.getpid(),
+            "netns": netns,
+            "cpus": list(cpus),
+            "own_pids": own_pids,
+            "read_only": read_only,
+            "mounts": [list(mount) for mount in mounts],
+            "argv": list(argv),
+        }
+        process = subprocess.Popen(
+            [interpreter(), "-I", "-S", str(LAUNCHER), json.dumps(spec)],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=pass_fds,
+            env=env,
+            start_new_session=True,
+        )
+        start = start_time(process.pid)
+        self.add("process", name, lambda: _end(process, grace_s, own_pids), pid=process.pid, start=start)
+        return process
+
+    def _write(self, record: dict[str, Any]) -> None:
+        if self._journal is None:
+            raise RuntimeError("a Registry is used as a context: `with Registry(…) as registry:`")
+        self._journal.write(json.dumps(record) + "\n")
+        self._journal.flush()
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold SIGINT and SIGTERM back until the block is done, then deliver them. Main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        held.append(number)
+
+    before = {number: signal.signal(number, hold) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if held:
+        signal.raise_signal(held[0])
+
+
+def _end(process: subprocess.Popen[bytes], grace_s: float, own_pids: bool) -> None:
+    """Terminate a process group we started and wait for its leader."""
+    if process.poll() is not None:
+        return  # waited for: its number may by now be somebody else's
+    if grace_s:
+        _signal_group(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + grace_s
+        # WNOWAIT leaves the ended leader unreaped, so that the group's number stays ours for the SIGKILL.
+        how = os.WEXITED | os.WNOWAIT | os.WNOHANG
+        while os.waitid(os.P_PID, process.pid, how) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+    if own_pids and (below := descendants(process.pid)):
+        # Only the namespace's process 1: its parent, the launcher, ends when all in the namespace are gone.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(below[0], signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+            return
+    _signal_group(process.pid, signal.SIGKILL)
+    process.wait(10)
+
+
+def _signal_group(leader: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, number)
+
+
+def _ip(*arguments: str) -> None:
+    """Run ip(8) on this machine; EspbenchError with its own words when it fails."""
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EspbenchError(f"ip {' '.join(arguments)}: {done.stderr.strip() or f'exit {done.returncode}'}")
+
+
+def _undo_netns(record: dict[str, Any]) -> None:
+    if (NETNS_DIR / record["name"]).exists():
+        _ip("netns", "del", record["name"])
+
+
+def _undo_link(record: dict[str, Any]) -> None:
+    where = ["-n", record["netns"]] if record.get("netns") else []
+    if where and not (NETNS_DIR / record["netns"]).exists():
+        return
+    shown = subprocess.run(["ip", *where, "link", "show", record["name"]], check=False, capture_output=True)
+    if shown.returncode == 0:
+        _ip(*where, "link", "del", record["name"])
+
+
+def _undo_process(record: dict[str, Any]) -> None:
+    if record["start"] is not None and start_time(record["pid"]) == record["start"]:
+        _signal_group(record["pid"], signal.SIGKILL)
+
+
+def _undo_mount(record: dict[str, Any]) -> None:
+    if os.path.ismount(record["name"]):
+        subprocess.run(["umount", "-l", record["name"]], check=True, capture_output=True)
+
+
+def _undo_directory(record: dict[str, Any]) -> None:
+    path = Path(record["name"])
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+
+
+def _undo_file(record: dict[str, Any]) -> None:
+    Path(record["name"]).unlink(missing_ok=True)
+
+
+UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
+    "netns": _undo_netns,
+    "link": _undo_link,
+    "process": _undo_process,
+    "mount": _undo_mount,
+    "directory": _undo_directory,
+    "file": _undo_file,
+}
+
+
+def clean(directory: Path | None = None) -> list[str]:
+    """Undo what dead controllers left behind; one line for each thing. Living ones are not touched.
+
+    EspbenchError, after everything was tried, names what could not be undone; its journal stays.
+    """
+    report: list[str] = []
+    failures: list[str] = []
+    for path in sorted((directory or state_dir()).glob("*.journal")):
+        with path.open() as journal:
+            try:
+                fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            failed = False
+            for record in _left_behind(journal):
+                thing = f"{record['kind']} {record['name']}"
+                try:
+                    UNDO[record["kind"]](record)
+                except (OSError, EspbenchError, subprocess.SubprocessError) as error:
+                    failures.append(f"{thing}: {error}")
+                    failed = True
+                else:
+                    report.append(f"{path.stem}: {thing}")
+            if not failed:
+                path.unlink(missing_ok=True)
+    if failures:
+        raise EspbenchError("could not undo:\n  " + "\n  ".join(failures))
+    return report
+
+
+def _left_behind(journal: IO[str]) -> list[dict[str, Any]]:
+    """The things a journal says were made and not undone, last made first."""
+    made: dict[int, dict[str, Any]] = {}
+    for line in journal:
+        try:
+            record = json.loads(line)
+        except ValueError:  # the line the controller was writing when it was killed
+            continue
+        if record.get("kind") in UNDO:
+            made[record["made"]] = record
+        made.pop(record.get("undone"), None)
+    return list(reversed(made.values()))

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The User-Mode Linux kernels of a profile: where each and its modules are, what they need of the machine."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.platforms.base import SIDES, Readiness, Side
+
+XSTATE_SHIM = Path(__file__).with_name("uml_ptrace.c")
+MODULES_ROOT = Path("/usr/lib/uml/modules")
+# From 6.13 on UML asks the host for the size of the vector state instead of knowing it.
+ASKS_FOR_XSTATE_SIZE = (6, 13)
+XFRM_MODULES = (
+    *("ipv6", "xfrm_user", "esp4", "esp6", "authenc", "seqiv", "echainiv"),
+    *("cbc", "hmac", "des_generic", "crypto_null", "ctr", "gcm", "ghash_generic"),
+    *("chacha20poly1305", "chacha_generic", "poly1305_generic"),
+)
+
+
+@dataclass(frozen=True)
+class UmlKernel:
+    """One gateway's kernel: an executable, by path or in PATH, and the folder of its modules if given."""
+
+    executable: str = "linux.uml"
+    modules: Path | None = None
+
+
+@dataclass(frozen=True)
+class UmlProfile:
+    """What a DUT profile says about its UML gateways.
+
+    kernel and modules by gateway, so that two kernels can be put against each other. A folder of modules
+    holds modules.dep; without one it is the Debian package's for that kernel's version. preload: the
+    modules loaded before the first trial.
+    """
+
+    name: str = "uml"
+    kernel: Mapping[Side, str] = field(default_factory=lambda: dict.fromkeys(SIDES, "linux.uml"))
+    modules: Mapping[Side, Path] | None = None
+    memory_mb: int = 256
+    preload: tuple[str, ...] = XFRM_MODULES
+
+    def kernel_of(self, side: Side) -> UmlKernel:
+        """One gateway's kernel."""
+        return UmlKernel(self.kernel[side], self.modules[side] if self.modules else None)
+
+
+def find_kernel(kernel: UmlKernel) -> str:
+    """The kernel's absolute path; MachineLacks when there is none."""
+    found = shutil.which(kernel.executable)
+    if found is None:
+        raise MachineLacks(f"no UML kernel {kernel.executable!r}", "apt-get install user-mode-linux")
+    return str(Path(found).resolve())
+
+
+def _version(kernel: UmlKernel) -> str:
+    """The kernel's release, such as 6.1.176."""
+    done = subprocess.run([find_kernel(kernel), "--version"], capture_output=True, text=True, check=False)
+    if done.returncode or not done.stdout.strip():
+        raise MachineLacks(f"{kernel.executable} --version says nothing: not a UML kernel that runs here")
+    return done.stdout.split()[0]
+
+
+def find_modules(kernel: UmlKernel) -> Path:
+    """The folder of its modules, whether it is there or not."""
+    return kernel.modules.resolve() if kernel.modules else MODULES_ROOT / _version(kernel)
+
+
+def needs_xstate_shim(kernel: UmlKernel) -> bool:
+    """Whether this processor's vector state is larger than this kernel knows (see uml_ptrace.c)."""
+    numbers = re.match(r"(\d+)\.(\d+)", _version(kernel))
+    old = numbers is not None and (int(numbers[1]), int(numbers[2])) < ASKS_FOR_XSTATE_SIZE
+    return old and " amx_tile" in Path("/proc/cpuinfo").read_text()
+
+
+def build_xstate_shim(private: Path) -> Path:
+    """Build uml_ptrace.c into a folder; the library to preload."""
+    library = private / "uml_ptrace.so"
+    done = subprocess.run(
+        ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(XSTATE_SHIM)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise EspbenchError(f"cannot build {XSTATE_SHIM.name}: {done.stderr.strip()}")
+    return library
+
+
+def readiness(profile: UmlProfile | None = None) -> list[Readiness]:
+    """What UML gateways need from this machine, each with whether it is there."""
+    profile = profile or UmlProfile()
+    modprobe = shutil.which("modprobe", path="/usr/sbin:/sbin")
+    root = "namespaces and taps need CAP_NET_ADMIN and CAP_SYS_ADMIN"
+    answers = [
+        _need("ip", shutil.which("ip"), "no ip(8)", "iproute2"),
+        _need("modprobe", modprobe, "no modprobe for the guest", "kmod"),
+        Readiness("tun", Path("/dev/net/tun").exists(), "no /dev/net/tun", "modprobe tun"),
+        Readiness("root", _may_administer(), root, "run espbench as root"),
+    ]
+    for kernel in dict.fromkeys(profile.kernel_of(side) for side in SIDES):
+        answers += _kernel_readiness(kernel)
+    return [answer if not answer.ready else Readiness(answer.name, True) for answer in answers]
+
+
+def _kernel_readiness(kernel: UmlKernel) -> list[Readiness]:
+    found = shutil.which(kernel.executable)
+    answers = [_need("kernel", found, f"no UML kernel {kernel.executable!r}", "user-mode-linux")]
+    if found:
+        modules = find_modules(kernel)
+        has_modules = (modules / "modules.dep").exists()
+        answers.append(_need("modules", has_modules, f"no modules in {modules}", "user-mode-linux"))
+        if needs_xstate_shim(kernel):
+            why = "this processor has AMX: UML before 6.13 needs uml_ptrace.c built, and there is no cc"
+            answers.append(_need("C compiler", shutil.which("cc"), why, "gcc libc6-dev"))
+    return answers
+
+
+def _need(name: str, found: object, missing: str, package: str) -> Readiness:
+    return Readiness(name, bool(found), missing, f"apt-get install {package}")
+
+
+def _may_administer() -> bool:
+    """Whether this process holds CAP_NET_ADMIN (12) and CAP_SYS_ADMIN (21) (linux/capability.h)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            held = int(line.split()[1], 16)
+            return bool(held >> 12 & 1 and held >> 21 & 1)
+    return False

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generator's own ceiling, per frame size, before the first case (DESIGN, rule of measurement 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from espbench.generators.base import Generator
+from espbench.measure.traffic import Traffic
+from espbench.platforms.base import PortName, Testbed
+from espbench.terms import Calibration
+
+_FLOOD_S = 0.5
+_RESIDUE_S = 1.0
+_QUIET_S = 0.2
+
+
+def calibrate(
+    generator: Generator,
+    bed: Testbed,
+    next_hops: dict[PortName, str],
+    traffics: dict[int | str, list[Traffic]],
+    *,
+    returns: bool,
+    on_note: Callable[[str], None] = lambda text: None,
+) -> list[Calibration]:
+    """Flood the ports at each frame size; traffics: the plan's frame size → what is sent.
+
+    `returns` is False where nothing leads the frames back (external boxes): then only the
+    sender's ceiling is known. Rates are sums over both directions.
+    """
+    found = []
+    for frame_size, variants in traffics.items():
+        for traffic in variants:
+            on_note(
+                f"calibrating the generator: {frame_size} B, {traffic.direction}, IPv{traffic.ip_version}"
+            )
+            offered = generator.offer(
+                traffic.streams(bed, next_hops, None), _FLOOD_S, _RESIDUE_S, quiet_s=_QUIET_S
+            )
+            tx = sum(s.tx_frames for s in offered.streams) / offered.duration_s
+            rx = sum(s.rx_frames for s in offered.streams) / offered.duration_s
+            found.append(
+                Calibration(
+                    frame_size=frame_size,
+                    ip_version=traffic.ip_version,
+                    direction=traffic.direction,
+                    offered_fps=round(tx, 1),
+                    received_fps=round(rx if returns else tx, 1),
+                    note="" if returns else "sending only: nothing leads the frames back without the DUT",
+                )
+            )
+    return found

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a plan to test beds: which platform, which addresses, which stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from espbench.errors import MachineLacks, UsageError
+from espbench.generators import native
+from espbench.plan import Case, Plan, Profile, Topology, load_profile, load_topology
+from espbench.platforms import capture, external, netns, placement, uml
+from espbench.platforms.addressing import LinkEnd, PairAddressing
+from espbench.platforms.base import PortName, Testbed
+from espbench.platforms.registry import Registry
+from espbench.stacks import netlink_xfrm
+from espbench.stacks.base import Stack, StackOptions, Tunnel
+from espbench.stacks.plain import Plain
+from espbench.stacks.suites import suites
+from espbench.stacks.xfrm import Xfrm
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The profile a plan's `dut` came to, and why."""
+
+    profile: Profile
+    reason: str
+
+
+def choose(plan: Plan) -> Choice:
+    """`auto`: namespaces where the running kernel has ESP, else UML; otherwise what the plan names."""
+    if plan.dut != AUTO:
+        return Choice(load_profile(plan.dut, plan.path), f"the plan asks for {plan.dut}")
+    lack = esp_missing()
+    if not lack:
+        return Choice(load_profile("netns"), "auto: the running kernel does ESP in namespaces")
+    return Choice(load_profile("uml"), f"auto: {lack}; User-Mode Linux brings its own kernel")
+
+
+def esp_missing() -> str:
+    """Why the running kernel cannot do ESP; empty if it can."""
+    probe = netlink_xfrm.SecurityAssociation(
+        source="192.0.2.1", destination="192.0.2.2", spi=0x100, mode="tunnel", reqid=1,
+        selector=netlink_xfrm.Selector("198.18.0.0/16", "198.19.0.0/16"),
+        encryption=netlink_xfrm.Algorithm("ecb(cipher_null)", b""),
+        integrity=netlink_xfrm.Algorithm("digest_null", b""),
+    )  # fmt: skip
+    return netns.kernel_lacks_esp(netlink_xfrm.new_sa(probe))
+
+
+class PairLab:
+    """Gateway pairs built on one platform, all alike but for the stack."""
+
+    def __init__(self, plan: Plan, profile: Profile, registry: Registry, logs: Path) -> None:
+        self._plan = plan
+        self._profile = profile
+        self._registry = registry
+        self._logs = logs
+        self._topology = load_topology(plan.topology)
+        self._addressing = addressing_of(self._topology, profile.mtu)
+        self._placement = placement.choose()
+        self.line_rate_bps = plan.line_rate or profile.line_rate
+        self._netns = netns.NetnsPlatform()
+        self._uml = uml.UmlPlatform(_uml_profile(profile))
+
+    def build(self, case: Case) -> Testbed:
+        """A fresh pair; what was made before a failure is undone at once."""
+        return self._whole(self._build)
+
+    def calibration_bed(self) -> Testbed:
+        """The tester's ports without a DUT between them."""
+        return self._whole(self._build_calibration)
+
+    def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
+        """A pcap of the middle link."""
+        return capture.capturing(self._registry, bed, file)
+
+    def stack(self, bed: Testbed, case: Case) -> Stack:
+        """The case's stack, not yet installed."""
+        addresses = self._topology.addresses(case.ip_version)
+        tunnel = Tunnel(
+            ip_version=case.ip_version,
+            home=addresses.home_wan.partition("/")[0],
+            office=addresses.office_wan.partition("/")[0],
+            west=addresses.west,
+            east=addresses.east,
+        )
+        if case.stack.stack == "plain":
+            return Plain(bed, tunnel)
+        options = StackOptions(case.stack.mode, case.stack.replay_window, case.stack.esn)
+        return Xfrm(bed, tunnel, suites()[case.suite], options)
+
+    def _whole(self, build: Callable[[], Testbed]) -> Testbed:
+        before = len(self._registry.entries)
+        try:
+            return build()
+        except BaseException:
+            self._registry.undo(self._registry.entries[before:])
+            raise
+
+    def _build(self) -> Testbed:
+        rate = self.line_rate_bps
+        if self._profile.platform == "netns":
+            bed: Testbed = self._netns.build(
+                self._registry, self._logs, self._placement, addressing=self._addressing, line_rate_bps=rate
+            )
+        else:
+            bed = self._uml.build(
+                self._registry, self._logs, self._placement,
+                addressing=self._addressing, capture=self._plan.capture, line_rate_bps=rate,
+            )  # fmt: skip
+        bed.dut = self._profile.name
+        bed.queues |= self._profile.queues
+        return bed
+
+    def _build_calibration(self) -> Testbed:
+        rate = self.line_rate_bps
+        if self._profile.platform == "netns":
+            return self._netns.calibration_bed(
+                self._registry, self._placement, addressing=self._addressing, line_rate_bps=rate
+            )
+        wire = [str(native.binary()), "wire"]
+        return self._uml.calibration_bed(
+            self._registry, self._placement, wire, addressing=self._addressing, line_rate_bps=rate
+        )
+
+
+class ExternalLab:
+    """The user's own boxes between two ports."""
+
+    def __init__(self, plan: Plan) -> None:
+        if plan.ports is None:
+            raise UsageError("ports: expected west and east for topology external, got none")
+        self._plan = plan
+        self.line_rate_bps = plan.line_rate or 0.0
+
+    def build(self, case: Case) -> Testbed:
+        ports = self._plan.ports
+        assert ports is not None
+        given: dict[PortName, external.ExternalPort] = {
+            "west": external.ExternalPort(**ports.west.model_dump()),
+            "east": external.ExternalPort(**ports.east.model_dump()),
+        }
+        return external.build(
+            given,
+            dut=self._plan.dut,
+            i_own_this_network=self._plan.i_own_this_network,
+            line_rate_bps=self.line_rate_bps,
+        )
+
+    def calibration_bed(self) -> None:
+        """There is no way past the boxes."""
+
+    def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
+        """Never asked for: what the boxes encrypt, espbench has no keys to."""
+        raise UsageError("capture: expected topology gateway-to-gateway, got external; remove it")
+
+    def stack(self, bed: Testbed, case: Case) -> None:
+        """Whatever the boxes run."""
+
+
+def addressing_of(topology: Topology, mtu: int) -> PairAddressing:
+    """The topology's addresses, both IP versions, as the platforms take them."""
+    by_version = {4: topology.addresses(4), 6: topology.addresses(6)}
+    macs = topology.macs
+    if macs is None:
+        raise UsageError(f"topology {topology.name}: expected macs, got none")
+
+    def end(role: str) -> LinkEnd:
+        return LinkEnd(getattr(macs, role), {v: getattr(a, role) for v, a in by_version.items()})
+
+    return PairAddressing(
+        tester_west=end("tester_west"),
+        home_lan=end("home_lan"),
+        home_wan=end("home_wan"),
+        office_wan=end("office_wan"),
+        office_lan=end("office_lan"),
+        tester_east=end("tester_east"),
+        west={v: a.west for v, a in by_version.items()},
+        east={v: a.east for v, a in by_version.items()},
+        mtu=mtu,
+    )
+
+
+def _uml_profile(profile: Profile) -> uml.UmlProfile:
+    return uml.UmlProfile(
+        name=profile.name,
+        kernel={"home": profile.kernel.home, "office": profile.kernel.office},
+        modules={"home": Path(profile.modules.home), "office": Path(profile.modules.office)}
+        if profile.modules
+        else None,
+        memory_mb=profile.memory,
+    )
+
+
+def require(plan: Plan, choice: Choice | None) -> None:
+    """MachineLacks if the machine cannot carry the plan's platform, before anything is made."""
+    needs = []
+    if choice is not None:
+        needs = (
+            netns.readiness()
+            if choice.profile.platform == "netns"
+            else uml.readiness(_uml_profile(choice.profile))
+        )
+    lacking = [need for need in needs if not need.ready]
+    if lacking:
+        what = "; ".join(f"{need.name}: {need.missing}" for need in lacking)
+        raise MachineLacks(what, "; ".join(dict.fromkeys(need.install for need in lacking)))
+    if (
+        choice is not None
+        and choice.profile.platform == "netns"
+        and plan.encrypting
+        and (lack := esp_missing())
+    ):
+        raise MachineLacks(
+            f"dut {choice.profile.name}: {lack}", "use dut: uml, or a kernel with CONFIG_INET_ESP"
+        )

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run from the first calibration to the last outcome: builds a test bed for each pair of stack and
+suite, measures its cases on it, puts everything on disk as it comes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Generator
+from espbench.measure import decryption, readiness, trial
+from espbench.measure.traffic import Traffic
+from espbench.measure.trial import Bench, Request, TrialBroken, Waits
+from espbench.plan.cases import Case
+from espbench.plan.model import Plan
+from espbench.plan.traffic_profiles import rfc2544_frame
+from espbench.platforms.base import PortName, Testbed
+from espbench.procedures.calibration import calibrate
+from espbench.procedures.throughput import Limits, ThroughputCase, limits
+from espbench.results import RunDirectory
+from espbench.search import TrialRequest
+from espbench.stacks.base import Stack
+from espbench.terms import Calibration, Manifest, Outcome, Trial
+
+# A pair that dies again and again is not worth more rebuilding than this.
+MAXIMUM_REBUILDS = 2
+
+
+class Observer(Protocol):
+    """Who is told how the run goes: the terminal."""
+
+    def note(self, text: str) -> None: ...
+    def case_started(self, case: Case, number: int, of: int, done_trials: int) -> None: ...
+    def trial_started(
+        self, request: TrialRequest, bounds: list[tuple[float, float | None, float | None]]
+    ) -> None: ...
+    def trial_progress(self, event: dict[str, Any]) -> None: ...
+    def trial_done(self, record: Trial) -> None: ...
+    def case_done(self, outcomes: list[Outcome]) -> None: ...
+    def time_left(self, seconds: float) -> None: ...
+
+
+class Lab(Protocol):
+    """What the session asks of the platform: test beds."""
+
+    def build(self, case: Case) -> Testbed:
+        """Two gateways (or the user's boxes) between the tester's ports, routes set, no stack yet."""
+
+    def calibration_bed(self) -> Testbed | None:
+        """The same kind of ports joined without a DUT; None where that cannot be had."""
+
+    def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
+        """Write what crosses the middle link to a pcap file while the context lasts."""
+
+    def stack(self, bed: Testbed, case: Case) -> Stack | None:
+        """The stack the case wants on this bed; None for boxes espbench did not build."""
+
+
+@dataclass
+class _Pair:
+    """A built test bed with its stack up."""
+
+    bench: Bench
+    context: str  # id of its Security Context in the manifest
+
+
+class Session:
+    """One run over a list of cases; call `run` once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        cases: Sequence[Case],
+        directory: RunDirectory,
+        lab: Lab,
+        new_generator: Callable[[], Generator],
+        observer: Observer,
+        dut: str,
+    ) -> None:
+        self._plan = plan
+        self._cases = cases
+        self._directory = directory
+        self._lab = lab
+        self._new_generator = new_generator
+        self._generator = new_generator()
+        self._observer = observer
+        self._dut = dut
+        self._outcomes: dict[str, list[Outcome]] = {}
+        self._case_seconds: list[float] = []
+
+    def run(self) -> list[Outcome]:
+        """Measure every case that is not complete; returns the outcomes in the plan's order."""
+        self._calibrate()
+        for _, group in itertools.groupby(self._cases, key=lambda case: case.pair):
+            self._run_group(list(group))
+        return self._save_outcomes()
+
+    def _save_outcomes(self) -> list[Outcome]:
+        outcomes = [o for case in self._cases for o in self._outcomes.get(case.id, [])]
+        self._directory.save_outcomes(outcomes)
+        return outcomes
+
+    # -- calibration --------------------------------------------------------------------------
+
+    def _calibrate(self) -> None:
+        """Once per run; a resumed run keeps what it was begun with."""
+        manifest = self._directory.manifest
+        if manifest.calibration:
+            return
+        wanted: dict[int | str, list[Traffic]] = {}
+        for case in self._cases:
+            variants = wanted.setdefault(case.frame_size, [])
+            if (traffic := self._traffic(case)) not in variants:
+                variants.append(traffic)
+        bed = self._lab.calibration_bed()
+        if bed is not None:
+            try:
+                bench = self._attach(bed)
+                found = calibrate(
+                    self._generator, bed, bench.next_hops, wanted, returns=True, on_note=self._observer.note
+                )
+            finally:
+                bed.close()
+        else:
+            bed = self._lab.build(self._cases[0])
+            try:
+                self._attach(bed)
+                nowhere: dict[PortName, str] = {"west": _NOBODY, "east": _NOBODY}
+                found = calibrate(
+                    self._generator, bed, nowhere, wanted, returns=False, on_note=self._observer.note
+                )
+            finally:
+                bed.close()
+        self._update(calibration=found)
+
+    def _calibration_of(self, case: Case) -> Calibration | None:
+        for c in self._directory.manifest.calibration:
+            if (c.frame_size, c.ip_version, c.direction) == (
+                case.frame_size,
+                case.ip_version,
+                case.direction,
+            ):
+                return c
+        return None
+
+    # -- a pair of gateways and its cases -------------------------------------------------------
+
+    def _run_group(self, cases: list[Case]) -> None:
+        pair: _Pair | None = None
+        try:
+            for case in cases:
+                pair = self._run_case(case, pair)
+        finally:
+            if pair is not None:
+                pair.bench.bed.close()
+
+    def _run_case(self, case: Case, pair: _Pair | None) -> _Pair | None:
+        done = self._directory.trials_of(case.id)
+        running = ThroughputCase(case, self._limits(case), self._plan.frame_sizes, done)
+        number = self._cases.index(case) + 1
+        self._observer.case_started(case, number, len(self._cases), len(done))
+        broken = 0
+        warm = False
+        while (wanted := running.next()) is not None:
+            request = Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
+            sequence = len(running.trials)
+            self._observer.trial_started(wanted, _bounds(running, case))
+            try:
+                if pair is None:
+                    pair = self._set_up(case)
+                if not warm:
+                    self._warm_up(case, pair.bench, running)
+                    warm = True
+                record = self._measure(case, pair.bench, request, sequence)
+            except (TrialBroken, readiness.NotReady) as error:
+                record = trial.broken(request, str(error), case=case.id, sequence=sequence)
+                self._discard(pair)
+                pair, warm = None, False
+                broken += 1
+                if broken > MAXIMUM_REBUILDS:
+                    self._give_up(case, running, record, str(error))
+                    return pair
+            self._directory.append(record)
+            running.add(record)
+            self._observer.trial_done(record)
+            self._observer.time_left(self._time_left(running, case, number))
+        outcomes = running.outcomes(self._dut, encryption_of(running.trials), self._case_warnings(case))
+        self._finish(case, running, outcomes)
+        return pair
+
+    def _give_up(self, case: Case, running: ThroughputCase, record: Trial, reason: str) -> None:
+        """The pair keeps failing: what is left of the case is INVALID, and a replay says the same."""
+        while running.next() is not None:
+            wanted = running.next()
+            assert wanted is not None
+            request = Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
+            record = trial.broken(request, reason, case=case.id, sequence=len(running.trials))
+            self._directory.append(record)
+            running.add(record)
+            self._observer.trial_done(record)
+        self._finish(
+            case,
+            running,
+            running.outcomes(self._dut, encryption_of(running.trials), self._case_warnings(case)),
+        )
+
+    def _finish(self, case: Case, running: ThroughputCase, outcomes: list[Outcome]) -> None:
+        self._outcomes[case.id] = outcomes
+        self._case_seconds.append(sum(t.duration_s for t in running.trials))
+        self._save_outcomes()
+        self._observer.case_done(outcomes)
+
+    def _set_up(self, case: Case) -> _Pair:
+        bed = self._lab.build(case)
+        try:
+            bench = self._attach(bed)
+            bench.stack = self._lab.stack(bed, case)
+            shown = readiness.establish(bench, self._traffic(case))
+            if self._plan.capture and bench.encrypts:
+                file = (
+                    self._directory.logs / f"middle-{case.stack.shown}-{case.suite}-ip{case.ip_version}.pcap"
+                )
+                capturing = partial(self._lab.capturing, bed)
+                shown |= decryption.sample(bench, self._traffic(case), file, capturing)
+            context: dict[str, Any] = {"protocol": "unknown: boxes that espbench did not build"}
+            if bench.stack is not None:
+                context = bench.stack.security_context()
+            context["shown before the first trial"] = shown
+            if mismatches := context.pop("mismatches", []):
+                text = "; ".join(mismatches)
+                raise readiness.NotReady(f"the gateways do not run what the plan asks: {text}")
+        except BaseException:
+            bed.close()
+            raise
+        name = "-".join(str(part) for part in (case.stack.shown, case.suite, f"ipv{case.ip_version}"))
+        contexts = {**self._directory.manifest.contexts, name: context}
+        members = {c.id: name for c in self._cases if c.pair == case.pair}
+        self._update(
+            contexts=contexts,
+            context_of_case={**self._directory.manifest.context_of_case, **members},
+            placement=_placement(bed),
+            queues=bed.queues,
+        )
+        return _Pair(bench, name)
+
+    def _attach(self, bed: Testbed) -> Bench:
+        """Open the ports; resolve the next hop on the wire where the platform does not know it."""
+        ports = list(bed.ports.values())
+        watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
+        found = {p["name"]: p for p in self._generator.open(ports, watched)}
+        next_hops: dict[PortName, str] = {}
+        for port in ports:
+            if not port.mac:
+                bed.ports[port.name] = replace(port, mac=found[port.name]["mac"])
+            if port.next_hop_mac:
+                next_hops[port.name] = port.next_hop_mac
+                continue
+            for version, gateway in port.gateway.items():
+                next_hops[port.name] = self._generator.resolve(port.name, port.address[version], gateway, 3.0)
+        return Bench(bed, self._generator, None, next_hops)
+
+    def _discard(self, pair: _Pair | None) -> None:
+        """After a death: a new pair, and a new generator if that was the one."""
+        if pair is not None:
+            pair.bench.bed.close()
+        try:
+            self._generator.ping()
+        except EspbenchError:
+            self._generator.close()
+            self._generator = self._new_generator()
+
+    def _measure(self, case: Case, bench: Bench, request: Request, sequence: int) -> Trial:
+        return trial.measure(
+            bench,
+            self._traffic(case),
+            request,
+            case=case.id,
+            sequence=sequence,
+            waits=waits_of(case),
+            goals=list(case.settings.loss_goals),
+            resolution=case.settings.resolution,
+            fragments=case.fragments,
+            on_progress=self._observer.trial_progress,
+        )
+
+    def _warm_up(self, case: Case, bench: Bench, running: ThroughputCase) -> None:
+        """Caches, flows and the CPU's clock, at the case's own minimum rate; not counted."""
+        if case.settings.warm_up > 0:
+            traffic = self._traffic(case)
+            bench.generator.offer(
+                traffic.streams(bench.bed, bench.next_hops, running.bounds.minimum_fps),
+                case.settings.warm_up,
+                1.0,
+                quiet_s=0.1,
+            )
+
+    # -- what is known of a case ----------------------------------------------------------------
+
+    def _traffic(self, case: Case) -> Traffic:
+        frame = rfc2544_frame()
+        return Traffic(
+            frames=case.sizes,
+            ip_version=case.ip_version,
+            direction=case.direction,
+            networks=self._plan.flows.networks,
+            ports=self._plan.flows.ports,
+            dont_fragment=self._plan.dont_fragment,
+            ttl=frame.ttl,
+            src_port=frame.udp_source,
+            dst_port=frame.udp_destination,
+        )
+
+    def _limits(self, case: Case) -> Limits:
+        return limits(case, self._directory.manifest.line_rate_bps, self._calibration_of(case))
+
+    def _case_warnings(self, case: Case) -> list[str]:
+        shared = self._directory.manifest.placement.get("shared", [])
+        return [*case.notes, *shared]
+
+    def _time_left(self, running: ThroughputCase, case: Case, number: int) -> float:
+        """A rough guess: this search's remainder, and the other cases as long as those before."""
+        waits = waits_of(case)
+        per_trial = waits.learning_s + waits.residue_s + waits.settle_s
+        now = running.search.remaining_s() + per_trial
+        typical = (
+            sum(self._case_seconds) / len(self._case_seconds)
+            if self._case_seconds
+            else case.settings.final_trial + 8 * case.settings.trial
+        )
+        return now + (len(self._cases) - number) * (typical + 8 * per_trial)
+
+    def _update(self, **changes: Any) -> None:
+        manifest: Manifest = self._directory.manifest.model_copy(update=changes)
+        self._directory.save_manifest(manifest)
+
+
+_NOBODY = "02:00:00:00:ff:fe"  # a locally administered MAC that no DUT has
+
+
+def waits_of(case: Case) -> Waits:
+    """The waits around each trial that the plan asks for."""
+    s = case.settings
+    return Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle)
+
+
+def encryption_of(trials: Iterable[Trial]) -> str:
+    """`proven`, `not proven` or `baseline`, from the trials' own records."""
+    valid = [t for t in trials if t.validity == "VALID"]
+    if any(t.proof.get("kind", "").startswith("baseline") for t in valid):
+        return "baseline"
+    return "proven" if valid and all(t.proof.get("proven") for t in valid) else "not proven"
+
+
+def _bounds(running: ThroughputCase, case: Case) -> list[tuple[float, float | None, float | None]]:
+    return [(goal, *running.search.bounds(goal)) for goal in case.settings.loss_goals]
+
+
+def _placement(bed: Testbed) -> dict[str, Any]:
+    p = bed.placement
+    return {"cpus": p.cpus, "policy": p.policy, "shared": p.shared}

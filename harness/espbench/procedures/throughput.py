@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The throughput test (RFC 2544 26.1): one case's search, trial by trial, and its outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from espbench.plan.cases import Case
+from espbench.plan.model import Throughput
+from espbench.search import GoalResult, Observation, ThroughputSearch, TrialRequest, goal_name
+from espbench.terms import Calibration, Outcome, Trial, layer2_mbps, line_rate_fps
+
+# A tester cannot offer its own ceiling again and again to 99.5 %, so the search starts below it;
+# what is found there is within 10 % of the ceiling and flagged.
+CEILING_MARGIN = 0.9
+TESTER_LIMITED = 0.9
+RFC2544_SIZES = frozenset({64, 128, 256, 512, 1024, 1280, 1518})
+RFC2544_FINAL_S, RFC2544_RESIDUE_S, RFC2544_SETTLE_S, RFC2544_LEARNING_S = 60.0, 2.0, 5.0, 2.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds the search of one case; rates are sums over both directions, fps."""
+
+    minimum_fps: float
+    maximum_fps: float
+    line_rate_fps: float
+    ceiling_fps: float | None
+
+
+def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
+    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum."""
+    size, settings = case.mean_frame_size, case.settings
+    directions = 1 if case.direction == "one-way" else 2
+    line = line_rate_fps(size, line_rate_bps) * directions
+    ceiling = min(calibration.offered_fps, calibration.received_fps) if calibration else None
+    if settings.maximum is not None:
+        maximum = settings.maximum.to_fps(size, line_rate_bps) * directions
+    else:
+        maximum = min(line, CEILING_MARGIN * ceiling) if ceiling else line
+    if settings.minimum is not None:
+        minimum = settings.minimum.to_fps(size, line_rate_bps) * directions
+    else:
+        minimum = maximum / 100
+    return Limits(min(minimum, maximum), maximum, line, ceiling)
+
+
+class ThroughputCase:
+    """Drives the search of one case; fed with the trials of an interrupted run it goes on from there.
+
+    Each trial's record alone decides what comes next, so that a replay ends where the run did.
+    """
+
+    def __init__(
+        self, case: Case, bounds: Limits, frame_sizes: Sequence[int | str], trials: Sequence[Trial] = ()
+    ) -> None:
+        self.case = case
+        self.bounds = bounds
+        self._frame_sizes = frame_sizes
+        self.trials: list[Trial] = []
+        self._maximum = bounds.maximum_fps
+        self._first = 0  # index of the first trial of the search now running
+        self.search = self._new_search()
+        for trial in trials:
+            self.add(trial)
+
+    def next(self) -> TrialRequest | None:
+        """What to measure next; None when every goal is answered."""
+        return self.search.next()
+
+    def add(self, trial: Trial) -> None:
+        """Take a trial's record."""
+        self.trials.append(trial)
+        self.search.add(observation(trial))
+        reachable = self._tester_gave_up_at(trial)
+        if reachable is not None:
+            # The maximum was beyond what the tester can offer this DUT: search below it instead.
+            self._maximum = reachable
+            self._first = len(self.trials)
+            self.search = self._new_search()
+
+    def outcomes(self, dut: str, encryption: str, warnings: Sequence[str] = ()) -> list[Outcome]:
+        """One row per loss goal; only when `next` is None."""
+        return [self._outcome(result, dut, encryption, list(warnings)) for result in self.search.results()]
+
+    def _new_search(self) -> ThroughputSearch:
+        s = self.case.settings
+        return ThroughputSearch(
+            list(s.loss_goals),
+            minimum_fps=min(self.bounds.minimum_fps, self._maximum),
+            maximum_fps=self._maximum,
+            resolution=s.resolution,
+            trial_s=s.trial,
+            final_trial_s=s.final_trial,
+            retries=s.retries,
+            directions=1 if self.case.direction == "one-way" else 2,
+        )
+
+    def _tester_gave_up_at(self, trial: Trial) -> float | None:
+        """The rate the tester managed, if it fell short at the maximum on every attempt."""
+        only_unsent = len(trial.reasons) == 1 and trial.reasons[0].startswith("generator sent ")
+        at_maximum = abs(trial.intended_fps / self._maximum - 1) < 1e-4
+        last_attempt = trial.attempt >= self.case.settings.retries
+        if not (only_unsent and at_maximum and last_attempt):
+            return None
+        reachable = CEILING_MARGIN * trial.offered_fps
+        return reachable if self.bounds.minimum_fps < reachable < self._maximum else None
+
+    def _outcome(self, result: GoalResult, dut: str, encryption: str, warnings: list[str]) -> Outcome:
+        case, s = self.case, self.case.settings
+        final = (
+            self.trials[self._first + result.final_trial_index]
+            if result.final_trial_index is not None
+            else None
+        )
+        size = case.mean_frame_size
+        fps = result.throughput_fps if result.status == "OK" else None
+        if fps is not None and final is not None:
+            fps = min(fps, final.offered_fps)  # what was offered, not what was meant to be
+        deviations = rfc2544_deviations(s, self._frame_sizes)
+        warnings = warnings + result.warnings + self._flags(fps, result)
+        home, office = (final.gateways.get(side) if final else None for side in ("home", "office"))
+        return Outcome(
+            case=case.id,
+            test=case.test,
+            dut=dut,
+            stack=case.stack.shown,
+            suite=case.suite,
+            ip_version=case.ip_version,
+            frame_size=case.frame_size,
+            direction=case.direction,
+            loss_goal=result.goal,
+            status=result.status,
+            throughput_fps=fps,
+            throughput_mbps=layer2_mbps(fps, size) if fps is not None else None,
+            line_rate_pct=100 * fps / self.bounds.line_rate_fps if fps is not None else None,
+            trials=len(self.trials),
+            final_trial_s=final.duration_s if final else 0.0,
+            rfc2544=result.status == "OK" and not deviations,
+            cpu_home_pct=home.cpu_pct if home else None,
+            cpu_office_pct=office.cpu_pct if office else None,
+            repeat=case.repeat,
+            cpu_home_us_per_frame=home.cpu_us_per_frame if home else None,
+            cpu_office_us_per_frame=office.cpu_us_per_frame if office else None,
+            encryption=encryption,  # type: ignore[arg-type]
+            lower_fps=result.lower_fps,
+            upper_fps=result.upper_fps,
+            offered_fps=final.offered_fps if final else None,
+            latency_us=final.latency_us.model_copy(update={"hdr": None}) if final else {},  # type: ignore[arg-type]
+            final_trial=final.sequence if final else None,
+            words=result.words,
+            reasons=result.reasons,
+            warnings=warnings,
+            rfc2544_deviations=deviations,
+        )
+
+    def _flags(self, fps: float | None, result: GoalResult) -> list[str]:
+        flags = []
+        if fps is not None and self.bounds.ceiling_fps and fps >= TESTER_LIMITED * self.bounds.ceiling_fps:
+            flags.append(
+                f"tester-limited: within 10 % of what the generator itself can offer "
+                f"({self.bounds.ceiling_fps:,.0f} frames/s); the DUT may be faster"
+            )
+        elif result.at_maximum:
+            flags.append(f"at the search's maximum ({self._maximum:,.0f} frames/s): the DUT may be faster")
+        if self._maximum < self.bounds.maximum_fps:
+            flags.append(
+                f"maximum lowered from {self.bounds.maximum_fps:,.0f} to {self._maximum:,.0f} frames/s: "
+                "the generator could not offer more with this DUT"
+            )
+        return flags
+
+
+def observation(trial: Trial) -> Observation:
+    """What the search needs of a trial's record."""
+    per_direction = [d.tx_frames for d in trial.per_direction.values()]
+    in_time = trial.rx_frames - sum(d.backlog_frames for d in trial.per_direction.values())
+    return Observation(
+        load_fps=trial.intended_fps,
+        frames=trial.tx_frames,
+        lost_frames=trial.tx_frames - trial.rx_frames,
+        frames_per_direction=min(per_direction, default=0),
+        duration_s=trial.duration_s,
+        final=trial.phase == "final",
+        valid=trial.validity == "VALID",
+        sustained=trial.sustained,
+        forwarding_fps=in_time / trial.duration_s if trial.duration_s > 0 else None,
+        reasons=tuple(trial.reasons),
+    )
+
+
+def rfc2544_deviations(settings: Throughput, frame_sizes: Sequence[int | str]) -> list[str]:
+    """Which clauses of RFC 2544 a result did not keep; empty = all."""
+    deviations = []
+    if settings.final_trial < RFC2544_FINAL_S:
+        deviations.append(f"24: final trials of {settings.final_trial:g} s instead of 60 s")
+    if len(RFC2544_SIZES & set(frame_sizes)) < 5:
+        deviations.append("9.1: fewer than five of the standard frame sizes")
+    for clause, what, got, wanted in (
+        ("23 b", "after learning frames", settings.learning, RFC2544_LEARNING_S),
+        ("23 d", "for the residue", settings.residue, RFC2544_RESIDUE_S),
+        ("23 e", "before the next trial", settings.settle, RFC2544_SETTLE_S),
+    ):
+        if got < wanted:
+            deviations.append(f"{clause}: {got:g} s {what} instead of {wanted:g} s")
+    return deviations
+
+
+def describe(result: GoalResult) -> str:
+    """One goal's answer for the terminal."""
+    return f"{goal_name(result.goal)}: {result.words or result.status}"
+
+
+OnTrial = Callable[[Trial], None]

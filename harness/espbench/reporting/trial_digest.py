@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One pass over the trials: where frames were lost, what was INVALID, and the rows to print."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from espbench.reporting.wording import count, goal_name, number
+from espbench.terms import Trial
+
+# Beyond this many trials only the final and the INVALID ones are printed, to keep the page small.
+PRINT_LIMIT = 2_000
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial as the report lists it."""
+
+    sequence: int
+    phase: str
+    intended: str
+    offered: str
+    seconds: str
+    sent: str
+    received: str
+    lost: str
+    loss: str
+    validity: str
+    remarks: str
+    home_cpu: str
+    p99: str
+
+
+@dataclass
+class TrialDigest:
+    """Sums over all trials, and rows of those worth printing."""
+
+    total: int = 0
+    valid: int = 0
+    final: int = 0
+    printed: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    corrupted: int = 0
+    loss_of_case: dict[str, Counter[str]] = field(default_factory=dict)
+    invalid: dict[str, tuple[int, set[str]]] = field(default_factory=dict)  # reason → trials, cases
+    rows: dict[str, list[TrialRow]] = field(default_factory=dict)
+
+    @property
+    def abridged(self) -> bool:
+        """Whether only final and INVALID trials are listed."""
+        return self.printed < self.total
+
+
+def digest(trials: Iterable[Trial], total: int) -> TrialDigest:
+    """Read every trial once; `total` is how many there are."""
+    result = TrialDigest()
+    for trial in trials:
+        result.total += 1
+        result.valid += trial.validity == "VALID"
+        result.final += trial.phase == "final"
+        result.duplicated += trial.duplicated
+        result.reordered += trial.reordered
+        result.corrupted += trial.corrupted
+        result.loss_of_case.setdefault(trial.case, Counter()).update(trial.loss_at)
+        if trial.validity == "INVALID":
+            for reason in trial.reasons or ["no reason recorded"]:
+                n, cases = result.invalid.get(reason, (0, set()))
+                result.invalid[reason] = (n + 1, cases | {trial.case})
+        if total <= PRINT_LIMIT or trial.phase == "final" or trial.validity == "INVALID":
+            result.printed += 1
+            result.rows.setdefault(trial.case, []).append(_row(trial))
+    return result
+
+
+def _row(trial: Trial) -> TrialRow:
+    places = [f"{place} {n:,}" for place, n in trial.loss_at.items() if n]
+    odd = [
+        f"{n:,} {what}"
+        for what, n in (
+            ("duplicated", trial.duplicated),
+            ("reordered", trial.reordered),
+            ("corrupted", trial.corrupted),
+        )
+        if n
+    ]
+    home = trial.gateways.get("home")
+    return TrialRow(
+        sequence=trial.sequence,
+        phase=trial.phase if trial.attempt == 0 else f"{trial.phase}, attempt {trial.attempt + 1}",
+        intended=count(trial.intended_fps),
+        offered=count(trial.offered_fps),
+        seconds=number(trial.duration_s, 3),
+        sent=count(trial.tx_frames),
+        received=count(trial.rx_frames),
+        lost=count(trial.lost),
+        loss=goal_name(round(trial.frame_loss_ratio, 9)),
+        validity=trial.validity if trial.sustained or trial.validity == "INVALID" else "VALID, not sustained",
+        remarks="; ".join([*trial.reasons, *places, *odd]),
+        home_cpu=number(home.cpu_pct if home else None, 3),
+        p99=number(trial.latency_us.p99, 3),
+    )

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run as a report shows it: the same view for HTML and Markdown, text already worded and rounded."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from espbench.reporting.figures import Group, groups_of, theory_is_off_scale
+from espbench.reporting.trial_digest import TrialDigest
+from espbench.reporting.wording import NONE, count, flat, goal_name, number, plural
+from espbench.results.run_directory import slug
+from espbench.terms import CaseEntry, Manifest, Outcome, Status, line_rate_fps
+
+STATUSES: tuple[Status, ...] = ("OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE")
+RFC2544_FINAL_TRIAL_S = 60.0
+
+
+@dataclass(frozen=True)
+class Note:
+    """A warning, with the number its footnote marks carry."""
+
+    number: int
+    text: str
+    outcomes: int  # how many results carry it; 0 = the whole run
+
+    @property
+    def short(self) -> str:
+        """The words before its colon, as a flag in the tables: `tester-limited`."""
+        head = self.text.partition(":")[0]
+        return head if len(head) <= 24 and head != self.text else "note"
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One row of a table: an outcome in words and rounded figures."""
+
+    suite: str
+    size: str
+    theoretical: str
+    goal: str
+    status: Status
+    fps: str
+    mbps: str
+    line_rate: str
+    final_trial: str
+    trials: str
+    home_cpu: str
+    home_us: str
+    office_cpu: str
+    office_us: str
+    p50: str
+    p99: str
+    encryption: str
+    rfc2544: str
+    notes: list[Note]
+    words: str
+    reasons: list[str]
+    telling: bool  # the words say more than the figures: some goal of this case has no figure
+    case: str
+    repeat: int
+
+
+@dataclass(frozen=True)
+class Section:
+    """One figure and its table."""
+
+    anchor: str
+    title: str
+    caption: str
+    alt: str
+    group: Group
+    has_figure: bool
+    rows: list[ResultRow]
+    repeats: bool
+    latency: bool
+    office: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text under a heading of its own."""
+
+    head: list[str]
+    rows: list[list[str]]
+    numeric: list[int] = field(default_factory=list)  # columns set right-aligned
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything the templates show, in their order."""
+
+    manifest: Manifest
+    subject: str
+    verdicts: list[tuple[Status, int]]
+    unfinished: int
+    short: list[float]  # lengths of the final trials that were shorter than RFC 2544 24 wants
+    rfc2544_results: int
+    deviations: list[tuple[str, int]]
+    notes: list[Note]
+    sections: list[Section]
+    losses: Table
+    invalid: Table
+    common_context: Table
+    contexts: Table
+    facts: list[tuple[str, Table]]
+    calibration: Table
+    trials: TrialDigest
+    outcome_count: int
+
+
+def view(manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest) -> Report:
+    """Word a run for its reader."""
+    notes = _notes(manifest, outcomes)
+    statuses = Counter(o.status for o in outcomes)
+    deviations = Counter(d for o in outcomes for d in o.rfc2544_deviations)
+    finished = {o.case for o in outcomes}
+    common, contexts = _contexts(manifest)
+    return Report(
+        manifest=manifest,
+        subject=_subject(manifest),
+        verdicts=[(status, statuses[status]) for status in STATUSES if statuses[status]],
+        unfinished=sum(case.case not in finished for case in manifest.cases),
+        short=sorted({o.final_trial_s for o in outcomes if o.final_trial_s < RFC2544_FINAL_TRIAL_S}),
+        rfc2544_results=sum(o.rfc2544 for o in outcomes),
+        deviations=deviations.most_common(),
+        notes=list(notes.values()),
+        sections=[
+            _section(n, group, manifest, notes) for n, group in enumerate(groups_of(outcomes), start=1)
+        ],
+        losses=_losses(manifest, trials),
+        invalid=_invalid(trials),
+        common_context=common,
+        contexts=contexts,
+        facts=[
+            ("Host", _facts(manifest.host)),
+            ("Placement of CPUs and scheduling", _facts(manifest.placement)),
+            ("Queues on the path (part of the DUT)", _facts(manifest.queues)),
+            ("Tool versions", _facts(manifest.tools)),
+        ],
+        calibration=_calibration(manifest),
+        trials=trials,
+        outcome_count=len(outcomes),
+    )
+
+
+def _subject(manifest: Manifest) -> str:
+    """What was tested, in one sentence."""
+    cases = manifest.cases
+    sizes = sorted({c.frame_size for c in cases}, key=lambda s: (isinstance(s, str), s))
+    parts = [
+        f"{', '.join(dict.fromkeys(c.test for c in cases)) or 'nothing'} of {_listed(c.dut for c in cases)}",
+        f"with {_word(len({c.stack for c in cases}), 'stack')} ({_listed(c.stack for c in cases)})",
+        f"and {_word(len({c.suite for c in cases}), 'suite')} ({_listed(c.suite for c in cases)})",
+        f"at {_word(len(sizes), 'frame size')} ({', '.join(map(str, sizes))} bytes)",
+        f"{_listed(c.direction for c in cases)}, {_listed(f'IPv{c.ip_version}' for c in cases)}",
+    ]
+    sentence = ", ".join([" ".join(parts[:3]), *parts[3:]])
+    return sentence[:1].upper() + sentence[1:] + "."
+
+
+def _word(n: int, word: str) -> str:
+    return plural(n, word)
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(dict.fromkeys(map(str, values)))
+
+
+def _notes(manifest: Manifest, outcomes: Sequence[Outcome]) -> dict[str, Note]:
+    """Every distinct warning numbered, those of the whole run first."""
+    carried = Counter(w for o in outcomes for w in dict.fromkeys(o.warnings))
+    texts = dict.fromkeys([*manifest.warnings, *carried])
+    return {text: Note(n, text, carried[text]) for n, text in enumerate(texts, start=1)}
+
+
+def _section(position: int, group: Group, manifest: Manifest, notes: dict[str, Note]) -> Section:
+    telling = {o.case for o in group.outcomes if o.status != "OK" or o.reasons}
+    rows = [_row(o, group, manifest, notes, telling=o.case in telling) for o in group.outcomes]
+    title = f"{group.dut} · {group.stack} · {group.direction} · IPv{group.ip_version}"
+    off_scale = theory_is_off_scale(group, manifest.line_rate_bps)
+    missing = sum(o.status != "OK" for o in group.outcomes)
+    caption = [
+        "Throughput against frame size, "
+        + ("both directions summed" if group.directions == 2 else "one direction")
+        + "; solid and dashed lines are the loss goals in the order of the legend."
+        + (" Points are the median of the repeats." if any(o.repeat > 1 for o in group.outcomes) else ""),
+        "One panel: frames per second with the theoretical line (RFC 2544 26.1). The other: Mbps of frames "
+        "without preamble and gap, CPU on the second axis.",
+    ]
+    if off_scale:
+        caption.append(
+            "The line rate lies far above the Mbps panel and is drawn in the frame-rate panel only."
+        )
+    if missing:
+        caption.append(
+            f"{plural(missing, 'result')} without a figure: marks at the foot (✕ INVALID, ? UNRESOLVABLE, "
+            "↓ BELOW_MINIMUM), at no height that means anything."
+        )
+    best = [f"{r.suite} {r.size} B at goal {r.goal}: {r.mbps} Mbps" for r in rows if r.status == "OK"][:6]
+    return Section(
+        # Numbered, since two labels may become one when their odd characters are taken out.
+        anchor=f"figure-{position}-"
+        + slug(f"{group.dut}-{group.stack}-{group.direction}-ipv{group.ip_version}").lower(),
+        title=title,
+        caption=" ".join(caption),
+        alt=f"Line chart of throughput against frame size for {title}. "
+        + "; ".join(best)
+        + ". All figures are in the table.",
+        group=group,
+        has_figure=group.test == "throughput",
+        rows=rows,
+        repeats=any(o.repeat > 1 for o in group.outcomes),
+        latency=any(o.latency_us.p50 is not None for o in group.outcomes),
+        office=any(o.cpu_office_pct is not None for o in group.outcomes),
+    )
+
+
+def _row(o: Outcome, group: Group, manifest: Manifest, notes: dict[str, Note], *, telling: bool) -> ResultRow:
+    theoretical = (
+        group.directions * line_rate_fps(o.frame_size, manifest.line_rate_bps)
+        if isinstance(o.frame_size, int)
+        else None
+    )
+    return ResultRow(
+        suite=o.suite,
+        size=str(o.frame_size),
+        theoretical=count(theoretical),
+        goal=goal_name(o.loss_goal),
+        status=o.status,
+        fps=count(o.throughput_fps),
+        mbps=number(o.throughput_mbps),
+        line_rate=number(o.line_rate_pct, 3),
+        final_trial=f"{o.final_trial_s:g}" if o.final_trial is not None else NONE,
+        trials=count(o.trials),
+        home_cpu=number(o.cpu_home_pct, 3),
+        home_us=number(o.cpu_home_us_per_frame, 3),
+        office_cpu=number(o.cpu_office_pct, 3),
+        office_us=number(o.cpu_office_us_per_frame, 3),
+        p50=number(o.latency_us.p50, 3),
+        p99=number(o.latency_us.p99, 3),
+        encryption="encryption not proven" if o.encryption == "not proven" else o.encryption,
+        rfc2544="yes" if o.rfc2544 else "short" if o.final_trial_s < RFC2544_FINAL_TRIAL_S else "no",
+        notes=[notes[text] for text in dict.fromkeys(o.warnings)],
+        words=o.words,
+        reasons=[reason for reason in o.reasons if reason not in o.words],
+        telling=telling,
+        case=o.case,
+        repeat=o.repeat,
+    )
+
+
+def _losses(manifest: Manifest, trials: TrialDigest) -> Table:
+    """Where the frames of all trials went, by DUT, stack and direction."""
+    groups: dict[tuple[str, ...], Counter[str]] = {}
+    for case in manifest.cases:
+        places = groups.setdefault((case.dut, case.stack, case.direction, f"IPv{case.ip_version}"), Counter())
+        places.update(trials.loss_of_case.get(case.case, {}))
+    rows = []
+    for key, places in groups.items():
+        total = places.total()
+        rows += [
+            [*key, place, count(n), number(100 * n / total, 3)] for place, n in places.most_common() if n
+        ]
+    return Table(
+        ["DUT", "Stack", "Direction", "IP", "Place", "Frames lost", "% of the loss"], rows, numeric=[5, 6]
+    )
+
+
+def _invalid(trials: TrialDigest) -> Table:
+    """INVALID trials by reason; reasons that differ only in their numbers are one."""
+    kinds: dict[str, list[tuple[str, int, set[str]]]] = {}
+    for reason, (n, cases) in trials.invalid.items():
+        kinds.setdefault(re.sub(r"[\d.,]*\d", "…", reason), []).append((reason, n, cases))
+    rows = []
+    for kind, found in sorted(kinds.items(), key=lambda item: -sum(n for _, n, _ in item[1])):
+        cases = set().union(*(c for _, _, c in found))
+        text = found[0][0] if len(found) == 1 else f"{kind} (for one: {found[0][0]})"
+        rows.append([text, count(sum(n for _, n, _ in found)), count(len(cases))])
+    return Table(["Reason", "Trials", "Cases"], rows, numeric=[1, 2])
+
+
+def _contexts(manifest: Manifest) -> tuple[Table, Table]:
+    """The Security Contexts: what they have in common, and what each has of its own."""
+    contexts = manifest.contexts
+    keys = list(dict.fromkeys(key for context in contexts.values() for key in context))
+    texts = {name: {key: flat(context.get(key)) for key in keys} for name, context in contexts.items()}
+    common = [
+        key for key in keys if len({context[key] for context in texts.values()}) == 1 and len(texts) > 1
+    ]
+    own = [key for key in keys if key not in common]
+    used = Counter(manifest.context_of_case.values())
+    first = next(iter(texts.values()), {})
+    return (
+        Table(["Property", "In every context"], [[key, first[key]] for key in common]),
+        Table(
+            ["Context", *own, "Cases"],
+            [[name, *(text[key] for key in own), count(used[name])] for name, text in texts.items()],
+            numeric=[len(own) + 1],
+        ),
+    )
+
+
+def _facts(values: dict[str, Any]) -> Table:
+    rows: list[list[str]] = []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            rows += [[f"{key}: {inner}", flat(item)] for inner, item in value.items()]
+        else:
+            rows.append([key, flat(value)])
+    return Table(["What", "Value"], rows)
+
+
+def _calibration(manifest: Manifest) -> Table:
+    rows = [
+        [
+            str(c.frame_size),
+            f"IPv{c.ip_version}",
+            count(c.offered_fps),
+            count(c.received_fps),
+            count(line_rate_fps(c.frame_size, manifest.line_rate_bps))
+            if isinstance(c.frame_size, int)
+            else NONE,
+            c.path or NONE,
+            c.note or NONE,
+        ]
+        for c in manifest.calibration
+    ]
+    head = [
+        "Frame size, B",
+        "IP",
+        "Offered, frames/s",
+        "Received, frames/s",
+        "Line rate, frames/s",
+        "Path",
+        "Note",
+    ]
+    return Table(head, rows, numeric=[0, 2, 3, 4])
+
+
+def case_title(case: CaseEntry) -> str:
+    """A case as one line of text."""
+    repeat = f" · repeat {case.repeat}" if case.repeat > 1 else ""
+    return (
+        f"{case.stack} · {case.suite} · {case.frame_size} B · {case.direction} · IPv{case.ip_version}{repeat}"
+    )

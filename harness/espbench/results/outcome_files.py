@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outcomes as `results.json` (everything) and `results.csv` (one row a case and loss goal)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+
+from espbench.errors import EspbenchError
+from espbench.results.durable import to_json
+from espbench.terms import Latency, Outcome
+
+FORMAT = 1
+
+# The first eighteen are a promise to the users' scripts: never renamed, never moved.
+CONTRACT_COLUMNS = (
+    "case", "test", "dut", "stack", "suite", "frame_size", "direction", "loss_goal", "status",
+    "throughput_fps", "throughput_mbps", "line_rate_pct", "trials", "final_trial_s", "rfc2544",
+    "cpu_home_pct", "cpu_office_pct", "repeat",
+)  # fmt: skip
+LATENCY_COLUMNS = tuple(f"latency_{name}_us" for name in Latency.model_fields if name != "hdr")
+FURTHER_COLUMNS = (
+    *(name for name in Outcome.model_fields if name not in CONTRACT_COLUMNS and name != "latency_us"),
+    *LATENCY_COLUMNS,
+)
+COLUMNS = (*CONTRACT_COLUMNS, *FURTHER_COLUMNS)
+
+# Decimals of results.*; the raw records in trials.jsonl are not rounded.
+_DECIMALS = {
+    "throughput_fps": 3, "lower_fps": 3, "upper_fps": 3, "offered_fps": 3, "throughput_mbps": 4,
+    "line_rate_pct": 4, "cpu_home_pct": 2, "cpu_office_pct": 2, "cpu_home_us_per_frame": 3,
+    "cpu_office_us_per_frame": 3, "final_trial_s": 3,
+}  # fmt: skip
+_LATENCY_DECIMALS = 3
+
+
+def rounded(outcome: Outcome) -> Outcome:
+    """The outcome with as many decimals as its figures can mean, so that files compare equal."""
+    latency = {
+        name: round(value, _LATENCY_DECIMALS) if isinstance(value, float) else value
+        for name, value in outcome.latency_us
+    }
+    figures = {
+        name: round(value, decimals)
+        for name, decimals in _DECIMALS.items()
+        if (value := getattr(outcome, name)) is not None
+    }
+    return outcome.model_copy(update={**figures, "latency_us": Latency.model_validate(latency)})
+
+
+def json_text(outcomes: Iterable[Outcome]) -> str:
+    """`results.json`: a header line, one outcome a line, so that two versions can be compared by diff."""
+    lines = ",\n".join(to_json(rounded(outcome)) for outcome in outcomes)
+    return f'{{"format":{FORMAT},"outcomes":[\n{lines}\n]}}\n'
+
+
+def from_json_text(text: str, where: str) -> list[Outcome]:
+    """The outcomes of a `results.json`; EspbenchError where it is damaged or too new."""
+    try:
+        document = json.loads(text)
+        if document["format"] > FORMAT:
+            raise EspbenchError(f"{where}: format {document['format']}; this espbench reads up to {FORMAT}")
+        return [Outcome.model_validate(entry) for entry in document["outcomes"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise EspbenchError(f"{where}: not a results file: {error}") from error
+
+
+def row(outcome: Outcome) -> dict[str, Any]:
+    """One outcome by column, Python values, latency flattened."""
+    latency = {f"latency_{name}_us": value for name, value in rounded(outcome).latency_us if name != "hdr"}
+    values = {**dict(rounded(outcome)), **latency}
+    return {column: values.get(column) for column in COLUMNS}
+
+
+def csv_text(outcomes: Iterable[Outcome]) -> str:
+    """`results.csv`: empty = no figure, booleans as true/false, lists separated by `; `."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for outcome in outcomes:
+        writer.writerow([_cell(value) for value in row(outcome).values()])
+    return buffer.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    return "" if value is None else value

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run directory: where a run's manifest, trials, outcomes and logs live.
+
+<time>-<name>/
+    manifest.json   plan.yaml   trials.jsonl   results.json   results.csv
+    report.html     report.md   figures/       logs/          .lock
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from pydantic import ValidationError
+
+from espbench import __version__
+from espbench.errors import EspbenchError, UsageError
+from espbench.results import outcome_files
+from espbench.results.durable import sync_directory, to_json, write_atomically, write_failure
+from espbench.results.run_lock import RunLock
+from espbench.results.trial_log import TrialLog
+from espbench.terms import Manifest, Outcome, Trial
+
+# Version of the run directory; a reader accepts its own and older ones.
+#   1  the first
+FORMAT = 1
+
+_NAME_LIMIT = 60
+
+
+class RunDirectory:
+    """One run on disk. `create` and `lock` make this process its only writer until `close`."""
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._log = TrialLog(path / "trials.jsonl")
+        self._lock: RunLock | None = None
+
+    @classmethod
+    def create(cls, parent: Path, name: str, manifest: Manifest, plan_text: str) -> RunDirectory:
+        """Make `<parent>/<time>-<name>` and lock it; two runs of one second get different directories.
+
+        EspbenchError when the disk refuses it. The manifest is written last: a directory without
+        one is not a run.
+        """
+        try:
+            path = _new_directory(parent, name)
+            (path / "logs").mkdir()
+        except OSError as error:
+            raise write_failure(parent, error, "no run was started") from error
+        run = cls(path, manifest)
+        try:
+            run.lock()
+            run._log.create()
+            write_atomically(path / "plan.yaml", plan_text)
+            run.save_manifest(manifest)
+            sync_directory(parent)
+        except BaseException as error:
+            run.close()
+            if isinstance(error, OSError):
+                raise write_failure(path, error, "no run was started") from error
+            raise
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """An existing run, to read or (after `lock`) to resume; UsageError when it is not one."""
+        return cls(path, _read_manifest(path))
+
+    @property
+    def logs(self) -> Path:
+        """Where the parts of a run put their logs."""
+        return self.path / "logs"
+
+    @property
+    def plan_text(self) -> str:
+        """The plan as the user gave it."""
+        return (self.path / "plan.yaml").read_text(encoding="utf-8")
+
+    def lock(self) -> RunLock:
+        """Become the run's only writer (again: the same lock); UsageError names who is already."""
+        if self._lock is None or not self._lock.held:
+            self._lock = RunLock(self.path / ".lock")
+            # Another process may have written since this one looked: look again.
+            self._log.close()
+            self._log = TrialLog(self._log.path)
+        return self._lock
+
+    def append(self, trial: Trial) -> None:
+        """Put a trial on disk; when this returns, a power cut does not lose it.
+
+        Takes the lock if this process has not got it. EspbenchError when the disk is full: the
+        trials before are safe, and the file holds no part of this one.
+        """
+        self.lock()
+        self._log.append(trial)
+
+    def trials(self) -> Iterator[Trial]:
+        """Every trial in order, one at a time; a torn last line is left out, damage is an error."""
+        return self._log.trials()
+
+    def trials_of(self, case: str) -> list[Trial]:
+        """The trials of one case, in order."""
+        return self._log.of_case(case)
+
+    def trial_counts(self) -> dict[str, int]:
+        """Case → number of its trials on disk."""
+        return self._log.counts()
+
+    def save_manifest(self, manifest: Manifest) -> None:
+        """Replace `manifest.json` as a whole."""
+        write_atomically(self.path / "manifest.json", to_json(manifest, indent=2) + "\n")
+        self.manifest = manifest
+
+    def save_outcomes(self, outcomes: Sequence[Outcome]) -> None:
+        """Replace `results.json` and `results.csv`, each as a whole."""
+        write_atomically(self.path / "results.json", outcome_files.json_text(outcomes))
+        write_atomically(self.path / "results.csv", outcome_files.csv_text(outcomes))
+
+    def outcomes(self) -> list[Outcome]:
+        """The outcomes last saved; none before the first case has ended."""
+        path = self.path / "results.json"
+        if not path.exists():
+            return []
+        return outcome_files.from_json_text(path.read_text(encoding="utf-8"), str(path))
+
+    def close(self) -> None:
+        """Release the lock and the files; everything appended is on disk already."""
+        self._log.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> RunDirectory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def slug(name: str) -> str:
+    """A name as part of a file name: letters, digits, dot, dash and underscore of ASCII."""
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip("-.")[:_NAME_LIMIT] or "run"
+
+
+def _new_directory(parent: Path, name: str) -> Path:
+    parent.mkdir(parents=True, exist_ok=True)
+    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{slug(name)}"
+    number = 1
+    while True:
+        path = parent / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def _read_manifest(path: Path) -> Manifest:
+    file = path / "manifest.json"
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        got = "a directory without one" if path.is_dir() else "a file" if path.exists() else "nothing there"
+        raise UsageError(
+            f"{path}: not a run directory\n"
+            "  expected: a directory with a manifest.json, as `espbench run` makes it\n"
+            f"  got: {got}\n"
+            "  what to do: name one of the directories in runs/ (or where --out said)"
+        ) from None
+    except ValueError as error:
+        raise EspbenchError(f"{file}: damaged, not JSON: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{file}: cannot read: {error.strerror}") from error
+    written = document.get("format") if isinstance(document, dict) else None
+    if isinstance(written, int) and written > FORMAT:
+        writer = document.get("espbench", "of a later version")
+        raise UsageError(
+            f"{path}: run directory of a newer format\n"
+            f"  expected: format {FORMAT} or older, which this espbench ({__version__}) reads\n"
+            f"  got: format {written}, written by espbench {writer}\n"
+            f"  what to do: read it with espbench {writer} or newer; nothing was changed"
+        )
+    try:
+        return Manifest.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise EspbenchError(f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

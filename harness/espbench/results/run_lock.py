@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One writer per run: an flock that the kernel releases by itself when the process dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+
+from espbench.errors import UsageError
+
+
+class RunLock:
+    """Held from construction until `release` (or the end of the `with` block).
+
+    UsageError naming the process id when another process is writing to the run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._fd: int | None = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._fd, 32, 0).decode(errors="replace").strip() or "unknown"
+            self.release()
+            raise UsageError(
+                f"{path.parent}: this run is being written by process {holder}\n"
+                "  expected: a run no other espbench is working on\n"
+                f"  what to do: wait until it ends, or stop it (`kill -INT {holder}`), then resume"
+            ) from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let others write; a second call does nothing."""
+        if self._fd is not None:
+            os.close(self._fd)  # closing the only descriptor drops the flock
+            self._fd = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this lock still keeps others out."""
+        return self._fd is not None
+
+    def __enter__(self) -> RunLock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

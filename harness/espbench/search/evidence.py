@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all trials of a case so far say about one loss goal: its bounds, and what is confirmed.
+
+Everything is derived from the list of trials; nothing is remembered beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from espbench.search.goals import Judgement, Observation, frames_to_see, judge
+from espbench.terms import Phase
+
+PASSES = (Judgement.MET, Judgement.MET_PROVISIONALLY)
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """The trial the search wants next; `attempt` counts repeats of an INVALID trial."""
+
+    load_fps: float
+    duration_s: float
+    phase: Phase
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One trial: what was asked for, what was seen, its place in the order of trials."""
+
+    index: int
+    asked: TrialRequest
+    seen: Observation
+
+    @property
+    def load_fps(self) -> float:
+        return self.asked.load_fps
+
+
+class Evidence:
+    """The valid trials of a case, as one goal sees them; rates in frames/s.
+
+    The upper bound is the lowest load that ever missed the goal, the lower bound the highest
+    passing load below it. So a DUT that passes above a load it failed is reported below its first
+    failure, and no load with a missed trial, short or final, is ever reported.
+    """
+
+    def __init__(self, goal: float, entries: Sequence[Entry]) -> None:
+        self.goal = goal
+        self.valid = [entry for entry in entries if entry.seen.valid]
+        self._judged = [(entry, judge(entry.seen, goal)) for entry in self.valid]
+        self._missed = {entry.load_fps for entry, what in self._judged if what is Judgement.MISSED}
+        self._passed = {entry.load_fps for entry, what in self._judged if what in PASSES} - self._missed
+        self.upper = min(self._missed, default=None)
+
+    def lower(self, floor: float) -> float | None:
+        """The highest passing load from `floor` up to below the upper bound."""
+        return max((load for load in self.passed_below_upper() if load >= floor), default=None)
+
+    def confirmed(self, floor: float) -> float | None:
+        """The highest load from `floor` up to below the upper bound that met the goal in a final trial."""
+        loads = [load for load in self.passed_below_upper() if load >= floor]
+        return max((load for load in loads if self.confirmation(load)), default=None)
+
+    def passed_below_upper(self) -> list[float]:
+        """Loads that passed below every load that missed, rising."""
+        return sorted(load for load in self._passed if self.upper is None or load < self.upper)
+
+    def passed_above_upper(self) -> list[float]:
+        """Loads that passed on enough frames although a lower one missed: the DUT is not monotone."""
+        faint = self.faint_loss()
+        enough = frames_to_see(faint) if faint and self.goal == 0 else 0.0
+        return sorted(
+            {
+                entry.load_fps
+                for entry, what in self._judged
+                if what is Judgement.MET and entry.load_fps in self._passed
+                if self.upper is not None and entry.load_fps > self.upper and entry.seen.frames >= enough
+            },
+        )
+
+    def missed_count(self, at_most: float) -> int:
+        """How many different loads up to `at_most` missed."""
+        return sum(load <= at_most for load in self._missed)
+
+    def passed_count(self, at_least: float) -> int:
+        """How many different loads from `at_least` on passed, below the upper bound."""
+        return sum(load >= at_least for load in self.passed_below_upper())
+
+    def finals_missed(self) -> int:
+        """How many different loads missed in a final trial."""
+        return len(
+            {e.load_fps for e, what in self._judged if what is Judgement.MISSED and e.seen.final},
+        )
+
+    def finals(self) -> int:
+        """Valid final trials so far."""
+        return sum(entry.seen.final for entry in self.valid)
+
+    def undecided(self, floor: float) -> list[float]:
+        """Loads between the bounds that only had trials with too few frames to decide."""
+        settled = self._missed | self._passed
+        lower = self.lower(floor) or 0.0
+        return sorted(
+            {
+                load
+                for load in {entry.load_fps for entry in self.valid} - settled
+                if load >= floor and load > lower and (self.upper is None or load < self.upper)
+            },
+        )
+
+    def longest_s(self, load: float) -> float:
+        """The longest trial asked for at a load, s."""
+        return max((e.asked.duration_s for e in self.valid if e.load_fps == load), default=0.0)
+
+    def confirmation(self, load: float) -> Entry | None:
+        """The last final trial that met the goal at `load`, if none at that load missed it."""
+        met = [e for e, what in self._judged if what is Judgement.MET and e.seen.final and e.load_fps == load]
+        return met[-1] if met and load not in self._missed else None
+
+    def finals_at(self, load: float) -> int:
+        """Valid final trials at a load."""
+        return sum(entry.seen.final for entry in self.valid if entry.load_fps == load)
+
+    def frames_at(self, load: float) -> int:
+        """Frames sent at a load in all its valid trials."""
+        return sum(entry.seen.frames for entry in self.valid if entry.load_fps == load)
+
+    def faint_loss(self) -> float | None:
+        """The smallest loss ratio of the trials from the upper bound upwards, taken together.
+
+        This is the loss a loss-free trial below must be long enough to see before the two can be
+        called different. None where a queue, not loss, made the upper bound, or nothing missed.
+        Trials are pooled rising from the upper bound, and the smallest pooled ratio counts, so a
+        DUT that loses one frame in 200,000 at any rate is seen as such, and heavy loss far above
+        does not hide it.
+        """
+        if self.upper is None:
+            return None
+        lost = frames = 0
+        faintest: float | None = None
+        for load in sorted({e.load_fps for e in self.valid if e.load_fps >= self.upper}):
+            here = [entry.seen for entry in self.valid if entry.load_fps == load]
+            if not all(seen.sustained for seen in here):
+                break
+            lost += sum(seen.lost_frames for seen in here)
+            frames += sum(seen.frames for seen in here)
+            faintest = min(faintest or 1.0, lost / frames)
+        return faintest

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RFC 2544 26.1 throughput for several loss goals in one search; pure, deterministic.
+
+One bracket per goal, every trial judged against every goal. Search trials are short, the result
+rests on final trials alone:
+
+    maximum ─ missed ─ guess (forwarding rate) ─ growing steps ─ bisection ─ final trial ─ OK
+                                                                   ▲            │ missed
+                                                                   └─ steps down, final length
+
+Bisection halves the *ratio* of the bounds (geometric mean), since the resolution is relative: the
+number of trials then depends on log(maximum/minimum), not on where the throughput lies.
+
+RFC 2544 asks for the fastest rate at which nothing is lost. A DUT need not be monotone; of all
+rates that passed, this search reports the highest below *every* rate that missed, and warns of
+passes above: a figure that a trial at a lower rate contradicts would not be one to plan with.
+
+Each goal has a floor, the slowest load whose final trials hold enough frames to judge it
+(goals.py); loads below it are not searched. For zero loss the floor follows from the loss that
+was seen above: if a loss-free final trial has too few frames to have seen that loss, it is repeated, up
+to VERIFICATIONS times, which always suffices within the resolution (one lost frame in a trial as
+long takes three loss-free ones); where it would not suffice, nothing is reported but that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from espbench.search.evidence import Entry, Evidence, TrialRequest
+from espbench.search.goals import Observation, frames_needed, frames_to_see
+from espbench.search.words import in_words
+from espbench.terms import Phase, Status
+
+VERIFICATIONS = 4  # final trials at one load, at most, to tell zero loss from a faint loss above it
+MAXIMUM_FINALS = 40  # per goal; reached only by a DUT whose loss has little to do with the load
+FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended
+SEARCH_GROWTH = 4.0  # of the steps away from the guess
+FINAL_GROWTH = 2.0  # of the steps down after a missed final trial
+
+
+@dataclass(frozen=True)
+class GoalResult:
+    """The answer for one goal; rates in frames/s.
+
+    throughput_fps is None unless status is OK. lower_fps is the highest load that passed (any
+    valid trial), upper_fps the lowest that missed; None = none. `trials` counts all trials of the
+    search, since every goal is judged on each. final_trial_index is the place of the confirming
+    trial in the order of `add`. at_maximum: the throughput is this or more. `words` is one sentence.
+    """
+
+    goal: float
+    status: Status
+    throughput_fps: float | None
+    lower_fps: float | None
+    upper_fps: float | None
+    trials: int
+    final_trial_index: int | None
+    at_maximum: bool
+    reasons: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """A trial one goal needs."""
+
+    load_fps: float
+    duration_s: float
+    phase: Phase
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """A goal that needs no more trials: its status and why."""
+
+    status: Status
+    reason: str = ""
+
+
+class ThroughputSearch:
+    """Ask `next()` for a trial, run it, `add()` what was seen, until `next()` is None.
+
+    goals: frame loss ratios; rates in frames/s, summed over `directions`; `resolution` relative to
+    the upper bound. `retries` repeats of an INVALID trial at one load. hint_fps is a guess of the
+    throughput, for example of an earlier repeat. Decisions depend on nothing but these arguments
+    and the observations: replaying the trials of an interrupted run continues it.
+
+    Raises ValueError on arguments that make no search.
+    """
+
+    def __init__(
+        self,
+        goals: Sequence[float],
+        *,
+        minimum_fps: float,
+        maximum_fps: float,
+        resolution: float,
+        trial_s: float,
+        final_trial_s: float,
+        retries: int = 3,
+        hint_fps: float | None = None,
+        directions: int = 1,
+    ) -> None:
+        if not goals or any(not 0 <= goal < 1 for goal in goals) or len(set(goals)) != len(goals):
+            raise ValueError(f"loss goals must be different ratios from 0 to below 1, not {list(goals)}")
+        if not 0 < minimum_fps <= maximum_fps:
+            raise ValueError(f"0 < minimum <= maximum expected, not {minimum_fps} and {maximum_fps}")
+        if not 1e-4 <= resolution < 1:
+            raise ValueError(f"a resolution from 0.0001 to below 1 expected, not {resolution}")
+        if not 0 < trial_s <= final_trial_s:
+            raise ValueError(f"0 < trial <= final trial expected, not {trial_s} s and {final_trial_s} s")
+        if retries < 0 or directions not in (1, 2):
+            raise ValueError(f"retries >= 0 and 1 or 2 directions expected, not {retries} and {directions}")
+        self.goals = tuple(goals)
+        self.minimum_fps = minimum_fps
+        self.maximum_fps = maximum_fps
+        self.resolution = resolution
+        self.trial_s = trial_s
+        self.final_trial_s = final_trial_s
+        self.retries = retries
+        self.hint_fps = hint_fps
+        self.directions = directions
+        self._entries: list[Entry] = []
+
+    # -- what the caller uses ---------------------------------------------------------------
+
+    def next(self) -> TrialRequest | None:
+        """The next trial, None when every goal has its answer. Asking twice gives the same."""
+        states = [self._state(goal) for goal in sorted(self.goals)]
+        wishes = [state for state in states if isinstance(state, _Wish)]
+        alive = [wish for wish in wishes if self._invalid_since_valid(wish.load_fps) <= self.retries]
+        # All goals finish their short trials before the first final one: a final may serve several.
+        wish = next((wish for wish in alive if wish.phase == "search"), alive[0] if alive else None)
+        if wish is None:
+            return None
+        attempt = self._invalid_since_valid(wish.load_fps)
+        return TrialRequest(wish.load_fps, wish.duration_s, wish.phase, attempt)
+
+    def add(self, seen: Observation) -> None:
+        """Take what the trial of the last `next()` showed.
+
+        Raises ValueError if it is of another load or phase: the trials of another search.
+        """
+        asked = self.next()
+        if asked is None:
+            raise ValueError(f"no trial was asked for, but one at {seen.load_fps:g} frames/s came")
+        same_phase = seen.final == (asked.phase == "final")
+        if not math.isclose(seen.load_fps, asked.load_fps, rel_tol=1e-4) or not same_phase:
+            came = f"a {'final' if seen.final else 'search'} trial at {seen.load_fps:g}"
+            wanted = f"a {asked.phase} trial at {asked.load_fps:g} frames/s"
+            raise ValueError(f"{wanted} was asked for, {came} came")
+        self._entries.append(Entry(len(self._entries), asked, seen))
+
+    def bounds(self, goal: float) -> tuple[float | None, float | None]:
+        """(highest load that passed, lowest that missed) so far, frames/s; None = none yet."""
+        evidence = self._evidence(goal)
+        return evidence.lower(0.0), evidence.upper
+
+    def results(self) -> list[GoalResult]:
+        """One result per goal, in the order given. Raises ValueError while trials are wanting."""
+        if self.next() is not None:
+            raise ValueError("the search is not finished")
+        return [self._result(goal) for goal in self.goals]
+
+    def remaining_s(self) -> float:
+        """Seconds of traffic still to come, roughly: for a progress line, nothing else."""
+        bisections = 0.0
+        finals: set[float | None] = set()
+        for goal in self.goals:
+            if not isinstance(self._state(goal), _Wish):
+                continue
+            lower, upper = self.bounds(goal)
+            high = upper or self.maximum_fps
+            ratio = high / min(lower or self.minimum_fps, high)
+            left = math.log2(max(math.log(ratio) / self.resolution, 1.0))
+            bisections = max(bisections, left if self._entries else left + 1)
+            finals.add(lower)
+        started = any(entry.seen.final for entry in self._entries)
+        step_s = self.final_trial_s if started else self.trial_s
+        return bisections * step_s + len(finals) * self.final_trial_s
+
+    # -- one goal -----------------------------------------------------------------------------
+
+    def _evidence(self, goal: float) -> Evidence:
+        return Evidence(goal, self._entries)
+
+    def _state(self, goal: float) -> _Wish | _Verdict:
+        """What this goal needs next, or how it ended (an INVALID load aside)."""
+        evidence = self._evidence(goal)
+        floor = self._floor(evidence)
+        if floor > self.maximum_fps:
+            return _Verdict("UNRESOLVABLE", self._too_few(goal, self.maximum_fps))
+        if evidence.finals() >= MAXIMUM_FINALS:
+            return _Verdict("INVALID", f"{MAXIMUM_FINALS} final trials did not agree on a throughput")
+        if evidence.upper is not None and evidence.upper <= floor:
+            return self._at_the_floor(evidence, floor)
+        return self._between_the_bounds(evidence, floor)
+
+    def _between_the_bounds(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
+        """Undecided loads first, then the bracket until it closes, then final trials."""
+        if undecided := evidence.undecided(floor):
+            return self._lengthened(evidence, undecided)
+        # Once a final trial missed, short passes below it count for nothing: so had it passed before.
+        lower = evidence.confirmed(floor) if evidence.finals_missed() else evidence.lower(floor)
+        if lower is not None and self._closed(lower, evidence.upper):
+            return self._confirm(evidence, lower)
+        load = self._inside(evidence, floor, lower)
+        finals_began = any(entry.seen.final for entry in self._entries)
+        return self._final(evidence, load) if finals_began else _Wish(load, self.trial_s, "search")
+
+    def _floor(self, evidence: Evidence) -> float:
+        """The slowest load at which a result for this goal could be had, frames/s."""
+        floor = self.minimum_fps
+        if evidence.goal > 0:
+            frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
+            floor = max(floor, frames / self.final_trial_s)
+        else:
+            faint = evidence.faint_loss()
+            if faint is not None:
+                floor = max(floor, frames_to_see(faint) * FRAME_MARGIN / (VERIFICATIONS * self.final_trial_s))
+        return floor if floor == self.minimum_fps else _round_up(floor)
+
+    def _at_the_floor(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
+        """Every load with enough frames missed: one long look at the minimum, then the verdict."""
+        assert evidence.upper is not None
+        if evidence.upper <= self.minimum_fps:
+            return _Verdict("BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s")
+        if evidence.longest_s(self.minimum_fps) < self.final_trial_s:
+            return _Wish(self.minimum_fps, self.final_trial_s, "search")
+        return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, floor))
+
+    def _too_few(self, goal: float, floor: float) -> str:
+        longest = f"trials of {self.final_trial_s:g} s"
+        if goal == 0:
+            longest = f"{VERIFICATIONS} {longest}"
+        return f"below {floor:,.0f} frames/s even {longest} hold too few frames to judge the goal"
+
+    def _lengthened(self, evidence: Evidence, undecided: list[float]) -> _Wish | _Verdict:
+        """The undecided load nearest the middle again, with frames enough to decide."""
+        load = undecided[len(undecided) // 2]
+        frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
+        duration = min(max(frames / load, self.trial_s), self.final_trial_s)
+        if evidence.longest_s(load) >= duration:
+            return _Verdict("UNRESOLVABLE", f"a trial at {load:,.0f} frames/s sent too few frames")
+        return _Wish(load, duration, "search")
+
+    def _closed(self, lower: float, upper: float | None) -> bool:
+        if upper is None:
+            return lower == self.maximum_fps
+        return (upper - lower) / upper <= self.resolution
+
+    def _confirm(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
+        """Final trials at the lower bound: one, or for zero loss as many as it takes to tell."""
+        if evidence.confirmation(load) is None:
+            return self._final(evidence, load)
+        faint = evidence.faint_loss() if evidence.goal == 0 else None
+        if faint is None or evidence.frames_at(load) >= frames_to_see(faint):
+            return _Verdict("OK")
+        if evidence.finals_at(load) < VERIFICATIONS:
+            return _Wish(load, self.final_trial_s, "final")
+        return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, load))
+
+    def _final(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
+        """The first final trial at a load; a second would say no more than one that did not decide."""
+        if evidence.finals_at(load):
+            return _Verdict("UNRESOLVABLE", f"a final trial at {load:,.0f} frames/s sent too few frames")
+        return _Wish(load, self.final_trial_s, "final")
+
+    def _inside(self, evidence: Evidence, floor: float, lower: float | None) -> float:
+        """The next load to try: maximum first, then inside the bracket until it closes."""
+        upper = evidence.upper
+        if upper is None:
+            return self.maximum_fps
+        low = lower or floor
+        if self._closed(low, upper):
+            return low  # the floor, not tried yet
+        middle = _tidy(math.sqrt(low * upper))
+        if finals_missed := evidence.finals_missed():
+            if lower is not None:
+                return middle
+            step = self.resolution * FINAL_GROWTH ** (finals_missed - 1)
+            return max(_tidy(upper * (1 - step)), floor)
+        return self._near_the_guess(evidence, floor, low, upper) or middle
+
+    def _near_the_guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
+        """The guess, then steps away from it that grow until the bracket holds; never past the middle."""
+        guess = self._guess(floor)
+        if guess is None or low < guess < upper:
+            return guess
+        middle = _tidy(math.sqrt(low * upper))
+        if guess >= upper:
+            step = self.resolution * SEARCH_GROWTH ** (evidence.missed_count(guess) - 1)
+            return max(_tidy(upper * (1 - step)), middle)
+        step = 0.9 * self.resolution * SEARCH_GROWTH ** (evidence.passed_count(guess) - 1)
+        return min(_tidy(low * (1 + step)), middle)
+
+    def _guess(self, floor: float) -> float | None:
+        """Where the throughput may lie: the hint, or what an overloaded DUT forwarded.
+
+        A little below, since a DUT at its very limit loses the odd frame. A guess only: a DUT that
+        collapses under overload forwards less than its throughput.
+        """
+        forwarded = [
+            entry.seen.forwarding_fps
+            for entry in self._entries
+            if entry.seen.valid and entry.load_fps == self.maximum_fps and entry.seen.forwarding_fps
+        ]
+        rate = self.hint_fps or (forwarded[0] if forwarded else None)
+        if rate is None:
+            return None
+        guess = min(rate, self.maximum_fps) * (1 - self.resolution / 2)
+        return _tidy(guess) if guess > floor else None
+
+    def _result(self, goal: float) -> GoalResult:
+        evidence = self._evidence(goal)
+        state = self._state(goal)
+        lower, upper = self.bounds(goal)
+        if isinstance(state, _Wish):  # nothing but INVALID trials at the load it needs
+            state = _Verdict("INVALID", self._why_invalid(state.load_fps))
+        floor = self._floor(evidence)
+        throughput = evidence.confirmed(floor) if state.status == "OK" else None
+        final = evidence.confirmation(throughput) if throughput is not None else None
+        warnings = [
+            f"not monotone: {load:,.0f} frames/s passed although {upper:,.0f} frames/s missed"
+            for load in evidence.passed_above_upper()
+            if upper is not None and (load - upper) / load > self.resolution
+        ]
+        at_maximum = throughput == self.maximum_fps
+        return GoalResult(
+            goal=goal,
+            status=state.status,
+            throughput_fps=throughput,
+            lower_fps=lower,
+            upper_fps=upper,
+            trials=len(self._entries),
+            final_trial_index=final.index if final else None,
+            at_maximum=at_maximum,
+            reasons=[state.reason] if state.reason else [],
+            warnings=warnings,
+            words=in_words(evidence, state.status, state.reason, throughput, at_maximum),
+        )
+
+    # -- invalid trials -----------------------------------------------------------------------
+
+    def _invalid_since_valid(self, load: float) -> int:
+        """How many INVALID trials in a row the load has had."""
+        count = 0
+        for entry in reversed(self._entries):
+            if entry.load_fps == load:
+                if entry.seen.valid:
+                    break
+                count += 1
+        return count
+
+    def _why_invalid(self, load: float) -> str:
+        invalid = [e.seen for e in self._entries if e.load_fps == load and not e.seen.valid]
+        reasons = dict.fromkeys(reason for seen in invalid for reason in seen.reasons)
+        why = f": {'; '.join(reasons)}" if reasons else ""
+        return f"{len(invalid)} trials at {load:,.0f} frames/s were INVALID{why}"
+
+
+def _tidy(load: float) -> float:
+    """Six significant digits: a load a reader can type again, finer than any resolution."""
+    return float(f"{load:.6g}")
+
+
+def _round_up(load: float) -> float:
+    tidy = _tidy(load)
+    return tidy if tidy >= load else _tidy(load * (1 + 1e-5))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer for one loss goal as one plain sentence."""
+
+from __future__ import annotations
+
+from espbench.search.evidence import Evidence
+from espbench.search.goals import Judgement, Observation, frames_needed, frames_to_see, judge
+from espbench.terms import Status
+
+DIFFERENT_RATES = 1.5  # times the lowest: only then "whatever the rate" is said
+ALIKE = 3.0  # loss ratios within this factor are called the same: they rest on a handful of frames
+
+
+def goal_name(goal: float) -> str:
+    """`zero-loss`, or the goal in per cent: `0.001 %`."""
+    if goal == 0:
+        return "zero-loss"
+    return f"{goal * 100:.10f}".rstrip("0").rstrip(".") + " %"
+
+
+def in_words(
+    evidence: Evidence,
+    status: Status,
+    reason: str,
+    throughput: float | None,
+    at_maximum: bool,
+) -> str:
+    """The sentence for the report; `reason` says why status is not OK."""
+    name = goal_name(evidence.goal)
+    if throughput is not None:
+        more = " or more (the maximum tried)" if at_maximum else ""
+        return f"{name} passes: {throughput:,.0f} frames/s{more}"
+    failing = _every_rate(evidence) if status in ("BELOW_MINIMUM", "UNRESOLVABLE") else ""
+    if failing:
+        return f"{name} fails at every rate with enough frames: {failing}; {reason}"
+    return f"{name} has no result: {reason}"
+
+
+def _every_rate(evidence: Evidence) -> str:
+    """`5 of 5 trials of at least 200,000 frames lost …`; empty if a trial with enough frames passed.
+
+    Enough for a goal above zero is 1/goal in each direction; for zero loss, more than any trial
+    that lost nothing had, as long as no such trial was large enough to have seen the faintest loss.
+    """
+    valid = [entry.seen for entry in evidence.valid]
+    if evidence.goal > 0:
+        enough = frames_needed(evidence.goal)
+        large = [seen for seen in valid if seen.frames_per_direction >= enough]
+    else:
+        clean = max((seen.frames for seen in valid if judge(seen, 0.0) is not Judgement.MISSED), default=0)
+        faint = evidence.faint_loss()
+        if clean and (faint is None or clean >= frames_to_see(faint)):
+            return ""
+        enough = _two_digits_up(clean)
+        large = [seen for seen in valid if seen.frames >= enough]
+    missed = [seen for seen in large if judge(seen, evidence.goal) is Judgement.MISSED]
+    if not missed or len(missed) < len(large):
+        return ""
+    count = f"{len(missed)} of {len(large)} trials"
+    if enough > 1:
+        count += f" of at least {enough:,} frames"
+    return f"{count} {_lost(missed)}"
+
+
+def _lost(missed: list[Observation]) -> str:
+    """How much these trials lost, and whether the rate made a difference."""
+    lossy = sorted((seen for seen in missed if seen.lost_frames > 0), key=lambda seen: seen.loss_ratio)
+    if not lossy:
+        return "were stored in a queue, not forwarded"
+    alike = [seen for seen in lossy if seen.loss_ratio <= ALIKE * lossy[0].loss_ratio]
+    loads = [seen.load_fps for seen in alike]
+    if max(loads) >= DIFFERENT_RATES * min(loads):
+        about = _share(sum(seen.lost_frames for seen in alike) / sum(seen.frames for seen in alike))
+        some = "" if len(alike) == len(missed) else f"frames, {len(alike)} of them "
+        return f"lost {some}about {about}, whatever the rate"
+    least, most = _share(lossy[0].loss_ratio), _share(lossy[-1].loss_ratio)
+    return f"lost {least}" if least == most else f"lost {least} to {most}"
+
+
+def _share(ratio: float) -> str:
+    """`1 frame in 200,000`, or per cent where that reads better."""
+    if ratio >= 0.01:
+        return f"{ratio * 100:.0f} % of the frames"
+    return f"1 frame in {float(f'{1 / ratio:.2g}'):,.0f}"
+
+
+def _two_digits_up(frames: int) -> int:
+    """The next number above `frames` with two significant digits."""
+    unit = int("1" + "0" * max(len(str(frames)) - 2, 0))
+    return (frames // unit + 1) * unit

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NETLINK_XFRM messages as bytes: Security Associations and policies (linux/xfrm.h).
+
+Only builds and parses; sending is the gateway's agent's work, so that the same bytes reach a
+namespace, a User-Mode Linux guest or a distant box. Integers are in host order, addresses,
+ports and SPIs in network order. The records carry keys: they hide them from repr().
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import struct
+from dataclasses import dataclass, field
+from typing import Literal
+
+NETLINK_XFRM = 6
+
+NEWSA, GETSA, NEWPOLICY, GETPOLICY, FLUSHSA, FLUSHPOLICY = 0x10, 0x12, 0x13, 0x15, 0x1C, 0x1D
+NLM_REQUEST, NLM_ACK, NLM_DUMP, NLM_CREATE, NLM_EXCL = 0x1, 0x4, 0x300, 0x400, 0x200
+A_AUTH, A_CRYPT, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN = 1, 2, 5, 18, 20, 23
+STATE_ESN = 128
+IPPROTO_ESP = 50
+
+PolicyDirection = Literal["in", "out", "fwd"]
+Mode = Literal["transport", "tunnel"]
+DIRECTIONS: tuple[PolicyDirection, ...] = ("in", "out", "fwd")
+MODES: tuple[Mode, ...] = ("transport", "tunnel")
+
+_HEADER = struct.Struct("=IHHII")  # nlmsghdr
+_SELECTOR = struct.Struct("=16s16s8sHBBB3xiI")
+_ID = struct.Struct("=16s4sB3x")
+_UNLIMITED = struct.pack("=8Q", *(2**64 - 1,) * 4, 0, 0, 0, 0)  # xfrm_lifetime_cfg
+_CURRENT = struct.Struct("=4Q")  # bytes, packets, add_time, use_time
+_SA_TAIL = struct.Struct("=IIIIIHBBB7x")  # stats (3), seq, reqid, family, mode, window, flags
+_POLICY_TAIL = struct.Struct("=IIBBBB4x")  # priority, index, dir, action, flags, share
+_TEMPLATE_TAIL = struct.Struct("=IBBBxIII")  # reqid, mode, share, optional, aalgos, ealgos, calgos
+_SA_BYTES = _SELECTOR.size + _ID.size + 16 + len(_UNLIMITED) + _CURRENT.size + _SA_TAIL.size
+_LIFETIME_OFFSET = _SELECTOR.size + _ID.size + 16
+_CURRENT_OFFSET = _LIFETIME_OFFSET + len(_UNLIMITED)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A kernel algorithm with its key; icv_bits is the truncation (0 where there is none)."""
+
+    name: str
+    key: bytes = field(repr=False)
+    icv_bits: int = 0
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Which traffic a policy or SA is for: two prefixes, optionally one upper-layer protocol."""
+
+    source: str
+    destination: str
+    protocol: int = 0
+
+
+@dataclass(frozen=True)
+class SecurityAssociation:
+    """One ESP SA, keyed by hand: from `source` to `destination` (tunnel endpoints or hosts)."""
+
+    source: str
+    destination: str
+    spi: int
+    selector: Selector
+    mode: Mode
+    reqid: int
+    encryption: Algorithm | None = None
+    integrity: Algorithm | None = None
+    aead: Algorithm | None = None
+    replay_window: int = 32
+    esn: bool = False
+
+
+@dataclass(frozen=True)
+class Template:
+    """The ESP a policy demands."""
+
+    source: str
+    destination: str
+    mode: Mode
+    reqid: int
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A security policy; without a template it lets matching traffic pass in clear."""
+
+    selector: Selector
+    direction: PolicyDirection
+    template: Template | None = None
+    priority: int = 1000
+
+
+@dataclass(frozen=True)
+class SaReading:
+    """What the kernel says of an SA, without its keys."""
+
+    source: str
+    destination: str
+    spi: int
+    mode: Mode
+    reqid: int
+    replay_window: int
+    esn: bool
+    packets: int
+    octets: int
+    replay_dropped: int
+    integrity_failed: int
+    algorithms: dict[str, str]  # `encryption`, `integrity`, `aead` → kernel name and sizes
+    selector: str
+    lifetime: str
+
+
+@dataclass(frozen=True)
+class PolicyReading:
+    """What the kernel says of a policy."""
+
+    selector: str
+    direction: PolicyDirection
+    priority: int
+    demands: str  # `esp tunnel a → b` or `nothing`
+
+
+def new_sa(sa: SecurityAssociation) -> bytes:
+    """XFRM_MSG_NEWSA."""
+    body = (
+        _selector(sa.selector)
+        + _ID.pack(_address(sa.destination), struct.pack("!I", sa.spi), IPPROTO_ESP)
+        + _address(sa.source)
+        + _UNLIMITED
+        + bytes(_CURRENT.size)
+        + _SA_TAIL.pack(
+            0, 0, 0, 0, sa.reqid, _family(sa.source), MODES.index(sa.mode),
+            sa.replay_window if sa.replay_window <= 32 and not sa.esn else 0,
+            STATE_ESN if sa.esn else 0,
+        )
+    )  # fmt: skip
+    if sa.aead:
+        body += _algorithm(A_AEAD, sa.aead, truncated=True)
+    if sa.integrity:
+        body += _algorithm(A_AUTH_TRUNC, sa.integrity, truncated=True)
+    if sa.encryption:
+        body += _algorithm(A_CRYPT, sa.encryption, truncated=False)
+    if sa.esn or sa.replay_window > 32:
+        # The old fields hold 32 bits; a wider window or extended numbers need the bitmap form.
+        words = (sa.replay_window + 31) // 32
+        body += _attribute(
+            A_REPLAY_ESN, struct.pack("=6I", words, 0, 0, 0, 0, sa.replay_window) + bytes(4 * words)
+        )
+    return _message(NEWSA, body, NLM_CREATE | NLM_EXCL)
+
+
+def new_policy(policy: Policy) -> bytes:
+    """XFRM_MSG_NEWPOLICY."""
+    body = (
+        _selector(policy.selector)
+        + _UNLIMITED
+        + bytes(_CURRENT.size)
+        + _POLICY_TAIL.pack(policy.priority, 0, DIRECTIONS.index(policy.direction), 0, 0, 0)
+    )
+    if t := policy.template:
+        anything = 2**32 - 1
+        body += _attribute(
+            A_TMPL,
+            _ID.pack(_address(t.destination), bytes(4), IPPROTO_ESP)
+            + struct.pack("=HH", _family(t.source), 0)
+            + _address(t.source)
+            + _TEMPLATE_TAIL.pack(t.reqid, MODES.index(t.mode), 0, 0, anything, anything, anything),
+        )
+    return _message(NEWPOLICY, body, NLM_CREATE | NLM_EXCL)
+
+
+def flush() -> list[bytes]:
+    """The messages that delete every ESP SA and every policy of a namespace."""
+    return [
+        _message(FLUSHSA, struct.pack("=B3x", IPPROTO_ESP), 0),
+        _message(FLUSHPOLICY, b"", 0),
+    ]
+
+
+def dump_sas() -> bytes:
+    """XFRM_MSG_GETSA for all."""
+    return _message(GETSA, bytes(_SA_BYTES), NLM_DUMP)
+
+
+def dump_policies() -> bytes:
+    """XFRM_MSG_GETPOLICY for all."""
+    return _message(GETPOLICY, bytes(_SELECTOR.size + 8), NLM_DUMP)
+
+
+def read_sa(message: bytes) -> SaReading:
+    """Parse one message of a GETSA dump; keys are skipped, not kept."""
+    body = message[_HEADER.size :]
+    destination, spi, _ = _ID.unpack_from(body, _SELECTOR.size)
+    source = body[_SELECTOR.size + _ID.size : _LIFETIME_OFFSET]
+    lifetime = struct.unpack_from("=8Q", body, _LIFETIME_OFFSET)
+    octets, packets, _, _ = _CURRENT.unpack_from(body, _CURRENT_OFFSET)
+    tail = _SA_TAIL.unpack_from(body, _CURRENT_OFFSET + _CURRENT.size)
+    _, replay, integrity_failed, _, reqid, family, mode, window, flags = tail
+    algorithms = {}
+    for kind, value in _attributes(body[_SA_BYTES:]):
+        if kind in (A_CRYPT, A_AEAD, A_AUTH_TRUNC):
+            name = value[:64].split(b"\0")[0].decode()
+            bits, icv = struct.unpack_from("=II", value + bytes(4), 64)
+            text = f"{name}, {bits} bit key" + (f", {icv} bit ICV" if kind != A_CRYPT else "")
+            algorithms[{A_CRYPT: "encryption", A_AEAD: "aead", A_AUTH_TRUNC: "integrity"}[kind]] = text
+        elif kind == A_REPLAY_ESN:
+            window = struct.unpack_from("=6I", value)[5]
+    return SaReading(
+        source=_text(source, family),
+        destination=_text(destination, family),
+        spi=int.from_bytes(spi, "big"),
+        mode=MODES[mode],
+        reqid=reqid,
+        replay_window=window,
+        esn=bool(flags & STATE_ESN),
+        packets=packets,
+        octets=octets,
+        replay_dropped=replay,
+        integrity_failed=integrity_failed,
+        algorithms=algorithms,
+        selector=_selector_text(body),
+        lifetime=_lifetime_text(lifetime),
+    )
+
+
+def read_policy(message: bytes) -> PolicyReading:
+    """Parse one message of a GETPOLICY dump."""
+    body = message[_HEADER.size :]
+    offset = _SELECTOR.size + len(_UNLIMITED) + _CURRENT.size
+    priority, _, direction, _, _, _ = _POLICY_TAIL.unpack_from(body, offset)
+    demands = "nothing"
+    for kind, value in _attributes(body[offset + _POLICY_TAIL.size :]):
+        if kind == A_TMPL:
+            destination, _, _ = _ID.unpack_from(value)
+            (family,) = struct.unpack_from("=H", value, _ID.size)
+            source = value[_ID.size + 4 : _ID.size + 20]
+            _, mode, *_ = _TEMPLATE_TAIL.unpack_from(value, _ID.size + 20)
+            demands = f"esp {MODES[mode]} {_text(source, family)} → {_text(destination, family)}"
+    return PolicyReading(_selector_text(body), DIRECTIONS[direction], priority, demands)
+
+
+def is_policy_of_user(message: bytes) -> bool:
+    """False for the per-socket policies (directions beyond fwd) that a dump also lists."""
+    body = message[_HEADER.size :]
+    offset = _SELECTOR.size + len(_UNLIMITED) + _CURRENT.size
+    direction: int = _POLICY_TAIL.unpack_from(body, offset)[2]
+    return direction < len(DIRECTIONS)
+
+
+def _message(kind: int, body: bytes, flags: int) -> bytes:
+    # A dump answers with its own end; anything else is asked to acknowledge.
+    flags |= NLM_REQUEST | (0 if flags & NLM_DUMP == NLM_DUMP else NLM_ACK)
+    return _HEADER.pack(_HEADER.size + len(body), kind, flags, 0, 0) + body
+
+
+def _attribute(kind: int, value: bytes) -> bytes:
+    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+
+
+def _attributes(data: bytes) -> list[tuple[int, bytes]]:
+    found = []
+    while len(data) >= 4:
+        length, kind = struct.unpack_from("=HH", data)
+        if length < 4:
+            break
+        found.append((kind & 0x3FFF, data[4:length]))
+        data = data[(length + 3) & ~3 :]
+    return found
+
+
+def _algorithm(kind: int, algorithm: Algorithm, *, truncated: bool) -> bytes:
+    value = struct.pack("=64sI", algorithm.name.encode(), 8 * len(algorithm.key))
+    if truncated:
+        value += struct.pack("=I", algorithm.icv_bits)
+    return _attribute(kind, value + algorithm.key)
+
+
+def _selector(selector: Selector) -> bytes:
+    source, destination = (ipaddress.ip_network(p) for p in (selector.source, selector.destination))
+    return _SELECTOR.pack(
+        _address(str(destination.network_address)),
+        _address(str(source.network_address)),
+        bytes(8),  # any port
+        socket.AF_INET if source.version == 4 else socket.AF_INET6,
+        destination.prefixlen,
+        source.prefixlen,
+        selector.protocol,
+        0,
+        0,
+    )
+
+
+def _selector_text(body: bytes) -> str:
+    destination, source, _, family, bits_d, bits_s, protocol, _, _ = _SELECTOR.unpack_from(body)
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return "any"
+    text = f"{_text(source, family)}/{bits_s} → {_text(destination, family)}/{bits_d}"
+    return text + (f" protocol {protocol}" if protocol else "")
+
+
+def _lifetime_text(limits: tuple[int, ...]) -> str:
+    names = (
+        "octets soft",
+        "octets hard",
+        "packets soft",
+        "packets hard",
+        "s soft",
+        "s hard",
+        "s use soft",
+        "s use hard",
+    )
+    set_limits = [f"{n} {name}" for n, name in zip(limits, names, strict=True) if n not in (0, 2**64 - 1)]
+    return ", ".join(set_limits) or "unlimited"
+
+
+def _address(text: str) -> bytes:
+    return ipaddress.ip_address(text).packed.ljust(16, b"\0")
+
+
+def _family(text: str) -> int:
+    return socket.AF_INET if ipaddress.ip_address(text).version == 4 else socket.AF_INET6
+
+
+def _text(raw: bytes, family: int) -> str:
+    return str(ipaddress.ip_address(raw[:4] if family == socket.AF_INET else raw))

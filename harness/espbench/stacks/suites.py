@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ESP suites as data: what the kernel is asked for, and how large their packets are."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, model_validator
+
+Mode = Literal["tunnel", "transport"]
+
+IP_HEADER_BYTES = {4: 20, 6: 40}
+_SPI_AND_SEQUENCE = 8
+_TRAILER = 2  # pad length and next header
+_COMMON_MODULES = ("xfrm_user", "esp4", "esp6")
+_COMMON_OPTIONS = ("CONFIG_XFRM_USER", "CONFIG_INET_ESP", "CONFIG_INET6_ESP")
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Encryption(_Data):
+    """A cipher as NETLINK_XFRM takes it."""
+
+    kernel_name: str
+    key_bits: int
+
+
+class Integrity(_Data):
+    """An integrity algorithm, or an AEAD (key_bits then include the salt)."""
+
+    kernel_name: str
+    key_bits: int
+    icv_bits: int
+
+
+class Suite(_Data):
+    """One ESP suite: cipher and integrity, or an AEAD that is both."""
+
+    name: str
+    description: str
+    encryption: Encryption | None = None
+    integrity: Integrity | None = None
+    aead: Integrity | None = None
+    iv_bytes: int
+    block_bytes: int
+    modules: list[str]
+    kernel_options: list[str]
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Suite:
+        separate = self.encryption is not None and self.integrity is not None
+        if separate == (self.aead is not None) or (self.encryption is None) != (self.integrity is None):
+            raise ValueError("a suite has encryption and integrity, or an aead")
+        return self
+
+    @property
+    def icv_bytes(self) -> int:
+        """Length of the integrity check value on the wire."""
+        with_icv = self.aead or self.integrity
+        return with_icv.icv_bits // 8 if with_icv else 0
+
+    def esp_packet_size(self, inner_ip_bytes: int, mode: Mode, outer_ip_version: int) -> int:
+        """Bytes of the IP packet on the ciphertext side (RFC 4303 2), link framing not counted.
+
+        inner_ip_bytes is the cleartext IP packet with its header; transport mode leaves that
+        header outside, tunnel mode encrypts it and puts a new one in front.
+        """
+        header = IP_HEADER_BYTES[outer_ip_version]
+        protected = inner_ip_bytes - (header if mode == "transport" else 0)
+        align = max(4, self.block_bytes)
+        ciphertext = -(-(protected + _TRAILER) // align) * align
+        return header + _SPI_AND_SEQUENCE + self.iv_bytes + ciphertext + self.icv_bytes
+
+    def largest_inner(self, mtu: int, mode: Mode = "tunnel", outer_ip_version: int = 4) -> int:
+        """Bytes of the largest cleartext IP packet that needs no fragmenting in this MTU."""
+        header = IP_HEADER_BYTES[outer_ip_version]
+        room = mtu - header - _SPI_AND_SEQUENCE - self.iv_bytes - self.icv_bytes
+        align = max(4, self.block_bytes)
+        return room // align * align - _TRAILER + (header if mode == "transport" else 0)
+
+
+@cache
+def suites() -> dict[str, Suite]:
+    """Every suite by name, in the order of suites.yaml."""
+    data = yaml.safe_load((Path(__file__).parent / "suites.yaml").read_text(encoding="utf-8"))
+    found = [
+        Suite.model_validate(
+            entry
+            | {"modules": [*_COMMON_MODULES, *entry["modules"]]}
+            | {"kernel_options": [*_COMMON_OPTIONS, *entry["kernel_options"]]}
+        )
+        for entry in data
+    ]
+    return {suite.name: suite for suite in found}

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The standards' words as types: what a trial is, and what may be said about it.
+
+Every other part shares these records; this file imports none of them. Frame sizes
+count the 4-byte FCS (RFC 2544 9), rates are frames per second unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Direction = Literal["one-way", "both-ways"]
+Phase = Literal["search", "final"]
+Status = Literal["OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE"]
+Validity = Literal["VALID", "INVALID"]
+
+FCS_BYTES = 4
+PREAMBLE_AND_GAP_BYTES = 20
+
+
+def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
+    """The theoretical frame rate of an Ethernet link (RFC 2544 20): frame + preamble + gap."""
+    return bits_per_second / (8 * (frame_size + PREAMBLE_AND_GAP_BYTES))
+
+
+def layer2_mbps(fps: float, frame_size: float) -> float:
+    """Mbit/s of frames without preamble and gap: the seed articles' unit."""
+    return fps * frame_size * 8 / 1e6
+
+
+class Record(BaseModel):
+    """Base of everything written to a run directory."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class Latency(Record):
+    """Latency of the frames of one trial, µs; `hdr` is the HDR histogram (V2, deflate, base64)."""
+
+    min: float | None = None
+    mean: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    p999: float | None = None
+    max: float | None = None
+    hdr: str | None = None
+
+
+class GatewayReading(Record):
+    """What one gateway did during exactly one trial; None = not readable on this platform."""
+
+    cpu_pct: float | None = None
+    cpu_us_per_frame: float | None = None
+    encrypted_frames: int | None = None
+    decrypted_frames: int | None = None
+    xfrm_errors: dict[str, int] = Field(default_factory=dict)
+
+
+class DirectionReading(Record):
+    """One direction of a trial (`west-east` or `east-west`); frame counts as in `Trial`."""
+
+    intended_fps: float
+    offered_fps: float
+    tx_frames: int
+    rx_frames: int
+    lost: int
+    duplicated: int
+    reordered: int
+    corrupted: int
+    unsent: int = 0
+    backlog_frames: int = 0  # frames that arrived after the last one was sent
+    drain_s: float = 0.0  # from the last frame sent to the last received
+    latency_us: Latency = Field(default_factory=Latency)
+
+
+class Trial(Record):
+    """One line of `trials.jsonl`.
+
+    rx_frames counts frames received once, intact; lost = tx_frames - rx_frames - corrupted;
+    frame_loss_ratio = (tx_frames - rx_frames) / tx_frames, since RFC 2544 10 does not count a
+    damaged frame as received. Rates and frame counts are sums over both directions.
+    `reasons` says why a trial is INVALID or, where valid, why it failed a goal it looks to
+    meet (`stored, not forwarded`). `loss_at` books each lost frame to a place.
+    """
+
+    case: str
+    sequence: int  # 0, 1, 2 … within the case
+    phase: Phase
+    attempt: int = 0  # 0 unless an INVALID trial at this load was repeated
+    intended_fps: float
+    offered_fps: float
+    duration_s: float
+    intended_duration_s: float
+    tx_frames: int
+    rx_frames: int
+    lost: int
+    duplicated: int
+    reordered: int
+    corrupted: int
+    frame_loss_ratio: float
+    sustained: bool = True  # False: the rate was stored in a queue, not forwarded
+    validity: Validity
+    reasons: list[str] = Field(default_factory=list)
+    loss_at: dict[str, int] = Field(default_factory=dict)
+    latency_us: Latency = Field(default_factory=Latency)
+    per_direction: dict[str, DirectionReading] = Field(default_factory=dict)
+    gateways: dict[str, GatewayReading] = Field(default_factory=dict)
+    proof: dict[str, Any] = Field(default_factory=dict)
+    host: dict[str, Any] = Field(default_factory=dict)
+
+
+class Outcome(Record):
+    """The answer for one case and one loss goal: one row of `results.csv`.
+
+    Throughput is None unless status is OK. `words` is the answer as a sentence. Rates sum
+    both directions. `final_trial` is the `sequence` of the trial the figures come from.
+    """
+
+    case: str
+    test: str
+    dut: str
+    stack: str
+    suite: str
+    ip_version: int
+    frame_size: int | str  # a number, or the name of a mix of sizes
+    direction: Direction
+    loss_goal: float
+    status: Status
+    throughput_fps: float | None
+    throughput_mbps: float | None
+    line_rate_pct: float | None
+    trials: int
+    final_trial_s: float
+    rfc2544: bool
+    cpu_home_pct: float | None
+    cpu_office_pct: float | None
+    repeat: int
+    cpu_home_us_per_frame: float | None = None
+    cpu_office_us_per_frame: float | None = None
+    encryption: Literal["proven", "not proven", "baseline"]
+    lower_fps: float | None = None  # highest rate shown to meet the goal
+    upper_fps: float | None = None  # lowest rate shown to miss it
+    offered_fps: float | None = None
+    latency_us: Latency = Field(default_factory=Latency)
+    final_trial: int | None = None
+    words: str = ""
+    reasons: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
+    rfc2544_deviations: list[str] = Field(default_factory=list)
+
+
+class CaseEntry(Record):
+    """What identifies a case, as the manifest lists it."""
+
+    case: str
+    test: str
+    dut: str
+    stack: str
+    suite: str
+    ip_version: int
+    frame_size: int | str
+    direction: Direction
+    repeat: int
+
+
+class Calibration(Record):
+    """The generator's own ceiling at one frame size: same kind of interfaces, no DUT, fps."""
+
+    frame_size: int | str
+    ip_version: int
+    direction: Direction = "one-way"
+    offered_fps: float
+    received_fps: float
+    path: str = ""
+    note: str = ""
+
+
+class Manifest(Record):
+    """`manifest.json`: everything about a run that is not a trial or an outcome."""
+
+    format: int
+    espbench: str
+    name: str
+    started: str  # ISO 8601, UTC
+    platform: str
+    platform_reason: str
+    topology: str
+    line_rate_bps: float
+    cases: list[CaseEntry]
+    tools: dict[str, str] = Field(default_factory=dict)
+    host: dict[str, Any] = Field(default_factory=dict)
+    placement: dict[str, Any] = Field(default_factory=dict)
+    queues: dict[str, str] = Field(default_factory=dict)
+    calibration: list[Calibration] = Field(default_factory=list)
+    contexts: dict[str, dict[str, Any]] = Field(default_factory=dict)  # id → Security Context
+    context_of_case: dict[str, str] = Field(default_factory=dict)
+    warnings: list[str] = Field(default_factory=list)
+    resumed: list[str] = Field(default_factory=list)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Decrypts a capture of the middle link with the known keys and looks for the offered frames.
+
+    python -m espbench_scapy.decrypt CAPTURE.pcap < question.json > answer.json
+
+The question: {"sas": [{"spi", "suite", "source", "destination", "mode", "encryption_key",
+"integrity_key"}], "frames": {"source", "destination", "ip_bytes", "dst_port"}}, keys in hex. It
+comes on stdin so that no key stands in a process list. The answer: {"packets", "esp",
+"decrypted", "offered", "cleartext", "problems"}, counts of packets.
+
+This is an independent check: Scapy's ESP shares no code with the kernel's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import sys
+import warnings
+from typing import Any
+
+logging.getLogger("scapy.runtime").setLevel(logging.ERROR)
+warnings.filterwarnings("ignore")
+
+from scapy.layers.inet import IP, UDP  # noqa: E402
+from scapy.layers.inet6 import IPv6  # noqa: E402
+from scapy.layers.ipsec import ESP, SecurityAssociation  # noqa: E402
+from scapy.utils import PcapReader  # noqa: E402
+
+# suite → (Scapy's cipher, Scapy's integrity algorithm)
+ALGORITHMS = {
+    "null-null": ("NULL", "NULL"),
+    "null-sha1": ("NULL", "HMAC-SHA1-96"),
+    "3des-sha1": ("3DES", "HMAC-SHA1-96"),
+    "aes128-sha1": ("AES-CBC", "HMAC-SHA1-96"),
+    "aes256-sha256": ("AES-CBC", "SHA2-256-128"),
+    "aes128gcm16": ("AES-GCM", "NULL"),
+    "aes256gcm16": ("AES-GCM", "NULL"),
+    "chacha20poly1305": ("CHACHA20-POLY1305", "NULL"),
+}
+
+
+def association(sa: dict[str, Any]) -> SecurityAssociation:
+    """One SA as Scapy takes it."""
+    cipher, integrity = ALGORITHMS[sa["suite"]]
+    header = IP if ipaddress.ip_address(sa["source"]).version == 4 else IPv6
+    tunnel = header(src=sa["source"], dst=sa["destination"]) if sa["mode"] == "tunnel" else None
+    return SecurityAssociation(  # type: ignore[no-untyped-call]
+        ESP,
+        spi=sa["spi"],
+        crypt_algo=cipher,
+        crypt_key=bytes.fromhex(sa["encryption_key"]) or None,
+        auth_algo=integrity,
+        auth_key=bytes.fromhex(sa["integrity_key"]) or None,
+        tunnel_header=tunnel,
+    )
+
+
+def is_offered(packet: Any, frames: dict[str, Any]) -> bool:
+    """Whether a decrypted packet is one of the tester's: addresses, length, port."""
+    inner = packet.getlayer(IP) or packet.getlayer(IPv6)
+    if inner is None or UDP not in inner:
+        return False
+    # Transport mode over IP in IP: the offered packet is the innermost.
+    while inner.payload.getlayer(IP) or inner.payload.getlayer(IPv6):
+        inner = inner.payload.getlayer(IP) or inner.payload.getlayer(IPv6)
+    length = inner.len if IP in inner else inner.plen + 40
+    return bool(
+        ipaddress.ip_address(inner.src) == ipaddress.ip_address(frames["source"])
+        and ipaddress.ip_address(inner.dst) == ipaddress.ip_address(frames["destination"])
+        and length == frames["ip_bytes"]
+        and inner[UDP].dport == frames["dst_port"]
+    )
+
+
+def examine(capture: str, question: dict[str, Any]) -> dict[str, Any]:
+    """Count what the capture holds."""
+    associations = {sa["spi"]: association(sa) for sa in question["sas"]}
+    answer: dict[str, Any] = {
+        "packets": 0, "esp": 0, "decrypted": 0, "offered": 0, "cleartext": 0, "problems": [],
+    }  # fmt: skip
+    with PcapReader(capture) as reader:
+        for frame in reader:
+            answer["packets"] += 1
+            packet = frame.getlayer(IP) or frame.getlayer(IPv6)
+            if packet is None:
+                continue
+            if ESP not in packet:
+                answer["cleartext"] += is_offered(packet, question["frames"]) if UDP in packet else 0
+                continue
+            answer["esp"] += 1
+            known = associations.get(packet[ESP].spi)
+            if known is None:
+                answer["problems"].append(f"unknown SPI {packet[ESP].spi:#x}")
+                continue
+            try:
+                inner = known.decrypt(packet)  # type: ignore[no-untyped-call]
+            except Exception as error:  # Scapy raises its own and cryptography's, all meaning: not authentic
+                answer["problems"].append(f"{type(error).__name__}: {error}")
+                continue
+            answer["decrypted"] += 1
+            answer["offered"] += is_offered(inner, question["frames"])
+    return answer
+
+
+if __name__ == "__main__":
+    json.dump(examine(sys.argv[1], json.load(sys.stdin)), sys.stdout)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes of known truth, built by the tests and handed to espbench as external DUTs.
+
+netns <tag>-w          netns <tag>-d            netns <tag>-e
+ a0 10.0.1.2 ───── d0 10.0.1.1   10.0.2.1 d1 ───── a1 10.0.2.2
+"""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+
+class RouterBox:
+    """A namespace that routes between two links; `tc` and `nft` then spoil it in known ways."""
+
+    def __init__(self) -> None:
+        tag = "box" + secrets.token_hex(2)
+        self.west, self.dut, self.east = f"{tag}-w", f"{tag}-d", f"{tag}-e"
+
+    def __enter__(self) -> Self:
+        try:
+            for netns in (self.west, self.dut, self.east):
+                sh(f"ip netns add {netns}")
+                sh(f"ip -n {netns} link set lo up")
+            for number, (netns, port) in enumerate(((self.west, "a0"), (self.east, "a1"))):
+                sh(f"ip -n {self.dut} link add d{number} type veth peer name {port} netns {netns}")
+                sh(f"ip -n {self.dut} addr add 10.0.{number + 1}.1/24 dev d{number}")
+                sh(f"ip -n {self.dut} -6 addr add fd00:{number + 1}::1/64 dev d{number} nodad")
+                sh(f"ip -n {self.dut} link set d{number} up")
+                sh(f"ip -n {netns} link set {port} arp off up")
+            self.inside("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for netns in (self.west, self.dut, self.east):
+            subprocess.run(["ip", "netns", "del", netns], capture_output=True, check=False)
+
+    def inside(self, command: str) -> None:
+        """Run a command in the box."""
+        sh(f"ip netns exec {self.dut} {command}")
+
+    def limit_rate(self, bits_per_second: int, *, burst: int = 15_000, limit: int = 60_000) -> None:
+        """Forward at most so much, counting frames without FCS; burst and queue in bytes."""
+        for port in ("d0", "d1"):
+            self.inside(
+                f"tc qdisc replace dev {port} root tbf rate {bits_per_second}bit burst {burst} limit {limit}"
+            )
+
+    def drop_one_in(self, n: int) -> None:
+        """Drop exactly every n-th forwarded frame, whatever the rate."""
+        self.inside("nft add table ip box")
+        self.inside(
+            "nft add chain ip box forward { type filter hook forward priority 0 ; }".replace(
+                "{", "'{"
+            ).replace("}", "}'")
+        )
+        self.inside(f"nft add rule ip box forward numgen inc mod {n} == 0 drop")
+
+    def plan(self, **changes: Any) -> dict[str, Any]:
+        """A plan for this box; keys of `throughput` are replaced by the argument of that name."""
+        throughput = {
+            "loss_goals": [0], "trial": "1s", "final_trial": "2s", "resolution": "1%", "settle": "50ms",
+            "residue": "200ms", "learning": "50ms", "warm_up": "200ms",
+        }  # fmt: skip
+        throughput |= changes.pop("throughput", {})
+        plan = {
+            "name": "box",
+            "topology": "external",
+            "dut": "known-truth",
+            "line_rate": "1Gbps",
+            "ports": {
+                "west": {"netns": self.west, "interface": "a0", "address": "10.0.1.2/24", "gateway": "10.0.1.1"},
+                "east": {"netns": self.east, "interface": "a1", "address": "10.0.2.2/24", "gateway": "10.0.2.1"},
+            },
+            "frame_sizes": [64],
+            "tests": [{"throughput": throughput}],
+        }  # fmt: skip
+        return plan | changes
+
+
+def sh(command: str) -> str:
+    """Run a shell command; its output, or an AssertionError with its words."""
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
+    return done.stdout
+
+
+def leftovers() -> set[str]:
+    """Everything of espbench's that is on the machine: namespaces, journals, processes' names."""
+    names = {f"netns {p.name}" for p in Path("/run/netns").glob("espbench-*")}
+    names |= {f"journal {p.name}" for p in Path("/run/espbench").glob("*.journal")}
+    for comm in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = comm.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if words[0].endswith("espbench-traffic") or any(w.endswith("/agent.py") for w in words):
+            names.add(f"process {comm.parent.name} {words[0]}")
+    return names

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""report.html in a real browser: no script error, no request to anywhere, every figure drawn."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import synthetic_run
+from headless import Browser, PageRecord, find_browser
+
+from espbench.reporting.report import write_report
+
+pytestmark = pytest.mark.skipif(find_browser() is None, reason="missing chromium: apt-get install chromium")
+
+READY = "document.querySelector('.chart') && !document.querySelector('.chart:not([data-drawn])')"
+MARKS = """[...document.querySelectorAll('.chart')].map((chart) => ({
+  id: chart.id,
+  lines: chart.querySelectorAll('svg .mark-line.role-mark path[d]').length,
+  points: chart.querySelectorAll('svg .mark-symbol.role-mark path[d]').length,
+  marks: chart.querySelectorAll('svg .mark-text.role-mark text').length,
+  overflow: chart.scrollWidth > chart.clientWidth,
+}))"""
+PAGE_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of the synthetic run, with a label made of characters that HTML minds."""
+    shape = synthetic_run.Shape(
+        dut="lab <b>\"7\"</b> & </script><script>throw 'label'</script>",
+        directions=("one-way", "both-ways"),
+        sizes=(64, 512, 1280, 1424, "imix"),
+    )
+    return write_report(synthetic_run.build(tmp_path_factory.mktemp("runs"), shape))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for the module."""
+    with Browser() as started:
+        yield started
+
+
+def points_in(page: Path) -> dict[str, int]:
+    """How many points each chart of a report has to show, from the rows in the page."""
+    charts = re.search(r'id="charts">(.*?)</script>', page.read_text(encoding="utf-8"))
+    assert charts
+    return {
+        name: sum(len(chart["datasets"].get(rows, [])) for rows in ("points", "theory", "cpu"))
+        for name, chart in json.loads(charts[1]).items()
+    }
+
+
+def problems(record: PageRecord, points: dict[str, int]) -> list[str]:
+    """Everything that makes a page unfit to be handed on, in one list."""
+    found = [f"script error: {error}" for error in record.errors]
+    found += [f"request: {url}" for url in record.foreign_requests]
+    if not record.ready:
+        found.append("not every chart was drawn")
+    for chart in record.value:
+        if chart["points"] != points[chart["id"]] or not chart["lines"]:
+            found.append(f"figure with {chart['points']} of {points[chart['id']]} points: {chart}")
+    return found
+
+
+def test_every_figure_is_drawn_without_an_error_or_a_request(browser: Browser, page: Path) -> None:
+    """Two panels a figure, four figures (two stacks, two directions), all with lines and points."""
+    record = browser.visit(page, READY, MARKS)
+    points = points_in(page)
+    assert problems(record, points) == []
+    assert len(record.value) == len(points) == 8
+    assert min(points.values()) > 10
+    assert [url for url in record.requests if url.startswith("file:")] == [page.resolve().as_uri()]
+
+
+def test_results_without_a_figure_are_marked_not_drawn(browser: Browser, page: Path) -> None:
+    """The INVALID and UNRESOLVABLE results of the xfrm stack stand as marks in its panels alone."""
+    marks = {chart["id"]: chart["marks"] for chart in browser.visit(page, READY, MARKS).value}
+    assert all(number == 3 for name, number in marks.items() if "-xfrm-" in name)
+    assert all(number == 0 for name, number in marks.items() if "-plain-" in name)
+
+
+def test_a_narrow_window_scrolls_tables_not_the_page(page: Path) -> None:
+    """At the width of a telephone nothing but the wide tables needs to be moved sideways."""
+    with Browser(width=500) as narrow:
+        assert narrow.visit(page, READY, PAGE_OVERFLOW).value == 0
+
+
+def _broken_chart(html: str) -> str:
+    return html.replace('"mark": {', '"mark": {"type": "no-such-mark"}, "was": {', 1)
+
+
+def _thrown_error(html: str) -> str:
+    return html.replace("</body>", "<script>throw new Error('on purpose')</script></body>")
+
+
+def _foreign_image(html: str) -> str:
+    return html.replace("</body>", '<img src="http://127.0.0.1:9/x.png" alt=""></body>')
+
+
+def _foreign_image_allowed(html: str) -> str:
+    return re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", _foreign_image(html))
+
+
+def _emptied_figure(html: str) -> str:
+    return html.replace('"data": {"name": "points"}', '"data": {"name": "lost"}')
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (_broken_chart, "script error"),
+        (_thrown_error, "script error: Error: on purpose"),
+        (_foreign_image, "violates the following Content Security Policy"),
+        (_foreign_image_allowed, "request: http://127.0.0.1:9/x.png"),
+        (_emptied_figure, "figure with "),
+    ],
+)
+def test_the_check_notices_a_damaged_report(
+    browser: Browser, page: Path, tmp_path: Path, damage: Callable[[str], str], expected: str
+) -> None:
+    """Each kind of damage the check is there for makes it fail."""
+    whole = page.read_text(encoding="utf-8")
+    damaged = damage(whole)
+    assert damaged != whole
+    copy = tmp_path / "report.html"
+    copy.write_text(damaged, encoding="utf-8")
+    record = browser.visit(copy, READY, MARKS, timeout_s=20)
+    assert expected in "\n".join(problems(record, points_in(page)))

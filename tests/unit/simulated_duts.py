@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DUTs that exist only as arithmetic: what each would show of a trial, exactly and repeatably."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from espbench.search import GoalResult, Observation, ThroughputSearch, TrialRequest
+
+Dut = Callable[[TrialRequest], Observation]
+
+
+def seen(asked: TrialRequest, lost: float, *, sustained: bool = True, directions: int = 1) -> Observation:
+    """The observation of a trial that ran as asked and lost so many frames."""
+    frames = round(asked.load_fps * asked.duration_s)
+    whole = min(max(int(lost), 0), frames)
+    return Observation(
+        load_fps=asked.load_fps,
+        frames=frames,
+        lost_frames=whole,
+        frames_per_direction=frames // directions,
+        duration_s=asked.duration_s,
+        final=asked.phase == "final",
+        sustained=sustained,
+        forwarding_fps=(frames - whole) / asked.duration_s,
+    )
+
+
+@dataclass
+class HardLimit:
+    """Forwards up to `limit_fps`, loses all above."""
+
+    limit_fps: float
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        return seen(asked, max(asked.load_fps - self.limit_fps, 0) * asked.duration_s)
+
+
+@dataclass
+class Collapses:
+    """Forwards up to `limit_fps`; above it spends its time on interrupts and forwards ever less."""
+
+    limit_fps: float
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        if asked.load_fps <= self.limit_fps:
+            return seen(asked, 0)
+        forwarded = self.limit_fps * (self.limit_fps / asked.load_fps) ** 2
+        return seen(asked, (asked.load_fps - forwarded) * asked.duration_s)
+
+
+@dataclass
+class SoftLimit:
+    """From `start_fps` on, loss rises a hundredfold for each further tenth of the load."""
+
+    start_fps: float
+
+    def ratio(self, load_fps: float) -> float:
+        over = load_fps / self.start_fps - 1
+        return 0.0 if over < 0 else float(min(1e-6 * 100 ** (over * 10), 1.0))
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        return seen(asked, self.ratio(asked.load_fps) * asked.load_fps * asked.duration_s)
+
+
+class Noisy:
+    """A hard limit; now and then a burst of loss below it, now and then an INVALID trial."""
+
+    def __init__(self, limit_fps: float, seed: int, bursts: float = 0.1, invalid: float = 0.1) -> None:
+        self._ideal = HardLimit(limit_fps)
+        self._random = random.Random(seed)
+        self._bursts = bursts
+        self._invalid = invalid
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        ideal = self._ideal(asked)
+        if self._random.random() < self._invalid:
+            return invalid(asked, "host stall of 9 ms")
+        if self._random.random() < self._bursts:
+            return seen(asked, ideal.lost_frames + self._random.randint(1, 60))
+        return ideal
+
+
+@dataclass
+class NotMonotone:
+    """Forwards up to `limit_fps`, save between `hole` (from, to), where it loses one frame in a hundred."""
+
+    limit_fps: float
+    hole: tuple[float, float]
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        if self.hole[0] <= asked.load_fps <= self.hole[1]:
+            return seen(asked, asked.load_fps * asked.duration_s / 100)
+        return HardLimit(self.limit_fps)(asked)
+
+
+class DropsOneIn:
+    """Drops exactly one frame in `every`, whatever the load; it goes on counting between trials."""
+
+    def __init__(self, every: int, limit_fps: float = float("inf")) -> None:
+        self._every = every
+        self._limit_fps = limit_fps
+        self._count = 0
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        before = self._count // self._every
+        self._count += round(asked.load_fps * asked.duration_s)
+        over = max(asked.load_fps - self._limit_fps, 0) * asked.duration_s
+        return seen(asked, self._count // self._every - before + over)
+
+
+class RandomlyDrops:
+    """Loses each frame with the same small chance, whatever the load."""
+
+    def __init__(self, ratio: float, seed: int) -> None:
+        self._ratio = ratio
+        self._random = random.Random(seed)
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        mean = self._ratio * asked.load_fps * asked.duration_s
+        lost, waited = 0, self._random.expovariate(1)
+        while waited < mean:
+            lost, waited = lost + 1, waited + self._random.expovariate(1)
+        return seen(asked, lost)
+
+
+@dataclass
+class DeepQueue:
+    """Forwards `limit_fps` and stores what comes faster: it loses nothing, it only delays."""
+
+    limit_fps: float
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        return seen(asked, 0, sustained=asked.load_fps <= self.limit_fps)
+
+
+def never_passes(asked: TrialRequest) -> Observation:
+    """Loses half of everything."""
+    return seen(asked, asked.load_fps * asked.duration_s / 2)
+
+
+def always_passes(asked: TrialRequest) -> Observation:
+    """Loses nothing at any load."""
+    return seen(asked, 0)
+
+
+def invalid(asked: TrialRequest, reason: str = "host stall") -> Observation:
+    """A trial that may not be trusted."""
+    return Observation(
+        load_fps=asked.load_fps,
+        frames=0,
+        lost_frames=0,
+        frames_per_direction=0,
+        duration_s=asked.duration_s,
+        final=asked.phase == "final",
+        valid=False,
+        reasons=(reason,),
+    )
+
+
+def a_search(goals: tuple[float, ...] = (0.0, 1e-5), **changed: float) -> ThroughputSearch:
+    """The search of a plausible plan; keyword arguments replace its parameters."""
+    parameters: dict[str, float] = {
+        "minimum_fps": 1_000,
+        "maximum_fps": 100_000,
+        "resolution": 0.01,
+        "trial_s": 2,
+        "final_trial_s": 10,
+        **changed,
+    }
+    return ThroughputSearch(goals, **parameters)  # type: ignore[arg-type]
+
+
+Log = list[tuple[TrialRequest, Observation]]
+
+
+def run(search: ThroughputSearch, dut: Dut, limit: int = 1000) -> Log:
+    """Run the search against the DUT to its end; fails if it takes more than `limit` trials."""
+    log: Log = []
+    while (asked := search.next()) is not None:
+        assert len(log) < limit, "the search does not end"
+        observation = dut(asked)
+        search.add(observation)
+        log.append((asked, observation))
+    return log
+
+
+def results_of(dut: Dut, goals: tuple[float, ...] = (0.0, 1e-5), **changed: float) -> list[GoalResult]:
+    """The results of a whole search against the DUT."""
+    search = a_search(goals, **changed)
+    run(search, dut)
+    return search.results()

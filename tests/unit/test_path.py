@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every lost frame is booked to a place, and encryption is proven by exact counts or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from espbench.generators.base import Offered, StreamCounts
+from espbench.measure.counters import GatewayCounters
+from espbench.measure.path import UNACCOUNTED, Crossing, crossings, loss_places, proof_of_encryption
+from espbench.platforms.base import LinkCounters
+from espbench.stacks.base import SaCounters
+from espbench.terms import Latency
+
+
+def counts(tx: int, rx: int, *, duplicated: int = 0, corrupted: int = 0) -> StreamCounts:
+    return StreamCounts.model_validate(
+        {
+            "id": 0, "from": "west", "to": "east", "intended_frames": tx, "tx_frames": tx, "unsent": 0,
+            "rx_frames": rx, "lost": tx - rx - corrupted, "duplicated": duplicated, "reordered": 0,
+            "corrupted": corrupted, "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
+        }
+    )  # fmt: skip
+
+
+def crossing(tx: int, rx: int, **changes: Any) -> Crossing:
+    """A way on which all frames pass every place, but for `changes`."""
+    values: dict[str, Any] = {
+        "stream": counts(tx, rx), "first": "home", "second": "office", "entered_first": tx, "left_first": tx,
+        "entered_second": tx, "left_second": tx, "encrypted": tx, "decrypted": tx, "first_errors": {},
+        "second_errors": {}, "ring_drops_between": 0,
+    }  # fmt: skip
+    return Crossing(**(values | changes))
+
+
+def test_exact_counts_prove_the_encryption() -> None:
+    """As many encrypted and decrypted as sent and received."""
+    assert proof_of_encryption(crossing(1000, 1000), fragments=False) == []
+
+
+def test_a_frame_that_arrived_without_being_decrypted_spoils_the_proof() -> None:
+    """1000 arrived, 999 were decrypted: one came in clear."""
+    found = proof_of_encryption(crossing(1000, 1000, decrypted=999, left_second=999), fragments=False)
+    assert any("1000 frames arrived, office decrypted 999" in problem for problem in found)
+
+
+def test_a_frame_that_left_home_beside_the_sa_spoils_the_proof() -> None:
+    """Home sent one more frame than it encrypted."""
+    found = proof_of_encryption(crossing(1000, 999, left_first=1000, encrypted=999), fragments=False)
+    assert any("cleartext?" in problem for problem in found)
+
+
+def test_sa_counters_that_count_foreign_traffic_spoil_the_proof() -> None:
+    """More encrypted than the tester sent: somebody else uses the tunnel."""
+    assert proof_of_encryption(crossing(1000, 1000, encrypted=1001, left_first=1001), fragments=False)
+
+
+def test_counters_that_stand_still_spoil_the_proof() -> None:
+    """All frames arrived and no SA moved: nothing was encrypted."""
+    assert proof_of_encryption(crossing(1000, 1000, encrypted=0, decrypted=0), fragments=False)
+
+
+@given(
+    tx=st.integers(1, 10**6),
+    first_port=st.integers(0, 10**4),
+    home=st.integers(0, 10**4),
+    error=st.integers(0, 10**4),
+    ring=st.integers(0, 10**4),
+    wire=st.integers(0, 10**4),
+    office=st.integers(0, 10**4),
+    overrun=st.integers(0, 10**4),
+)
+def test_the_places_add_up_to_the_loss(
+    tx: int, first_port: int, home: int, error: int, ring: int, wire: int, office: int, overrun: int
+) -> None:
+    """However many frames are lost at each place, each place gets just its own."""
+    total = first_port + home + error + ring + wire + office + overrun
+    sent = tx + total
+    entered = sent - first_port
+    encrypted = entered - home - error
+    decrypted = encrypted - ring - wire
+    found = loss_places(
+        crossing(
+            sent, tx, entered_first=entered, encrypted=encrypted, decrypted=decrypted,
+            left_second=decrypted - office, first_errors={"XfrmOutStateProtoError": error} if error else {},
+            ring_drops_between=ring,
+        ),
+        encrypts=True,
+        receiver_overrun=overrun,
+    )  # fmt: skip
+    expected = {
+        "first port into home": first_port, "home": home, "home xfrm XfrmOutStateProtoError": error,
+        "office ring": ring, "middle link": wire, "office": office, "receiver overrun": overrun,
+    }  # fmt: skip
+    assert found == {place: n for place, n in expected.items() if n}
+
+
+def test_what_no_counter_saw_is_said_to_be_unaccounted() -> None:
+    """Ten frames are missing and every counter claims to have passed them all on."""
+    found = loss_places(crossing(1000, 990, left_second=990), encrypts=True, receiver_overrun=0)
+    assert found == {"office": 10}
+    shared = loss_places(
+        crossing(1000, 990, second_errors={"XfrmInNoStates": 25}), encrypts=True, receiver_overrun=0
+    )
+    assert shared[UNACCOUNTED] != 0
+
+
+def test_directions_read_the_counters_of_their_own_way() -> None:
+    """East to west Office encrypts and Home decrypts."""
+    zero = LinkCounters(0, 0, 0, 0, 0, 0)
+    delta = {
+        "home": GatewayCounters(SaCounters(encrypted=10, decrypted=7), zero, zero),
+        "office": GatewayCounters(SaCounters(encrypted=8, decrypted=9), zero, zero),
+    }
+    back = counts(8, 7).model_copy(update={"from_": "east", "to": "west"})
+    offered = Offered(
+        start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, streams=[counts(10, 9), back], ports=[]
+    )
+    there, home_again = crossings(offered, delta)  # type: ignore[arg-type]
+    assert (there.first, there.encrypted, there.decrypted) == ("home", 10, 9)
+    assert (home_again.first, home_again.encrypted, home_again.decrypted) == ("office", 8, 7)

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry: everything made is undone, whatever happens to the controller."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from espbench.errors import EspbenchError
+from espbench.platforms.processes import descendants, start_time
+from espbench.platforms.registry import Registry, clean
+
+CONTROLLER = """
+import sys, time
+from pathlib import Path
+from espbench.platforms.processes import descendants, start_time
+from espbench.platforms.registry import Registry
+with Registry("killed", Path(sys.argv[1])) as registry:
+    directory = registry.directory("private")
+    (directory / "file").write_text("x")
+    process = registry.spawn(["sh", "-c", "sleep 1000 & wait"], "sleeper", own_pids=sys.argv[2] == "own")
+    print(directory, process.pid, flush=True)
+    time.sleep(1000)
+"""
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within ten seconds."""
+    deadline = time.monotonic() + 10
+    while start_time(pid) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return start_time(pid) is None
+
+
+def wait_for(path: Path) -> None:
+    """Wait until a program has made a file."""
+    deadline = time.monotonic() + 10
+    while not path.exists():
+        assert time.monotonic() < deadline, path
+        time.sleep(0.01)
+
+
+def test_undoes_in_reverse_order(tmp_path: Path) -> None:
+    """What was made last may need what was made first."""
+    order: list[int] = []
+    with Registry("r", tmp_path) as registry:
+        for number in range(3):
+            registry.add("file", str(number), lambda number=number: order.append(number))  # type: ignore[misc]
+    assert order == [2, 1, 0]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_undoes_on_error_and_ctrl_c(tmp_path: Path, error: type[BaseException]) -> None:
+    """However the block is left, the directory goes and the exception stays."""
+    made = []
+
+    def run() -> None:
+        with Registry("r", tmp_path) as registry:
+            made.append(registry.directory("d"))
+            raise error
+
+    with pytest.raises(error):
+        run()
+    assert not made[0].exists()
+
+
+def test_one_failure_does_not_keep_the_others(tmp_path: Path) -> None:
+    """Every undo is tried; the failure is named; the journal keeps what is still there."""
+
+    def fail() -> None:
+        raise OSError("busy")
+
+    made = []
+
+    def run() -> None:
+        with Registry("r", tmp_path) as registry:
+            made.append(registry.directory("first"))
+            registry.add("netns", "n", fail)
+
+    with pytest.raises(EspbenchError, match="could not undo:\n  netns n: busy"):
+        run()
+    assert not made[0].exists()
+    assert (tmp_path / "r.journal").exists()
+
+
+def test_a_failed_undo_does_not_hide_the_error(tmp_path: Path) -> None:
+    """The exception that ended the block stays the one that is raised, with a note."""
+
+    def fail() -> None:
+        raise OSError("busy")
+
+    def run() -> None:
+        with Registry("r", tmp_path) as registry:
+            registry.add("netns", "n", fail)
+            raise ValueError("first")
+
+    with pytest.raises(ValueError, match="first") as raised:
+        run()
+    assert "netns n: busy" in raised.value.__notes__[0]
+
+
+def test_ctrl_c_while_undoing_waits_for_the_end(tmp_path: Path) -> None:
+    """An impatient user's second Ctrl-C is heard after everything is gone."""
+    done: list[str] = []
+
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGINT)
+        done.append("b")
+
+    def run() -> None:
+        with Registry("r", tmp_path) as registry:
+            registry.add("file", "a", lambda: done.append("a"))
+            registry.add("file", "b", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert done == ["b", "a"]
+
+
+def test_part_of_it_can_be_undone_early(tmp_path: Path) -> None:
+    """A test bed closes; the rest stays, and nothing is undone twice."""
+    with Registry("r", tmp_path) as registry:
+        kept = registry.directory("kept")
+        first = len(registry.entries)
+        early = registry.directory("early")
+        made = registry.entries[first:]
+        registry.undo(made)
+        registry.undo(made)
+        assert kept.exists()
+        assert not early.exists()
+    assert not kept.exists()
+
+
+def test_a_kind_that_clean_could_not_undo_is_refused(tmp_path: Path) -> None:
+    """A thing without a way back after a crash may not be made."""
+    with Registry("r", tmp_path) as registry, pytest.raises(ValueError, match="no way to undo a 'planet'"):
+        registry.add("planet", "mars", lambda: None)
+
+
+def test_two_runs_cannot_share_an_id(tmp_path: Path) -> None:
+    """The second is told which journal is in the way; the first is not touched."""
+    with Registry("same", tmp_path) as first:
+        directory = first.directory("d")
+        with pytest.raises(EspbenchError, match="another espbench uses the run id same"):
+            Registry("same", tmp_path).__enter__()
+        assert directory.exists()
+
+
+def test_spawned_programs_end_with_the_registry(tmp_path: Path) -> None:
+    """The whole process group ends, children too, and the controller has waited for it."""
+    with Registry("r", tmp_path) as registry:
+        process = registry.spawn(["sh", "-c", f"sleep 1000 & echo > {tmp_path}/up; wait"], "sleeper")
+        wait_for(tmp_path / "up")
+        (child,) = descendants(process.pid)
+    assert process.returncode == -signal.SIGTERM
+    assert gone(child)
+
+
+def test_a_program_deaf_to_sigterm_is_killed(tmp_path: Path) -> None:
+    """After the grace comes SIGKILL."""
+    with Registry("r", tmp_path) as registry:
+        script = f"trap '' TERM; echo > {tmp_path}/up; while :; do sleep 0.05; done"
+        process = registry.spawn(["sh", "-c", script], "deaf", grace_s=0.1)
+        wait_for(tmp_path / "up")
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_program_runs_where_it_was_put(tmp_path: Path) -> None:
+    """CPU, policy and session are what was asked for."""
+    cpu = max(os.sched_getaffinity(0))
+    with Registry("r", tmp_path) as registry:
+        process = registry.spawn(["sh", "-c", f"echo > {tmp_path}/up; exec sleep 1000"], "pinned", cpus=[cpu])
+        wait_for(tmp_path / "up")
+        assert os.sched_getaffinity(process.pid) == {cpu}
+        assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
+        assert os.getsid(process.pid) == process.pid
+
+
+def test_a_program_that_cannot_start_says_why(tmp_path: Path) -> None:
+    """The launcher's own failure is one line on stderr and exit code 1."""
+    with Registry("r", tmp_path) as registry:
+        process = registry.spawn(["/no/such/program"], "none", stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        with process.stderr as stderr:
+            assert b"espbench launcher: [Errno 2] cannot run /no/such/program" in stderr.read()
+        assert process.wait(10) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+def test_a_read_only_program_cannot_write_the_host(tmp_path: Path) -> None:
+    """Neither plainly nor after mounting; its own tmpfs is the one place it can write."""
+    own = tmp_path / "own"
+    own.mkdir()
+    script = f"echo x > {tmp_path}/host; echo y > {own}/mine && cat {own}/mine"
+    with Registry("r", tmp_path) as registry:
+        process = registry.spawn(
+            ["sh", "-c", script],
+            "caged",
+            own_pids=True,
+            read_only=True,
+            mounts=[("tmpfs", str(own), "size=1m")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        out, err = process.communicate(timeout=10)
+    assert out == b"y\n"
+    assert b"Read-only file system" in err
+    assert not (tmp_path / "host").exists()
+    assert list(own.iterdir()) == []
+
+
+@pytest.mark.parametrize("pids", ["own", "shared"])
+def test_a_killed_controller_takes_its_programs_along_and_clean_does_the_rest(
+    tmp_path: Path, pids: str
+) -> None:
+    """After kill -9 the process is gone by itself; `clean` removes the directory and reports it."""
+    if pids == "own" and os.geteuid() != 0:
+        pytest.skip("a PID namespace needs root")
+    controller = subprocess.Popen(
+        [sys.executable, "-c", CONTROLLER, str(tmp_path), pids], stdout=subprocess.PIPE, text=True
+    )
+    assert controller.stdout is not None
+    directory, pid = controller.stdout.readline().split()
+    deadline = time.monotonic() + 10
+    wanted = 4 if pids == "own" else 2  # the launcher and process 1 stay as parents
+    while len(below := [int(pid), *descendants(int(pid))]) < wanted and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(below) == wanted
+    assert clean(tmp_path) == [], "a living controller's things are not touched"
+    assert Path(directory).exists()
+    controller.kill()
+    controller.wait()
+    controller.stdout.close()
+    # In a namespace of its own everything dies; without one, a grandchild is the program's own business.
+    assert all(gone(each) for each in (below if pids == "own" else [int(pid)]))
+    report = clean(tmp_path)
+    assert f"killed: directory {directory}" in report
+    assert not Path(directory).exists()
+    assert list(tmp_path.iterdir()) == []
+    if pids == "shared":
+        os.kill(below[-1], signal.SIGKILL)
+
+
+def test_clean_does_not_kill_a_process_that_has_the_old_number(tmp_path: Path) -> None:
+    """The start time tells a reused pid from the process that was made."""
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as bystander:
+        record = {"made": 1, "kind": "process", "name": "x", "pid": bystander.pid, "start": 1}
+        (tmp_path / "old.journal").write_text(json.dumps(record) + "\n")
+        clean(tmp_path)
+        assert bystander.poll() is None
+        bystander.kill()
+
+
+def test_clean_reads_a_journal_cut_off_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    """The last line of a controller that was killed while writing is passed over."""
+    left = tmp_path / "left"
+    left.write_text("x")
+    record = json.dumps({"made": 1, "kind": "file", "name": str(left)})
+    (tmp_path / "cut.journal").write_text(record + "\n" + record[:20])
+    assert clean(tmp_path) == [f"cut: file {left}"]
+    assert not left.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+def test_clean_removes_namespaces_links_and_mounts(tmp_path: Path) -> None:
+    """Each kind is undone from its journal alone; what is already gone is no error."""
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    name = f"espbench-clean-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    subprocess.run(["ip", "-n", name, "link", "add", "a0", "type", "veth", "peer", "name", "b0"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(mounted)], check=True)
+    links = tmp_path / "links.journal"
+    record = {"made": 1, "kind": "link", "name": "a0", "netns": name}
+    links.write_text(json.dumps(record) + "\n" + json.dumps({**record, "made": 2, "name": "gone"}) + "\n")
+    clean(tmp_path)
+    shown = subprocess.run(["ip", "-n", name, "-br", "link"], check=True, capture_output=True, text=True)
+    assert "a0" not in shown.stdout
+    rest = [("netns", name), ("netns", f"{name}-gone"), ("mount", str(mounted)), ("mount", str(tmp_path))]
+    with (tmp_path / "rest.journal").open("w") as journal:
+        for number, (kind, what) in enumerate(rest):
+            journal.write(json.dumps({"made": number, "kind": kind, "name": what}) + "\n")
+    clean(tmp_path)
+    assert not Path(f"/run/netns/{name}").exists()
+    assert not os.path.ismount(mounted)
+    assert list(tmp_path.iterdir()) == [mounted]

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The throughput search against DUTs whose truth is known, and against an adversary."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from simulated_duts import (
+    Collapses,
+    DeepQueue,
+    DropsOneIn,
+    Dut,
+    HardLimit,
+    Log,
+    Noisy,
+    NotMonotone,
+    RandomlyDrops,
+    SoftLimit,
+    a_search,
+    always_passes,
+    invalid,
+    never_passes,
+    results_of,
+    run,
+    seen,
+)
+
+from espbench.search import GoalResult, Judgement, Observation, ThroughputSearch, TrialRequest, judge
+
+LIMITS = st.floats(min_value=11_000, max_value=99_000)
+MOST_TRIALS = 400
+FAMILY: dict[str, Callable[[], Dut]] = {
+    "hard limit": lambda: HardLimit(37_000),
+    "collapses": lambda: Collapses(37_000),
+    "soft limit": lambda: SoftLimit(37_000),
+    "not monotone": lambda: NotMonotone(60_000, (30_000, 40_000)),
+    "noisy": lambda: Noisy(37_000, seed=1),
+    "deep queue": lambda: DeepQueue(37_000),
+    "never passes": lambda: never_passes,
+    "always passes": lambda: always_passes,
+}
+
+
+def assert_honest(results: list[GoalResult], log: Log) -> None:
+    """OK only on a final, valid, met trial at that very load, and no miss at or below it."""
+    for result in results:
+        if result.status != "OK":
+            assert result.throughput_fps is None
+            assert result.final_trial_index is None
+            assert result.reasons
+            continue
+        assert result.final_trial_index is not None
+        asked, observation = log[result.final_trial_index]
+        assert asked.load_fps == result.throughput_fps
+        assert asked.phase == "final"
+        assert observation.final
+        assert judge(observation, result.goal) is Judgement.MET
+        for other, what in log:
+            if other.load_fps <= asked.load_fps:
+                assert judge(what, result.goal) is not Judgement.MISSED
+
+
+@settings(deadline=None)
+@given(limit=LIMITS, dut=st.sampled_from([HardLimit, Collapses, DeepQueue]))
+def test_a_sharp_limit_is_found_within_the_resolution(limit: float, dut: Callable[[float], Dut]) -> None:
+    """Both goals, whether the DUT sheds, collapses or only stores what it cannot forward."""
+    for result in results_of(dut(limit)):
+        assert result.status == "OK"
+        assert result.throughput_fps is not None
+        assert limit * 0.99 <= result.throughput_fps <= limit * 1.00002
+
+
+@settings(deadline=None)
+@given(start=LIMITS)
+def test_a_soft_limit_gives_more_throughput_to_the_larger_goal(start: float) -> None:
+    """Throughput never falls as the goal grows."""
+    results = results_of(SoftLimit(start), (0.0, 1e-5, 1e-3))
+    assert [result.status for result in results] == ["OK"] * 3
+    rates = [result.throughput_fps or 0 for result in results]
+    assert rates == sorted(rates)
+    assert rates[0] >= start * 0.97
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_every_dut_gets_an_honest_result(name: str) -> None:
+    """Whatever the DUT does, OK is backed by its final trial."""
+    search = a_search()
+    log = run(search, FAMILY[name](), MOST_TRIALS)
+    assert_honest(search.results(), log)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_a_noisy_dut_never_gets_more_than_its_limit(seed: int) -> None:
+    """Bursts of loss and INVALID trials may cost throughput, they never invent any."""
+    search = a_search()
+    log = run(search, Noisy(37_000, seed), MOST_TRIALS)
+    assert_honest(search.results(), log)
+    assert all((result.throughput_fps or 0) <= 37_001 for result in search.results())
+
+
+def test_a_dut_that_passes_everything_is_confirmed_at_the_maximum() -> None:
+    """One search trial and one final: the throughput is at least the maximum."""
+    for result in results_of(always_passes):
+        assert (result.status, result.throughput_fps, result.at_maximum) == ("OK", 100_000, True)
+        assert result.trials == 2
+        assert "or more" in result.words
+
+
+def test_a_dut_that_never_passes_is_below_the_minimum() -> None:
+    """No figure, and the reason names the minimum."""
+    for result in results_of(never_passes):
+        assert (result.status, result.upper_fps) == ("BELOW_MINIMUM", 1_000)
+        assert "1,000 frames/s" in result.reasons[0]
+
+
+def test_one_frame_in_200_000_fails_zero_loss_and_passes_a_thousandth_of_a_per_cent() -> None:
+    """Short loss-free trials do not make a throughput; the report says so in these words."""
+    zero, small = results_of(DropsOneIn(200_000, limit_fps=95_000))
+    assert zero.status in ("BELOW_MINIMUM", "UNRESOLVABLE")
+    assert "zero-loss fails at every rate with enough frames" in zero.words
+    found = re.search(r"about 1 frame in ([0-9,]+), whatever the rate", zero.words)
+    assert found
+    assert int(found[1].replace(",", "")) == pytest.approx(200_000, rel=0.15)
+    assert small.status == "OK"
+    assert small.words.startswith("0.001 % passes: 9")
+
+
+def test_one_frame_in_50_000_fails_both_goals() -> None:
+    """A fiftieth of a thousandth is more than either goal allows, at any rate."""
+    zero, small = results_of(DropsOneIn(50_000))
+    assert {zero.status, small.status} <= {"BELOW_MINIMUM", "UNRESOLVABLE"}
+    assert "zero-loss fails at every rate with enough frames" in zero.words
+    assert "0.001 % fails at every rate with enough frames" in small.words
+
+
+@given(
+    every=st.integers(20_000, 400_000),
+    limit=st.floats(50_000, 200_000),
+    final_trial_s=st.sampled_from([4.0, 10.0, 60.0]),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_constant_loss_ratio_never_has_a_zero_loss_throughput(
+    every: int, limit: float, final_trial_s: float
+) -> None:
+    """Whatever the ratio and the lengths, as long as a final trial near the limit must see the loss."""
+    assume(min(limit, 100_000) * 0.97 * final_trial_s >= every)
+    zero = results_of(DropsOneIn(every, limit), (0.0,), final_trial_s=final_trial_s)[0]
+    assert zero.status in ("BELOW_MINIMUM", "UNRESOLVABLE")
+
+
+def test_random_loss_at_a_constant_ratio_seldom_looks_like_a_throughput() -> None:
+    """The rule of three is 95 % sure at each load, and several loads are looked at."""
+    passed = sum(results_of(RandomlyDrops(5e-6, seed), (0.0,))[0].status == "OK" for seed in range(60))
+    assert passed <= 15
+
+
+def test_too_few_frames_for_a_goal_are_unresolvable_not_met() -> None:
+    """5,000 frames/s for 10 s are half of what 1e-5 needs; zero loss has its answer."""
+    zero, small = results_of(HardLimit(5_000))
+    assert zero.status == "OK"
+    assert small.status == "UNRESOLVABLE"
+    assert "too few frames" in small.reasons[0]
+
+
+def test_trials_too_short_at_any_rate_ask_for_no_trial() -> None:
+    """100,000 frames/s for 0.5 s cannot resolve 1e-5: said without a frame sent."""
+    search = a_search((1e-5,), trial_s=0.5, final_trial_s=0.5)
+    assert search.next() is None
+    assert search.results()[0].status == "UNRESOLVABLE"
+
+
+def test_a_pass_above_a_failure_is_warned_of_and_not_reported() -> None:
+    """The reported throughput is below every rate that missed."""
+    search = a_search((0.0,), hint_fps=35_000)
+    dut = NotMonotone(60_000, (30_000, 40_000))
+    log = run(search, dut)
+    result = search.results()[0]
+    assert result.throughput_fps is not None
+    assert 29_500 <= result.throughput_fps <= 30_000
+    assert_honest([result], log)
+
+
+def test_a_pass_above_a_failure_on_enough_frames_is_a_warning() -> None:
+    """100,000 frames/s passed; the verification of another DUT state missed below."""
+    search = a_search((0.0, 1e-5))
+    answers = iter([0, 8, 200_000, 200_000])
+    log = run(search, lambda asked: seen(asked, next(answers, 0)))
+    assert_honest(search.results(), log)
+    small = search.results()[1]
+    assert "not monotone: 100,000 frames/s passed" in small.warnings[0]
+
+
+def test_an_invalid_trial_is_repeated_and_then_the_case_is_invalid() -> None:
+    """Three repeats at the same load, numbered; bounds and reasons are kept."""
+    search = a_search()
+
+    def dut(asked: TrialRequest) -> Observation:
+        return invalid(asked, "host stall of 9 ms") if asked.load_fps < 50_000 else HardLimit(1)(asked)
+
+    log = run(search, dut)
+    assert [asked.attempt for asked, _ in log[-4:]] == [0, 1, 2, 3]
+    assert len({asked.load_fps for asked, _ in log[-4:]}) == 1
+    for result in search.results():
+        assert result.status == "INVALID"
+        assert "host stall of 9 ms" in result.reasons[0]
+        assert result.upper_fps == 100_000
+
+
+def test_one_invalid_trial_changes_nothing_but_the_attempt() -> None:
+    """The search goes on as if it had not been."""
+    plain = run(a_search(), HardLimit(37_000))
+    failed = iter([True])
+    limit = HardLimit(37_000)
+    stalled = run(a_search(), lambda asked: invalid(asked) if next(failed, False) else limit(asked))
+    assert [asked.attempt for asked, _ in stalled[:2]] == [0, 1]
+    assert [asked.load_fps for asked, _ in stalled[1:]] == [asked.load_fps for asked, _ in plain]
+
+
+def adversary(data: st.DataObject) -> Dut:
+    """A DUT that answers each trial as hypothesis likes."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        kinds = ["clean", "clean", "one", "some", "all", "stored", "invalid", "short"]
+        kind = data.draw(st.sampled_from(kinds))
+        if kind == "invalid":
+            return invalid(asked)
+        lost = {"one": 1, "some": data.draw(st.integers(2, 50)), "all": 10**9}.get(kind, 0)
+        observation = seen(asked, lost, sustained=kind != "stored")
+        if kind == "short":
+            return dataclasses.replace(observation, frames=9, frames_per_direction=9)
+        return observation
+
+    return dut
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_any_sequence_of_observations_ends_and_is_reported_honestly(data: st.DataObject) -> None:
+    """No answer of a DUT makes the search endless or dishonest, and bounds never cross."""
+    search = a_search()
+    log = run(search, adversary(data), MOST_TRIALS)
+    assert_honest(search.results(), log)
+    for result in search.results():
+        if result.lower_fps is not None and result.upper_fps is not None:
+            assert result.lower_fps < result.upper_fps
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 1000), cut=st.integers(0, 60))
+def test_replaying_any_prefix_asks_for_the_same_next_trial(seed: int, cut: int) -> None:
+    """So a resumed run goes on as the interrupted one would have."""
+    log = run(a_search(), Noisy(37_000, seed, bursts=0.3, invalid=0.2))
+    cut = min(cut, len(log) - 1)
+    resumed = a_search()
+    for _, observation in log[:cut]:
+        resumed.add(observation)
+    assert resumed.next() == log[cut][0]
+    assert resumed.next() == log[cut][0]
+
+
+def test_goals_searched_together_cost_fewer_trials_than_one_by_one() -> None:
+    """For every DUT of the family."""
+    for name, dut in FAMILY.items():
+        together = len(run(a_search((0.0, 1e-5)), dut()))
+        apart = sum(len(run(a_search((goal,)), dut())) for goal in (0.0, 1e-5))
+        assert together < apart, name
+
+
+def test_the_rest_of_the_traffic_is_estimated_and_ends_at_nothing() -> None:
+    """The progress line counts to zero."""
+    search = a_search()
+    assert search.remaining_s() > 10
+    run(search, HardLimit(37_000))
+    assert search.remaining_s() == 0
+
+
+def test_an_observation_of_another_search_is_refused() -> None:
+    """A resumed run whose plan changed must not go on with wrong trials."""
+    search = a_search()
+    stranger = TrialRequest(77_000, 2, "search", 0)
+    with pytest.raises(ValueError, match="77000 came"):
+        search.add(seen(stranger, 0))
+    with pytest.raises(ValueError, match="not finished"):
+        search.results()
+    run(search, always_passes)
+    with pytest.raises(ValueError, match="no trial was asked for"):
+        search.add(seen(stranger, 0))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"minimum_fps": 0},
+        {"minimum_fps": 200_000},
+        {"resolution": 0},
+        {"trial_s": 20},
+        {"retries": -1},
+        {"directions": 3},
+    ],
+)
+def test_arguments_that_make_no_search_are_refused(wrong: dict[str, float]) -> None:
+    """At once, not after an hour of trials."""
+    with pytest.raises(ValueError, match="expected"):
+        a_search((0.0,), **wrong)
+
+
+def test_loss_goals_must_be_different_ratios() -> None:
+    """An empty list, a percentage above one, or a goal twice is a mistake."""
+    for goals in ((), (1.5,), (0.0, 0.0)):
+        with pytest.raises(ValueError, match="loss goals"):
+            a_search(goals)
+
+
+def test_both_directions_need_twice_the_frames() -> None:
+    """Loads sum both directions, so the floor of a goal doubles."""
+    one: ThroughputSearch = a_search((1e-5,), directions=1)
+    run(one, HardLimit(15_000))
+    assert one.results()[0].status == "OK"
+    both = a_search((1e-5,), directions=2)
+    limit = HardLimit(15_000)
+    run(both, lambda asked: dataclasses.replace(limit(asked), frames_per_direction=limit(asked).frames // 2))
+    assert both.results()[0].status == "UNRESOLVABLE"

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loss in a stall of the host is the host's; loss beside it is the DUT's."""
+
+from __future__ import annotations
+
+from espbench.generators.base import LossEpisode, Stall, StreamCounts
+from espbench.measure.stalls import lost_in_stalls, windows
+from espbench.terms import Latency
+
+MS = 1_000_000
+
+
+def stream(*episodes: tuple[int, int, int]) -> StreamCounts:
+    lost = sum(n for _, _, n in episodes)
+    return StreamCounts.model_validate(
+        {
+            "id": 0, "from": "west", "to": "east", "intended_frames": 1000, "tx_frames": 1000, "unsent": 0,
+            "rx_frames": 1000 - lost, "lost": lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
+            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
+            "loss_episodes": [LossEpisode(from_ns=a, to_ns=b, frames=n) for a, b, n in episodes],
+        }
+    )  # fmt: skip
+
+
+def test_loss_during_a_host_stall_is_booked_to_the_stall() -> None:
+    """Frames due while a CPU stood still."""
+    spans = windows([Stall(cpu=1, at_ns=100 * MS, ms=5.0)], [])
+    assert lost_in_stalls(stream((101 * MS, 104 * MS, 27)), spans) == 27
+
+
+def test_loss_long_after_a_stall_is_the_duts() -> None:
+    """A stall at one time does not excuse a loss at another."""
+    spans = windows([Stall(cpu=1, at_ns=100 * MS, ms=5.0)], [])
+    assert lost_in_stalls(stream((500 * MS, 501 * MS, 27)), spans) == 0
+
+
+def test_a_single_lost_frame_has_a_time_too() -> None:
+    """An episode of one frame has no length; it counts where it was due."""
+    spans = windows([], [Stall(at_ns=100 * MS, ms=2.0)])
+    assert lost_in_stalls(stream((110 * MS, 110 * MS, 1), (900 * MS, 900 * MS, 1)), spans) == 1
+
+
+def test_a_long_episode_is_shared_between_stall_and_dut() -> None:
+    """Half of the time in which frames were lost lay in the stall's window."""
+    spans = windows([Stall(cpu=0, at_ns=100 * MS, ms=10.0)], [])
+    (start, end), = spans
+    episode = (end - 5 * MS, end + 5 * MS, 100)
+    assert start < episode[0]
+    assert lost_in_stalls(stream(episode), spans) == 50
+
+
+def test_overlapping_stalls_are_counted_once() -> None:
+    """Sender and watcher see the same stall: its frames are not booked twice."""
+    spans = windows([Stall(cpu=0, at_ns=100 * MS, ms=5.0)], [Stall(at_ns=100 * MS, ms=5.0)])
+    assert len(spans) == 1
+    assert lost_in_stalls(stream((100 * MS, 105 * MS, 40)), spans) == 40

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose fault a bad trial was: the tester's, the host's, or the DUT's (DESIGN, rules 2 and 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from espbench.generators.base import Offered, PortCounts, StreamCounts
+from espbench.measure.backlog import Backlog
+from espbench.measure.host import CpuTimes, HostSnapshot, TaskTimes, compare, cpu_times
+from espbench.measure.trial import Request, host_faults, tester_faults
+from espbench.terms import Latency
+
+REQUEST = Request(1000.0, 1.0, "search")
+
+
+def offered(tx: int = 1000, rx: int = 1000, intended: int = 1000, **changes: Any) -> Offered:
+    stream = StreamCounts.model_validate(
+        {
+            "id": 0, "from": "west", "to": "east", "intended_frames": intended, "tx_frames": tx,
+            "unsent": intended - tx, "rx_frames": rx, "lost": max(0, tx - rx), "duplicated": 0, "reordered": 0,
+            "corrupted": 0, "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
+        }
+    )  # fmt: skip
+    base = Offered(
+        start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream],
+        ports=[PortCounts(name="west", rx_overrun=0, foreign=0), PortCounts(name="east", rx_overrun=0, foreign=0)],
+    )  # fmt: skip
+    return base.model_copy(update=changes)
+
+
+def test_a_clean_trial_has_no_fault() -> None:
+    """All sent, all received, nothing odd."""
+    assert tester_faults(offered(), REQUEST, 0) == []
+
+
+def test_too_few_frames_sent_is_the_generators_fault() -> None:
+    """994 of 1000 is below 99.5 %, 995 is not."""
+    assert "generator sent 994 of 1000" in tester_faults(offered(994, 994), REQUEST, 0)[0]
+    assert tester_faults(offered(995, 995), REQUEST, 0) == []
+
+
+def test_a_receiver_overrun_is_the_testers_fault() -> None:
+    """A frame that reached the tester was not lost by the DUT."""
+    assert "receiver overrun: 3 frames" in tester_faults(offered(rx=997), REQUEST, 3)[0]
+
+
+def test_more_received_than_sent_is_a_fault() -> None:
+    """Counters that contradict each other cannot be trusted."""
+    assert "more received" in tester_faults(offered(rx=1001), REQUEST, 0)[0]
+
+
+def test_a_clock_step_is_a_fault() -> None:
+    """Latencies, and the backlog judged from them, are void when the clock jumps."""
+    assert "clock stepped by -50.0 ms" in tester_faults(offered(clock_step_ns=-50_000_000), REQUEST, 0)[0]
+    assert tester_faults(offered(clock_step_ns=20_000), REQUEST, 0) == []
+
+
+def faults(tx: int, rx: int, in_stalls: int = 0, **host: Any) -> list[str]:
+    return host_faults(tx, rx, in_stalls, [0.0, 1e-5], host, offered(), [])
+
+
+def test_loss_that_a_stall_explains_makes_the_trial_invalid() -> None:
+    """All 27 lost frames were due in a stall: without it zero loss would have been met."""
+    assert "host stall: 27 of 27" in faults(500_000, 500_000 - 27, 27)[0]
+
+
+def test_loss_beyond_the_stalls_stays_the_duts() -> None:
+    """1 % was lost, a few of it in a stall: without the stall the goals would be missed as well."""
+    assert faults(500_000, 495_000, 27) == []
+
+
+def test_stalls_that_decide_one_goal_of_two_make_the_trial_invalid() -> None:
+    """Three frames outside stalls miss zero loss anyway, but 0.001 % would be met without the stall."""
+    assert faults(500_000, 500_000 - 30, 27)
+
+
+def test_a_starved_gateway_explains_a_small_loss_but_not_a_gross_one() -> None:
+    """Others took 8 % of the gateways' CPU: 5 % loss may be theirs, 40 % is not."""
+    assert "host starvation" in faults(1000, 950, foreign_pct=8.0)[0]
+    assert faults(1000, 600, foreign_pct=8.0) == []
+    assert faults(1000, 950, foreign_pct=2.0) == []
+
+
+def test_stolen_time_counts_like_foreign_use() -> None:
+    """The hypervisor took the CPU away."""
+    assert "hypervisor stole up to 9.0 %" in faults(1000, 950, steal_pct={"0": 0.1, "1": 9.0})[0]
+
+
+def test_a_backlog_no_longer_than_the_stalls_is_the_hosts() -> None:
+    """20 ms of stalls explain a backlog of 15 ms, not one of 200 ms."""
+    stalled = offered(host_stall_ms_total={"1": 20.0})
+    short, long = Backlog(0.02, 15.0, False), Backlog(0.02, 200.0, False)
+    assert "explain the backlog" in host_faults(1000, 1000, 0, [0.0], {}, stalled, [short])[0]
+    assert host_faults(1000, 1000, 0, [0.0], {}, stalled, [long]) == []
+
+
+def test_foreign_use_is_what_neither_gateway_used() -> None:
+    """CPU 1 was busy for 900 ms, the gateways account for 700 ms of it: 20 % of a second is foreign."""
+    before = HostSnapshot(0, 0, {0: CpuTimes(0, 0), 1: CpuTimes(0, 0)}, TaskTimes(0, 0))
+    after = HostSnapshot(
+        10**9, 5_000_000, {0: CpuTimes(10**8, 0), 1: CpuTimes(9 * 10**8, 3 * 10**7)}, TaskTimes(0, 2_000_000)
+    )
+    found = compare(before, after, {1}, 7 * 10**8)
+    assert found["foreign_pct"] == 20.0
+    assert found["steal_pct"] == {"0": 0.0, "1": 3.0}
+    assert found["tester_run_queue_delay_ms"] == 2.0
+    assert found["clock_step_ms"] == 5.0
+
+
+def test_stat_is_read_field_by_field() -> None:
+    """proc(5): user nice system idle iowait irq softirq steal, in clock ticks of 10 ms."""
+    found = cpu_times("cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 1 2 3 1000 500 4 5 6 0 0\nintr 5\n")
+    assert found == {0: CpuTimes(busy_ns=150_000_000, steal_ns=60_000_000)}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Test frames: Ethernet, IPv4 or IPv6, UDP, and an 18-byte header at the start of the UDP payload.
+//!
+//! ```text
+//!  0       2        4                    10                   16      18
+//!  | magic | stream | sequence (48 bit)  | tx time (48 bit)   | check | 18 19 1a …
+//! ```
+//! Everything is big-endian. The tx time is CLOCK_MONOTONIC in ns, modulo 2^48 (78 hours). Magic and check
+//! depend on the run's key, so another run's frames are not taken for ours. The rest is a fixed pattern of
+//! incrementing octets (after RFC 2544, appendix C), compared exactly.
+
+use std::net::IpAddr;
+
+use crate::failure::{Failure, Outcome};
+use crate::protocol::Stream;
+
+pub const ETHERNET: usize = 14;
+pub const FCS: usize = 4;
+pub const UDP: usize = 8;
+pub const TEST_HEADER: usize = 18;
+pub const NUMBER_MASK: u64 = (1 << 48) - 1;
+const PROTOCOL_UDP: u8 = 17;
+
+pub type Mac = [u8; 6];
+
+/// What makes this run's frames its own.
+#[derive(Debug, Clone, Copy)]
+pub struct RunKey {
+    pub magic: u16,
+    secret: u64,
+}
+
+/// Folds a 128-bit product: a cheap mixing step in which every input bit reaches every output bit.
+fn mix(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+impl RunKey {
+    pub fn new(run_key: u64, instant: u64) -> Self {
+        let secret = mix(run_key ^ 0x9e37_79b9_7f4a_7c15, instant | 1) ^ run_key.rotate_left(17);
+        RunKey {
+            magic: (mix(secret ^ 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db) >> 24) as u16,
+            secret,
+        }
+    }
+
+    /// The check over magic, stream, sequence and time.
+    pub fn check(&self, stream: u16, sequence: u64, time: u64) -> u16 {
+        let first = u64::from(self.magic) << 48 | u64::from(stream) << 32 | sequence >> 16;
+        let second = sequence << 48 | (time & NUMBER_MASK);
+        let mixed = mix(
+            first ^ self.secret ^ 0xe703_7ed1_a0b4_28db,
+            second ^ self.secret.rotate_left(32) ^ 0x8ebc_6af0_9c88_c6e3,
+        );
+        (mixed ^ mixed >> 32 ^ mixed >> 16) as u16
+    }
+}
+
+/// The test header as it was read from a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TestHeader {
+    pub magic: u16,
+    pub stream: u16,
+    pub sequence: u64,
+    pub time: u64,
+    pub check: u16,
+}
+
+pub fn be16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn be48(bytes: &[u8], at: usize) -> u64 {
+    u64::from(be16(bytes, at)) << 32 | u64::from(be16(bytes, at + 2)) << 16 | u64::from(be16(bytes, at + 4))
+}
+
+impl TestHeader {
+    /// `bytes` starts at the UDP payload and holds at least 18 bytes.
+    pub fn read(bytes: &[u8]) -> Self {
+        TestHeader {
+            magic: be16(bytes, 0),
+            stream: be16(bytes, 2),
+            sequence: be48(bytes, 4),
+            time: be48(bytes, 10),
+            check: be16(bytes, 16),
+        }
+    }
+}
+
+/// The Internet checksum's sum of big-endian 16-bit words (RFC 1071), not yet folded.
+pub fn sum(bytes: &[u8]) -> u64 {
+    let mut chunks = bytes.chunks_exact(2);
+    let mut total: u64 = chunks.by_ref().map(|word| u64::from(be16(word, 0))).sum();
+    if let [last] = chunks.remainder() {
+        total += u64::from(*last) << 8;
+    }
+    total
+}
+
+pub fn fold(mut total: u64) -> u16 {
+    while total >> 16 != 0 {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    total as u16
+}
+
+/// The payload after the test header.
+pub fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (TEST_HEADER + i) as u8).collect()
+}
+
+pub fn parse_mac(text: &str) -> Outcome<Mac> {
+    let parts: Vec<_> = text.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
+    let bytes: Result<Vec<u8>, _> = parts.into_iter().collect();
+    bytes.ok().and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| {
+        Failure::new(
+            format!("'{text}' is not a MAC address"),
+            "write six hexadecimal bytes, such as 02:00:00:00:00:01",
+        )
+    })
+}
+
+pub fn show_mac(mac: &[u8]) -> String {
+    mac.iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<Vec<_>>()
+        .join(":")
+}
+
+/// What depends on the frame's size alone.
+#[derive(Debug)]
+struct SizeParts {
+    /// Bytes handed to the interface (without FCS).
+    length: usize,
+    ip_length: u16,
+    udp_length: u16,
+    /// Sum of the IPv4 header's words that do not change from frame to frame.
+    ip_sum: u64,
+    /// The same for pseudo header, UDP header and pattern.
+    udp_sum: u64,
+}
+
+/// The frames of one stream, ready but for the fields that change with each.
+#[derive(Debug)]
+pub struct Template {
+    bytes: Vec<u8>,
+    ipv6: bool,
+    /// Offset of the UDP payload.
+    payload: usize,
+    sizes: Vec<SizeParts>,
+    order: Vec<u8>,
+    stream: u16,
+    key: RunKey,
+    networks: u64,
+    ports: u64,
+    src_port: u16,
+    dont_fragment: bool,
+    /// Offset of the destination's byte that the network index is added to, and of the 16-bit word it is in.
+    network_at: usize,
+    network_word: usize,
+}
+
+/// The smallest frame that holds the test header, FCS included.
+pub fn minimum_size(ip_version: u8) -> usize {
+    ETHERNET + if ip_version == 6 { 40 } else { 20 } + UDP + TEST_HEADER + FCS
+}
+
+impl Template {
+    pub fn new(stream: &Stream, key: RunKey) -> Outcome<Self> {
+        let wrong =
+            |message: String, hint: &str| Failure::new(format!("stream {}: {message}", stream.id), hint);
+        let ipv6 = match (stream.ip_version, stream.src, stream.dst) {
+            (4, IpAddr::V4(_), IpAddr::V4(_)) => false,
+            (6, IpAddr::V6(_), IpAddr::V6(_)) => true,
+            (4 | 6, ..) => {
+                return Err(wrong(
+                    format!(
+                        "src {} and dst {} are not IPv{}",
+                        stream.src, stream.dst, stream.ip_version
+                    ),
+                    "give addresses of the stream's ip_version",
+                ));
+            }
+            (other, ..) => return Err(wrong(format!("ip_version is {other}, expected 4 or 6"), "")),
+        };
+        let ip_header = if ipv6 { 40 } else { 20 };
+        let payload = ETHERNET + ip_header + UDP;
+        let minimum = minimum_size(stream.ip_version);
+        for share in &stream.frames {
+            if !(minimum..=65_535).contains(&share.size) {
+                return Err(wrong(
+                    format!(
+                        "frame size {} is out of range: an IPv{} test frame has {minimum} to 65535 bytes",
+                        share.size, stream.ip_version
+                    ),
+                    "sizes count the 4-byte FCS; the smallest frame holds the headers and an 18-byte test header",
+                ));
+            }
+        }
+        let order = crate::sizes::cycle(&stream.frames)
+            .map_err(|failure| wrong(failure.message.clone(), &failure.hint))?;
+        let (dst, network_offset): (Vec<u8>, usize) = match stream.dst {
+            IpAddr::V4(address) => (address.octets().to_vec(), 2),
+            IpAddr::V6(address) => (address.octets().to_vec(), 7),
+        };
+        if !(1..=256).contains(&stream.networks)
+            || usize::from(dst[network_offset]) + usize::from(stream.networks) > 256
+        {
+            return Err(wrong(
+                format!("{} networks from {} on do not fit", stream.networks, stream.dst),
+                "1 to 256 networks: their index is added to the third octet of an IPv4 address, the eighth of an IPv6 one, and must stay below 256",
+            ));
+        }
+        if stream.ports == 0 || u32::from(stream.src_port) + u32::from(stream.ports) > 65_536 {
+            return Err(wrong(
+                format!("{} ports from {} on do not fit", stream.ports, stream.src_port),
+                "source ports rotate upwards from src_port and must stay below 65536",
+            ));
+        }
+        let longest = stream
+            .frames
+            .iter()
+            .map(|share| share.size)
+            .max()
+            .unwrap_or(minimum)
+            - FCS;
+        let mut bytes = Vec::with_capacity(longest);
+        bytes.extend(parse_mac(&stream.dst_mac)?);
+        bytes.extend(parse_mac(&stream.src_mac)?);
+        match (stream.src, stream.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                let flags = if stream.dont_fragment { 0x40 } else { 0 };
+                bytes.extend([
+                    8,
+                    0,
+                    0x45,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    flags,
+                    0,
+                    stream.ttl,
+                    PROTOCOL_UDP,
+                    0,
+                    0,
+                ]);
+                bytes.extend(src.octets());
+                bytes.extend(dst.octets());
+            }
+            (IpAddr::V6(src), IpAddr::V6(dst)) => {
+                bytes.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, PROTOCOL_UDP, stream.ttl]);
+                bytes.extend(src.octets());
+                bytes.extend(dst.octets());
+            }
+            _ => return Err(wrong("src and dst are of different IP versions".into(), "")),
+        }
+        bytes.extend([0, 0]);
+        bytes.extend(stream.dst_port.to_be_bytes());
+        bytes.extend([0; 4 + TEST_HEADER]);
+        bytes.extend(pattern(longest - bytes.len()));
+
+        let dst_at = ETHERNET + ip_header - dst.len();
+        let network_at = dst_at + network_offset;
+        let network_word = network_at & !1;
+        let addresses_at = if ipv6 { ETHERNET + 8 } else { ETHERNET + 12 };
+        // The word with the network index is added per frame, so it is left out here.
+        let addresses =
+            sum(&bytes[addresses_at..ETHERNET + ip_header]) - u64::from(be16(&bytes, network_word));
+        let sizes = stream
+            .frames
+            .iter()
+            .map(|share| {
+                let length = share.size - FCS;
+                let udp_length = (length - ETHERNET - ip_header) as u16;
+                let ip_length = (length - ETHERNET - if ipv6 { 40 } else { 0 }) as u16;
+                SizeParts {
+                    length,
+                    ip_length,
+                    udp_length,
+                    ip_sum: sum(&bytes[ETHERNET..ETHERNET + 12]) + u64::from(ip_length) + addresses,
+                    udp_sum: addresses
+                        + u64::from(PROTOCOL_UDP)
+                        + 2 * u64::from(udp_length)
+                        + u64::from(stream.dst_port)
+                        + sum(&bytes[payload + TEST_HEADER..length]),
+                }
+            })
+            .collect();
+        Ok(Template {
+            bytes,
+            ipv6,
+            payload,
+            sizes,
+            order,
+            stream: stream.id,
+            key,
+            networks: stream.networks.into(),
+            ports: stream.ports.into(),
+            src_port: stream.src_port,
+            dont_fragment: stream.dont_fragment,
+            network_at,
+            network_word,
+        })
+    }
+
+    /// The longest frame, with the fields that change left zero.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Lengths (without FCS) that the stream's frames have.
+    pub fn lengths(&self) -> Vec<usize> {
+        self.sizes.iter().map(|size| size.length).collect()
+    }
+
+    /// Makes frame `index` of the stream in a buffer that began as a copy of `bytes()`; returns its length.
+    ///
+    /// Flows rotate with the index: first through the networks, then through the source ports.
+    pub fn write(&self, buffer: &mut [u8], index: u64, sequence: u64, time: u64) -> usize {
+        let size = &self.sizes[self.order[(index % self.order.len() as u64) as usize] as usize];
+        let network = index % self.networks;
+        let port = self.src_port + (index / self.networks % self.ports) as u16;
+        let udp = self.payload - UDP;
+
+        buffer[self.network_at] = self.bytes[self.network_at] + network as u8;
+        let network_word = u64::from(be16(buffer, self.network_word));
+        if self.ipv6 {
+            buffer[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&size.ip_length.to_be_bytes());
+        } else {
+            // An identification is only meaningful where the frame may be fragmented (RFC 6864).
+            let identification = if self.dont_fragment { 0 } else { index as u16 };
+            let check = !fold(size.ip_sum + network_word + u64::from(identification));
+            buffer[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&size.ip_length.to_be_bytes());
+            buffer[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&identification.to_be_bytes());
+            buffer[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&check.to_be_bytes());
+        }
+        let header = &mut buffer[self.payload..self.payload + TEST_HEADER];
+        header[..2].copy_from_slice(&self.key.magic.to_be_bytes());
+        header[2..4].copy_from_slice(&self.stream.to_be_bytes());
+        header[4..10].copy_from_slice(&sequence.to_be_bytes()[2..]);
+        header[10..16].copy_from_slice(&time.to_be_bytes()[2..]);
+        header[16..].copy_from_slice(&self.key.check(self.stream, sequence, time).to_be_bytes());
+        let total = size.udp_sum + network_word + u64::from(port) + sum(header);
+        let check = match !fold(total) {
+            0 => 0xffff, // 0 would mean "no checksum" (RFC 768)
+            check => check,
+        };
+        buffer[udp..udp + 2].copy_from_slice(&port.to_be_bytes());
+        buffer[udp + 4..udp + 6].copy_from_slice(&size.udp_length.to_be_bytes());
+        buffer[udp + 6..udp + 8].copy_from_slice(&check.to_be_bytes());
+        size.length
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Histograms of nanoseconds, and how they are told: in microseconds, and whole as HdrHistogram V2.
+
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+use crate::failure::{Failure, Outcome};
+use crate::protocol::{Latency, Lateness};
+
+/// The longest time told apart; longer ones count as this.
+const LONGEST_NS: u64 = 100_000_000_000;
+
+/// 1 ns to 100 s with three significant digits.
+pub fn histogram() -> Outcome<Histogram<u64>> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3)
+        .map_err(|error| Failure::new(format!("histogram: {error}"), ""))
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+/// None if nothing was recorded.
+pub fn latency(histogram: &Histogram<u64>) -> Outcome<Option<Latency>> {
+    if histogram.is_empty() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .map_err(|error| Failure::new(format!("writing the latency histogram: {error}"), ""))?;
+    Ok(Some(Latency {
+        min: us(histogram.min()),
+        mean: histogram.mean() / 1e3,
+        p50: us(histogram.value_at_quantile(0.5)),
+        p90: us(histogram.value_at_quantile(0.9)),
+        p99: us(histogram.value_at_quantile(0.99)),
+        p999: us(histogram.value_at_quantile(0.999)),
+        max: us(histogram.max()),
+        hdr: base64::engine::general_purpose::STANDARD.encode(bytes),
+    }))
+}
+
+pub fn lateness(histogram: &Histogram<u64>) -> Option<Lateness> {
+    (!histogram.is_empty()).then(|| Lateness {
+        p50: us(histogram.value_at_quantile(0.5)),
+        p99: us(histogram.value_at_quantile(0.99)),
+        p999: us(histogram.value_at_quantile(0.999)),
+        max: us(histogram.max()),
+    })
+}

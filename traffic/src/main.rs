@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The native traffic generator of espbench.
+
+mod cli;
+mod clock;
+mod failure;
+mod frame;
+mod latency;
+mod neighbours;
+mod one_trial;
+mod pace;
+mod port;
+mod protocol;
+mod receiver;
+mod sender;
+mod sequence;
+mod serve;
+mod session;
+mod signals;
+mod sizes;
+mod stalls;
+mod threads;
+mod trial;
+mod verify;
+mod wire;
+
+use clap::Parser;
+
+fn main() -> std::process::ExitCode {
+    let outcome = match cli::Arguments::parse().command {
+        cli::Command::Serve => {
+            serve::serve();
+            Ok(())
+        }
+        cli::Command::Trial(arguments) => one_trial::run(&arguments),
+        cli::Command::Wire(arguments) => wire::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("espbench-traffic: {failure}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `espbench-traffic trial`: one trial from a shell, with a summary for people.
+
+use std::net::IpAddr;
+
+use crate::cli;
+use crate::failure::{Failure, Outcome};
+use crate::protocol::{Event, Open, OpenPort, OpenedPort, Resolve, Stream, Trial, TrialResult};
+use crate::session::Session;
+use crate::{serve, signals};
+
+pub fn run(arguments: &cli::Trial) -> Outcome<()> {
+    signals::install();
+    let mut session = Session::default();
+    let Event::Opened { ports } = session.open(&open(arguments))? else {
+        return Err(Failure::new("the ports did not open", "report this"));
+    };
+    for note in ports.iter().flat_map(|port| &port.notes) {
+        eprintln!("note: {note}");
+    }
+    let mac = |port: &str| -> String {
+        ports
+            .iter()
+            .find(|told: &&OpenedPort| told.name == port)
+            .map_or_else(String::new, |told| told.mac.clone())
+    };
+    let mut hop = |port: &str, other: &str, address: IpAddr, gateway: Option<IpAddr>| -> Outcome<String> {
+        let Some(gateway) = gateway else {
+            return Ok(mac(other));
+        };
+        let asked = Resolve {
+            port: port.into(),
+            address,
+            gateway,
+            timeout_s: 3.0,
+        };
+        match session.resolve(&asked)? {
+            Event::Resolved { mac, .. } => Ok(mac),
+            _ => Err(Failure::new(
+                format!("gateway {gateway} was not resolved"),
+                "report this",
+            )),
+        }
+    };
+    let from_west = hop("west", "east", arguments.src, arguments.west_gateway)?;
+    let from_east = hop("east", "west", arguments.dst, arguments.east_gateway)?;
+    let stream = |id, from: &str, to: &str, src, dst, dst_mac| Stream {
+        id,
+        from: from.into(),
+        to: to.into(),
+        rate_fps: arguments.rate,
+        burst_frames: arguments.burst,
+        frames: arguments.size.clone(),
+        src_mac: mac(from),
+        dst_mac,
+        ip_version: if arguments.src.is_ipv6() { 6 } else { 4 },
+        src,
+        dst,
+        dont_fragment: arguments.dont_fragment,
+        ttl: 64,
+        src_port: arguments.src_port,
+        dst_port: arguments.dst_port,
+        networks: arguments.networks,
+        ports: arguments.ports,
+    };
+    let mut streams = vec![stream(0, "west", "east", arguments.src, arguments.dst, from_west)];
+    if arguments.both_ways {
+        streams.push(stream(1, "east", "west", arguments.dst, arguments.src, from_east));
+    }
+    let trial = Trial {
+        id: "shell".into(),
+        duration_s: arguments.seconds,
+        residue_s: arguments.residue,
+        quiet_s: Some(0.1),
+        residue_max_s: 30.0,
+        streams,
+    };
+    let result = session.trial(&trial, &mut |_| {}, &mut signals::asked_to_end)?;
+    if arguments.json {
+        serve::emit(&Event::Trial(Box::new(result)));
+    } else {
+        print(&result);
+    }
+    Ok(())
+}
+
+fn open(arguments: &cli::Trial) -> Open {
+    let port = |name: &str, port: &cli::PortName| OpenPort {
+        name: name.into(),
+        interface: port.interface.clone(),
+        netns: port.netns.clone(),
+        i_own_this_network: arguments.i_own_this_network,
+        tx_cpu: arguments.tx_cpu,
+        rx_cpu: arguments.rx_cpu,
+        rx_ring_mib: arguments.rx_ring,
+        promiscuous: true,
+    };
+    Open {
+        run_key: None,
+        watch_cpus: arguments.watch_cpus.clone(),
+        ports: vec![port("west", &arguments.west), port("east", &arguments.east)],
+    }
+}
+
+fn print(result: &TrialResult) {
+    for stream in &result.streams {
+        let offered = stream.tx_frames as f64 / stream.duration_s.max(1e-9);
+        println!("{} → {}", stream.from, stream.to);
+        println!("  offered     {offered:.1} fps for {:.3} s", stream.duration_s);
+        println!(
+            "  sent        {}   unsent {}   refused by the first ring {}",
+            stream.tx_frames, stream.unsent, stream.tx_refused
+        );
+        println!(
+            "  received    {}   ({} of them after the last was sent)",
+            stream.rx_frames, stream.rx_after_stop
+        );
+        let ratio = stream.lost as f64 / stream.tx_frames.max(1) as f64 * 100.0;
+        println!("  lost        {}   ({ratio:.4} %)", stream.lost);
+        println!(
+            "  duplicated  {}   reordered {}   corrupted {}",
+            stream.duplicated, stream.reordered, stream.corrupted
+        );
+        if let Some(latency) = &stream.latency_us {
+            println!(
+                "  latency     min {:.1}  mean {:.1}  p50 {:.1}  p99 {:.1}  max {:.1} µs",
+                latency.min, latency.mean, latency.p50, latency.p99, latency.max
+            );
+        }
+        if let Some(late) = &stream.lateness_us {
+            println!(
+                "  left late   p50 {:.1}  p99 {:.1}  max {:.1} µs   {} frames by more than 100 µs",
+                late.p50, late.p99, late.max, stream.late_frames
+            );
+        }
+    }
+    for port in &result.ports {
+        println!(
+            "{}: {} frames in, {} foreign, {} lost by the tester's own ring",
+            port.name, port.rx_total, port.foreign, port.rx_overrun
+        );
+    }
+    for (cpu, ms) in &result.host_stall_ms_total {
+        println!("CPU {cpu}: {ms:.1} ms of stalls");
+    }
+    if result.clock_step_ns != 0 {
+        println!(
+            "WARNING: the wall clock was stepped by {} ns: latencies are void",
+            result.clock_step_ns
+        );
+    }
+    if result.stopped_early {
+        println!("WARNING: stopped early");
+    }
+    for note in &result.notes {
+        println!("note: {note}");
+    }
+}

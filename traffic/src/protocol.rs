@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The contract with the controller: one JSON object a line, commands on stdin, events on stdout.
+//!
+//! Every command is answered by exactly one final event (`hello`, `opened`, `closed`, `resolved`, `trial`) or
+//! by `error`; a trial sends `progress` before it. Every `*_ns` is CLOCK_MONOTONIC. Frame sizes count the
+//! Ethernet FCS (RFC 1242), which the interface adds: 64 means 60 bytes handed to it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Raised when a field changes its meaning or goes away.
+pub const PROTOCOL: u32 = 1;
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "cmd", rename_all = "snake_case")]
+pub enum Command {
+    Hello,
+    Open(Open),
+    Resolve(Resolve),
+    Trial(Trial),
+    /// Ends the running trial early; without one it does nothing.
+    Stop,
+    Close,
+}
+
+/// Attach to the ports, closing those that were open.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    /// Seeds the key that tells this run's frames from another's; random when absent.
+    pub run_key: Option<u64>,
+    /// CPUs whose stalls are recorded during trials.
+    #[serde(default)]
+    pub watch_cpus: Vec<usize>,
+    pub ports: Vec<OpenPort>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenPort {
+    pub name: String,
+    pub interface: String,
+    /// Path of a network namespace; null: the one the generator runs in.
+    #[serde(default)]
+    pub netns: Option<String>,
+    /// Needed for an interface of the initial namespace (RFC 6815: never on a production network).
+    #[serde(default)]
+    pub i_own_this_network: bool,
+    #[serde(default)]
+    pub tx_cpu: Option<usize>,
+    #[serde(default)]
+    pub rx_cpu: Option<usize>,
+    #[serde(default = "default_ring")]
+    pub rx_ring_mib: usize,
+    #[serde(default = "yes")]
+    pub promiscuous: bool,
+}
+
+/// Find the MAC of `gateway` and answer for `address` until the ports are closed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resolve {
+    pub port: String,
+    pub address: std::net::IpAddr,
+    pub gateway: std::net::IpAddr,
+    #[serde(default = "default_resolve_timeout")]
+    pub timeout_s: f64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    pub id: String,
+    pub duration_s: f64,
+    /// How long to wait for frames after the last one was sent (RFC 2544, 23: at least 2 s).
+    #[serde(default = "default_residue")]
+    pub residue_s: f64,
+    /// When every frame sent has been accounted for, so long a silence ends the wait; null: never early.
+    #[serde(default)]
+    pub quiet_s: Option<f64>,
+    /// Frames that still arrive when residue_s is over are waited for, up to this.
+    #[serde(default = "default_residue_max")]
+    pub residue_max_s: f64,
+    pub streams: Vec<Stream>,
+}
+
+/// One direction of traffic; its flows rotate inside it and share its sequence numbers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    pub id: u16,
+    pub from: String,
+    pub to: String,
+    /// Frames per second; null: as fast as the port takes them.
+    #[serde(default)]
+    pub rate_fps: Option<f64>,
+    /// Send so many frames back to back, then stop; rate_fps is not used.
+    #[serde(default)]
+    pub burst_frames: Option<u64>,
+    pub frames: Vec<FrameShare>,
+    pub src_mac: String,
+    pub dst_mac: String,
+    pub ip_version: u8,
+    pub src: std::net::IpAddr,
+    /// Destination in the first network; network n adds n to the third octet (IPv6: the eighth).
+    pub dst: std::net::IpAddr,
+    #[serde(default)]
+    pub dont_fragment: bool,
+    #[serde(default = "default_ttl")]
+    pub ttl: u8,
+    /// Source port of the first flow; flow p of a network adds p.
+    pub src_port: u16,
+    pub dst_port: u16,
+    #[serde(default = "one")]
+    pub networks: u16,
+    #[serde(default = "one")]
+    pub ports: u16,
+}
+
+/// One frame size of a mix; weights are counts of frames in a cycle.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrameShare {
+    pub size: usize,
+    #[serde(default = "one_u32")]
+    pub weight: u32,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    Hello {
+        version: &'static str,
+        protocol: u32,
+        pid: u32,
+    },
+    Opened {
+        ports: Vec<OpenedPort>,
+    },
+    Closed,
+    Resolved {
+        port: String,
+        gateway: std::net::IpAddr,
+        mac: String,
+    },
+    Progress {
+        id: String,
+        elapsed_s: f64,
+        tx_frames: u64,
+        rx_frames: u64,
+    },
+    Trial(Box<TrialResult>),
+    Wired,
+    Error {
+        message: String,
+        hint: String,
+    },
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct OpenedPort {
+    pub name: String,
+    pub interface: String,
+    pub driver: String,
+    pub mac: String,
+    pub mtu: u32,
+    pub carrier: bool,
+    pub speed_mbps: Option<u32>,
+    pub sender: String,
+    pub receiver: String,
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct TrialResult {
+    pub id: String,
+    /// When the first frame was due.
+    pub start_ns: u64,
+    /// When the last send of any stream returned.
+    pub last_tx_ns: u64,
+    /// Time spent sending, the last frame's interval included: offered load = tx_frames / duration_s.
+    pub duration_s: f64,
+    pub intended_duration_s: f64,
+    pub streams: Vec<StreamResult>,
+    pub ports: Vec<PortResult>,
+    pub host_stalls: Vec<HostStall>,
+    pub host_stall_ms_total: BTreeMap<String, f64>,
+    /// Host stalls not listed, because there were too many.
+    pub host_stalls_more: u64,
+    /// How far the wall clock was stepped during the trial; not 0: latencies are void.
+    pub clock_step_ns: i64,
+    pub stopped_early: bool,
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct StreamResult {
+    pub id: u16,
+    pub from: String,
+    pub to: String,
+    /// Frames the schedule asked for; null when flooding.
+    pub intended_frames: Option<u64>,
+    /// Frames the interface took or, on veth and tap, dropped at the next device's full ring.
+    pub tx_frames: u64,
+    /// Frames of tx_frames that the next device's ring refused at once (the first loss on the path).
+    pub tx_refused: u64,
+    /// Planned, but not sent before the deadline.
+    pub unsent: u64,
+    /// Times the interface had no room and the frame was offered again.
+    pub tx_retries: u64,
+    /// This stream's own sending time, s.
+    pub duration_s: f64,
+    /// Frames that arrived intact, each counted once.
+    pub rx_frames: u64,
+    /// tx − rx − corrupted; a corrupted copy of a frame that is already counted is not subtracted again.
+    pub lost: u64,
+    pub duplicated: u64,
+    /// Frames with a sequence number lower than one that came before (RFC 4737).
+    pub reordered: u64,
+    pub corrupted: u64,
+    /// Intact frames that arrived after the last one was sent.
+    pub rx_after_stop: u64,
+    /// From the last send to the last arrival, s.
+    pub drain_s: f64,
+    pub latency_us: Option<Latency>,
+    pub slices: Vec<Slice>,
+    pub loss_episodes: Vec<LossEpisode>,
+    pub loss_episodes_more: u64,
+    /// Frames sent more than 100 µs after they were due.
+    pub late_frames: u64,
+    pub lateness_us: Option<Lateness>,
+    pub tx_stalls: Vec<TxStall>,
+    pub tx_stalls_more: u64,
+}
+
+/// From the batch being handed to the sending interface to the receiving interface's stamp.
+#[derive(Debug, Serialize)]
+pub struct Latency {
+    pub min: f64,
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+    /// The whole histogram in nanoseconds: HdrHistogram V2, compressed, base64.
+    pub hdr: String,
+}
+
+/// Latency of the frames *sent* in one twentieth of the intended duration.
+#[derive(Debug, Serialize)]
+pub struct Slice {
+    pub t_s: f64,
+    pub rx_frames: u64,
+    pub min_us: Option<f64>,
+    pub mean_us: Option<f64>,
+}
+
+/// A run of consecutive sequence numbers that never came, placed by when they were sent.
+#[derive(Debug, Serialize, PartialEq)]
+pub struct LossEpisode {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub frames: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Lateness {
+    pub p50: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+/// The sender ran late by more than 500 µs: since when, and how late it got.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct TxStall {
+    pub at_ns: u64,
+    pub ms: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct PortResult {
+    pub name: String,
+    /// Frames the tester's own receive ring had no room for.
+    pub rx_overrun: u64,
+    /// Frames that are not this trial's.
+    pub foreign: u64,
+    pub rx_total: u64,
+    /// Frames longer than any the streams send: the interface merged them (GRO). They count as corrupted.
+    pub merged: u64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct HostStall {
+    pub cpu: usize,
+    pub at_ns: u64,
+    pub ms: f64,
+}
+
+fn default_ring() -> usize {
+    64
+}
+fn default_resolve_timeout() -> f64 {
+    3.0
+}
+fn default_residue() -> f64 {
+    2.0
+}
+fn default_residue_max() -> f64 {
+    30.0
+}
+fn default_ttl() -> u8 {
+    64
+}
+fn yes() -> bool {
+    true
+}
+fn one() -> u16 {
+    1
+}
+fn one_u32() -> u32 {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An unknown key is refused by name instead of being ignored.
+    #[test]
+    fn unknown_key_is_named() {
+        let line =
+            r#"{"cmd":"resolve","port":"west","address":"10.0.0.2","gateway":"10.0.0.1","tiemout_s":1}"#;
+        let error = serde_json::from_str::<Command>(line).unwrap_err().to_string();
+        assert!(error.contains("tiemout_s"), "{error}");
+    }
+
+    /// Defaults make the smallest useful stream short.
+    #[test]
+    fn stream_defaults() {
+        let line = r#"{"cmd":"trial","id":"t","duration_s":1,"streams":[{"id":0,"from":"west","to":"east",
+            "frames":[{"size":64}],"src_mac":"02:00:00:00:00:01","dst_mac":"02:00:00:00:00:02","ip_version":4,
+            "src":"198.18.0.2","dst":"198.19.0.2","src_port":49184,"dst_port":7}]}"#;
+        let Command::Trial(trial) = serde_json::from_str(line).unwrap() else {
+            panic!("not a trial");
+        };
+        assert_eq!(trial.residue_s, 2.0);
+        assert_eq!(trial.streams[0].networks, 1);
+        assert_eq!(trial.streams[0].frames[0].weight, 1);
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Receiving: every frame of a port is judged, counted and timed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::failure::Outcome;
+use crate::frame::NUMBER_MASK;
+use crate::port::{FrameReceiver, RxFrame};
+use crate::protocol::Slice;
+use crate::sender::Live;
+use crate::sequence::SequenceCount;
+use crate::verify::{Expected, Verdict, judge};
+
+pub const SLICES: usize = 20;
+const WAIT: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Default, Clone, Copy)]
+struct SliceSum {
+    frames: u64,
+    min_ns: u64,
+    total_ns: u64,
+}
+
+/// What arrived of one stream.
+#[derive(Debug)]
+pub struct StreamCount {
+    pub sequence: SequenceCount,
+    pub latency: Histogram<u64>,
+    pub after_stop: u64,
+    pub last_rx_ns: u64,
+    slices: [SliceSum; SLICES],
+    start_ns: u64,
+    slice_ns: u64,
+    live: Arc<Live>,
+}
+
+/// The whole time of which a frame carries the low 48 bits, near `now_ns`.
+fn whole_time(low: u64, now_ns: u64) -> u64 {
+    let half = 1u64 << 47;
+    let time = now_ns & !NUMBER_MASK | low;
+    if time > now_ns.saturating_add(half) {
+        time.saturating_sub(NUMBER_MASK + 1)
+    } else if time + half < now_ns {
+        time + NUMBER_MASK + 1
+    } else {
+        time
+    }
+}
+
+impl StreamCount {
+    pub fn new(start_ns: u64, duration_ns: u64, live: Arc<Live>) -> Outcome<Self> {
+        Ok(StreamCount {
+            sequence: SequenceCount::default(),
+            latency: crate::latency::histogram()?,
+            after_stop: 0,
+            last_rx_ns: 0,
+            slices: [SliceSum::default(); SLICES],
+            start_ns,
+            slice_ns: (duration_ns / SLICES as u64).max(1),
+            live,
+        })
+    }
+
+    fn intact(&mut self, number: u64, time: u64, at_ns: u64) {
+        if !self.sequence.intact(number) {
+            return;
+        }
+        let sent_ns = whole_time(time, at_ns);
+        let latency = at_ns.saturating_sub(sent_ns).max(1);
+        self.latency.saturating_record(latency);
+        let slice = (sent_ns.saturating_sub(self.start_ns) / self.slice_ns).min(SLICES as u64 - 1);
+        let slice = &mut self.slices[slice as usize];
+        slice.min_ns = if slice.frames == 0 {
+            latency
+        } else {
+            slice.min_ns.min(latency)
+        };
+        slice.frames += 1;
+        slice.total_ns += latency;
+        let last_tx_ns = self.live.last_tx_ns.load(Ordering::Acquire);
+        if last_tx_ns != 0 && at_ns > last_tx_ns {
+            self.after_stop += 1;
+        }
+    }
+
+    fn publish(&self) {
+        let arrived = self.sequence.received + self.sequence.duplicated + self.sequence.corrupted;
+        self.live.arrived.store(arrived, Ordering::Relaxed);
+        self.live.last_rx_ns.store(self.last_rx_ns, Ordering::Relaxed);
+        self.live
+            .accounted
+            .store(self.sequence.accounted(), Ordering::Release);
+    }
+
+    pub fn slices(&self) -> Vec<Slice> {
+        self.slices
+            .iter()
+            .enumerate()
+            .map(|(i, slice)| Slice {
+                t_s: (i as u64 * self.slice_ns) as f64 / 1e9,
+                rx_frames: slice.frames,
+                min_us: (slice.frames > 0).then(|| slice.min_ns as f64 / 1e3),
+                mean_us: (slice.frames > 0).then(|| slice.total_ns as f64 / slice.frames as f64 / 1e3),
+            })
+            .collect()
+    }
+}
+
+/// What arrived at one port.
+pub struct PortCount {
+    pub expected: Vec<Expected>,
+    /// One for each of `expected`.
+    pub streams: Vec<StreamCount>,
+    pub total: u64,
+    pub foreign: u64,
+    pub merged: u64,
+    pub overrun: u64,
+}
+
+impl PortCount {
+    fn count(&mut self, frame: &RxFrame) {
+        self.total += 1;
+        match judge(&self.expected, frame) {
+            Verdict::Intact { stream, number, time } => {
+                let count = &mut self.streams[stream];
+                count.last_rx_ns = count.last_rx_ns.max(frame.at_ns);
+                count.intact(number, time, frame.at_ns);
+            }
+            Verdict::Corrupted { stream, number } => {
+                self.merged += u64::from(frame.wire_length > self.expected[stream].longest());
+                let count = &mut self.streams[stream];
+                count.last_rx_ns = count.last_rx_ns.max(frame.at_ns);
+                count.sequence.corrupted(number);
+            }
+            Verdict::Foreign => self.foreign += 1,
+        }
+    }
+
+    /// Receives from the calling thread until `stop`; returns what could not be done as asked.
+    pub fn run(
+        &mut self,
+        cpu: Option<usize>,
+        port: &mut dyn FrameReceiver,
+        stop: &AtomicBool,
+    ) -> Outcome<Vec<String>> {
+        let mut notes = Vec::new();
+        if let Some(cpu) = cpu
+            && let Err(error) = crate::threads::pin(cpu)
+        {
+            notes.push(format!("receiver not pinned to CPU {cpu}: {error}"));
+        }
+        while !stop.load(Ordering::Relaxed) {
+            port.receive(WAIT, &mut |frame| self.count(frame))?;
+            for stream in &self.streams {
+                stream.publish();
+            }
+        }
+        port.receive(Duration::ZERO, &mut |frame| self.count(frame))?;
+        self.overrun = port.overrun()?;
+        Ok(notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The upper bits of a tx time come from the time of arrival, on both sides of a wrap.
+    #[test]
+    fn time_is_made_whole_again() {
+        let wrap = 1u64 << 48;
+        for (sent, now) in [
+            (5, 100),
+            (wrap - 10, wrap + 20),
+            (3 * wrap + 7, 3 * wrap + 9),
+            (wrap + 5, wrap - 5),
+        ] {
+            assert_eq!(
+                whole_time(sent & NUMBER_MASK, now),
+                sent,
+                "sent {sent}, seen {now}"
+            );
+        }
+    }
+}

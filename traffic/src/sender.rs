@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sending: one thread per CPU serves all streams that leave from it, each frame at its time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hdrhistogram::Histogram;
+
+use crate::clock::{monotonic_ns, sleep_until};
+use crate::failure::Outcome;
+use crate::frame::Template;
+use crate::pace::Schedule;
+use crate::port::af_packet::BATCH;
+use crate::port::{Batch, FrameSender};
+use crate::protocol::TxStall;
+
+/// A sleeping thread wakes late by tens of µs: the last of the wait is spun.
+const SPIN_NS: u64 = 50_000;
+const LATE_NS: u64 = 100_000;
+const STALL_NS: u64 = 500_000;
+const LISTED: usize = 200;
+/// Paced frames share a time stamp only with few others, so that latency stays honest.
+const PACED_BATCH: usize = 16;
+/// How often it is noted which frame was sent when.
+const MARK_NS: u64 = 500_000;
+
+/// What sender and receiver of a stream tell the trial while it runs.
+#[derive(Debug, Default)]
+pub struct Live {
+    pub sent: AtomicU64,
+    /// When the last send returned; 0 while sending.
+    pub last_tx_ns: AtomicU64,
+    pub arrived: AtomicU64,
+    pub accounted: AtomicU64,
+    pub last_rx_ns: AtomicU64,
+}
+
+/// Collects times at which the sender ran late: one entry from falling behind to being back.
+#[derive(Debug, Default)]
+struct StallList {
+    listed: Vec<TxStall>,
+    more: u64,
+    open: Option<(u64, u64)>,
+}
+
+impl StallList {
+    fn note(&mut self, due_ns: u64, late_ns: u64) {
+        match &mut self.open {
+            Some((_, worst)) if late_ns > LATE_NS => *worst = late_ns.max(*worst),
+            Some(_) => self.close(),
+            None if late_ns > STALL_NS => self.open = Some((due_ns, late_ns)),
+            None => {}
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some((at_ns, worst)) = self.open.take() {
+            if self.listed.len() < LISTED {
+                self.listed.push(TxStall {
+                    at_ns,
+                    ms: worst as f64 / 1e6,
+                });
+            } else {
+                self.more += 1;
+            }
+        }
+    }
+}
+
+/// What one stream's sender did.
+#[derive(Debug)]
+pub struct SendReport {
+    pub sent: u64,
+    pub planned: Option<u64>,
+    pub refused: u64,
+    pub retries: u64,
+    pub first_tx_ns: u64,
+    pub last_tx_ns: u64,
+    pub interval_ns: f64,
+    pub lateness: Histogram<u64>,
+    pub late_frames: u64,
+    pub stalls: Vec<TxStall>,
+    pub stalls_more: u64,
+    /// (frame, when it was sent), ascending, about one each half millisecond.
+    pub marks: Vec<(u64, u64)>,
+}
+
+impl SendReport {
+    /// When frame `index` was sent, interpolated between the marks around it.
+    pub fn sent_at(&self, index: u64) -> u64 {
+        let after = self.marks.partition_point(|mark| mark.0 <= index);
+        let Some(&(from, from_ns)) = self.marks.get(after.saturating_sub(1)) else {
+            return self.first_tx_ns;
+        };
+        let (to, to_ns) = self
+            .marks
+            .get(after)
+            .copied()
+            .unwrap_or((self.sent, self.last_tx_ns));
+        if to <= from || index <= from {
+            return from_ns;
+        }
+        from_ns + ((index - from) as f64 / (to - from) as f64 * to_ns.saturating_sub(from_ns) as f64) as u64
+    }
+}
+
+/// A stream on its way out.
+pub struct Outgoing {
+    template: Template,
+    schedule: Schedule,
+    first_sequence: u64,
+    batch: Batch,
+    live: Arc<Live>,
+    report: SendReport,
+    stalls: StallList,
+    /// Index of the port in the lane.
+    pub port: usize,
+}
+
+impl Outgoing {
+    pub fn new(
+        template: Template,
+        schedule: Schedule,
+        first_sequence: u64,
+        live: Arc<Live>,
+        port: usize,
+    ) -> Outcome<Self> {
+        let report = SendReport {
+            sent: 0,
+            planned: schedule.planned(),
+            refused: 0,
+            retries: 0,
+            first_tx_ns: 0,
+            last_tx_ns: 0,
+            interval_ns: schedule.interval_ns(),
+            lateness: crate::latency::histogram()?,
+            late_frames: 0,
+            stalls: Vec::new(),
+            stalls_more: 0,
+            marks: Vec::new(),
+        };
+        Ok(Outgoing {
+            batch: Batch::new(BATCH, template.bytes()),
+            template,
+            schedule,
+            first_sequence,
+            live,
+            report,
+            stalls: StallList::default(),
+            port,
+        })
+    }
+
+    /// Frames the schedule let go that the port has not taken yet.
+    fn waiting(&self) -> usize {
+        (self.schedule.sent() - self.report.sent) as usize
+    }
+
+    fn finished(&self) -> bool {
+        self.schedule.finished() && self.waiting() == 0
+    }
+
+    fn next_ns(&self) -> u64 {
+        match (self.finished(), self.waiting()) {
+            (true, _) => u64::MAX,
+            (false, 0) => self.schedule.next_ns(),
+            (false, _) => 0,
+        }
+    }
+
+    /// Sends what is due; true if frames left.
+    fn step(&mut self, port: &mut dyn FrameSender) -> Outcome<bool> {
+        let now = monotonic_ns();
+        let most = if self.schedule.is_paced() {
+            PACED_BATCH
+        } else {
+            BATCH
+        };
+        self.schedule.take(now, most - self.waiting());
+        let count = self.waiting();
+        if count == 0 {
+            return Ok(false);
+        }
+        let first = self.report.sent;
+        for slot in 0..count {
+            let index = first + slot as u64;
+            let length =
+                self.template
+                    .write(self.batch.buffer(slot), index, self.first_sequence + index, now);
+            self.batch.lengths[slot] = length;
+        }
+        let result = port.send(&self.batch, 0..count)?;
+        self.report.refused += result.refused as u64;
+        if result.taken < count && result.refused == 0 {
+            self.report.retries += 1;
+            std::thread::yield_now();
+        }
+        if result.taken == 0 {
+            return Ok(false);
+        }
+        if first == 0 {
+            self.report.first_tx_ns = now;
+        }
+        if self
+            .report
+            .marks
+            .last()
+            .is_none_or(|mark| now - mark.1 >= MARK_NS)
+        {
+            self.report.marks.push((first, now));
+        }
+        self.report.sent += result.taken as u64;
+        self.report.last_tx_ns = monotonic_ns();
+        self.live.sent.store(self.report.sent, Ordering::Relaxed);
+        if self.schedule.is_paced() {
+            for index in first..self.report.sent {
+                let due = self.schedule.due_ns(index);
+                let late = now.saturating_sub(due);
+                self.report.lateness.saturating_record(late.max(1));
+                self.report.late_frames += u64::from(late > LATE_NS);
+                self.stalls.note(due, late);
+            }
+        }
+        Ok(true)
+    }
+
+    fn close(mut self) -> SendReport {
+        self.stalls.close();
+        self.report.stalls = self.stalls.listed;
+        self.report.stalls_more = self.stalls.more;
+        self.live
+            .last_tx_ns
+            .store(self.report.last_tx_ns.max(1), Ordering::Release);
+        self.report
+    }
+}
+
+/// Sends the streams of one CPU from the calling thread until all are done, the deadline, or `stop`.
+pub fn run(
+    cpu: Option<usize>,
+    mut streams: Vec<Outgoing>,
+    ports: &mut [&mut dyn FrameSender],
+    start_ns: u64,
+    deadline_ns: u64,
+    stop: &AtomicBool,
+) -> Outcome<(Vec<SendReport>, Vec<String>)> {
+    let mut notes = Vec::new();
+    if let Some(cpu) = cpu
+        && let Err(error) = crate::threads::pin(cpu)
+    {
+        notes.push(format!("sender not pinned to CPU {cpu}: {error}"));
+    }
+    crate::threads::no_timer_slack();
+    while monotonic_ns() + SPIN_NS < start_ns {
+        sleep_until(start_ns - SPIN_NS);
+    }
+    loop {
+        let now = monotonic_ns();
+        if now >= deadline_ns || stop.load(Ordering::Relaxed) || streams.iter().all(Outgoing::finished) {
+            break;
+        }
+        for stream in &mut streams {
+            let port = stream.port;
+            stream.step(&mut *ports[port])?;
+        }
+        let next = streams
+            .iter()
+            .map(Outgoing::next_ns)
+            .min()
+            .unwrap_or(0)
+            .min(deadline_ns);
+        let now = monotonic_ns();
+        if next > now + SPIN_NS {
+            // Wake now and then to see `stop`.
+            sleep_until((next - SPIN_NS).min(now + 50_000_000));
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+    Ok((streams.into_iter().map(Outgoing::close).collect(), notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One stall is one entry, however many frames it made late.
+    #[test]
+    fn a_stall_is_listed_once() {
+        let mut list = StallList::default();
+        for (due, late) in [
+            (0, 10),
+            (100, 3_000_000),
+            (200, 2_900_000),
+            (300, 600_000),
+            (400, 90_000),
+            (500, 700_000),
+        ] {
+            list.note(due, late);
+        }
+        list.close();
+        let listed: Vec<_> = list.listed.iter().map(|stall| (stall.at_ns, stall.ms)).collect();
+        assert_eq!(listed, [(100, 3.0), (500, 0.7)]);
+    }
+}

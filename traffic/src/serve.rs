@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `espbench-traffic serve`: commands as JSON lines on stdin, events as JSON lines on stdout.
+
+use std::io::{BufRead, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::time::Duration;
+
+use crate::failure::{Failure, Outcome};
+use crate::protocol::{Command, Event, PROTOCOL};
+use crate::session::Session;
+use crate::{signals, threads};
+
+/// Longer lines are no command of ours.
+const LONGEST_LINE: usize = 1 << 20;
+
+pub fn emit(event: &Event) {
+    let line = serde_json::to_string(event).unwrap_or_else(|error| {
+        format!("{{\"event\":\"error\",\"message\":\"writing an event: {error}\",\"hint\":\"report this\"}}")
+    });
+    let mut out = std::io::stdout().lock();
+    if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
+        std::process::exit(0); // nobody listens any more
+    }
+}
+
+pub fn emit_failure(failure: Failure) {
+    emit(&Event::Error {
+        message: failure.message,
+        hint: failure.hint,
+    });
+}
+
+fn read_lines() -> Receiver<Outcome<String>> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().split(b'\n') {
+            let Ok(bytes) = line else { break };
+            let line = if bytes.len() > LONGEST_LINE {
+                Err(Failure::new(
+                    "the line is longer than 1 MiB",
+                    "send one command a line",
+                ))
+            } else {
+                String::from_utf8(bytes)
+                    .map_err(|_| Failure::new("the line is not UTF-8", "send JSON, one command a line"))
+            };
+            if send.send(line).is_err() {
+                break;
+            }
+        }
+        // Whoever gave the commands is gone. Sockets, rings and promiscuous mode end with the process.
+        std::process::exit(0);
+    });
+    receive
+}
+
+fn parse(line: Outcome<String>) -> Outcome<Command> {
+    serde_json::from_str(&line?).map_err(|error| {
+        Failure::new(
+            format!("bad command: {error}"),
+            "one JSON object a line: {\"cmd\":\"hello\"|\"open\"|\"resolve\"|\"trial\"|\"stop\"|\"close\", …}",
+        )
+    })
+}
+
+pub fn serve() {
+    threads::die_with_parent();
+    signals::install();
+    let lines = read_lines();
+    let mut session = Session::default();
+    while !signals::asked_to_end() {
+        let line = match lines.recv_timeout(Duration::from_millis(100)) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        if line.as_ref().is_ok_and(|line| line.trim().is_empty()) {
+            continue;
+        }
+        match parse(line) {
+            Ok(Command::Hello) => emit(&Event::Hello {
+                version: env!("CARGO_PKG_VERSION"),
+                protocol: PROTOCOL,
+                pid: std::process::id(),
+            }),
+            Ok(Command::Open(open)) => answer(session.open(&open)),
+            Ok(Command::Resolve(resolve)) => answer(session.resolve(&resolve)),
+            Ok(Command::Trial(trial)) => {
+                let result = session.trial(&trial, &mut emit, &mut || stop_asked(&lines));
+                answer(result.map(|result| Event::Trial(Box::new(result))));
+            }
+            Ok(Command::Stop) => {} // the trial it was for is over
+            Ok(Command::Close) => {
+                session.close();
+                emit(&Event::Closed);
+            }
+            Err(failure) => emit_failure(failure),
+        }
+    }
+}
+
+fn answer(outcome: Outcome<Event>) {
+    match outcome {
+        Ok(event) => emit(&event),
+        Err(failure) => emit_failure(failure),
+    }
+}
+
+/// During a trial only `stop` is heard; other commands are refused at once.
+fn stop_asked(lines: &Receiver<Outcome<String>>) -> bool {
+    if signals::asked_to_end() {
+        return true;
+    }
+    match lines.try_recv() {
+        Ok(line) => match parse(line) {
+            Ok(Command::Stop) => true,
+            Ok(_) => {
+                emit_failure(Failure::new(
+                    "a trial is running",
+                    "wait for its result, or send {\"cmd\":\"stop\"}",
+                ));
+                false
+            }
+            Err(failure) => {
+                emit_failure(failure);
+                false
+            }
+        },
+        Err(TryRecvError::Empty) => false,
+        Err(TryRecvError::Disconnected) => true,
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Stalls of the host: a thread per CPU that should wake every millisecond and notes when it did not.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::clock::{monotonic_ns, sleep_until};
+use crate::protocol::HostStall;
+use crate::threads;
+
+const PERIOD_NS: u64 = 1_000_000;
+const LATE_NS: u64 = 500_000;
+const LISTED: usize = 200;
+
+#[derive(Debug, Default)]
+pub struct Stalls {
+    pub listed: Vec<HostStall>,
+    pub more: u64,
+    pub total_ms: f64,
+    pub notes: Vec<String>,
+}
+
+/// Watches one CPU from the calling thread until `stop`.
+///
+/// SCHED_FIFO 1 puts it before every ordinary thread, so what it sees is the host's doing (steal, interrupts),
+/// not the neighbours'; without the right to that it sees both, and says so.
+pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
+    let mut stalls = Stalls::default();
+    if let Err(error) = threads::pin(cpu) {
+        stalls
+            .notes
+            .push(format!("CPU {cpu} cannot be watched for stalls: {error}"));
+        return stalls;
+    }
+    threads::no_timer_slack();
+    if !threads::real_time(1) {
+        stalls.notes.push(format!(
+            "CPU {cpu} is watched without SCHED_FIFO: host stalls include waiting for other threads"
+        ));
+    }
+    let mut due = monotonic_ns() + PERIOD_NS;
+    while !stop.load(Ordering::Relaxed) {
+        sleep_until(due);
+        let now = monotonic_ns();
+        if now < due {
+            continue; // a signal woke us
+        }
+        let late = now - due;
+        if late > LATE_NS {
+            let ms = late as f64 / 1e6;
+            stalls.total_ms += ms;
+            if stalls.listed.len() < LISTED {
+                stalls.listed.push(HostStall { cpu, at_ns: due, ms });
+            } else {
+                stalls.more += 1;
+            }
+            due = now;
+        }
+        due += PERIOD_NS;
+    }
+    stalls
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Placement and scheduling of the calling thread.
+
+/// Pin the calling thread to one CPU.
+pub fn pin(cpu: usize) -> std::io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(std::io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: an all-zero cpu_set_t is valid, and `cpu` is within it.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
+}
+
+/// Let the calling thread's timers fire when they are due (the default slack is 50 µs).
+pub fn no_timer_slack() {
+    // SAFETY: plain prctl without pointers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
+}
+
+/// Put the calling thread under SCHED_FIFO; false if the system refuses.
+pub fn real_time(priority: i32) -> bool {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: `parameters` is valid for the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
+}
+
+/// Ask to be killed when the thread that started this process ends.
+///
+/// Linux ties it to the parent's *thread*: start the generator from a thread that lives as long as it.
+pub fn die_with_parent() {
+    // SAFETY: plain prctl without pointers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0) };
+}
