@@ -28,7 +28,10 @@
 
   drawAll(dark.matches ? "dark" : "light");
   dark.addEventListener("change", () => drawAll(dark.matches ? "dark" : "light"));
-  window.addEventListener("beforeprint", () => window.dispatchEvent(new Event("resize")));
+  window.addEventListener("beforeprint", () => {
+    for (const folded of document.querySelectorAll(".caution details, details.context")) folded.open = true;
+    window.dispatchEvent(new Event("resize"));
+  });
 
   // A click in a legend shows one suite in full and the others faintly; a second click shows all.
   for (const button of document.querySelectorAll("button[data-series]")) {

@@ -185,6 +185,7 @@ class Manifest(Record):
     espbench: str
     name: str
     started: str  # ISO 8601, UTC
+    plan_path: str = ""  # where the plan was read: a profile's relative path starts beside it
     platform: str
     platform_reason: str
     topology: str

@@ -7,11 +7,16 @@ netns <tag>-w          netns <tag>-d            netns <tag>-e
 
 from __future__ import annotations
 
+import contextlib
+import json
 import secrets
 import subprocess
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from espbench.platforms.processes import start_time
 
 
 class RouterBox:
@@ -94,15 +99,48 @@ def sh(command: str) -> str:
     return done.stdout
 
 
-def leftovers() -> set[str]:
-    """Everything of espbench's that is on the machine: namespaces, journals, processes' names."""
-    names = {f"netns {p.name}" for p in Path("/run/netns").glob("espbench-*")}
-    names |= {f"journal {p.name}" for p in Path("/run/espbench").glob("*.journal")}
-    for comm in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = comm.read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if words[0].endswith("espbench-traffic") or any(w.endswith("/agent.py") for w in words):
-            names.add(f"process {comm.parent.name} {words[0]}")
+def leftovers(run_id: str | None = None) -> set[str]:
+    """What a run left on the machine: namespaces, journal, files, mounts, processes.
+
+    Without a run id: all of espbench's that belongs to no living controller, since other runs may go on.
+    """
+    if run_id is not None:
+        return _of_run(run_id)
+    names = set()
+    living = set()
+    for journal in Path("/run/espbench").glob("*.journal"):
+        with contextlib.suppress(FileNotFoundError):
+            controller = json.loads(journal.read_text().partition("\n")[0])
+            if start_time(controller["pid"]) == controller["start"]:
+                living.add(journal.stem)
+            else:
+                names.add(f"journal {journal.name}")
+    for path in Path("/run/netns").glob("espbench-*"):
+        if path.name.split("-")[1] not in living:
+            names.add(f"netns {path.name}")
+    return names | _orphans()
+
+
+def _of_run(run_id: str) -> set[str]:
+    places = (Path("/run/netns"), Path("/run/espbench"), Path(tempfile.gettempdir()), Path("/dev/shm"))
+    names = {str(path) for place in places for path in place.glob(f"*{run_id}*")}
+    names |= {line for line in Path("/proc/self/mounts").read_text().splitlines() if run_id in line}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if run_id.encode() in path.read_bytes():
+                names.add(f"process {path.parent.name}")
+    return names
+
+
+def _orphans() -> set[str]:
+    """Generators and agents whose controller is gone: process 1 has taken them over."""
+    names = set()
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            words = (status.parent / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            ours = words[0].endswith("espbench-traffic") or any(
+                word.endswith(("/agent.py", "/launcher.py")) for word in words
+            )
+            if ours and "\nPPid:\t1\n" in status.read_text():
+                names.add(f"process {status.parent.name} {words[0]}")
     return names

@@ -14,9 +14,7 @@ PARTS = 20
 
 def slices(duration_s: float, latency_us: list[float]) -> list[Slice]:
     step = duration_s / len(latency_us)
-    return [
-        Slice(t_s=n * step, rx_frames=100, min_us=us, mean_us=us + 5) for n, us in enumerate(latency_us)
-    ]
+    return [Slice(t_s=n * step, rx_frames=100, min_us=us, mean_us=us + 5) for n, us in enumerate(latency_us)]
 
 
 @given(excess=st.floats(0.02, 0.5), duration=st.floats(0.5, 60), base=st.floats(5, 5000))

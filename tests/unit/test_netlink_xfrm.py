@@ -75,7 +75,9 @@ def test_an_sa_is_read_back_as_it_was_written(
 def test_an_aead_is_read_back_with_its_icv() -> None:
     """aes128gcm16: 128 bit key and 32 bit salt."""
     gcm = sa(encryption=None, integrity=None, aead=Algorithm("rfc4106(gcm(aes))", KEY[:20], 128))
-    assert xfrm.read_sa(xfrm.new_sa(gcm)).algorithms == {"aead": "rfc4106(gcm(aes)), 160 bit key, 128 bit ICV"}
+    assert xfrm.read_sa(xfrm.new_sa(gcm)).algorithms == {
+        "aead": "rfc4106(gcm(aes)), 160 bit key, 128 bit ICV"
+    }
 
 
 def test_a_policy_is_read_back_as_it_was_written() -> None:

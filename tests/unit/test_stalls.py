@@ -43,7 +43,7 @@ def test_a_single_lost_frame_has_a_time_too() -> None:
 def test_a_long_episode_is_shared_between_stall_and_dut() -> None:
     """Half of the time in which frames were lost lay in the stall's window."""
     spans = windows([Stall(cpu=0, at_ns=100 * MS, ms=10.0)], [])
-    (start, end), = spans
+    ((start, end),) = spans
     episode = (end - 5 * MS, end + 5 * MS, 100)
     assert start < episode[0]
     assert lost_in_stalls(stream(episode), spans) == 50

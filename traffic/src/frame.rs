@@ -354,3 +354,116 @@ impl Template {
         size.length
     }
 }
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::protocol::FrameShare;
+
+    pub fn stream(ip_version: u8, sizes: &[usize]) -> Stream {
+        let (src, dst) = if ip_version == 6 {
+            ("2001:2::2", "2001:2:0:8000::2")
+        } else {
+            ("198.18.0.2", "198.19.0.2")
+        };
+        Stream {
+            id: 3,
+            from: "west".into(),
+            to: "east".into(),
+            rate_fps: None,
+            burst_frames: None,
+            frames: sizes.iter().map(|&size| FrameShare { size, weight: 1 }).collect(),
+            src_mac: "02:00:00:00:00:01".into(),
+            dst_mac: "02:00:00:00:00:02".into(),
+            ip_version,
+            src: src.parse().unwrap(),
+            dst: dst.parse().unwrap(),
+            dont_fragment: false,
+            ttl: 64,
+            src_port: 49184,
+            dst_port: 7,
+            networks: 1,
+            ports: 1,
+        }
+    }
+
+    /// The sum and fold agree with the worked example of RFC 1071, section 3.
+    #[test]
+    fn checksum_of_rfc_1071() {
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(sum(&bytes), 0x2ddf0);
+        assert_eq!(fold(sum(&bytes)), 0xddf2);
+        assert_eq!(sum(&[0x12]), 0x1200);
+    }
+
+    /// The check of a well-known IPv4 header (Wikipedia's example) comes out as printed there.
+    #[test]
+    fn checksum_of_a_known_header() {
+        let header = [
+            0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 0xc0, 0xa8, 0, 1, 0xc0, 0xa8, 0, 0xc7,
+        ];
+        assert_eq!(!fold(sum(&header)), 0xb861);
+    }
+
+    /// In every frame, of every size and flow, both checksums are right when computed from scratch.
+    #[test]
+    fn checksums_hold_in_every_frame() {
+        for version in [4, 6] {
+            let mut asked = stream(version, &[84, 85, 594, 1518]);
+            asked.networks = 7;
+            asked.ports = 5;
+            let template = Template::new(&asked, RunKey::new(1, 2)).unwrap();
+            let mut buffer = template.bytes().to_vec();
+            for index in 0..500 {
+                let length = template.write(&mut buffer, index, 1 << 40 | index, index * 977);
+                let ip = &buffer[ETHERNET..length];
+                let (header, addresses) = if version == 6 {
+                    (40, &ip[8..40])
+                } else {
+                    (20, &ip[12..20])
+                };
+                if version == 4 {
+                    assert_eq!(fold(sum(&ip[..20])), 0xffff, "IPv4 header of frame {index}");
+                }
+                let udp = &ip[header..];
+                let pseudo = sum(addresses) + 17 + udp.len() as u64;
+                assert_eq!(
+                    fold(pseudo + sum(udp)),
+                    0xffff,
+                    "UDP of frame {index}, version {version}"
+                );
+            }
+        }
+    }
+
+    /// The smallest IPv4 frame is exactly 64 bytes with its FCS, and one byte less is refused with the minimum.
+    #[test]
+    fn smallest_frames() {
+        assert_eq!((minimum_size(4), minimum_size(6)), (64, 84));
+        let template = Template::new(&stream(4, &[64]), RunKey::new(1, 2)).unwrap();
+        assert_eq!(template.bytes().len(), 60);
+        let failure = Template::new(&stream(6, &[83]), RunKey::new(1, 2)).unwrap_err();
+        assert!(failure.message.contains("84"), "{failure}");
+    }
+
+    /// Flows rotate through the networks first, then through the ports, and cover every pair.
+    #[test]
+    fn flows_rotate_through_all_pairs() {
+        let mut asked = stream(4, &[64]);
+        asked.networks = 256;
+        asked.ports = 3;
+        let template = Template::new(&asked, RunKey::new(1, 2)).unwrap();
+        let mut buffer = template.bytes().to_vec();
+        let mut flows = std::collections::BTreeSet::new();
+        for index in 0..768 {
+            template.write(&mut buffer, index, index, 0);
+            flows.insert((buffer[32], be16(&buffer, 34)));
+        }
+        assert_eq!(flows.len(), 768);
+        asked.dst = "198.19.1.2".parse().unwrap();
+        assert!(
+            Template::new(&asked, RunKey::new(1, 2)).is_err(),
+            "256 networks from 1 on"
+        );
+    }
+}

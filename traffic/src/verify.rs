@@ -231,3 +231,125 @@ pub fn judge(streams: &[Expected], frame: &RxFrame) -> Verdict {
         None => Verdict::Foreign,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Template;
+    use crate::frame::tests::stream;
+
+    const FIRST: u64 = 1000;
+
+    fn setting(version: u8, key: RunKey) -> (Template, Vec<Expected>) {
+        let asked = stream(version, &[84, 594]);
+        let template = Template::new(&asked, key).unwrap();
+        let expected = Expected::new(&asked, template.lengths(), key, FIRST, 100);
+        (template, vec![expected])
+    }
+
+    fn received(bytes: &[u8]) -> RxFrame<'_> {
+        RxFrame {
+            bytes,
+            wire_length: bytes.len(),
+            at_ns: 0,
+            checksum_pending: false,
+            vlan_tagged: false,
+        }
+    }
+
+    fn frame(template: &Template, index: u64, sequence: u64) -> Vec<u8> {
+        let mut buffer = template.bytes().to_vec();
+        let length = template.write(&mut buffer, index, sequence, 77);
+        buffer.truncate(length);
+        buffer
+    }
+
+    /// A frame as sent is intact, also after a router changed MAC addresses and TTL.
+    #[test]
+    fn routed_frame_is_intact() {
+        let (template, expected) = setting(4, RunKey::new(1, 2));
+        let mut bytes = frame(&template, 0, FIRST + 5);
+        bytes[..12].fill(0xaa);
+        bytes[22] -= 1;
+        let check = be16(&bytes, 24) + 0x100;
+        bytes[24..26].copy_from_slice(&check.to_be_bytes());
+        let intact = Verdict::Intact {
+            stream: 0,
+            number: 5,
+            time: 77,
+        };
+        assert_eq!(judge(&expected, &received(&bytes)), intact);
+    }
+
+    /// One flipped bit anywhere in the IP payload, at any of its places, makes the frame corrupted.
+    #[test]
+    fn every_flipped_bit_is_corruption() {
+        for (version, from) in [(4, 34), (6, 54)] {
+            let (template, expected) = setting(version, RunKey::new(1, 2));
+            for index in 0..2 {
+                let bytes = frame(&template, index, FIRST);
+                for bit in from * 8..bytes.len() * 8 {
+                    let mut hurt = bytes.clone();
+                    hurt[bit / 8] ^= 1 << (bit % 8);
+                    let verdict = judge(&expected, &received(&hurt));
+                    assert!(
+                        matches!(verdict, Verdict::Corrupted { stream: 0, .. }),
+                        "version {version}, bit {bit}: {verdict:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Cut, lengthened, merged, tagged and zero-checksum frames are corrupted.
+    #[test]
+    fn other_damage_is_corruption() {
+        let (template, expected) = setting(4, RunKey::new(1, 2));
+        let bytes = frame(&template, 1, FIRST);
+        let mut longer = bytes.clone();
+        longer.extend([0; 4]);
+        let mut unchecked = bytes.clone();
+        unchecked[40..42].fill(0);
+        let mut cut = received(&bytes);
+        cut.wire_length = 3000;
+        let mut tagged = received(&bytes);
+        tagged.vlan_tagged = true;
+        let frames = [
+            received(&bytes[..200]),
+            received(&longer),
+            received(&unchecked),
+            cut,
+            tagged,
+        ];
+        for (case, frame) in frames.iter().enumerate() {
+            assert!(
+                matches!(judge(&expected, frame), Verdict::Corrupted { .. }),
+                "case {case}"
+            );
+        }
+    }
+
+    /// Frames of another run, of an earlier trial, and other people's are foreign, and short ones do not panic.
+    #[test]
+    fn others_are_foreign() {
+        let (template, expected) = setting(4, RunKey::new(1, 2));
+        let (other, _) = setting(4, RunKey::new(7, 2));
+        let mine = frame(&template, 0, FIRST);
+        assert_eq!(
+            judge(&expected, &received(&frame(&other, 0, FIRST))),
+            Verdict::Foreign
+        );
+        assert_eq!(
+            judge(&expected, &received(&frame(&template, 0, FIRST - 1))),
+            Verdict::Foreign
+        );
+        assert_eq!(
+            judge(&expected, &received(&frame(&template, 0, FIRST + 100))),
+            Verdict::Foreign
+        );
+        assert_eq!(judge(&expected, &received(&[0x5a; 300])), Verdict::Foreign);
+        for length in 0..38 {
+            assert_eq!(judge(&expected, &received(&mine[..length])), Verdict::Foreign);
+        }
+    }
+}

@@ -14,10 +14,10 @@ from rich.table import Table
 
 from espbench.generators.native import NativeGenerator
 from espbench.measure.traffic import Traffic
-from espbench.platforms import placement
-from espbench.platforms.netns import NetnsPlatform
+from espbench.platforms import netns, placement
 from espbench.platforms.registry import Registry
 from espbench.procedures.calibration import calibrate as measure_ceiling
+from espbench.procedures.lab import demand
 from espbench.terms import layer2_mbps
 
 SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
@@ -29,10 +29,11 @@ def calibrate(
     ] = None,
 ) -> None:
     """Flood a pair of veth ports and print the generator's ceiling at each frame size."""
+    demand(netns.readiness())
     sizes = frame_size or list(SIZES)
     with tempfile.TemporaryDirectory() as logs, Registry(secrets.token_hex(3)) as registry:
         placed = placement.choose()
-        bed = NetnsPlatform().calibration_bed(registry, placed)
+        bed = netns.NetnsPlatform().calibration_bed(registry, placed)
         generator = NativeGenerator(registry, Path(logs) / "generator.log")
         cpus = sorted({c for used in placed.cpus.values() for c in used})
         paths = generator.open(list(bed.ports.values()), cpus)

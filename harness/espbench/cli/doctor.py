@@ -14,7 +14,7 @@ from rich.table import Table
 
 from espbench.errors import MachineLacks
 from espbench.generators import native
-from espbench.platforms import netns, placement, uml
+from espbench.platforms import external, netns, placement, uml
 from espbench.platforms.base import Readiness
 from espbench.procedures.lab import esp_missing
 
@@ -55,7 +55,7 @@ def survey() -> dict[str, list[Readiness]]:
         "platform": [
             namespaces,
             guests,
-            Readiness("external", namespaces.ready, namespaces.missing, namespaces.install),
+            _all("external", external.readiness()),
         ],
         "stack": [
             Readiness("plain", namespaces.ready or guests.ready, namespaces.missing, namespaces.install),

@@ -58,15 +58,15 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminate)
     try:
-        app(standalone_mode=False)
-        code = 0
-    except typer.Exit as stop:
-        code = stop.exit_code
+        # Outside standalone mode a typer.Exit is caught there, and its code returned.
+        returned = app(standalone_mode=False)
+        code = returned if isinstance(returned, int) else 0
     except (KeyboardInterrupt, typer.Abort):
         console.print("interrupted", style="yellow")
         code = Interrupted.exit_code
     except EspbenchError as error:
-        console.print(str(error), style="red", markup=False)
+        for text in (str(error), *getattr(error, "__notes__", [])):
+            console.print(text, style="red", markup=False)
         code = error.exit_code
     except Exception as error:
         # click's own usage errors: an unknown option, a missing argument.

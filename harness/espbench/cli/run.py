@@ -18,6 +18,7 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.generators.native import NativeGenerator, binary
 from espbench.measure import machine
 from espbench.plan import Case, Plan, cases, load_plan, notes
+from espbench.platforms import placement
 from espbench.platforms.registry import Registry
 from espbench.procedures.lab import Choice, ExternalLab, PairLab, choose, require
 from espbench.procedures.session import Session
@@ -43,7 +44,8 @@ def run(
         )
     if resume is not None:
         directory = RunDirectory.open(resume)
-        checked = load_plan(resume / "plan.yaml")
+        stood = directory.manifest.plan_path
+        checked = load_plan(resume / "plan.yaml", beside=Path(stood) if stood else None)
     else:
         assert plan is not None
         checked = load_plan(plan)
@@ -52,6 +54,8 @@ def run(
     if dry_run:
         _dry_run(checked, choice, dut)
         return
+    if resume is not None:
+        _same_cases(directory, checked, choice, dut)
     require(checked, choice)
     binary()
     if resume is None:
@@ -75,7 +79,13 @@ def _measure(plan: Plan, choice: Choice | None, dut: str, directory: RunDirector
                 observer.note(f"platform {choice.profile.platform}: {choice.reason}")
             for note in notes(plan):
                 observer.note(note)
-            lab = PairLab(plan, choice.profile, registry, directory.logs) if choice else ExternalLab(plan)
+            placed = placement.choose(gateways=choice is not None)
+            placement.pin_controller(placed)
+            lab = (
+                PairLab(plan, choice.profile, registry, placed, directory.logs)
+                if choice
+                else ExternalLab(plan, placed)
+            )
             session = Session(
                 plan,
                 listed,
@@ -89,6 +99,9 @@ def _measure(plan: Plan, choice: Choice | None, dut: str, directory: RunDirector
     except KeyboardInterrupt:
         print(f"interrupted; go on with: espbench run --resume {directory.path}", file=sys.stderr)
         raise
+    except EspbenchError as error:
+        error.add_note(f"once that is mended, go on with: espbench run --resume {directory.path}")
+        raise
 
 
 def _manifest(plan: Plan, choice: Choice | None, dut: str) -> Manifest:
@@ -98,6 +111,7 @@ def _manifest(plan: Plan, choice: Choice | None, dut: str) -> Manifest:
         espbench=__version__,
         name=plan.name,
         started=_now(),
+        plan_path=str(plan.path.resolve()) if plan.path else "",
         platform=choice.profile.platform if choice else "external",
         platform_reason=choice.reason if choice else "the plan's own boxes",
         topology=plan.topology,
@@ -107,6 +121,21 @@ def _manifest(plan: Plan, choice: Choice | None, dut: str) -> Manifest:
         host=machine.describe(),
         warnings=notes(plan),
     )
+
+
+def _same_cases(directory: RunDirectory, plan: Plan, choice: Choice | None, dut: str) -> None:
+    """UsageError if resuming would put figures of something else beside those already measured."""
+    begun = directory.manifest
+    entries = [case.entry(dut) for case in _cases(plan, choice, dut)]
+    platform = choice.profile.platform if choice else "external"
+    if (begun.platform, begun.cases) != (platform, entries):
+        raise UsageError(
+            f"{directory.path}: this run cannot go on here\n"
+            f"  expected: the {len(begun.cases)} cases on {begun.platform} that it was begun with\n"
+            f"  got: {len(entries)} cases on {platform}"
+            + (f" ({choice.reason})" if choice else "")
+            + "\n  what to do: undo the change of its plan.yaml or of this machine, or start a new run"
+        )
 
 
 def _write_report(path: Path) -> Path:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -60,6 +61,8 @@ class NativeGenerator:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
         )
+        self._made = registry.entries[-1:]
+        self._registry = registry
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
         self._selector = selectors.DefaultSelector()
@@ -126,9 +129,11 @@ class NativeGenerator:
 
     def close(self) -> None:
         self._selector.close()
-        if self._process.stdin:
-            self._process.stdin.close()
-        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):  # a request the dead process never read
+                pipe.close()
+        self._registry.undo(self._made)
         self._stderr.close()
 
     def _ask(

@@ -120,6 +120,16 @@ def learn(bench: Bench, traffic: Traffic, wait_s: float, sleep: Callable[[float]
     sleep(wait_s)
 
 
+def warm_up(bench: Bench, traffic: Traffic, load_fps: float, duration_s: float) -> None:
+    """Caches, flows and the CPU's clock; not counted. Raises TrialBroken."""
+    try:
+        bench.generator.offer(
+            traffic.streams(bench.bed, bench.next_hops, load_fps), duration_s, 1.0, quiet_s=0.1
+        )
+    except EspbenchError as error:
+        raise TrialBroken(_blame(bench, error)) from error
+
+
 def broken(request: Request, reason: str, *, case: str, sequence: int) -> Trial:
     """The record of a trial that could not be carried through."""
     return Trial(
@@ -324,7 +334,7 @@ def _joint_latency(streams: list[StreamCounts]) -> Latency:
     if not parts:
         return Latency()
     if len(streams) == 1:
-        return parts[0][0]
+        return parts[0][0].model_copy(update={"hdr": None})  # the histogram stands in per_direction
     frames = sum(n for _, n in parts) or 1
 
     def worst(name: str) -> float | None:

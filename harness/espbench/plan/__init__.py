@@ -32,9 +32,12 @@ __all__ = [
 ]
 
 
-def load_plan(path: Path) -> Plan:
-    """Read and check a plan; UsageError lists every mistake, one line each."""
-    return check_plan(read(path, "plan"), path)
+def load_plan(path: Path, beside: Path | None = None) -> Plan:
+    """Read and check a plan; UsageError lists every mistake, one line each.
+
+    `beside`: where a copied plan stood at first, for the relative paths in it.
+    """
+    return check_plan(read(path, "plan"), beside or path)
 
 
 def check_plan(document: Document, path: Path | None = None) -> Plan:

@@ -30,7 +30,19 @@ def capturing(registry: Registry, bed: Testbed, file: Path) -> Iterator[None]:
     with log.open("wb") as said:
         # Every frame at once into the file, not block by block; -Z root: keep the right to write it.
         process = registry.spawn(
-            ["tcpdump", "-i", bed.capture, "--immediate-mode", "-U", "-s", "0", "-Z", "root", "-w", str(file)],
+            [
+                "tcpdump",
+                "-i",
+                bed.capture,
+                "--immediate-mode",
+                "-U",
+                "-s",
+                "0",
+                "-Z",
+                "root",
+                "-w",
+                str(file),
+            ],
             "tcpdump",
             netns=bed.capture_netns,
             stderr=said,

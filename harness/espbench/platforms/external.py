@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from espbench.errors import UsageError
-from espbench.platforms import placement
-from espbench.platforms.base import Port, PortName, Testbed
+from espbench.platforms.base import Placement, Port, PortName, Readiness, Testbed
 
 _NETNS_DIR = Path("/run/netns")
 
@@ -32,10 +32,14 @@ class ExternalTestbed(Testbed):
 
 
 def build(
-    ports: dict[PortName, ExternalPort], *, dut: str, i_own_this_network: bool, line_rate_bps: float | None
+    ports: dict[PortName, ExternalPort],
+    placed: Placement,
+    *,
+    dut: str,
+    i_own_this_network: bool,
+    line_rate_bps: float | None,
 ) -> ExternalTestbed:
     """Describe the ports; MACs and next hops come from the interfaces when the generator opens them."""
-    placed = placement.choose(gateways=False)
     return ExternalTestbed(
         platform="external",
         dut=dut,
@@ -79,3 +83,9 @@ def netns_path(name: str) -> str:
             f"network namespace {name}: expected one that exists, got no {path}; there are: {known}"
         )
     return str(path)
+
+
+def readiness() -> list[Readiness]:
+    """What driving the user's boxes needs from this machine."""
+    missing = "packet sockets and network namespaces need root"
+    return [Readiness("root", os.geteuid() == 0, missing, "run espbench as root")]

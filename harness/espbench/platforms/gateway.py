@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import re
 import shlex
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,12 @@ def tail(path: Path) -> str:
     except FileNotFoundError:
         return ""
     return text if size <= LAST_WORDS_BYTES else text.partition("\n")[2]
+
+
+def is_dump(message: bytes) -> bool:
+    """Whether a netlink message only asks (NLM_F_DUMP): such are too many to write down."""
+    flags: int = struct.unpack_from("=H", message, 6)[0]
+    return flags & 0x300 == 0x300
 
 
 class AgentGateway:
@@ -80,7 +87,8 @@ class AgentGateway:
 
     def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
         """Send each message, give back its replies without the ACK; NetlinkRefused on a negative one."""
-        self._note(f"# {len(messages)} netlink messages to protocol {protocol}")
+        if changes := sum(not is_dump(message) for message in messages):
+            self._note(f"# {changes} netlink messages to protocol {protocol}")
         encoded = [base64.b64encode(message).decode() for message in messages]
         try:
             reply = self.channel.request("netlink", protocol=protocol, messages=encoded)

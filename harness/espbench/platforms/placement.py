@@ -10,6 +10,11 @@ from espbench.platforms.base import Placement
 POLICY = "SCHED_OTHER, pinned; stall watchers SCHED_FIFO 1"
 
 
+def pin_controller(placement: Placement) -> None:
+    """Keep this process off the gateways' CPUs: what it uses there would look like the DUT's load."""
+    os.sched_setaffinity(0, placement.cpus["controller"])
+
+
 def choose(*, gateways: bool = True, allowed: set[int] | None = None) -> Placement:
     """The tester gets the first CPU (two where there are four), each gateway its own if it can.
 
@@ -20,7 +25,7 @@ def choose(*, gateways: bool = True, allowed: set[int] | None = None) -> Placeme
     n = len(cpus)
     tx = cpus[0]
     rx = cpus[1] if n >= 4 or (not gateways and n >= 2) else cpus[0]
-    placed = {"tester tx": [tx], "tester rx": [rx]}
+    placed = {"tester tx": [tx], "tester rx": [rx], "controller": [rx]}
     shared = []
     if gateways:
         rest = [c for c in cpus if c not in (tx, rx)] or [tx]

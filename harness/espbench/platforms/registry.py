@@ -28,6 +28,7 @@ from typing import IO, Any, Self
 from espbench.errors import EspbenchError
 from espbench.platforms.processes import descendants, start_time
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LAUNCHER = Path(__file__).with_name("launcher.py")
 NETNS_DIR = Path("/run/netns")
 Redirection = int | IO[Any] | None
@@ -97,9 +98,10 @@ class Registry:
             if error is None:
                 raise
             error.add_note(str(failure))
-        else:
-            self.path.unlink(missing_ok=True)
         finally:
+            # Also when a second Ctrl-C was held back until all was undone.
+            if not [entry for entry in self.entries if entry.kind in UNDO]:
+                self.path.unlink(missing_ok=True)
             if self._journal is not None:
                 self._journal.close()
 
@@ -124,7 +126,7 @@ class Registry:
     def undo(self, entries: Sequence[Entry]) -> None:
         """Undo these, last made first. Each is tried; then EspbenchError names those that failed.
 
-        Ctrl-C and SIGTERM wait until it is done.
+        Ctrl-C, SIGTERM and SIGHUP wait until it is done.
         """
         failures = []
         with _uninterrupted():
@@ -210,7 +212,7 @@ class Registry:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back until the block is done, then deliver them. Main thread only."""
+    """Hold back what ends a run until the block is done, then deliver it. Main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -219,7 +221,7 @@ def _uninterrupted() -> Iterator[None]:
     def hold(number: int, frame: FrameType | None) -> None:
         held.append(number)
 
-    before = {number: signal.signal(number, hold) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, hold) for number in ENDING}
     try:
         yield
     finally:

@@ -12,13 +12,12 @@ its processes end with its first.
 from __future__ import annotations
 
 import contextlib
-import os
-import shlex
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,57 +31,21 @@ from espbench.platforms.base import (
     Side,
     Testbed,
 )
-from espbench.platforms.channel import AgentChannel
-from espbench.platforms.gateway import AgentGateway, tail
+from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.ports import tester_ports
 from espbench.platforms.processes import tree_cpu_ns
-from espbench.platforms.registry import NETNS_DIR, Entry, Registry, interpreter
-from espbench.platforms.uml_kernel import (
-    UmlProfile,
-    build_xstate_shim,
-    find_kernel,
-    find_modules,
-    needs_xstate_shim,
-    readiness,
-)
+from espbench.platforms.registry import NETNS_DIR, Entry, Registry
+from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, boot
+from espbench.platforms.uml_kernel import UmlProfile, readiness
 
 __all__ = ["UmlPlatform", "UmlProfile", "UmlTestbed", "readiness"]
 
-AGENT = Path(__file__).with_name("agent.py")
 TAP_QUEUE = 10_000
 MIDDLE_BUFFER = 8 << 20
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # linux/asm-generic/socket.h; the socket module does not name them
 VECTOR_DEPTH = 64  # with 128 the fd transport loses every second batch of ESP
-BOOT_TIMEOUT_S = 60.0
 _PORTS: dict[PortName, str] = {"west": "west", "east": "east"}
 LAN_OF: dict[Side, PortName] = {"home": "west", "office": "east"}
-
-INIT = """\
-#!/bin/sh
-# Process 1 of the guest: an overlay over the host's root, the modules, then the agent until it ends.
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-fail() {{ echo "espbench: $1 failed"; exit 1; }}
-mount -t proc proc /proc || fail "mount /proc"
-mount -t tmpfs tmpfs /tmp || fail "mount /tmp"
-cd /tmp
-version=$(uname -r)
-mkdir -p lower upper work root boot/lib/modules
-ln -s {modules} "boot/lib/modules/$version"
-modprobe -d /tmp/boot overlay || fail "modprobe overlay"
-mount -t hostfs -o ro,/ none lower || fail "mount hostfs"
-mount -t overlay -o lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work overlay root || fail overlay
-cd root
-mkdir -p lib/modules .old-root
-ln -sfn {modules} "lib/modules/$version"
-# pivot_root, not chroot: the kernel's own calls of modprobe must find the modules too.
-pivot_root . .old-root || fail pivot_root
-mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t devtmpfs devtmpfs /dev || fail "mount /dev"
-umount -l /.old-root
-modprobe -a {preload} || fail modprobe
-{agent}
-echo o > /proc/sysrq-trigger
-exec sleep 60
-"""
 
 
 @dataclass
@@ -97,17 +60,6 @@ class UmlTestbed(Testbed):
         """End both guests and remove everything built for them."""
         if self.registry is not None:
             self.registry.undo(self.made)
-
-
-@dataclass
-class _Guest:
-    """A guest between its start and its agent's greeting."""
-
-    side: Side
-    process: subprocess.Popen[bytes]
-    channel: AgentChannel
-    notebook: Path
-    console: Path
 
 
 class UmlPlatform:
@@ -149,20 +101,21 @@ class UmlPlatform:
         marks.append(("links", time.monotonic()))
 
         with self._middle(capture) as middle:
-            guests = [
-                self._start(registry, side, netns, middle[side], logs, placement.cpus[side]) for side in SIDES
-            ]
+            guests = {
+                side: self._start(registry, side, netns, middle[side], logs, placement.cpus[side])
+                for side in SIDES
+            }
         marks.append(("start", time.monotonic()))
         gateways: dict[Side, Gateway] = {}
-        for guest in guests:
+        for side, guest in guests.items():
             greeting = guest.channel.wait_ready(BOOT_TIMEOUT_S)
-            marks.append((f"{guest.side} up (guest uptime {greeting['uptime_s']:.2f} s)", time.monotonic()))
-            gateways[guest.side] = AgentGateway(
+            marks.append((f"{side} up (guest uptime {greeting['uptime_s']:.2f} s)", time.monotonic()))
+            gateways[side] = AgentGateway(
                 guest.channel,
-                guest.side,
+                side,
                 "vec0",
                 "vec1",
-                lambda pid=guest.process.pid: tree_cpu_ns(pid),  # type: ignore[misc]
+                partial(tree_cpu_ns, guest.process.pid),
                 guest.notebook,
                 guest.console,
             )
@@ -285,71 +238,24 @@ class UmlPlatform:
         middle: tuple[str, tuple[int, ...]],
         logs: Path,
         cpus: list[int],
-    ) -> _Guest:
-        """Start one guest; it boots while the other does."""
-        kernel = self.profile.kernel_of(side)
-        executable = find_kernel(kernel)
-        private = registry.directory(side)
-        if len(str(private).split()) != 1:
-            raise UsageError(
-                f"TMPDIR must not contain a space ({private}): it stands on a kernel command line"
-            )
-        state = private / "state"
-        state.mkdir(mode=0o700)
-        init = private / "init"
-        init.write_text(
-            INIT.format(
-                modules=shlex.quote(str(find_modules(kernel))),
-                preload=shlex.join(self.profile.preload),
-                agent=shlex.join([interpreter(), "-I", "-S", str(AGENT), "--tty", "/dev/ttyS0"]),
-            )
-        )
-        init.chmod(0o700)
+    ) -> Guest:
+        """Start one gateway; it boots while the other does."""
         transport, middle_fds = middle
-        console = logs / f"{side}-console.log"
-        ours, theirs = socket.socketpair()
-        channel = AgentChannel(side, ours, lambda: tail(console))
-        registry.closing(f"channel to {side}", channel.close)
-        fd = theirs.fileno()
-        memory = self.profile.memory_mb
-        argv = [
-            executable,
-            f"mem={memory}M",
-            f"umid={side}",
-            f"uml_dir={state}",
-            "root=/dev/root",
-            "rootfstype=hostfs",
-            "ro",
-            f"init={init}",
-            "con=null",
-            "con0=null,fd:1",
-            "ssl=null",
-            f"ssl0=fd:{fd},fd:{fd}",
-            f"vec0:transport=tap,ifname={LAN_OF[side]},depth={VECTOR_DEPTH},gro=1",
-            f"vec1:{transport},depth={VECTOR_DEPTH},gro=1",
-        ]
-        env = {"PATH": os.defpath, "TMPDIR": str(state)}
-        if needs_xstate_shim(kernel):
-            env["LD_PRELOAD"] = str(build_xstate_shim(private))
-        notebook = logs / f"{side}.log"
-        notebook.write_text(f"# {shlex.join(argv)}\n")
-        with theirs, console.open("wb") as output:
-            process = registry.spawn(
-                argv,
-                f"{side} ({executable})",
-                netns=str(NETNS_DIR / netns),
-                cpus=cpus,
-                own_pids=True,
-                read_only=True,
-                # The guest's memory and control socket: gone with its mount namespace.
-                mounts=[("tmpfs", str(state), f"size={memory + 16}m,mode=0700")],
-                stdout=output,
-                stderr=output,
-                pass_fds=(fd, *middle_fds),
-                env=env,
-                grace_s=0,
-            )
-        return _Guest(side, process, channel, notebook, console)
+        return boot(
+            registry,
+            side,
+            self.profile.kernel_of(side),
+            logs,
+            memory_mb=self.profile.memory_mb,
+            preload=self.profile.preload,
+            devices=[
+                f"vec0:transport=tap,ifname={LAN_OF[side]},depth={VECTOR_DEPTH},gro=1",
+                f"vec1:{transport},depth={VECTOR_DEPTH},gro=1",
+            ],
+            netns=str(NETNS_DIR / netns),
+            cpus=cpus,
+            pass_fds=middle_fds,
+        )
 
 
 def _queues(capture: bool) -> dict[str, str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
 from espbench.plan import Case, Plan, Profile, Topology, load_profile, load_topology
-from espbench.platforms import capture, external, netns, placement, uml
+from espbench.platforms import capture, external, netns, uml
 from espbench.platforms.addressing import LinkEnd, PairAddressing
-from espbench.platforms.base import PortName, Testbed
+from espbench.platforms.base import Placement, PortName, Readiness, Testbed
 from espbench.platforms.registry import Registry
 from espbench.stacks import netlink_xfrm
 from espbench.stacks.base import Stack, StackOptions, Tunnel
@@ -56,14 +56,16 @@ def esp_missing() -> str:
 class PairLab:
     """Gateway pairs built on one platform, all alike but for the stack."""
 
-    def __init__(self, plan: Plan, profile: Profile, registry: Registry, logs: Path) -> None:
+    def __init__(
+        self, plan: Plan, profile: Profile, registry: Registry, placed: Placement, logs: Path
+    ) -> None:
         self._plan = plan
         self._profile = profile
         self._registry = registry
         self._logs = logs
         self._topology = load_topology(plan.topology)
         self._addressing = addressing_of(self._topology, profile.mtu)
-        self._placement = placement.choose()
+        self._placement = placed
         self.line_rate_bps = plan.line_rate or profile.line_rate
         self._netns = netns.NetnsPlatform()
         self._uml = uml.UmlPlatform(_uml_profile(profile))
@@ -133,10 +135,11 @@ class PairLab:
 class ExternalLab:
     """The user's own boxes between two ports."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, placed: Placement) -> None:
         if plan.ports is None:
             raise UsageError("ports: expected west and east for topology external, got none")
         self._plan = plan
+        self._placement = placed
         self.line_rate_bps = plan.line_rate or 0.0
 
     def build(self, case: Case) -> Testbed:
@@ -148,6 +151,7 @@ class ExternalLab:
         }
         return external.build(
             given,
+            self._placement,
             dut=self._plan.dut,
             i_own_this_network=self._plan.i_own_this_network,
             line_rate_bps=self.line_rate_bps,
@@ -198,19 +202,22 @@ def _uml_profile(profile: Profile) -> uml.UmlProfile:
     )
 
 
-def require(plan: Plan, choice: Choice | None) -> None:
-    """MachineLacks if the machine cannot carry the plan's platform, before anything is made."""
-    needs = []
-    if choice is not None:
-        needs = (
-            netns.readiness()
-            if choice.profile.platform == "netns"
-            else uml.readiness(_uml_profile(choice.profile))
-        )
+def demand(needs: list[Readiness]) -> None:
+    """MachineLacks naming everything of these that is not there."""
     lacking = [need for need in needs if not need.ready]
     if lacking:
-        what = "; ".join(f"{need.name}: {need.missing}" for need in lacking)
+        what = "; ".join(need.missing for need in lacking)
         raise MachineLacks(what, "; ".join(dict.fromkeys(need.install for need in lacking)))
+
+
+def require(plan: Plan, choice: Choice | None) -> None:
+    """MachineLacks if the machine cannot carry the plan's platform, before anything is made."""
+    if choice is None:
+        demand(external.readiness())
+    elif choice.profile.platform == "netns":
+        demand(netns.readiness())
+    else:
+        demand(uml.readiness(_uml_profile(choice.profile)))
     if (
         choice is not None
         and choice.profile.platform == "netns"

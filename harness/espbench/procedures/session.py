@@ -185,7 +185,7 @@ class Session:
                 pair, warm = None, False
                 broken += 1
                 if broken > MAXIMUM_REBUILDS:
-                    self._give_up(case, running, record, str(error))
+                    self._give_up(case, running, str(error))
                     return pair
             self._directory.append(record)
             running.add(record)
@@ -195,11 +195,9 @@ class Session:
         self._finish(case, running, outcomes)
         return pair
 
-    def _give_up(self, case: Case, running: ThroughputCase, record: Trial, reason: str) -> None:
+    def _give_up(self, case: Case, running: ThroughputCase, reason: str) -> None:
         """The pair keeps failing: what is left of the case is INVALID, and a replay says the same."""
-        while running.next() is not None:
-            wanted = running.next()
-            assert wanted is not None
+        while (wanted := running.next()) is not None:
             request = Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
             record = trial.broken(request, reason, case=case.id, sequence=len(running.trials))
             self._directory.append(record)
@@ -291,15 +289,9 @@ class Session:
         )
 
     def _warm_up(self, case: Case, bench: Bench, running: ThroughputCase) -> None:
-        """Caches, flows and the CPU's clock, at the case's own minimum rate; not counted."""
+        """At the case's own minimum rate."""
         if case.settings.warm_up > 0:
-            traffic = self._traffic(case)
-            bench.generator.offer(
-                traffic.streams(bench.bed, bench.next_hops, running.bounds.minimum_fps),
-                case.settings.warm_up,
-                1.0,
-                quiet_s=0.1,
-            )
+            trial.warm_up(bench, self._traffic(case), running.bounds.minimum_fps, case.settings.warm_up)
 
     # -- what is known of a case ----------------------------------------------------------------
 

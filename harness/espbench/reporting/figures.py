@@ -155,7 +155,10 @@ class _Sheet:
         self.datasets: dict[str, list[Spec]] = {}
         names = group.series
         sizes = [str(size) for size in group.sizes]
-        ticks: Spec = {"values": _decades(*domain)} if unit == "fps" else {"tickCount": 6}
+        ticks: Spec = (
+            {"values": _decades(*domain), "labelOverlap": False} if unit == "fps" else {"tickCount": 6}
+        )
+        self.alone = len(sizes) == 1  # no line to draw: the points carry the figure
         self.x: Spec = {
             "field": "size",
             "type": "ordinal",
@@ -190,7 +193,12 @@ class _Sheet:
 
     def theory_line(self, rows: list[Spec]) -> Spec:
         """The line rate (RFC 2544 26.1 asks for it beside the results)."""
-        mark = {"type": "line", "color": _GREY, "strokeWidth": 1.2, "point": {"size": 12, "color": _GREY}}
+        mark = {
+            "type": "line",
+            "color": _GREY,
+            "strokeWidth": 1.2,
+            "point": {"size": 60 if self.alone else 12, "color": _GREY},
+        }
         tooltip = [
             _tip("series", "line"),
             _SIZE,
@@ -218,7 +226,7 @@ class _Sheet:
             _tip("pct", "% of line rate", ".2f"),
             _tip("words", "in words"),
         ]
-        mark = {"type": "point", "filled": True, "size": 34}
+        mark = {"type": "point", "filled": True, "size": 130 if self.alone else 34}
         return self._layer(
             "points", known, mark,
             x=self.x, y=self.y, color=self.colour, opacity=_opacity(1.0), tooltip=tooltip,
@@ -256,7 +264,7 @@ class _Sheet:
             "layer": [
                 self._layer("cpu lines", sized, line, **faint, detail=gateway),
                 self._layer(
-                    "cpu", rows, {"type": "point", "size": 48, "strokeWidth": 1.2},
+                    "cpu", rows, {"type": "point", "size": 90 if self.alone else 48, "strokeWidth": 1.2},
                     **faint, shape=self.shape, tooltip=tooltip,
                 ),
             ]
@@ -371,7 +379,12 @@ def _domain(points: list[Spec], theory: list[Spec], unit: Unit) -> tuple[float, 
         return (1.0, 10.0) if unit == "fps" else (0.0, 1.0)
     if unit == "mbps":
         return 0.0, max(values) * 1.06
-    return min(values) * 0.45, max(values) * 1.5  # room for the marks below the lowest result
+    # Room for the marks below the lowest result; both ends at a labelled step, so that every panel
+    # has labels enough to be read.
+    steps = _decades(min(values) * 0.2, max(values) * 5)
+    low = max(step for step in steps if step <= min(values) * 0.45)
+    high = min(step for step in steps if step >= max(values) * 1.1)
+    return low, high
 
 
 def _decades(low: float, high: float) -> list[float]:

@@ -15,7 +15,7 @@ from espbench.paths import data_dir
 from espbench.reporting.figures import Unit, colours, panel, theme
 from espbench.reporting.reading import READING
 from espbench.reporting.trial_digest import digest
-from espbench.reporting.view import Report, Section, case_title, view
+from espbench.reporting.view import Report, Section, case_summary, case_title, view
 from espbench.results import RunDirectory
 from espbench.results.durable import write_atomically
 
@@ -36,7 +36,9 @@ def write_report(run: RunDirectory, formats: Collection[str] = ALL_FORMATS) -> P
     outcomes = run.outcomes()
     written = []
     if {"html", "md"} & set(formats):
-        report = view(run.manifest, outcomes, digest(run.trials(), sum(run.trial_counts().values())))
+        finals = {(o.case, o.final_trial) for o in outcomes}
+        trials = digest(run.trials(), sum(run.trial_counts().values()), keep=finals)
+        report = view(run.manifest, outcomes, trials)
         colour_of = colours(list(dict.fromkeys(case.suite for case in run.manifest.cases)))
         if "html" in formats:
             written.append(run.path / "report.html")
@@ -98,7 +100,11 @@ def _render(template: str, report: Report, **more: Any) -> str:
     )
     environment.filters["md"] = markdown_cell
     environment.globals.update(
-        case_title=case_title, picture_name=picture_name, reading=READING, units=_UNITS
+        case_title=case_title,
+        case_summary=case_summary,
+        picture_name=picture_name,
+        reading=READING,
+        units=_UNITS,
     )
     return environment.get_template(template).render(report=report, manifest=report.manifest, **more)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pass over the trials: where frames were lost, what was INVALID, and the rows to print."""
+"""One pass over the trials: where frames were lost, what was INVALID, what to print, which to keep."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from espbench.reporting.wording import count, goal_name, number
@@ -25,10 +25,11 @@ class TrialRow:
     seconds: str
     sent: str
     received: str
-    lost: str
     loss: str
     validity: str
-    remarks: str
+    reasons: str
+    places: str  # of loss, and what else was wrong with frames
+    final: bool
     home_cpu: str
     p99: str
 
@@ -44,9 +45,12 @@ class TrialDigest:
     duplicated: int = 0
     reordered: int = 0
     corrupted: int = 0
-    loss_of_case: dict[str, Counter[str]] = field(default_factory=dict)
+    loss_of_case: dict[str, Counter[str]] = field(default_factory=dict)  # of VALID trials: place → frames
     invalid: dict[str, tuple[int, set[str]]] = field(default_factory=dict)  # reason → trials, cases
     rows: dict[str, list[TrialRow]] = field(default_factory=dict)
+    invalid_of_case: Counter[str] = field(default_factory=Counter)
+    total_of_case: Counter[str] = field(default_factory=Counter)
+    kept: dict[tuple[str, int], Trial] = field(default_factory=dict)  # (case, sequence) → the trial itself
 
     @property
     def abridged(self) -> bool:
@@ -54,18 +58,25 @@ class TrialDigest:
         return self.printed < self.total
 
 
-def digest(trials: Iterable[Trial], total: int) -> TrialDigest:
-    """Read every trial once; `total` is how many there are."""
+def digest(
+    trials: Iterable[Trial], total: int, keep: Collection[tuple[str, int | None]] = frozenset()
+) -> TrialDigest:
+    """Read every trial once; `total` is how many there are, `keep` the (case, sequence) to hold whole."""
     result = TrialDigest()
     for trial in trials:
         result.total += 1
+        result.total_of_case[trial.case] += 1
+        if (trial.case, trial.sequence) in keep:
+            result.kept[trial.case, trial.sequence] = trial
         result.valid += trial.validity == "VALID"
         result.final += trial.phase == "final"
         result.duplicated += trial.duplicated
         result.reordered += trial.reordered
         result.corrupted += trial.corrupted
-        result.loss_of_case.setdefault(trial.case, Counter()).update(trial.loss_at)
-        if trial.validity == "INVALID":
+        if trial.validity == "VALID":
+            result.loss_of_case.setdefault(trial.case, Counter()).update(trial.loss_at)
+        else:
+            result.invalid_of_case[trial.case] += 1
             for reason in trial.reasons or ["no reason recorded"]:
                 n, cases = result.invalid.get(reason, (0, set()))
                 result.invalid[reason] = (n + 1, cases | {trial.case})
@@ -95,10 +106,22 @@ def _row(trial: Trial) -> TrialRow:
         seconds=number(trial.duration_s, 3),
         sent=count(trial.tx_frames),
         received=count(trial.rx_frames),
-        lost=count(trial.lost),
-        loss=goal_name(round(trial.frame_loss_ratio, 9)),
+        loss=_loss(trial.frame_loss_ratio),
         validity=trial.validity if trial.sustained or trial.validity == "INVALID" else "VALID, not sustained",
-        remarks="; ".join([*trial.reasons, *places, *odd]),
+        reasons="; ".join(trial.reasons),
+        places="; ".join([*places, *odd]),
+        final=trial.phase == "final",
         home_cpu=number(home.cpu_pct if home else None, 3),
         p99=number(trial.latency_us.p99, 3),
+    )
+
+
+def _loss(ratio: float) -> str:
+    """Per cent to three digits; a single lost frame of many is never rounded to nothing."""
+    return (
+        "0 %"
+        if ratio == 0
+        else f"{number(100 * ratio, 3)} %"
+        if ratio >= 1e-4
+        else goal_name(float(f"{ratio:.2g}"))
     )

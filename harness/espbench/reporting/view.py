@@ -3,35 +3,36 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from espbench.reporting import final_trials
+from espbench.reporting.answer import Answer, answers
 from espbench.reporting.figures import Group, groups_of, theory_is_off_scale
+from espbench.reporting.notes import Flag, Note, Notes
+from espbench.reporting.overhead import overhead
+from espbench.reporting.security_context import ContextBlock, blocks, term
+from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
-from espbench.reporting.wording import NONE, count, flat, goal_name, number, plural
+from espbench.reporting.wording import (
+    NONE,
+    condensed,
+    count,
+    flat,
+    goal_name,
+    kind,
+    merged,
+    number,
+    plural,
+    seconds,
+)
 from espbench.results.run_directory import slug
 from espbench.terms import CaseEntry, Manifest, Outcome, Status, line_rate_fps
 
 STATUSES: tuple[Status, ...] = ("OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE")
 RFC2544_FINAL_TRIAL_S = 60.0
-
-
-@dataclass(frozen=True)
-class Note:
-    """A warning, with the number its footnote marks carry."""
-
-    number: int
-    text: str
-    outcomes: int  # how many results carry it; 0 = the whole run
-
-    @property
-    def short(self) -> str:
-        """The words before its colon, as a flag in the tables: `tester-limited`."""
-        head = self.text.partition(":")[0]
-        return head if len(head) <= 24 and head != self.text else "note"
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,10 @@ class ResultRow:
     p99: str
     encryption: str
     rfc2544: str
-    notes: list[Note]
+    flags: list[Flag]
     words: str
     reasons: list[str]
-    telling: bool  # the words say more than the figures: some goal of this case has no figure
+    telling: str  # what the figures do not say, where some goal of this case has no figure; else empty
     case: str
     repeat: int
 
@@ -75,18 +76,11 @@ class Section:
     group: Group
     has_figure: bool
     rows: list[ResultRow]
+    overhead: Table
+    directions: Table
     repeats: bool
     latency: bool
     office: bool
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of text under a heading of its own."""
-
-    head: list[str]
-    rows: list[list[str]]
-    numeric: list[int] = field(default_factory=list)  # columns set right-aligned
 
 
 @dataclass(frozen=True)
@@ -97,15 +91,16 @@ class Report:
     subject: str
     verdicts: list[tuple[Status, int]]
     unfinished: int
-    short: list[float]  # lengths of the final trials that were shorter than RFC 2544 24 wants
+    short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
     rfc2544_results: int
     deviations: list[tuple[str, int]]
     notes: list[Note]
     sections: list[Section]
+    answers: list[Answer]
+    proof: Table
     losses: Table
     invalid: Table
-    common_context: Table
-    contexts: Table
+    contexts: list[ContextBlock]
     facts: list[tuple[str, Table]]
     calibration: Table
     trials: TrialDigest
@@ -114,27 +109,26 @@ class Report:
 
 def view(manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest) -> Report:
     """Word a run for its reader."""
-    notes = _notes(manifest, outcomes)
+    notes = Notes(manifest.warnings, outcomes)
+    groups = groups_of(outcomes)
     statuses = Counter(o.status for o in outcomes)
     deviations = Counter(d for o in outcomes for d in o.rfc2544_deviations)
     finished = {o.case for o in outcomes}
-    common, contexts = _contexts(manifest)
     return Report(
         manifest=manifest,
         subject=_subject(manifest),
         verdicts=[(status, statuses[status]) for status in STATUSES if statuses[status]],
         unfinished=sum(case.case not in finished for case in manifest.cases),
-        short=sorted({o.final_trial_s for o in outcomes if o.final_trial_s < RFC2544_FINAL_TRIAL_S}),
+        short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if _is_short(o))],
         rfc2544_results=sum(o.rfc2544 for o in outcomes),
         deviations=deviations.most_common(),
-        notes=list(notes.values()),
-        sections=[
-            _section(n, group, manifest, notes) for n, group in enumerate(groups_of(outcomes), start=1)
-        ],
+        notes=notes.all,
+        sections=[_section(n, group, manifest, notes, trials) for n, group in enumerate(groups, start=1)],
+        answers=answers(groups, notes),
+        proof=final_trials.proof(outcomes, trials),
         losses=_losses(manifest, trials),
         invalid=_invalid(trials),
-        common_context=common,
-        contexts=contexts,
+        contexts=blocks(manifest),
         facts=[
             ("Host", _facts(manifest.host)),
             ("Placement of CPUs and scheduling", _facts(manifest.placement)),
@@ -170,14 +164,13 @@ def _listed(values: Any) -> str:
     return ", ".join(dict.fromkeys(map(str, values)))
 
 
-def _notes(manifest: Manifest, outcomes: Sequence[Outcome]) -> dict[str, Note]:
-    """Every distinct warning numbered, those of the whole run first."""
-    carried = Counter(w for o in outcomes for w in dict.fromkeys(o.warnings))
-    texts = dict.fromkeys([*manifest.warnings, *carried])
-    return {text: Note(n, text, carried[text]) for n, text in enumerate(texts, start=1)}
+def _is_short(o: Outcome) -> bool:
+    """Whether its final trial was shorter than RFC 2544 24 wants; there may have been none."""
+    # As measured: a trial of 60 s may have taken 59.99998.
+    return o.final_trial is not None and round(o.final_trial_s, 2) < RFC2544_FINAL_TRIAL_S
 
 
-def _section(position: int, group: Group, manifest: Manifest, notes: dict[str, Note]) -> Section:
+def _section(position: int, group: Group, manifest: Manifest, notes: Notes, trials: TrialDigest) -> Section:
     telling = {o.case for o in group.outcomes if o.status != "OK" or o.reasons}
     rows = [_row(o, group, manifest, notes, telling=o.case in telling) for o in group.outcomes]
     title = f"{group.dut} · {group.stack} · {group.direction} · IPv{group.ip_version}"
@@ -211,20 +204,23 @@ def _section(position: int, group: Group, manifest: Manifest, notes: dict[str, N
         + "; ".join(best)
         + ". All figures are in the table.",
         group=group,
-        has_figure=group.test == "throughput",
+        has_figure=group.test == "throughput" and missing < len(group.outcomes),
         rows=rows,
+        overhead=overhead(group),
+        directions=final_trials.directions(group.outcomes, trials),
         repeats=any(o.repeat > 1 for o in group.outcomes),
         latency=any(o.latency_us.p50 is not None for o in group.outcomes),
         office=any(o.cpu_office_pct is not None for o in group.outcomes),
     )
 
 
-def _row(o: Outcome, group: Group, manifest: Manifest, notes: dict[str, Note], *, telling: bool) -> ResultRow:
+def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling: bool) -> ResultRow:
     theoretical = (
         group.directions * line_rate_fps(o.frame_size, manifest.line_rate_bps)
         if isinstance(o.frame_size, int)
         else None
     )
+    reasons = [reason for reason in o.reasons if reason not in o.words]
     return ResultRow(
         suite=o.suite,
         size=str(o.frame_size),
@@ -234,7 +230,7 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: dict[str, Note], *
         fps=count(o.throughput_fps),
         mbps=number(o.throughput_mbps),
         line_rate=number(o.line_rate_pct, 3),
-        final_trial=f"{o.final_trial_s:g}" if o.final_trial is not None else NONE,
+        final_trial=seconds(o.final_trial_s) if o.final_trial is not None else NONE,
         trials=count(o.trials),
         home_cpu=number(o.cpu_home_pct, 3),
         home_us=number(o.cpu_home_us_per_frame, 3),
@@ -242,19 +238,21 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: dict[str, Note], *
         office_us=number(o.cpu_office_us_per_frame, 3),
         p50=number(o.latency_us.p50, 3),
         p99=number(o.latency_us.p99, 3),
-        encryption="encryption not proven" if o.encryption == "not proven" else o.encryption,
-        rfc2544="yes" if o.rfc2544 else "short" if o.final_trial_s < RFC2544_FINAL_TRIAL_S else "no",
-        notes=[notes[text] for text in dict.fromkeys(o.warnings)],
+        encryption=final_trials.NOT_PROVEN if o.encryption == "not proven" else o.encryption,
+        rfc2544=NONE if o.final_trial is None else "yes" if o.rfc2544 else "short" if _is_short(o) else "no",
+        flags=notes.flags(o),
         words=o.words,
-        reasons=[reason for reason in o.reasons if reason not in o.words],
-        telling=telling,
+        reasons=reasons,
+        telling=condensed(o.words) + (f" ({condensed('; '.join(reasons))})" if reasons else "")
+        if telling
+        else "",
         case=o.case,
         repeat=o.repeat,
     )
 
 
 def _losses(manifest: Manifest, trials: TrialDigest) -> Table:
-    """Where the frames of all trials went, by DUT, stack and direction."""
+    """Where the frames of all VALID trials went, by DUT, stack and direction."""
     groups: dict[tuple[str, ...], Counter[str]] = {}
     for case in manifest.cases:
         places = groups.setdefault((case.dut, case.stack, case.direction, f"IPv{case.ip_version}"), Counter())
@@ -274,43 +272,22 @@ def _invalid(trials: TrialDigest) -> Table:
     """INVALID trials by reason; reasons that differ only in their numbers are one."""
     kinds: dict[str, list[tuple[str, int, set[str]]]] = {}
     for reason, (n, cases) in trials.invalid.items():
-        kinds.setdefault(re.sub(r"[\d.,]*\d", "…", reason), []).append((reason, n, cases))
+        kinds.setdefault(kind(reason), []).append((reason, n, cases))
     rows = []
-    for kind, found in sorted(kinds.items(), key=lambda item: -sum(n for _, n, _ in item[1])):
+    for found in sorted(kinds.values(), key=lambda found: -sum(n for _, n, _ in found)):
         cases = set().union(*(c for _, _, c in found))
-        text = found[0][0] if len(found) == 1 else f"{kind} (for one: {found[0][0]})"
+        text = merged([reason for reason, _, _ in found])
         rows.append([text, count(sum(n for _, n, _ in found)), count(len(cases))])
     return Table(["Reason", "Trials", "Cases"], rows, numeric=[1, 2])
-
-
-def _contexts(manifest: Manifest) -> tuple[Table, Table]:
-    """The Security Contexts: what they have in common, and what each has of its own."""
-    contexts = manifest.contexts
-    keys = list(dict.fromkeys(key for context in contexts.values() for key in context))
-    texts = {name: {key: flat(context.get(key)) for key in keys} for name, context in contexts.items()}
-    common = [
-        key for key in keys if len({context[key] for context in texts.values()}) == 1 and len(texts) > 1
-    ]
-    own = [key for key in keys if key not in common]
-    used = Counter(manifest.context_of_case.values())
-    first = next(iter(texts.values()), {})
-    return (
-        Table(["Property", "In every context"], [[key, first[key]] for key in common]),
-        Table(
-            ["Context", *own, "Cases"],
-            [[name, *(text[key] for key in own), count(used[name])] for name, text in texts.items()],
-            numeric=[len(own) + 1],
-        ),
-    )
 
 
 def _facts(values: dict[str, Any]) -> Table:
     rows: list[list[str]] = []
     for key, value in values.items():
         if isinstance(value, dict):
-            rows += [[f"{key}: {inner}", flat(item)] for inner, item in value.items()]
+            rows += [[f"{term(key)}: {inner}", flat(item)] for inner, item in value.items()]
         else:
-            rows.append([key, flat(value)])
+            rows.append([term(key), flat(value)])
     return Table(["What", "Value"], rows)
 
 
@@ -339,6 +316,12 @@ def _calibration(manifest: Manifest) -> Table:
         "Note",
     ]
     return Table(head, rows, numeric=[0, 2, 3, 4])
+
+
+def case_summary(case: CaseEntry, trials: TrialDigest) -> str:
+    """How many trials a case took, and how many of them were INVALID."""
+    invalid = trials.invalid_of_case[case.case]
+    return plural(trials.total_of_case[case.case], "trial") + (f", {invalid:,} INVALID" if invalid else "")
 
 
 def case_title(case: CaseEntry) -> str:

@@ -191,7 +191,7 @@ class Xfrm:
         problems += [f"unknown SA {spi:#x} {a} → {b}" for a, b, spi in found.keys() - expected.keys()]
         for key in expected.keys() & found.keys():
             sa = found[key]
-            names = {text.split(",")[0] for text in sa.algorithms.values()}
+            names = {text.split(", ")[0] for text in sa.algorithms.values()}
             if names != set(self._algorithms()):
                 problems.append(
                     f"expected {', '.join(self._algorithms())}, the kernel has {', '.join(names)}"

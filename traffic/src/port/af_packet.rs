@@ -4,7 +4,7 @@
 //! Sending: `sendmmsg` with PACKET_QDISC_BYPASS, so that no queue of the tester's swallows frames. Receiving: a
 //! TPACKET_V3 ring, whose kernel time stamps do not depend on when the receiver runs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::clock::realtime_offset_ns;
 use crate::failure::{Failure, Outcome};
@@ -18,6 +18,7 @@ use crate::protocol::{OpenPort, OpenedPort};
 pub const BATCH: usize = 64;
 /// Large enough that the interface, never the socket, is what runs full.
 const SEND_BUFFER: i32 = 32 << 20;
+const CARRIER_WAIT: Duration = Duration::from_millis(1500);
 const BLOCK: usize = 128 << 10;
 /// A block with frames is handed over after so long even if it is not full.
 const BLOCK_TIMEOUT_MS: u32 = 1;
@@ -78,7 +79,13 @@ pub fn open(asked: &OpenPort) -> Outcome<Port> {
 fn open_inside(asked: &OpenPort, netns: &str) -> Outcome<(Interface, Sender, Receiver, Vec<String>)> {
     let mut notes = Vec::new();
     let socket = PacketSocket::open()?;
-    let interface = Interface::find(&socket, &asked.interface, netns)?;
+    let mut interface = Interface::find(&socket, &asked.interface, netns)?;
+    // A link that was just brought up tells its carrier a moment later.
+    let patience = Instant::now() + CARRIER_WAIT;
+    while !interface.carrier && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(20));
+        interface = Interface::find(&socket, &asked.interface, netns)?;
+    }
     if !interface.carrier {
         notes.push(format!("{} has no carrier: is the other end up?", interface.name));
     }

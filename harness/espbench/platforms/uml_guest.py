@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One User-Mode Linux guest: a kernel of its own, the host's files read-only, an agent in it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from espbench.errors import UsageError
+from espbench.platforms.channel import AgentChannel
+from espbench.platforms.gateway import tail
+from espbench.platforms.registry import Registry, interpreter
+from espbench.platforms.uml_kernel import (
+    UmlKernel,
+    build_xstate_shim,
+    find_kernel,
+    find_modules,
+    needs_xstate_shim,
+)
+
+AGENT = Path(__file__).with_name("agent.py")
+BOOT_TIMEOUT_S = 60.0
+
+INIT = """\
+#!/bin/sh
+# Process 1 of the guest: an overlay over the host's root, the modules, then the agent until it ends.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+fail() {{ echo "espbench: $1 failed"; exit 1; }}
+mount -t proc proc /proc || fail "mount /proc"
+mount -t tmpfs tmpfs /tmp || fail "mount /tmp"
+cd /tmp
+version=$(uname -r)
+mkdir -p lower upper work root boot/lib/modules
+ln -s {modules} "boot/lib/modules/$version"
+modprobe -d /tmp/boot overlay || fail "modprobe overlay"
+mount -t hostfs -o ro,/ none lower || fail "mount hostfs"
+mount -t overlay -o lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work overlay root || fail overlay
+cd root
+mkdir -p lib/modules .old-root
+ln -sfn {modules} "lib/modules/$version"
+# pivot_root, not chroot: the kernel's own calls of modprobe must find the modules too.
+pivot_root . .old-root || fail pivot_root
+mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t devtmpfs devtmpfs /dev || fail "mount /dev"
+umount -l /.old-root
+for module in {preload}; do modprobe $module || fail "modprobe $module"; done
+{agent}
+echo o > /proc/sysrq-trigger
+exec sleep 60
+"""
+
+
+@dataclass
+class Guest:
+    """A guest between its start and its agent's greeting."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    channel: AgentChannel
+    notebook: Path
+    console: Path
+
+
+def boot(
+    registry: Registry,
+    name: str,
+    kernel: UmlKernel,
+    logs: Path,
+    *,
+    memory_mb: int,
+    preload: Sequence[str] = (),
+    devices: Sequence[str] = (),
+    netns: str | None = None,
+    cpus: Sequence[int] = (),
+    pass_fds: Sequence[int] = (),
+) -> Guest:
+    """Start a guest and return at once; its agent greets on `channel` when it is up (BOOT_TIMEOUT_S).
+
+    devices: words of the kernel command line that give it network devices; preload: modules loaded
+    before the greeting. Its logs are <name>-console.log and <name>.log.
+    """
+    executable = find_kernel(kernel)
+    private = registry.directory(name)
+    if len(str(private).split()) != 1:
+        raise UsageError(f"TMPDIR must not contain a space ({private}): it stands on a kernel command line")
+    state = private / "state"
+    state.mkdir(mode=0o700)
+    init = private / "init"
+    init.write_text(
+        INIT.format(
+            modules=shlex.quote(str(find_modules(kernel))),
+            preload=shlex.join(preload),
+            agent=shlex.join([interpreter(), "-I", "-S", str(AGENT), "--tty", "/dev/ttyS0"]),
+        )
+    )
+    init.chmod(0o700)
+    console = logs / f"{name}-console.log"
+    ours, theirs = socket.socketpair()
+    channel = AgentChannel(name, ours, lambda: tail(console))
+    registry.closing(f"channel to {name}", channel.close)
+    fd = theirs.fileno()
+    argv = [
+        executable,
+        f"mem={memory_mb}M",
+        f"umid={name}",
+        f"uml_dir={state}",
+        "root=/dev/root",
+        "rootfstype=hostfs",
+        "ro",
+        f"init={init}",
+        "con=null",
+        "con0=null,fd:1",
+        "ssl=null",
+        f"ssl0=fd:{fd},fd:{fd}",
+        *devices,
+    ]
+    env = {"PATH": os.defpath, "TMPDIR": str(state)}
+    if needs_xstate_shim(kernel):
+        env["LD_PRELOAD"] = str(build_xstate_shim(private))
+    notebook = logs / f"{name}.log"
+    with notebook.open("a") as page:
+        page.write(f"# {shlex.join(argv)}\n")
+    with theirs, console.open("ab") as output:
+        process = registry.spawn(
+            argv,
+            f"{name} ({executable})",
+            netns=netns,
+            cpus=cpus,
+            own_pids=True,
+            read_only=True,
+            # The guest's memory and control socket: gone with its mount namespace.
+            mounts=[("tmpfs", str(state), f"size={memory_mb + 16}m,mode=0700")],
+            stdout=output,
+            stderr=output,
+            pass_fds=(fd, *pass_fds),
+            env=env,
+            grace_s=0,
+        )
+    return Guest(name, process, channel, notebook, console)

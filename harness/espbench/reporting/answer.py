@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer at a glance: a small table of throughput, suites down, frame sizes across."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from espbench.reporting.figures import Group
+from espbench.reporting.notes import Flag, Notes
+from espbench.reporting.wording import count, goal_name, number
+from espbench.terms import Outcome, Status
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Throughput of one suite, size and goal: the median of the repeats that have one."""
+
+    fps: str  # empty where there is no figure
+    mbps: str
+    status: Status | None  # of what has no figure; None = not measured (yet)
+    valid_of: str  # `2 of 3` where some repeats have no figure
+    flags: list[Flag]
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """One suite at one loss goal."""
+
+    name: str
+    goal: str
+    encryption: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found for one DUT, direction and IP version."""
+
+    title: str
+    sizes: list[str]
+    rows: list[AnswerRow]
+
+
+def answers(groups: Sequence[Group], notes: Notes) -> list[Answer]:
+    """One table for each test, DUT, direction and IP version; its stacks stand in one table."""
+    keys = dict.fromkeys((g.test, g.dut, g.direction, g.ip_version) for g in groups)
+    found = []
+    for key in keys:
+        members = [g for g in groups if (g.test, g.dut, g.direction, g.ip_version) == key]
+        sizes = sorted({size for g in members for size in g.sizes}, key=lambda s: (isinstance(s, str), s))
+        summed = ", both directions summed" if key[2] == "both-ways" else ""
+        found.append(
+            Answer(
+                title=f"{key[0].capitalize()} of {key[1]}, {key[2]}{summed}, IPv{key[3]}",
+                sizes=[str(size) for size in sizes],
+                rows=[row for group in members for row in _rows(group, sizes, notes)],
+            )
+        )
+    return found
+
+
+def _rows(group: Group, sizes: Sequence[int | str], notes: Notes) -> list[AnswerRow]:
+    rows = []
+    for suite in dict.fromkeys(o.suite for o in group.outcomes):
+        for goal in group.goals:
+            mine = [o for o in group.outcomes if o.suite == suite and o.loss_goal == goal]
+            if not mine:
+                continue
+            unproven = any(o.encryption == "not proven" for o in mine)
+            rows.append(
+                AnswerRow(
+                    name=group.stack if suite == "none" else f"{group.stack} · {suite}",
+                    goal=goal_name(goal),
+                    encryption="encryption not proven" if unproven else mine[0].encryption,
+                    cells=[_cell([o for o in mine if o.frame_size == size], notes) for size in sizes],
+                )
+            )
+    return rows
+
+
+def _cell(repeats: list[Outcome], notes: Notes) -> Cell:
+    fps = [o.throughput_fps for o in repeats if o.throughput_fps is not None]
+    mbps = [o.throughput_mbps for o in repeats if o.throughput_mbps is not None]
+    flags = {flag.number: flag for o in repeats for flag in notes.flags(o) if flag.word}
+    return Cell(
+        fps=count(median(fps)) if fps else "",
+        mbps=number(median(mbps)) if mbps else "",
+        status=next((o.status for o in repeats if o.status != "OK"), None),
+        valid_of=f"{len(fps)} of {len(repeats)}" if 0 < len(fps) < len(repeats) else "",
+        flags=list(flags.values()),
+    )

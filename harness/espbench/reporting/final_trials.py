@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the final trials counted, exactly: the proof of encryption, and each direction by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from espbench.reporting.table import Table
+from espbench.reporting.trial_digest import TrialDigest
+from espbench.reporting.wording import NONE, count, goal_name, number
+from espbench.terms import DirectionReading, Outcome, Trial
+
+NOT_PROVEN = "encryption not proven"
+
+# `west-east` enters at Home: Home encrypts, Office decrypts.
+_WAYS = {"west-east": ("home", "office"), "east-west": ("office", "home")}
+_NAMES = {"home": "Home", "office": "Office"}
+
+
+def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
+    """A row for each final trial and direction of every case that is to encrypt.
+
+    The counts are the trial's own, unrounded: of the frames offered in the clear, of both
+    gateways' SA counters, of the frames received intact.
+    """
+    goals: dict[tuple[str, int | None], list[Outcome]] = {}
+    for o in outcomes:
+        if o.encryption != "baseline":
+            goals.setdefault((o.case, o.final_trial), []).append(o)
+    several_duts = len({o.dut for o in outcomes}) > 1
+    rows = []
+    for (case, sequence), found in goals.items():
+        o = found[0]
+        name = [
+            f"{o.dut} · {o.stack} · {o.suite}" if several_duts else f"{o.stack} · {o.suite}",
+            f"{o.frame_size}" + (f", repeat {o.repeat}" if o.repeat > 1 else ""),
+            f"IPv{o.ip_version}",
+            " and ".join(goal_name(goal) for goal in dict.fromkeys(one.loss_goal for one in found)),
+        ]
+        trial = trials.kept.get((case, sequence)) if sequence is not None else None
+        if trial is None:
+            why = " / ".join(dict.fromkeys(one.status for one in found))
+            verdict = f"no final trial: {why}"
+            if o.encryption == "not proven":
+                verdict = f"{NOT_PROVEN}, {verdict}"
+            rows.append([*name, NONE, NONE, NONE, NONE, NONE, NONE, verdict])
+            continue
+        for way, reading in trial.per_direction.items():
+            rows.append([*name, str(trial.sequence), *_crossing(trial, way, reading)])
+    head = [
+        "Stack and suite", "Frame, bytes", "IP", "Loss goal", "Trial", "Way", "Sent",
+        "Encrypted by the first", "Decrypted by the second", "Received", "Verdict",
+    ]  # fmt: skip
+    return Table(head, rows, numeric=[1, 3, 4, 6, 7, 8, 9])
+
+
+def _crossing(trial: Trial, way: str, reading: DirectionReading) -> list[str]:
+    first, second = _WAYS.get(way, ("", ""))
+    encrypted = trial.gateways[first].encrypted_frames if first in trial.gateways else None
+    decrypted = trial.gateways[second].decrypted_frames if second in trial.gateways else None
+    return [
+        f"{_NAMES[first]} → {_NAMES[second]}" if first in trial.gateways else way,
+        count(reading.tx_frames),
+        count(encrypted),
+        count(decrypted),
+        count(reading.rx_frames),
+        _verdict(trial, reading, encrypted, decrypted),
+    ]
+
+
+def _verdict(trial: Trial, reading: DirectionReading, encrypted: int | None, decrypted: int | None) -> str:
+    if encrypted is None or decrypted is None or not trial.proof.get("proven"):
+        return "; ".join([NOT_PROVEN, *trial.proof.get("problems", [])])
+    if reading.tx_frames == encrypted == decrypted == reading.rx_frames:
+        return "proven: all four equal"
+    missing = reading.tx_frames - reading.rx_frames
+    return f"proven: {missing:,} missing, none came past the SAs"
+
+
+def directions(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
+    """Each direction of the final trials of cases that ran both ways; no rows where none did."""
+    rows = []
+    for o in outcomes:
+        trial = trials.kept.get((o.case, o.final_trial)) if o.final_trial is not None else None
+        if o.direction != "both-ways" or trial is None:
+            continue
+        for way, d in trial.per_direction.items():
+            rows.append(
+                [
+                    o.suite + (f", repeat {o.repeat}" if o.repeat > 1 else ""),
+                    str(o.frame_size),
+                    goal_name(o.loss_goal),
+                    way.replace("-", " → "),
+                    count(d.offered_fps),
+                    count(d.tx_frames),
+                    count(d.rx_frames),
+                    count(d.tx_frames - d.rx_frames),
+                    number(d.latency_us.p50, 3),
+                    number(d.latency_us.p99, 3),
+                ]
+            )
+    head = [
+        "Suite", "Frame, bytes", "Loss goal", "Direction", "Offered, frames/s", "Sent", "Received",
+        "Not received intact", "Latency p50, µs", "Latency p99, µs",
+    ]  # fmt: skip
+    return Table(head, rows, numeric=[1, 2, 4, 5, 6, 7, 8, 9])

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The warnings of a run: each kind told once under a number, and the flags that point to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from espbench.reporting.wording import kind, merged
+from espbench.terms import Outcome
+
+_FLAG_LENGTH = 24
+
+
+@dataclass(frozen=True)
+class Note:
+    """A kind of warning, with the number its flags carry."""
+
+    number: int
+    text: str
+    outcomes: int  # how many results carry it; 0 = the whole run
+    common: bool  # every result carries it, so it tells none apart
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A warning at one result: a word where it sets the result apart, otherwise the number alone."""
+
+    number: int
+    word: str
+    text: str  # with this result's own numbers
+
+
+class Notes:
+    """The kinds of warnings in the order they are numbered: those of the whole run first."""
+
+    def __init__(self, of_run: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+        carried: dict[str, list[str]] = {kind(text): [text] for text in of_run}
+        count = dict.fromkeys(carried, 0)
+        for outcome in outcomes:
+            for text in dict.fromkeys(outcome.warnings):
+                carried.setdefault(kind(text), []).append(text)
+            for which in {kind(text) for text in outcome.warnings}:
+                count[which] = count.get(which, 0) + 1
+        self._by_kind = {
+            which: Note(
+                number,
+                merged(list(dict.fromkeys(texts))),
+                count[which],
+                common=len(outcomes) > 1 and count[which] == len(outcomes),
+            )
+            for number, (which, texts) in enumerate(carried.items(), start=1)
+        }
+
+    @property
+    def all(self) -> list[Note]:
+        """Every kind of warning."""
+        return list(self._by_kind.values())
+
+    def flags(self, outcome: Outcome) -> list[Flag]:
+        """The warnings of one result, those that set it apart first."""
+        found = []
+        for text in dict.fromkeys(outcome.warnings):
+            note = self._by_kind[kind(text)]
+            found.append(Flag(note.number, "" if note.common else flag_word(text), text))
+        return sorted(found, key=lambda flag: (flag.word == "", flag.number))
+
+
+def flag_word(text: str) -> str:
+    """A warning's first words as a flag: `tester-limited`, `at the search's maximum`, else `note`."""
+    head = re.split(r":| \(| from \d", text)[0]
+    return head if len(head) <= _FLAG_LENGTH and head != text else "note"

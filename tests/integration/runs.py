@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""espbench as a process the tests watch and disturb: its journal, its trials, its frames, its end."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import yaml
+from boxes import leftovers, sh
+
+from espbench.platforms.processes import descendants, start_time
+from espbench.platforms.registry import NETNS_DIR
+
+ESPBENCH = (sys.executable, "-m", "espbench")
+T = TypeVar("T")
+PATIENCE_S = 60.0
+# One trial cannot be told from a stalled machine's: so many repeats that a case ends OK all the same.
+RETRIES = 15
+
+
+def espbench(
+    *arguments: str | Path, as_user: Sequence[str] = (), cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; `as_user` is put before it."""
+    return subprocess.run(
+        [*as_user, *ESPBENCH, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=cwd,
+    )
+
+
+def quick(**changes: Any) -> dict[str, Any]:
+    """Throughput settings of trials as short as they can be."""
+    return {
+        "loss_goals": [0], "minimum": "500fps", "maximum": "2000fps", "trial": "200ms", "final_trial": "400ms",
+        "resolution": "10%", "settle": "0s", "residue": "50ms", "learning": "0s", "warm_up": "0s",
+        "retries": RETRIES,
+    } | changes  # fmt: skip
+
+
+def pair_plan(dut: str, *, throughput: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """A plan for a plain pair that espbench builds."""
+    return {
+        "name": dut, "topology": "gateway-to-gateway", "dut": dut, "stacks": ["plain"], "frame_sizes": [64],
+        "directions": ["one-way"], "tests": [{"throughput": quick(**throughput or {})}],
+    } | changes  # fmt: skip
+
+
+def write_plan(folder: Path, plan: dict[str, Any]) -> Path:
+    """The plan as a file of its own."""
+    file = folder / f"{plan['name']}.yaml"
+    file.write_text(yaml.safe_dump(plan))
+    return file
+
+
+class Run:
+    """`espbench run …` in the background; leaving the context ends it if it still runs."""
+
+    def __init__(self, folder: Path, *arguments: str | Path) -> None:
+        self.folder = folder
+        number = len(list(folder.glob("stderr*")))
+        self._stderr = folder / f"stderr{number}"
+        with self._stderr.open("w") as errors:
+            self.process = subprocess.Popen(
+                [*ESPBENCH, "run", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=errors
+            )
+        self.id = ""
+        self._journal = ""
+
+    @classmethod
+    def start(cls, folder: Path, plan: dict[str, Any]) -> Run:
+        """Begin a run of a plan in folder/runs."""
+        return cls(folder, write_plan(folder, plan), "--out", folder / "runs")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(PATIENCE_S)
+
+    @property
+    def said(self) -> str:
+        """What it has written to stderr."""
+        return self._stderr.read_text()
+
+    @property
+    def directory(self) -> Path:
+        """Its run directory."""
+        found = self.until(lambda: re.search(r"^run directory (.*)$", self.said, re.MULTILINE))
+        return Path(found[1])
+
+    @property
+    def trials(self) -> list[dict[str, Any]]:
+        """The trials it has written."""
+        return [json.loads(line) for line in (self.directory / "trials.jsonl").read_text().splitlines()]
+
+    def until(self, condition: Callable[[], T]) -> T:
+        """Wait for something to be true while it runs; the last answer."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (answer := condition()):
+            assert self.process.poll() is None, f"it ended with {self.process.returncode}: {self.said}"
+            assert time.monotonic() < deadline, f"not in {PATIENCE_S:g} s: {self.said}"
+            time.sleep(0.02)
+        return answer
+
+    def look(self) -> list[dict[str, Any]]:
+        """What it has made so far (its journal), and from now on its id; also remembered after its end."""
+        for path in Path("/run/espbench").glob("*.journal"):
+            try:
+                text = path.read_text()
+                if text and json.loads(text.partition("\n")[0])["pid"] == self.process.pid:
+                    self.id, self._journal = path.stem, text
+            except FileNotFoundError:
+                continue
+        entries = [json.loads(line) for line in self._journal.splitlines() if line.endswith("}")]
+        return [entry for entry in entries if "made" in entry]
+
+    def pid_of(self, name: str) -> int:
+        """The process last made under this name."""
+
+        def find() -> int:
+            return next((e["pid"] for e in reversed(self.look()) if e["name"].startswith(name)), 0)
+
+        return self.until(find)
+
+    def processes(self) -> list[tuple[int, int | None]]:
+        """Every process it started that lives, with all below them, as (pid, start)."""
+        below = [pid for entry in self.look() if entry["kind"] == "process" for pid in _tree(entry["pid"])]
+        return [(pid, start) for pid in below if (start := start_time(pid)) is not None]
+
+    def in_mid_trial(self, netns: str | None = None, *, after: int = 1) -> None:
+        """Wait until `after` trials are on disk and the frames of the next are on their way.
+
+        netns: where the tester's ports are; None: the tester namespace of its own pair.
+        """
+        self.until(lambda: len(self.trials) >= after)
+        self.until(lambda: bool(self.look()))
+        where = netns or f"espbench-{self.id}-tester"
+        self.until(lambda: (NETNS_DIR / where).exists())
+        before = frames_in(where)
+        self.until(lambda: frames_in(where) > before + 200)
+
+    def ended(self) -> int:
+        """Its exit code, once it has ended."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self.look()
+            time.sleep(0.05)
+        return self.process.wait(1)
+
+    def assert_nothing_left(self, processes: list[tuple[int, int | None]]) -> None:
+        """Of this run there is no namespace, journal, file, mount, and none of these processes."""
+        assert self.id
+        assert not [pid for pid, start in processes if start_time(pid) == start]
+        assert leftovers(self.id) == set()
+
+
+def resume(folder: Path, directory: Path) -> Run:
+    """Go on with a run."""
+    return Run(folder, "--resume", directory)
+
+
+def rows(directory: Path) -> list[dict[str, str]]:
+    """results.csv."""
+    with (directory / "results.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def tables(directory: Path) -> dict[str, bytes]:
+    """The bytes of both results files."""
+    return {name: (directory / name).read_bytes() for name in ("results.csv", "results.json")}
+
+
+def assert_complete(directory: Path) -> None:
+    """Every case of the manifest has its row, OK, and each figure is that of its own final trial."""
+    manifest = json.loads((directory / "manifest.json").read_text())
+    trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
+    found = rows(directory)
+    assert [row["case"] for row in found] == [entry["case"] for entry in manifest["cases"]]
+    for row in found:
+        of_case = [trial for trial in trials if trial["case"] == row["case"]]
+        assert [trial["sequence"] for trial in of_case] == list(range(len(of_case)))
+        assert row["status"] == "OK", row
+        assert int(row["trials"]) == len(of_case)
+        final = of_case[int(row["final_trial"])]
+        assert (final["phase"], final["validity"]) == ("final", "VALID")
+        least = min(final["offered_fps"], final["intended_fps"])
+        assert abs(float(row["throughput_fps"]) - least) < 0.01
+
+
+def frames_in(netns: str) -> int:
+    """Frames received and sent by all interfaces of a namespace."""
+    links = json.loads(sh(f"ip -n {netns} -s -j link"))
+    return sum(link["stats64"][way]["packets"] for link in links for way in ("rx", "tx"))
+
+
+def kill(pid: int) -> None:
+    """SIGKILL, to one process this run started."""
+    os.kill(pid, signal.SIGKILL)
+
+
+def _tree(pid: int) -> list[int]:
+    return [pid, *descendants(pid)]

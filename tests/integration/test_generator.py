@@ -1,0 +1,600 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native generator against real links whose faults are known: each fault is counted as itself.
+
+    t1 ── a0 ═══ a1 ── t2                          (wire)
+    t1 ── a0 ═══ r0 ── router ── r1 ═══ a1 ── t2   (router)
+
+Every test makes its own namespaces; the kernel's own chatter (IPv6) is switched off in them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BINARY = Path(__file__).parents[2] / "traffic" / "target" / "release" / "espbench-traffic"
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root"),
+    pytest.mark.skipif(not BINARY.exists(), reason="needs cargo build --release in traffic/"),
+]
+
+
+def sh(command: str) -> str:
+    """Run a command line; its output if it fails."""
+    done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout
+
+
+def start() -> subprocess.Popen[str]:
+    return subprocess.Popen([BINARY, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+class Generator:
+    """One `espbench-traffic serve`."""
+
+    def __init__(self) -> None:
+        self.process = start()
+
+    def tell(self, command: dict[str, Any] | str) -> None:
+        assert self.process.stdin is not None
+        line = command if isinstance(command, str) else json.dumps(command)
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        """The next event that is not progress."""
+        assert self.process.stdout is not None
+        while True:
+            line = self.process.stdout.readline()
+            assert line, "the generator ended"
+            event: dict[str, Any] = json.loads(line)
+            if event["event"] != "progress":
+                return event
+
+    def ask(self, command: dict[str, Any] | str) -> dict[str, Any]:
+        self.tell(command)
+        return self.hear()
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        assert self.process.wait(timeout=10) == 0
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class Net:
+    """Namespaces of one test, deleted with everything in them at its end."""
+
+    def __init__(self) -> None:
+        self.tag = uuid.uuid4().hex[:8]
+        self.made: list[str] = []
+
+    def namespace(self, name: str) -> str:
+        full = f"esp-{self.tag}-{name}"
+        sh(f"ip netns add {full}")
+        self.made.append(full)
+        self.inside(name, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1")
+        self.inside(name, "ip link set lo up")
+        return full
+
+    def inside(self, name: str, command: str) -> str:
+        return sh(f"ip netns exec esp-{self.tag}-{name} {command}")
+
+    def nft(self, name: str, rules: str) -> None:
+        subprocess.run(
+            ["ip", "netns", "exec", f"esp-{self.tag}-{name}", "nft", "-f", "-"],
+            input=rules,
+            text=True,
+            check=True,
+        )
+
+    def pair(self, left: str, a: str, right: str, b: str) -> None:
+        one, two = f"esp-{self.tag}-{left}", f"esp-{self.tag}-{right}"
+        sh(f"ip link add {a} netns {one} type veth peer name {b} netns {two}")
+        sh(f"ip -n {one} link set {a} up")
+        sh(f"ip -n {two} link set {b} up")
+
+    def path(self, name: str) -> str:
+        return f"/run/netns/esp-{self.tag}-{name}"
+
+    def close(self) -> None:
+        for name in self.made:
+            subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+@pytest.fixture
+def net() -> Iterator[Net]:
+    made = Net()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def generator() -> Iterator[Generator]:
+    made = Generator()
+    try:
+        yield made
+        made.close()
+    finally:
+        made.process.kill()
+        made.process.wait()
+        assert made.process.stdout is not None
+        made.process.stdout.close()
+
+
+@pytest.fixture
+def wire(net: Net) -> Net:
+    """Two ports, joined directly."""
+    net.namespace("t1")
+    net.namespace("t2")
+    net.pair("t1", "a0", "t2", "a1")
+    return net
+
+
+@pytest.fixture
+def router(net: Net) -> Net:
+    """Two ports with a namespace between them that routes 198.18/16 and 198.19/16."""
+    for name in ("t1", "dut", "t2"):
+        net.namespace(name)
+    net.pair("t1", "a0", "dut", "r0")
+    net.pair("t2", "a1", "dut", "r1")
+    net.inside("dut", "ip address add 198.18.0.1/16 dev r0")
+    net.inside("dut", "ip address add 198.19.0.1/16 dev r1")
+    net.inside("dut", "sysctl -qw net.ipv4.ip_forward=1")
+    return net
+
+
+def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict[str, Any]]:
+    ports = [
+        {
+            "name": "west",
+            "interface": "a0",
+            "netns": net.path("t1"),
+            "tx_cpu": 0,
+            "rx_cpu": 0,
+            "rx_ring_mib": 16,
+        },
+        {
+            "name": "east",
+            "interface": "a1",
+            "netns": net.path("t2"),
+            "tx_cpu": 0,
+            "rx_cpu": 0,
+            "rx_ring_mib": 16,
+        },
+    ]
+    opened = generator.ask({"cmd": "open", "watch_cpus": [0], "ports": ports, **more})
+    assert opened["event"] == "opened", opened
+    return {port["name"]: port for port in opened["ports"]}
+
+
+def stream(opened: dict[str, dict[str, Any]], /, **more: object) -> dict[str, Any]:
+    return {
+        "id": 0,
+        "from": "west",
+        "to": "east",
+        "rate_fps": 5000.0,
+        "frames": [{"size": 64, "weight": 1}],
+        "src_mac": opened["west"]["mac"],
+        "dst_mac": opened["east"]["mac"],
+        "ip_version": 4,
+        "src": "198.18.0.2",
+        "dst": "198.19.0.2",
+        "src_port": 49184,
+        "dst_port": 7,
+        **more,
+    }
+
+
+def back(opened: dict[str, dict[str, Any]], /, **more: object) -> dict[str, Any]:
+    """The same from east to west."""
+    turned = {
+        "id": 1,
+        "from": "east",
+        "to": "west",
+        "src_mac": opened["east"]["mac"],
+        "dst_mac": opened["west"]["mac"],
+        "src": "198.19.0.2",
+        "dst": "198.18.0.2",
+    }
+    return stream(opened, **{**turned, **more})
+
+
+def trial(generator: Generator, *streams: dict[str, Any], **more: object) -> dict[str, Any]:
+    command = {"cmd": "trial", "id": "t", "duration_s": 1.0, "residue_s": 0.5, "quiet_s": 0.1, **more}
+    result = generator.ask({**command, "streams": list(streams)})
+    assert result["event"] == "trial", result
+    return result
+
+
+def test_idle_pair_loses_nothing(generator: Generator, wire: Net) -> None:
+    """Every frame over a bare veth pair arrives once and intact, and the report is consistent with itself."""
+    ports = open_ports(generator, wire)
+    result = trial(generator, stream(ports, rate_fps=20000.0))
+    [one] = result["streams"]
+    assert one["tx_frames"] + one["unsent"] == one["intended_frames"] == 20000
+    assert one["rx_frames"] == one["tx_frames"]
+    assert (one["lost"], one["duplicated"], one["reordered"], one["corrupted"]) == (0, 0, 0, 0)
+    assert one["loss_episodes"] == []
+    assert sum(part["rx_frames"] for part in one["slices"]) == one["rx_frames"]
+    assert result["start_ns"] < result["last_tx_ns"] < time.monotonic_ns()
+    assert {port["name"]: port["foreign"] for port in result["ports"]} == {"west": 0, "east": 0}
+    assert result["clock_step_ns"] == 0
+
+
+def test_histogram_is_readable_elsewhere(generator: Generator, wire: Net) -> None:
+    """The latency histogram decodes with the Python library and holds every received frame."""
+    hdrh = pytest.importorskip("hdrh.histogram")
+    ports = open_ports(generator, wire)
+    [one] = trial(generator, stream(ports))["streams"]
+    histogram = hdrh.HdrHistogram.decode(one["latency_us"]["hdr"])
+    assert histogram.get_total_count() == one["rx_frames"]
+    assert histogram.get_max_value() / 1e3 == pytest.approx(one["latency_us"]["max"], rel=0.01)
+
+
+def test_both_ways_imix_many_flows(generator: Generator, router: Net) -> None:
+    """Both directions, three sizes, 256 networks × 4 ports through a router: all frames arrive."""
+    router.inside("dut", "ip route add 10.0.0.0/8 via 198.19.0.2 dev r1")
+    ports = open_ports(generator, router)
+    for address, side, device in (("198.18.0.2", "west", "r0"), ("198.19.0.2", "east", "r1")):
+        router.inside("dut", f"ip neigh replace {address} lladdr {ports[side]['mac']} dev {device}")
+    r0, r1 = (json.loads(router.inside("dut", f"ip -j link show {r}"))[0]["address"] for r in ("r0", "r1"))
+    imix = [{"size": 64, "weight": 7}, {"size": 594, "weight": 4}, {"size": 1518, "weight": 1}]
+    result = trial(
+        generator,
+        stream(ports, dst_mac=r0, dst="10.0.0.9", networks=256, ports=4, frames=imix),
+        back(ports, dst_mac=r1, frames=imix),
+    )
+    for one in result["streams"]:
+        assert one["rx_frames"] == one["tx_frames"] > 0
+        assert one["corrupted"] == one["lost"] == 0
+
+
+def test_ipv6_and_burst(generator: Generator, wire: Net) -> None:
+    """A burst of IPv6 frames leaves back to back, stops at its length and arrives whole."""
+    ports = open_ports(generator, wire)
+    six = {"ip_version": 6, "src": "2001:2::2", "dst": "2001:2:0:8000::2", "networks": 9}
+    [one] = trial(generator, stream(ports, **six, frames=[{"size": 84}], burst_frames=777))["streams"]
+    assert (one["tx_frames"], one["rx_frames"], one["lost"]) == (777, 777, 0)
+
+
+def test_duplicates_are_duplicates(generator: Generator, router: Net) -> None:
+    """A router whose port sends every frame twice: each is received once and duplicated once, none lost."""
+    router.nft(
+        "dut",
+        'table netdev t { chain c { type filter hook egress device "r1" priority 0; '
+        'meta mark != 7 meta mark set 7 dup to "r1"; }\n}\n',
+    )
+    ports = open_ports(generator, router)
+    [one] = trial(generator, through(router, ports))["streams"]
+    assert one["rx_frames"] == one["duplicated"] == one["tx_frames"] > 0
+    assert (one["lost"], one["corrupted"], one["reordered"]) == (0, 0, 0)
+
+
+def test_drops_are_lost(generator: Generator, router: Net) -> None:
+    """A router that drops one frame in ten: a tenth is lost, in episodes of one frame, at the right times."""
+    ports = open_ports(generator, router)
+    router.nft(
+        "dut",
+        "table ip t { chain c { type filter hook forward priority 0; numgen inc mod 10 == 3 drop; }\n}\n",
+    )
+    result = trial(generator, through(router, ports))
+    [one] = result["streams"]
+    assert one["lost"] == (one["tx_frames"] + 6) // 10 > 0  # frames 3, 13, …
+    assert one["rx_frames"] == one["tx_frames"] - one["lost"]
+    assert (one["duplicated"], one["reordered"], one["corrupted"]) == (0, 0, 0)
+    assert [episode["frames"] for episode in one["loss_episodes"]] == [1] * one["lost"]
+    times = [episode["from_ns"] for episode in one["loss_episodes"]]
+    assert times == sorted(times)
+    assert result["start_ns"] <= times[0] <= times[-1] <= result["last_tx_ns"]
+
+
+def test_changed_bytes_are_corruption(generator: Generator, router: Net) -> None:
+    """A router that overwrites two payload bytes of every tenth frame: a tenth is corrupted, none lost."""
+    ports = open_ports(generator, router)
+    router.nft(
+        "dut",
+        "table ip t { chain c { type filter hook forward priority 0; "
+        "numgen inc mod 10 == 3 @th,224,16 set 0x1234; }\n}\n",
+    )
+    [one] = trial(generator, through(router, ports, frames=[{"size": 128}]))["streams"]
+    assert one["corrupted"] == (one["tx_frames"] + 6) // 10 > 0  # frames 3, 13, …
+    assert (one["lost"], one["duplicated"]) == (0, 0)
+    assert one["rx_frames"] == one["tx_frames"] - one["corrupted"]
+
+
+def through(router: Net, ports: dict[str, dict[str, Any]], **more: object) -> dict[str, Any]:
+    """West to east by way of the router, whose neighbours are set by hand."""
+    router.inside("dut", f"ip neigh replace 198.19.0.2 lladdr {ports['east']['mac']} dev r1")
+    [r0] = json.loads(router.inside("dut", "ip -j link show r0"))
+    return stream(ports, dst_mac=r0["address"], **more)
+
+
+FORWARDER = """
+import socket, sys
+out, into = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) for _ in range(2))
+out.bind((sys.argv[2], 0))
+into.bind((sys.argv[1], 3))
+held, n = None, 0
+print("ready", flush=True)
+while True:
+    frame, address = into.recvfrom(2048)
+    if address[2] == 4:
+        continue
+    n += 1
+    if sys.argv[3] == "swap" and n % 10 == 0:
+        held = frame
+        continue
+    out.send(frame)
+    if sys.argv[3] == "double" and n % 10 == 0:
+        out.send(frame)
+    if held is not None:
+        out.send(held)
+        held = None
+"""
+
+
+@pytest.mark.parametrize(("fault", "reordered", "duplicated"), [("swap", 50, 0), ("double", 0, 50)])
+def test_forwarder_faults_are_counted(
+    generator: Generator, router: Net, fault: str, reordered: int, duplicated: int
+) -> None:
+    """A forwarder that swaps (or doubles) each tenth frame: one reordered (or duplicated) frame in ten."""
+    router.inside("dut", "sysctl -qw net.ipv4.ip_forward=0")
+    command = [
+        "ip",
+        "netns",
+        "exec",
+        f"esp-{router.tag}-dut",
+        sys.executable,
+        "-c",
+        FORWARDER,
+        "r0",
+        "r1",
+        fault,
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forwarder:
+        try:
+            assert forwarder.stdout is not None
+            assert forwarder.stdout.readline() == "ready\n"
+            ports = open_ports(generator, router)
+            # One frame more than a multiple of ten, so that no held frame stays behind.
+            one = trial(generator, stream(ports, rate_fps=501.0))["streams"][0]
+        finally:
+            forwarder.kill()
+    assert one["tx_frames"] == one["rx_frames"] == 501
+    assert (one["reordered"], one["duplicated"]) == (reordered, duplicated)
+    assert (one["lost"], one["corrupted"]) == (0, 0)
+
+
+def test_deadline_reports_what_was_not_sent(generator: Generator, wire: Net) -> None:
+    """A rate no machine reaches: sending ends at the deadline and the rest is reported as unsent."""
+    ports = open_ports(generator, wire)
+    result = trial(generator, stream(ports, rate_fps=40e6), duration_s=0.3)
+    [one] = result["streams"]
+    assert one["unsent"] > 0
+    assert one["tx_frames"] + one["unsent"] == one["intended_frames"] == 12_000_000
+    assert one["tx_frames"] / one["duration_s"] < 40e6
+
+
+def test_stop_ends_a_trial(generator: Generator, wire: Net) -> None:
+    """`stop` ends a long trial at once, and the result says so and counts what was sent."""
+    ports = open_ports(generator, wire)
+    threading.Timer(0.5, generator.tell, [{"cmd": "stop"}]).start()
+    result = trial(generator, stream(ports), duration_s=600.0)
+    assert result["stopped_early"] is True
+    assert 0 < result["streams"][0]["tx_frames"] < 600 * 5000
+    assert generator.ask({"cmd": "hello"})["protocol"] == 1
+
+
+def test_initial_namespace_is_refused(generator: Generator) -> None:
+    """Interfaces of the machine's own namespace are refused unless the user says they own the network."""
+    port = {"name": "west", "interface": "lo", "netns": None}
+    answer = generator.ask({"cmd": "open", "ports": [port]})
+    assert answer["event"] == "error"
+    assert "initial network namespace" in answer["message"]
+    assert "i_own_this_network" in answer["hint"]
+    allowed = generator.ask({"cmd": "open", "ports": [{**port, "i_own_this_network": True}]})
+    assert "initial" not in allowed["message"]  # loopback is then refused for what it is
+    assert "not an Ethernet interface" in allowed["message"]
+
+
+@pytest.mark.parametrize(
+    ("interface", "words"), [("nope", "there is no interface nope"), ("a0", "a0"), ("", "''")]
+)
+def test_bad_interface_is_named(generator: Generator, wire: Net, interface: str, words: str) -> None:
+    """A missing, a downed and an impossible interface each get a message that names it."""
+    wire.inside("t1", "ip link set a0 down")
+    port = {"name": "west", "interface": interface, "netns": wire.path("t1")}
+    answer = generator.ask({"cmd": "open", "ports": [port]})
+    assert answer["event"] == "error"
+    assert words in answer["message"]
+    assert "port west" in answer["message"]
+    assert ("is down" in answer["message"]) == (interface == "a0")
+
+
+def test_link_that_goes_down_is_an_error(generator: Generator, wire: Net) -> None:
+    """A port that goes down in mid-trial ends the trial with an error that names it."""
+    ports = open_ports(generator, wire)
+    timer = threading.Timer(0.5, wire.inside, ["t1", "ip link set a0 down"])
+    timer.start()
+    command = {"cmd": "trial", "id": "t", "duration_s": 20.0, "streams": [stream(ports)]}
+    answer = generator.ask(command)
+    timer.join()
+    assert answer["event"] == "error", answer
+    assert "a0" in answer["message"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        '"x"',
+        '{"cmd":"fly"}',
+        '{"cmd":"open"}',
+        '{"cmd":"open","ports":[]}',
+        '{"cmd":"trial","id":"t","duration_s":1,"streams":[]}',
+        '{"cmd":"resolve","port":"west","address":"x","gateway":"y"}',
+        '{"cmd":"open","ports":[{"name":"west","interface":"a0","netns":"/nowhere","speed":1}]}',
+    ],
+)
+def test_bad_commands_are_answered(generator: Generator, line: str) -> None:
+    """Whatever comes in, one error comes out and the next command works."""
+    answer = generator.ask(line)
+    assert answer["event"] == "error"
+    assert answer["message"]
+    assert generator.ask({"cmd": "hello"})["event"] == "hello"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"frames": [{"size": 63}]}, "63"),
+        ({"frames": [{"size": 9000}]}, "9000"),
+        ({"frames": []}, "frames"),
+        ({"rate_fps": 0}, "rate_fps"),
+        ({"rate_fps": -1}, "rate_fps"),
+        ({"networks": 257}, "257 networks"),
+        ({"ports": 0}, "0 ports"),
+        ({"dst": "2001:2::2"}, "IPv4"),
+        ({"to": "north"}, "north"),
+        ({"dst_mac": "zz"}, "zz"),
+    ],
+)
+def test_bad_streams_are_refused(generator: Generator, wire: Net, change: dict[str, Any], words: str) -> None:
+    """A stream that makes no sense is refused with the value that is wrong."""
+    ports = open_ports(generator, wire)
+    command = {"cmd": "trial", "id": "t", "duration_s": 1.0, "streams": [stream(ports, **change)]}
+    answer = generator.ask(command)
+    assert answer["event"] == "error"
+    assert words in answer["message"]
+
+
+def test_gateway_is_resolved_and_answered(generator: Generator, router: Net) -> None:
+    """ARP finds the router, and the router then finds the tester without any static neighbour."""
+    ports = open_ports(generator, router)
+    macs = {}
+    for side, address, gateway in (
+        ("west", "198.18.0.2", "198.18.0.1"),
+        ("east", "198.19.0.2", "198.19.0.1"),
+    ):
+        answer = generator.ask({"cmd": "resolve", "port": side, "address": address, "gateway": gateway})
+        assert answer["event"] == "resolved", answer
+        macs[side] = answer["mac"]
+    [r0] = json.loads(router.inside("dut", "ip -j link show r0"))
+    assert macs["west"] == r0["address"]
+    streams = stream(ports, dst_mac=macs["west"]), back(ports, dst_mac=macs["east"])
+    for one in trial(generator, *streams)["streams"]:
+        assert one["rx_frames"] == one["tx_frames"]
+
+
+def test_ipv6_gateway_is_resolved_and_answered(generator: Generator, router: Net) -> None:
+    """The same by neighbour discovery."""
+    router.inside("dut", "sysctl -qw net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.all.forwarding=1")
+    for device, address in (("r0", "2001:2::1/64"), ("r1", "2001:2:0:8000::1/64")):
+        router.inside("dut", f"sysctl -qw net.ipv6.conf.{device}.disable_ipv6=0")
+        router.inside("dut", f"ip address add {address} dev {device} nodad")
+    ports = open_ports(generator, router)
+    near, far = "2001:2::", "2001:2:0:8000::"
+    macs = {}
+    for side, net in (("west", near), ("east", far)):
+        asked = {"cmd": "resolve", "port": side, "address": f"{net}2", "gateway": f"{net}1"}
+        answer = generator.ask(asked)
+        assert answer["event"] == "resolved", answer
+        macs[side] = answer["mac"]
+    six = {
+        "ip_version": 6,
+        "src": f"{near}2",
+        "dst": f"{far}2",
+        "frames": [{"size": 84}],
+        "dst_mac": macs["west"],
+    }
+    [one] = trial(generator, stream(ports, **six))["streams"]
+    assert one["rx_frames"] == one["tx_frames"] > 0
+
+
+def test_wrong_gateway_is_named(generator: Generator, router: Net) -> None:
+    """A gateway that is not there gives an error with address, gateway and interface."""
+    open_ports(generator, router)
+    asked = {
+        "cmd": "resolve",
+        "port": "west",
+        "address": "198.18.0.2",
+        "gateway": "198.18.0.77",
+        "timeout_s": 0.7,
+    }
+    answer = generator.ask(asked)
+    assert answer["event"] == "error"
+    for words in ("198.18.0.77", "198.18.0.2", "a0"):
+        assert words in answer["message"]
+
+
+def test_another_runs_frames_are_foreign(wire: Net) -> None:
+    """Two generators on one link with the same addresses: each counts only its own frames."""
+    one, two = Generator(), Generator()
+    try:
+        ports = open_ports(one, wire)
+        open_ports(two, wire)
+        timer = threading.Thread(
+            target=trial, args=(two, stream(ports, rate_fps=1000.0)), kwargs={"duration_s": 0.5}
+        )
+        timer.start()
+        result = trial(one, stream(ports))
+        timer.join()
+    finally:
+        one.close()
+        two.close()
+    [mine] = result["streams"]
+    assert (mine["rx_frames"], mine["corrupted"]) == (mine["tx_frames"], 0)
+    assert result["ports"][1]["foreign"] > 0
+
+
+def test_generator_dies_with_its_parent() -> None:
+    """Killing the process that started the generator, stdin still open elsewhere, ends it."""
+    read, write = os.pipe()
+    script = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.argv[1], 'serve'], stdin=int(sys.argv[2]))\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(BINARY), str(read)],
+        pass_fds=[read],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        time.sleep(0.3)  # let it reach prctl; nothing it prints tells
+        os.kill(parent.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while alive(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.close(write)
+    os.close(read)
+    assert not alive(child)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a run: interrupted, killed, torn, out of disk; it cleans up, goes on, and says the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from boxes import RouterBox, leftovers
+from runs import (
+    ESPBENCH,
+    Run,
+    assert_complete,
+    espbench,
+    kill,
+    pair_plan,
+    quick,
+    resume,
+    tables,
+    write_plan,
+)
+
+from espbench.platforms import uml_kernel
+from espbench.platforms.processes import descendants, start_time
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+
+LACKING = "; ".join(need.missing for need in uml_kernel.readiness() if not need.ready)
+needs_uml = pytest.mark.skipif(bool(LACKING), reason=LACKING)
+# Long enough to be disturbed in the middle, three cases of two trials.
+LONG = quick(trial="1s", final_trial="2s")
+RESIDENT_KIB = 400 << 10
+GATEWAY_KIB = 512 << 10
+
+
+@pytest.fixture
+def box() -> Iterator[RouterBox]:
+    """A clean router, gone afterwards."""
+    with RouterBox() as router:
+        yield router
+
+
+def assert_stopped(run: Run, number: int, netns: str | None = None) -> None:
+    """Interrupt a run in mid-trial: exit code 130, the way to go on, and nothing left."""
+    run.in_mid_trial(netns)
+    processes = run.processes()
+    assert processes
+    run.process.send_signal(number)
+    assert run.ended() == 130
+    assert f"espbench run --resume {run.directory}" in run.said
+    assert "Traceback" not in run.said
+    run.assert_nothing_left(processes)
+
+
+def assert_goes_on(folder: Path, directory: Path, before: bytes) -> None:
+    """A resumed run completes; the trials it had are untouched; a replay writes the same tables."""
+    with resume(folder, directory) as again:
+        assert again.ended() == 0, again.said
+    after = (directory / "trials.jsonl").read_bytes()
+    assert after.startswith(before)
+    assert len(after) > len(before)
+    assert_complete(directory)
+    assert_replay_is_the_same(folder, directory)
+
+
+def assert_replay_is_the_same(folder: Path, directory: Path) -> None:
+    """Resuming a complete run measures nothing and writes both results files again, byte for byte."""
+    trials, wanted = (directory / "trials.jsonl").read_bytes(), tables(directory)
+    for name in wanted:
+        (directory / name).unlink()
+    with resume(folder, directory) as replay:
+        assert replay.ended() == 0, replay.said
+    assert (directory / "trials.jsonl").read_bytes() == trials
+    assert tables(directory) == wanted
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_interrupted_in_mid_trial_leaves_nothing_and_goes_on(
+    box: RouterBox, tmp_path: Path, number: int
+) -> None:
+    """Ctrl-C and SIGTERM: 130, the command to go on with, and after it the finished tables."""
+    box.limit_rate(700_000, burst=2000, limit=3000)
+    with Run.start(tmp_path, box.plan(throughput=quick(trial="600ms", final_trial="1s"))) as run:
+        assert_stopped(run, number, box.west)
+        directory = run.directory
+    assert_goes_on(tmp_path, directory, (directory / "trials.jsonl").read_bytes())
+
+
+def test_an_interrupted_pair_of_namespaces_is_gone(tmp_path: Path) -> None:
+    """A second and third Ctrl-C while it tidies up change nothing: not even the journal stays."""
+    with Run.start(tmp_path, pair_plan("netns", throughput=LONG)) as run:
+        run.in_mid_trial()
+        processes = run.processes()
+        for _ in range(3):
+            run.process.send_signal(signal.SIGINT)
+        assert run.ended() == 130
+        run.assert_nothing_left(processes)
+        assert "Traceback" not in run.said
+
+
+@pytest.mark.parametrize("dut", ["netns", pytest.param("uml", marks=needs_uml)])
+def test_a_killed_controller_takes_its_processes_with_it_and_clean_removes_the_rest(
+    tmp_path: Path, dut: str
+) -> None:
+    """kill -9: generator, agents and guests die by themselves; `clean` names what it removes."""
+    with Run.start(tmp_path, pair_plan(dut, throughput=LONG)) as run:
+        run.in_mid_trial()
+        processes, directory = run.processes(), run.directory
+        made = [entry for entry in run.look() if entry["kind"] in ("netns", "directory")]
+        assert len(processes) >= 3
+        kill(run.process.pid)
+        assert run.ended() == -signal.SIGKILL
+    for pid, start in processes:
+        gone(pid, start)
+    left = leftovers(run.id)
+    assert f"/run/netns/espbench-{run.id}-tester" in left
+    cleaned = espbench("clean")
+    assert cleaned.returncode == 0
+    for entry in made:
+        if any(entry["name"] in name for name in left):
+            assert f"removed {run.id}: {entry['kind']} {entry['name']}" in cleaned.stdout
+    run.assert_nothing_left(processes)
+    assert_goes_on(tmp_path, directory, (directory / "trials.jsonl").read_bytes())
+
+
+def gone(pid: int, start: int | None) -> None:
+    """Wait until a process has ended."""
+    waiting = threading.Event()
+    for _ in range(500):
+        if start_time(pid) != start:
+            return
+        waiting.wait(0.02)
+    raise AssertionError(f"process {pid} outlives its controller: {Path(f'/proc/{pid}/cmdline').read_text()}")
+
+
+def test_a_torn_last_line_is_measured_again(box: RouterBox, tmp_path: Path) -> None:
+    """A power cut in the middle of a write: the run goes on after the last whole trial."""
+    with Run.start(tmp_path, box.plan(frame_sizes=[64, 512], throughput=quick())) as run:
+        assert run.ended() == 0, run.said
+        directory = run.directory
+    log = directory / "trials.jsonl"
+    *whole, last = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(whole) + last[: len(last) // 2])
+    assert_goes_on(tmp_path, directory, b"".join(whole))
+
+
+def test_two_runs_at_once_do_not_touch_each_other(box: RouterBox, tmp_path: Path) -> None:
+    """Both complete; resuming the one that runs is refused with its process id."""
+    with (
+        RouterBox() as other,
+        Run.start(tmp_path, box.plan(name="one", throughput=LONG)) as one,
+        Run.start(tmp_path, other.plan(name="two", throughput=LONG)) as two,
+    ):
+        one.in_mid_trial(box.west)
+        refused = espbench("run", "--resume", one.directory)
+        assert refused.returncode == 2
+        assert f"process {one.process.pid}" in refused.stderr
+        two.in_mid_trial(other.west)
+        assert (one.ended(), two.ended()) == (0, 0), one.said + two.said
+        assert one.directory != two.directory
+        for run in (one, two):
+            assert_complete(run.directory)
+            assert leftovers(run.id) == set()
+
+
+def assert_mended(run: Run, reason: str) -> None:
+    """One trial is INVALID for this reason, and the case went on to OK."""
+    assert run.ended() == 0, run.said
+    broken = [t for t in run.trials if t["validity"] == "INVALID" and reason in "; ".join(t["reasons"])]
+    assert len(broken) == 1, [t["reasons"] for t in run.trials]
+    assert broken[0]["tx_frames"] == 0
+    assert_complete(run.directory)
+    assert leftovers(run.id) == set()
+
+
+def test_a_generator_killed_in_mid_trial_costs_one_trial(box: RouterBox, tmp_path: Path) -> None:
+    """The trial is INVALID, a new generator takes over."""
+    with Run.start(tmp_path, box.plan(throughput=LONG)) as run:
+        run.in_mid_trial(box.west)
+        kill(run.pid_of("generator"))
+        assert_mended(run, "generator: died during `trial` (signal 9)")
+
+
+def test_an_agent_killed_in_mid_trial_costs_one_trial(tmp_path: Path) -> None:
+    """The gateway is named, the pair is built again."""
+    with Run.start(tmp_path, pair_plan("netns", throughput=LONG)) as run:
+        run.in_mid_trial()
+        kill(descendants(run.pid_of("agent of office"))[0])
+        assert_mended(run, "gateway office died during the trial")
+        assert homes_built(run) == 2
+
+
+@needs_uml
+def test_a_guest_killed_in_mid_trial_is_quoted_and_rebuilt(tmp_path: Path) -> None:
+    """The reason holds the end of the guest's console."""
+    with Run.start(tmp_path, pair_plan("uml", throughput=LONG)) as run:
+        run.in_mid_trial()
+        kill(descendants(run.pid_of("home ("))[1])
+        assert_mended(run, "gateway home died during the trial; its last words:\n")
+        said = next(t["reasons"][0] for t in run.trials if t["reasons"] and "last words" in t["reasons"][0])
+        assert len(said.splitlines()) > 3, said
+
+
+def homes_built(run: Run) -> int:
+    """How often its journal says that a Home was made."""
+    return sum(entry["kind"] == "netns" and entry["name"].endswith("-home") for entry in run.look())
+
+
+def test_a_pair_serves_every_frame_size_and_direction(tmp_path: Path) -> None:
+    """Three sizes in two directions are measured on one pair, built once."""
+    sizes = {"frame_sizes": [64, 128, 256], "directions": ["one-way", "both-ways"]}
+    with Run.start(tmp_path, pair_plan("netns", throughput=quick(), **sizes)) as run:
+        assert run.ended() == 0, run.said
+        assert homes_built(run) == 1
+        assert_complete(run.directory)
+        assert len({trial["case"] for trial in run.trials}) == 6
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 192 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192k", "none", disk], check=True)
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_full_disk_is_named_and_costs_no_earlier_trial(
+    box: RouterBox, tmp_path: Path, small_disk: Path
+) -> None:
+    """The message names the file; with space again the run goes on."""
+    box.limit_rate(700_000, burst=2000, limit=3000)
+    plan = write_plan(tmp_path, box.plan(throughput=quick(trial="600ms", final_trial="1s")))
+    with Run(tmp_path, plan, "--out", small_disk) as run:
+        run.in_mid_trial(box.west)
+        directory = run.directory
+        before = (directory / "trials.jsonl").read_bytes()
+        filler = small_disk / "filler"
+        fill(filler)
+        assert run.ended() == 1
+        assert f"{directory}/trials.jsonl: cannot write: No space left on device" in run.said
+        assert "Traceback" not in run.said
+        assert leftovers(run.id) == set()
+    filler.unlink()
+    kept = (directory / "trials.jsonl").read_bytes()
+    assert kept.startswith(before)
+    assert kept.endswith(b"}\n")
+    # The report needs more than this disk has, and is not what is asked here.
+    with resume(tmp_path, directory) as again:
+        assert again.ended() in (0, 1), again.said
+    assert (directory / "trials.jsonl").read_bytes().startswith(kept)
+    assert_complete(directory)
+
+
+def fill(file: Path) -> None:
+    """Take all the space there is."""
+    with file.open("wb", buffering=0) as rest:
+        try:
+            while rest.write(b"x" * 512):
+                pass
+        except OSError:
+            return
+
+
+@pytest.mark.parametrize("dut", ["netns", pytest.param("uml", marks=needs_uml)])
+def test_a_run_stays_small_in_memory(tmp_path: Path, dut: str) -> None:
+    """Controller and generator together stay below 400 MB, a UML gateway below 512 MB."""
+    with Run.start(tmp_path, pair_plan(dut, throughput=LONG, frame_sizes=[64, 1424])) as run:
+        run.in_mid_trial(after=3)
+        peak = status_kib(run.process.pid, "VmHWM") + status_kib(run.pid_of("generator"), "VmHWM")
+        assert 0 < peak <= RESIDENT_KIB
+        if dut == "uml":
+            for side in ("home", "office"):
+                guest = sum(pss_kib(pid) for pid in descendants(run.pid_of(f"{side} (")))
+                assert 0 < guest <= GATEWAY_KIB
+        assert run.ended() == 0, run.said
+
+
+def status_kib(pid: int, field: str) -> int:
+    """A figure of /proc/PID/status, KiB."""
+    return int(re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)[1])  # type: ignore[index]
+
+
+def pss_kib(pid: int) -> int:
+    """A process's share of the memory it uses, KiB; 0 once it is gone."""
+    try:
+        return int(
+            re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)[1]
+        )  # type: ignore[index]
+    except OSError:
+        return 0
+
+
+def test_a_terminal_shows_case_trial_bounds_and_time_left(box: RouterBox, tmp_path: Path) -> None:
+    """What a person sees; without a terminal it is one line for each trial."""
+    box.limit_rate(700_000, burst=2000, limit=3000)
+    plan = write_plan(tmp_path, box.plan(throughput=quick()))
+    main, terminal = pty.openpty()
+    shown: list[bytes] = []
+    reader = threading.Thread(target=lambda: shown.extend(iter(lambda: read(main), b"")))
+    reader.start()
+    environment = os.environ | {"COLUMNS": "200", "LINES": "50", "TERM": "xterm"}
+    done = subprocess.run(
+        [*ESPBENCH, "run", str(plan), "--out", str(tmp_path / "runs")],
+        stderr=terminal, stdin=terminal, stdout=subprocess.DEVNULL, env=environment, check=False, timeout=120,
+    )  # fmt: skip
+    os.close(terminal)
+    reader.join(10)
+    os.close(main)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", b"".join(shown).decode())
+    assert done.returncode == 0, text
+    assert re.search(r"case 1/1, about \d+:\d\d left", text)
+    assert re.search(r"(search|final) trial, [\d,]+ fps for [\d.]+ s +zero-loss: \S+ … \d", text)
+
+
+def read(descriptor: int) -> bytes:
+    """What a pseudo-terminal shows next; empty when the other side is closed."""
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        return b""
+
+
+def test_without_a_terminal_each_trial_is_one_line(box: RouterBox, tmp_path: Path) -> None:
+    """Nothing that moves: a log file stays readable."""
+    with Run.start(tmp_path, box.plan(throughput=quick())) as run:
+        assert run.ended() == 0, run.said
+        lines = [line for line in run.said.splitlines() if re.match(r"  (search|final) ", line)]
+        assert len(lines) == len(run.trials)
+        assert "\x1b" not in run.said
+
+
+def test_a_run_does_not_go_on_with_another_plan(box: RouterBox, tmp_path: Path) -> None:
+    """A run directory whose plan was changed would mix figures of two things: refused, and left alone."""
+    with Run.start(tmp_path, box.plan(throughput=LONG)) as run:
+        run.in_mid_trial(box.west)
+        directory = run.directory
+        run.process.send_signal(signal.SIGINT)
+        assert run.ended() == 130
+    plan = directory / "plan.yaml"
+    plan.write_text(plan.read_text().replace("- 64", "- 128"))
+    manifest = (directory / "manifest.json").read_bytes()
+    refused = espbench("run", "--resume", directory)
+    assert refused.returncode == 2
+    assert "this run cannot go on here" in refused.stderr
+    assert (directory / "manifest.json").read_bytes() == manifest
+
+
+def test_a_profile_beside_the_plan_is_found_again_on_resuming(tmp_path: Path) -> None:
+    """The run directory holds a copy of the plan; paths in it still start where the plan stood."""
+    profile = "name: mine\ndescription: a profile of the user's\nplatform: netns\n"
+    (tmp_path / "mine.yaml").write_text(profile)
+    plan = pair_plan("netns", throughput=LONG) | {"dut": "./mine.yaml"}
+    with Run.start(tmp_path, plan) as run:
+        assert_stopped(run, signal.SIGINT)
+        directory = run.directory
+    assert_goes_on(tmp_path, directory, (directory / "trials.jsonl").read_bytes())
+    assert json.loads((directory / "manifest.json").read_text())["resumed"]
