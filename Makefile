@@ -27,7 +27,8 @@ bench:
 	@scripts/setup.sh test
 	$(PY) benchmarks/generator.py
 	$(PY) benchmarks/search_cost.py
-	$(PY) benchmarks/synthetic_run.py
+	$(PY) benchmarks/large_run.py
+	$(PY) benchmarks/setup_times.py
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import secrets
 import subprocess
 import tempfile
@@ -48,6 +49,17 @@ class RouterBox:
     ) -> None:
         for netns in (self.west, self.dut, self.east):
             subprocess.run(["ip", "netns", "del", netns], capture_output=True, check=False)
+
+    def give_own_threads(self, cpu: int) -> None:
+        """Serve both of its ports by kernel threads on one CPU, with rings that overflow, as a real box does."""
+        for number, (netns, port) in enumerate(((self.west, "a0"), (self.east, "a1"))):
+            sh(f"ip netns exec {netns} ethtool -K {port} tso off gso off")
+            self.inside(f"ethtool -K d{number} gro on")
+            self.inside(f"sh -c 'echo 1 > /sys/class/net/d{number}/threaded'")
+        for comm in Path("/proc").glob("[0-9]*/comm"):
+            with contextlib.suppress(OSError):
+                if comm.read_text().startswith(("napi/d0-", "napi/d1-")):
+                    os.sched_setaffinity(int(comm.parent.name), {cpu})
 
     def inside(self, command: str) -> None:
         """Run a command in the box."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -46,8 +47,8 @@ def espbench(
 def quick(**changes: Any) -> dict[str, Any]:
     """Throughput settings of trials as short as they can be."""
     return {
-        "loss_goals": [0], "minimum": "500fps", "maximum": "2000fps", "trial": "200ms", "final_trial": "400ms",
-        "resolution": "10%", "settle": "0s", "residue": "50ms", "learning": "0s", "warm_up": "0s",
+        "loss_goals": [0], "minimum": "500fps", "maximum": "2000fps", "trial": "200ms",
+        "final_trial": "400ms", "resolution": "10%", "settle": "0s", "residue": "50ms", "learning": "0s", "warm_up": "0s",
         "retries": RETRIES,
     } | changes  # fmt: skip
 
@@ -80,6 +81,7 @@ class Run:
             )
         self.id = ""
         self._journal = ""
+        self.peak_kib: dict[str, int] = {}
 
     @classmethod
     def start(cls, folder: Path, plan: dict[str, Any]) -> Run:
@@ -104,8 +106,8 @@ class Run:
     @property
     def directory(self) -> Path:
         """Its run directory."""
-        found = self.until(lambda: re.search(r"^run directory (.*)$", self.said, re.MULTILINE))
-        return Path(found[1])
+        (found,) = self.until(lambda: re.findall(r"^run directory (.*)$", self.said, re.MULTILINE))
+        return Path(found)
 
     @property
     def trials(self) -> list[dict[str, Any]]:
@@ -154,17 +156,26 @@ class Run:
         self.until(lambda: len(self.trials) >= after)
         self.until(lambda: bool(self.look()))
         where = netns or f"espbench-{self.id}-tester"
-        self.until(lambda: (NETNS_DIR / where).exists())
+        self.until((NETNS_DIR / where).exists)
         before = frames_in(where)
         self.until(lambda: frames_in(where) > before + 200)
 
     def ended(self) -> int:
-        """Its exit code, once it has ended."""
+        """Its exit code, once it has ended; `peak_kib` then has the most each process was resident, KiB."""
         deadline = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and time.monotonic() < deadline:
-            self.look()
+            self._watch_memory()
             time.sleep(0.05)
         return self.process.wait(1)
+
+    def _watch_memory(self) -> None:
+        pids = {e["name"]: e["pid"] for e in self.look() if e["kind"] == "process"}
+        for name, pid in {"controller": self.process.pid, **pids}.items():
+            with contextlib.suppress(OSError):
+                found = re.search(
+                    r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
+                )
+                self.peak_kib[name] = max(int(found[1]) if found else 0, self.peak_kib.get(name, 0))
 
     def assert_nothing_left(self, processes: list[tuple[int, int | None]]) -> None:
         """Of this run there is no namespace, journal, file, mount, and none of these processes."""

@@ -36,7 +36,7 @@ def test_structures_have_the_kernels_sizes() -> None:
 
 
 def test_the_message_says_its_own_length() -> None:
-    """nlmsghdr's length is that of the whole message, padded attributes included."""
+    """Nlmsghdr's length is that of the whole message, padded attributes included."""
     for message in (xfrm.new_sa(sa()), xfrm.dump_sas(), *xfrm.flush()):
         assert struct.unpack_from("=I", message)[0] == len(message)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import synthetic_run
 
 from espbench.reporting.figures import colours, groups_of, panel
 from espbench.reporting.report import markdown_cell, write_report
+from espbench.reporting.security_context import blocks
 from espbench.reporting.trial_digest import digest
-from espbench.reporting.view import view
-from espbench.reporting.wording import goal_name, number
+from espbench.reporting.view import Report, view
+from espbench.reporting.wording import condensed, goal_name, number
 from espbench.results import RunDirectory
-from espbench.terms import Outcome
+from espbench.terms import Outcome, Trial
 
 ODD = 'x|y <i>*z*</i> & "q"'
 SHAPE = synthetic_run.Shape(sizes=(64, 128, 512, 1280, 1424), dut=ODD)
@@ -129,10 +131,308 @@ def test_warnings_are_numbered_and_flagged_where_they_apply(run: RunDirectory) -
     outcomes = run.outcomes()
     warned = outcomes[0].model_copy(update={"warnings": ["tester-limited: within 10 % of the ceiling"]})
     report = view(run.manifest, [warned, *outcomes[1:]], digest([], 0))
-    (note,) = report.sections[0].rows[0].notes
-    assert (note.short, note.number, note.outcomes) == ("tester-limited", 3, 1)
-    assert report.sections[0].rows[1].notes == []
-    assert report.notes[2] == note
+    (flag,) = report.sections[0].rows[0].flags
+    assert (flag.word, flag.number) == ("tester-limited", 3)
+    assert report.sections[0].rows[1].flags == []
+    assert (report.notes[2].number, report.notes[2].text, report.notes[2].outcomes) == (3, flag.text, 1)
+
+
+def test_a_warning_of_every_result_is_a_number_in_the_rows_and_in_words_once(run: RunDirectory) -> None:
+    """What tells no result from another does not clutter the table, and is not hidden either."""
+    shared = "Home and Office share CPU 3: every figure of the pair is that of both"
+    outcomes = [o.model_copy(update={"warnings": [shared]}) for o in run.outcomes()]
+    report = view(run.manifest.model_copy(update={"warnings": []}), outcomes, digest([], 0))
+    assert [(n.text, n.outcomes) for n in report.notes] == [(shared, len(outcomes))]
+    assert {(f.word, f.number) for s in report.sections for r in s.rows for f in r.flags} == {("", 1)}
+
+
+def test_a_figure_that_is_a_bound_is_flagged_as_one_even_where_all_are(run: RunDirectory) -> None:
+    """In words in each row, and by number in the answer."""
+    limited = ["at the search's maximum (3,000 frames/s): the DUT may be faster"]
+    outcomes = [o.model_copy(update={"warnings": limited}) for o in run.outcomes()]
+    report = view(run.manifest.model_copy(update={"warnings": []}), outcomes, digest([], 0))
+    words = {(f.word, f.number) for s in report.sections for r in s.rows for f in r.flags}
+    assert words == {("at the search's maximum", 1)}
+    assert all(c.flags for a in report.answers for r in a.rows for c in r.cells)
+
+
+def test_the_subject_names_what_was_tested(run: RunDirectory) -> None:
+    """DUT, stacks, suites (the baseline has none), sizes and direction in one sentence."""
+    subject = view(run.manifest, [], digest([], 0)).subject
+    assert subject.startswith(f"Throughput of {ODD} with 2 stacks (plain, xfrm) and 4 suites (null-null, ")
+    assert "at 5 frame sizes (64, 128, 512, 1280, 1424 bytes), one-way, IPv4." in subject
+    boxes = [c.model_copy(update={"suite": "none", "stack": "external"}) for c in run.manifest.cases]
+    subject = view(run.manifest.model_copy(update={"cases": boxes}), [], digest([], 0)).subject
+    assert subject.startswith(f"Throughput of {ODD} with 1 stack (external), at 5 frame sizes")
+
+
+def test_warnings_that_differ_in_numbers_alone_are_one(run: RunDirectory) -> None:
+    """Told once with an example; each row's flag still carries its own numbers."""
+    text = "maximum lowered from {} to 5 frames/s: the generator could not offer more with this DUT"
+    first, second, *others = run.outcomes()
+    warned = [o.model_copy(update={"warnings": [text.format(n)]}) for o, n in ((first, 700), (second, 8_000))]
+    plain = [o.model_copy(update={"warnings": []}) for o in others]
+    report = view(run.manifest.model_copy(update={"warnings": []}), [*warned, *plain], digest([], 0))
+    (note,) = report.notes
+    assert note.text == f"{text.format('…')} (for one: {text.format(700)})"
+    assert [row.flags[0].text for row in report.sections[0].rows[:2]] == [text.format(700), text.format(8000)]
+    assert report.sections[0].rows[0].flags[0].word == "maximum lowered"
+
+
+def _without_figure(outcome: Outcome) -> Outcome:
+    """As the throughput test writes an INVALID outcome: no final trial, so of no length."""
+    empty = ("throughput_fps", "throughput_mbps", "line_rate_pct", "final_trial")
+    return outcome.model_copy(
+        update={**dict.fromkeys(empty), "status": "INVALID", "final_trial_s": 0.0, "rfc2544": False}
+    )
+
+
+def test_a_run_with_nothing_but_invalid_results_has_no_empty_chart(run: RunDirectory, tmp_path: Path) -> None:
+    """It says why instead, and does not speak of final trials of 0 s."""
+    shape = synthetic_run.Shape(stacks=("plain",), sizes=(64,))
+    built = synthetic_run.build(tmp_path, shape)
+    built.save_outcomes([_without_figure(o) for o in built.outcomes()])
+    write_report(built)
+    for name in ("report.html", "report.md"):
+        text = (built.path / name).read_text(encoding="utf-8")
+        assert "No chart: none of these 2 results has a figure" in text
+        assert "Short trials: not RFC 2544." in text  # the plan's were, had there been any
+        assert "as short as" not in text
+    assert 'class="chart"' not in (built.path / "report.html").read_text(encoding="utf-8")
+    assert list((built.path / "figures").iterdir()) == []
+
+
+def test_a_final_trial_of_a_minute_as_measured_is_not_short(run: RunDirectory) -> None:
+    """59.99998 s on the clock are the 60 s of the plan; 59.9 s are not."""
+    for length, short in ((59.99998, []), (59.9, ["59.9"])):
+        outcome = run.outcomes()[0].model_copy(
+            update={"final_trial_s": length, "rfc2544": not short, "rfc2544_deviations": []}
+        )
+        report = view(run.manifest, [outcome], digest([], 0))
+        assert report.short == short
+        assert report.is_short is bool(short)
+        assert report.sections[0].rows[0].rfc2544 == ("short" if short else "yes")
+
+
+def test_the_answer_stands_before_the_figures(html: str, markdown: str, run: RunDirectory) -> None:
+    """One cell for each suite, size and goal, with the figure or the status in its place."""
+    assert html.index('class="scroll answer"') < html.index("<figure>")
+    assert markdown.index("| Suite | Encryption | Loss goal |") < markdown.index("![")
+    (answer,) = view(run.manifest, run.outcomes(), digest([], 0)).answers
+    cells = {
+        (row.name, row.goal, size): cell
+        for row in answer.rows
+        for size, cell in zip(answer.sizes, row.cells, strict=True)
+    }
+    assert len(cells) == len(run.outcomes())
+    for o in run.outcomes():
+        name = o.stack if o.suite == "none" else f"{o.stack} · {o.suite}"
+        cell = cells[name, goal_name(o.loss_goal), str(o.frame_size)]
+        assert cell.fps == ("" if o.throughput_fps is None else f"{o.throughput_fps:,.0f}")
+        assert cell.status == (None if o.status == "OK" else o.status)
+
+
+def test_the_answer_says_how_many_of_the_repeats_it_rests_on() -> None:
+    """A median of two of three is not passed off as one of three."""
+    shape = synthetic_run.Shape(stacks=("plain",), sizes=(64,), goals=(0.0,), repeats=3)
+    first, *others = [o for c in synthetic_run.cases_of(shape) for o in synthetic_run.outcomes_of(c, shape)]
+    manifest = synthetic_run.manifest(synthetic_run.cases_of(shape), "repeats")
+    (answer,) = view(manifest, [_without_figure(first), *others], digest([], 0)).answers
+    (cell,) = answer.rows[0].cells
+    assert (cell.valid_of, cell.status) == ("2 of 3", "INVALID")
+    assert cell.fps
+
+
+def _whole(run: RunDirectory, outcomes: list[Outcome], trials: list[Trial]) -> Report:
+    keep = {(o.case, o.final_trial) for o in outcomes}
+    return view(run.manifest, outcomes, digest(trials, len(trials), keep))
+
+
+def test_the_proof_shows_the_final_trials_own_counts(run: RunDirectory) -> None:
+    """Sent, encrypted, decrypted and received of every encrypting case, unrounded; no baseline."""
+    finals = {(t.case, t.sequence): t for t in run.trials()}
+    outcomes = [o for o in run.outcomes() if o.stack == "xfrm"]
+    report = _whole(run, run.outcomes(), list(finals.values()))
+    with_figure = {(o.case, o.final_trial) for o in outcomes if o.final_trial is not None}
+    rows = [row for row in report.proof.rows if not row[10].startswith("no final trial")]
+    assert len(rows) == len(with_figure) == 19
+    order = dict.fromkeys((o.case, o.final_trial) for o in outcomes if o.final_trial is not None)
+    for row, key in zip(rows, order, strict=True):
+        assert key[1] is not None
+        trial = finals[key[0], key[1]]
+        counts = [int(cell.replace(",", "")) for cell in row[6:10]]
+        assert counts == [
+            trial.tx_frames,
+            trial.gateways["home"].encrypted_frames,
+            trial.gateways["office"].decrypted_frames,
+            trial.rx_frames,
+        ]
+        equal = "proven: all four equal"
+        assert row[10] == (
+            equal if not trial.lost else f"proven: {trial.lost} missing, none came past the SAs"
+        )
+    without = sorted(row[10] for row in report.proof.rows if row not in rows)
+    assert without == [f"no final trial: {status}" for status in ("BELOW_MINIMUM", "INVALID", "UNRESOLVABLE")]
+
+
+def test_counts_that_prove_nothing_are_called_so(run: RunDirectory) -> None:
+    """External boxes have no counters to show; a trial whose counters disagree says what is wrong."""
+    trials = list(run.trials())
+    external = [
+        t.model_copy(update={"gateways": {}, "proof": {"kind": "not proven: the counters cannot be read"}})
+        for t in trials
+    ]
+    outcomes = [o.model_copy(update={"encryption": "not proven"}) for o in run.outcomes()]
+    rows = _whole(run, outcomes, external).proof.rows
+    assert {(row[7], row[8]) for row in rows} == {("–", "–")}
+    assert all(row[10].startswith("encryption not proven") for row in rows)
+    assert {row[6] == "–" for row in rows} == {True, False}  # with and without a final trial
+    assert len(rows) == len({(o.case, o.final_trial) for o in outcomes})
+
+    bad = {"proven": False, "problems": ["west-east: cleartext?"]}
+    broken = [t.model_copy(update={"proof": bad}) for t in trials]
+    verdicts = {row[10] for row in _whole(run, run.outcomes(), broken).proof.rows if row[6] != "–"}
+    assert verdicts == {"encryption not proven; west-east: cleartext?"}
+
+
+def test_unproven_encryption_is_said_before_any_figure(tmp_path: Path) -> None:
+    """At the head, in the answer and in the table; a run with proof says nothing of the kind."""
+    shape = synthetic_run.Shape(stacks=("xfrm",), suites=("null-sha1",), sizes=(64,))
+    built = synthetic_run.build(tmp_path, shape)
+    proven = built.outcomes()
+    for outcomes in (proven, [o.model_copy(update={"encryption": "not proven"}) for o in proven]):
+        built.save_outcomes(outcomes)
+        write_report(built)
+        for name, answer in (("report.html", 'class="scroll answer"'), ("report.md", "| Suite |")):
+            head, _, rest = (built.path / name).read_text(encoding="utf-8").partition(answer)
+            said = "Encryption not proven" in head and rest.count("encryption not proven") >= 5
+            assert said is (outcomes is not proven)
+
+
+def test_both_directions_are_shown_each_by_itself(tmp_path: Path) -> None:
+    """Their frames add up to the trial's; one-way cases have no such table."""
+    shape = synthetic_run.Shape(sizes=(64,), directions=("one-way", "both-ways"), suites=("null-null",))
+    built = synthetic_run.build(tmp_path, shape)
+    trials = {(t.case, t.sequence): t for t in built.trials()}
+    report = _whole(built, built.outcomes(), list(trials.values()))
+    for section in report.sections:
+        rows = section.directions.rows
+        if section.group.direction == "one-way":
+            assert rows == []
+            continue
+        assert [row[3] for row in rows] == ["west → east", "east → west"] * len(section.rows)
+        outcome = section.group.outcomes[0]
+        assert outcome.final_trial is not None
+        sent = sum(int(row[5].replace(",", "")) for row in rows[:2])
+        assert sent == trials[outcome.case, outcome.final_trial].tx_frames
+    ways = [row[5] for row in report.proof.rows]
+    assert [way.replace("\N{NO-BREAK SPACE}", " ") for way in ways] == [
+        "Home → Office",  # one-way
+        "Home → Office",
+        "Office → Home",
+    ]
+
+
+def test_overheads_are_ratios_to_plain_at_the_same_size(run: RunDirectory) -> None:
+    """Throughput and CPU per frame; nothing where either side has no figure."""
+    outcomes = [o.model_copy(update={"warnings": []}) for o in run.outcomes()]
+    plain, xfrm = view(run.manifest, outcomes, digest([], 0)).sections
+    assert plain.overhead.rows == []
+    found = {(row[0], row[1]): row for row in xfrm.overhead.rows}
+    assert ("1280", "3des-sha1") not in found  # INVALID
+    assert found["128", "null-null"][2] == "0.001 %"  # BELOW_MINIMUM at 0 %, so the next goal
+    own, base = (
+        next(o for o in outcomes if (o.suite, o.frame_size, o.loss_goal) == (suite, 512, 0.0))
+        for suite in ("3des-sha1", "none")
+    )
+    assert own.throughput_fps
+    assert base.throughput_fps
+    assert own.cpu_home_us_per_frame
+    assert base.cpu_home_us_per_frame
+    row = found["512", "3des-sha1"]
+    assert row[3] == f"{number(own.throughput_fps / base.throughput_fps, 3)} ×" != "1.00 ×"
+    assert row[4] == f"{number(own.cpu_home_us_per_frame / base.cpu_home_us_per_frame, 3)} ×" != "1.00 ×"
+    assert len(row) == 6  # no remark where no row needs one
+
+
+def test_a_ratio_to_a_baseline_that_met_the_testers_limit_says_what_it_is_worth(run: RunDirectory) -> None:
+    """Plain may be faster than measured, so the suite may cost more than the ratio shows."""
+    limited = ["tester-limited: within 10 % of what the generator itself can offer"]
+    outcomes = [
+        o.model_copy(update={"warnings": limited if o.stack == "plain" else []}) for o in run.outcomes()
+    ]
+    rows = view(run.manifest, outcomes, digest([], 0)).sections[1].overhead.rows
+    assert rows
+    assert all("the true throughput ratio may be lower" in row[-1] for row in rows)
+
+
+def test_a_security_context_is_told_in_the_readers_words(run: RunDirectory, html: str, markdown: str) -> None:
+    """Definition, SAs of both gateways, policies and the steps before the first trial; no raw key."""
+    by_name = {block.name: block for block in view(run.manifest, [], digest([], 0)).contexts}
+    cbc, gcm, plain = (by_name[f"{n}-ipv4"] for n in ("xfrm-3des-sha1", "xfrm-aes128gcm16", "plain-none"))
+    assert ["IP version", "4"] in cbc.properties.rows
+    assert cbc.cases == 5
+    assert [row[:6] for row in cbc.associations.rows] == [
+        ["Home and Office", a, b, spi, "invented cipher of 3des-sha1", "invented HMAC of 3des-sha1"]
+        for a, b, spi in (("192.0.2.1", "192.0.2.2", "0x00001001"), ("192.0.2.2", "192.0.2.1", "0x00001002"))
+    ]
+    assert gcm.associations.rows[0][4:6] == ["invented AEAD of aes128gcm16, 128 bit ICV", "by the same AEAD"]
+    assert plain.associations.rows == []
+    assert list(plain.policies) == list(cbc.policies) == ["Home", "Office"]
+    assert [step.what for step in cbc.steps][1] == "Cleartext blocked, tunnel down"
+    for text in (html, markdown):
+        assert "0 of 100 probe frames arrived" in text
+        assert "0x00001001" in text
+        assert not re.search(r"security_associations|replay_window|ip_version|\{'", text.replace("\\_", "_"))
+
+
+def test_an_sa_that_one_gateway_holds_alone_is_shown_as_its_own(run: RunDirectory) -> None:
+    """A disagreement of the gateways is seen, not merged away."""
+    contexts = copy.deepcopy(run.manifest.contexts)
+    context = contexts["xfrm-3des-sha1-ipv4"]
+    context["office"]["security_associations"][0]["spi"] = "0x0000beef"
+    manifest = run.manifest.model_copy(update={"contexts": contexts})
+    block = next(b for b in blocks(manifest) if b.name == "xfrm-3des-sha1-ipv4")
+    assert [(row[0], row[3]) for row in block.associations.rows] == [
+        ("Home", "0x00001001"),
+        ("Home and Office", "0x00001002"),
+        ("Office", "0x0000beef"),
+    ]
+
+
+def test_every_frame_rate_axis_has_labels_enough(run: RunDirectory) -> None:
+    """A logarithmic axis with one label cannot be read, however narrow the range of the figures."""
+    outcome = run.outcomes()[0]
+    (group,) = groups_of([outcome])
+    assert outcome.throughput_fps is not None
+    # The line rate just above the only figure: the narrowest range there is.
+    line_rate = outcome.throughput_fps * 84 * 8 * 1.01
+    chart = panel(group, "fps", line_rate, colours(group.series), legend=False)
+    y = chart["layer"][0]["layer"][0]["encoding"]["y"]
+    low, high = y["scale"]["domain"]
+    assert len([tick for tick in y["axis"]["values"] if low <= tick <= high]) >= 3
+    assert low < outcome.throughput_fps < high
+
+
+def test_frames_the_generator_did_not_send_are_no_part_of_the_loss(run: RunDirectory) -> None:
+    """They are shown beside it, and the shares of the places add up without them."""
+    trial = next(t for t in run.trials() if t.loss_at)
+    odd = trial.model_copy(update={"loss_at": {"home": 300, "office": 100, "generator, not sent": 9_000}})
+    rows = view(run.manifest, [], digest([odd], 1)).losses.rows
+    assert [row[4:] for row in rows] == [
+        ["generator, not sent", "9,000", "not a loss"],
+        ["home", "300", "75.0"],
+        ["office", "100", "25.0"],
+    ]
+
+
+def test_many_reasons_of_one_kind_are_told_once() -> None:
+    """The table's line stays short; the whole text is in the list of results in words."""
+    text = "INVALID: sent 1 of 9 (11.1 %); sent 2 of 9 (22.2 %); sent 3 of 9 (33.3 %); stalled"
+    assert (
+        condensed(text) == "INVALID: sent 1 of 9 (11.1 %); sent 2 of 9 (22.2 %) (and 1 more like it); stalled"
+    )
+    assert condensed("passes: 4,000 frames/s") == "passes: 4,000 frames/s"
 
 
 def test_what_has_no_figure_is_no_point_and_breaks_its_line(run: RunDirectory) -> None:
@@ -183,11 +483,11 @@ def test_repeats_are_drawn_as_their_median() -> None:
 
 
 def test_loss_and_invalid_trials_are_summed_from_the_trials(run: RunDirectory) -> None:
-    """The tables' sums are those of trials.jsonl; reasons that differ in numbers alone are one row."""
+    """The sums are those of trials.jsonl, losses of the VALID alone; reasons of one kind are one row."""
     trials = list(run.trials())
     report = view(run.manifest, run.outcomes(), digest(trials, len(trials)))
-    booked = sum(n for trial in trials for n in trial.loss_at.values())
-    assert sum(int(row[5].replace(",", "")) for row in report.losses.rows) == booked
+    booked = sum(n for trial in trials if trial.validity == "VALID" for n in trial.loss_at.values())
+    assert sum(int(row[5].replace(",", "")) for row in report.losses.rows) == booked > 0
     invalid = sum(trial.validity == "INVALID" for trial in trials)
     assert sum(int(row[1]) for row in report.invalid.rows) == invalid > 0
 

@@ -8,10 +8,8 @@ from typing import Any
 from espbench.generators.base import Offered, PortCounts, StreamCounts
 from espbench.measure.backlog import Backlog
 from espbench.measure.host import CpuTimes, HostSnapshot, TaskTimes, compare, cpu_times
-from espbench.measure.trial import Request, host_faults, tester_faults
+from espbench.measure.trial import host_faults, tester_faults
 from espbench.terms import Latency
-
-REQUEST = Request(1000.0, 1.0, "search")
 
 
 def offered(tx: int = 1000, rx: int = 1000, intended: int = 1000, **changes: Any) -> Offered:
@@ -31,29 +29,35 @@ def offered(tx: int = 1000, rx: int = 1000, intended: int = 1000, **changes: Any
 
 def test_a_clean_trial_has_no_fault() -> None:
     """All sent, all received, nothing odd."""
-    assert tester_faults(offered(), REQUEST, 0) == []
+    assert tester_faults(offered(), 0, {}) == []
 
 
 def test_too_few_frames_sent_is_the_generators_fault() -> None:
     """994 of 1000 is below 99.5 %, 995 is not."""
-    assert "generator sent 994 of 1000" in tester_faults(offered(994, 994), REQUEST, 0)[0]
-    assert tester_faults(offered(995, 995), REQUEST, 0) == []
+    assert "generator sent 994 of 1000" in tester_faults(offered(994, 994), 0, {})[0]
+    assert tester_faults(offered(995, 995), 0, {}) == []
+
+
+def test_a_starved_tester_is_told_from_a_slow_one() -> None:
+    """Too few frames sent while others had its CPU: a second reason, so that nothing is concluded of the DUT."""
+    assert len(tester_faults(offered(500, 500), 0, {"tester_foreign_pct": 30.0})) == 2
+    assert len(tester_faults(offered(500, 500), 0, {"tester_foreign_pct": 1.0})) == 1
 
 
 def test_a_receiver_overrun_is_the_testers_fault() -> None:
     """A frame that reached the tester was not lost by the DUT."""
-    assert "receiver overrun: 3 frames" in tester_faults(offered(rx=997), REQUEST, 3)[0]
+    assert "receiver overrun: 3 frames" in tester_faults(offered(rx=997), 3, {})[0]
 
 
 def test_more_received_than_sent_is_a_fault() -> None:
     """Counters that contradict each other cannot be trusted."""
-    assert "more received" in tester_faults(offered(rx=1001), REQUEST, 0)[0]
+    assert "more received" in tester_faults(offered(rx=1001), 0, {})[0]
 
 
 def test_a_clock_step_is_a_fault() -> None:
     """Latencies, and the backlog judged from them, are void when the clock jumps."""
-    assert "clock stepped by -50.0 ms" in tester_faults(offered(clock_step_ns=-50_000_000), REQUEST, 0)[0]
-    assert tester_faults(offered(clock_step_ns=20_000), REQUEST, 0) == []
+    assert "clock stepped by -50.0 ms" in tester_faults(offered(clock_step_ns=-50_000_000), 0, {})[0]
+    assert tester_faults(offered(clock_step_ns=20_000), 0, {}) == []
 
 
 def faults(tx: int, rx: int, in_stalls: int = 0, **host: Any) -> list[str]:
@@ -97,12 +101,16 @@ def test_a_backlog_no_longer_than_the_stalls_is_the_hosts() -> None:
 
 def test_foreign_use_is_what_neither_gateway_used() -> None:
     """CPU 1 was busy for 900 ms, the gateways account for 700 ms of it: 20 % of a second is foreign."""
-    before = HostSnapshot(0, 0, {0: CpuTimes(0, 0), 1: CpuTimes(0, 0)}, TaskTimes(0, 0))
+    before = HostSnapshot(0, 0, {0: CpuTimes(0, 0, 0), 1: CpuTimes(0, 0, 0)}, TaskTimes(0, 0))
     after = HostSnapshot(
-        10**9, 5_000_000, {0: CpuTimes(10**8, 0), 1: CpuTimes(9 * 10**8, 3 * 10**7)}, TaskTimes(0, 2_000_000)
+        10**9,
+        5_000_000,
+        {0: CpuTimes(5 * 10**8, 4 * 10**8, 0), 1: CpuTimes(9 * 10**8, 9 * 10**8, 3 * 10**7)},
+        TaskTimes(3 * 10**8, 2_000_000),
     )
-    found = compare(before, after, {1}, 7 * 10**8)
+    found = compare(before, after, gateway_cpus={1}, gateway_ns=7 * 10**8, tester_cpus={0})
     assert found["foreign_pct"] == 20.0
+    assert found["tester_foreign_pct"] == 10.0  # 400 ms of tasks on CPU 0, 300 ms of them the tester's
     assert found["steal_pct"] == {"0": 0.0, "1": 3.0}
     assert found["tester_run_queue_delay_ms"] == 2.0
     assert found["clock_step_ms"] == 5.0
@@ -111,4 +119,4 @@ def test_foreign_use_is_what_neither_gateway_used() -> None:
 def test_stat_is_read_field_by_field() -> None:
     """proc(5): user nice system idle iowait irq softirq steal, in clock ticks of 10 ms."""
     found = cpu_times("cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 1 2 3 1000 500 4 5 6 0 0\nintr 5\n")
-    assert found == {0: CpuTimes(busy_ns=150_000_000, steal_ns=60_000_000)}
+    assert found == {0: CpuTimes(busy_ns=150_000_000, task_ns=60_000_000, steal_ns=60_000_000)}

@@ -53,6 +53,8 @@ class NativeGenerator:
 
     def __init__(self, registry: Registry, log: Path) -> None:
         self._log = log
+        self._registry = registry
+        first = len(registry.entries)
         self._stderr = log.open("ab")
         self._process = registry.spawn(
             [str(binary()), "serve"],
@@ -61,11 +63,11 @@ class NativeGenerator:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
         )
-        self._made = registry.entries[-1:]
-        self._registry = registry
+        self._selector = selectors.DefaultSelector()
+        registry.closing("pipes of the generator", self._hang_up)
+        self._made = registry.entries[first:]
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
-        self._selector = selectors.DefaultSelector()
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
         self._buffer = b""
         self._trials = itertools.count()
@@ -128,12 +130,14 @@ class NativeGenerator:
         return int(self._process.pid)
 
     def close(self) -> None:
+        self._registry.undo(self._made)
+
+    def _hang_up(self) -> None:
         self._selector.close()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             with contextlib.suppress(BrokenPipeError):  # a request the dead process never read
                 pipe.close()
-        self._registry.undo(self._made)
         self._stderr.close()
 
     def _ask(

@@ -14,9 +14,10 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Of one CPU since boot, ns: executing anything, and stolen by the hypervisor."""
+    """Of one CPU since boot, ns: executing anything, executing tasks, stolen by the hypervisor."""
 
     busy_ns: int
+    task_ns: int
     steal_ns: int
 
 
@@ -52,8 +53,9 @@ def cpu_times(stat: str | None = None) -> dict[int, CpuTimes]:
         name, *fields = line.split()
         if name.startswith("cpu") and name != "cpu":
             user, nice, system, _idle, _iowait, irq, softirq, steal = (int(f) for f in fields[:8])
-            busy = (user + nice + system + irq + softirq) * _TICK_NS
-            times[int(name[3:])] = CpuTimes(busy, steal * _TICK_NS)
+            task = (user + nice + system) * _TICK_NS
+            busy = task + (irq + softirq) * _TICK_NS
+            times[int(name[3:])] = CpuTimes(busy, task, steal * _TICK_NS)
     return times
 
 
@@ -71,17 +73,27 @@ def task_times(pid: int) -> TaskTimes:
 
 
 def compare(
-    before: HostSnapshot, after: HostSnapshot, gateway_cpus: set[int], gateway_ns: int
+    before: HostSnapshot,
+    after: HostSnapshot,
+    *,
+    gateway_cpus: set[int],
+    gateway_ns: int,
+    tester_cpus: set[int],
 ) -> dict[str, Any]:
     """What the host did to the trial; shares are of the elapsed time of the CPUs concerned.
 
-    foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester:
-    None where the tester runs there too and cannot be told apart.
+    foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester, None
+    where the tester runs there too and cannot be told apart. tester_foreign_pct is time that other
+    tasks had on the tester's CPUs; interrupts do not count, a DUT may run in them.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
     busy = {c: after.cpus[c].busy_ns - before.cpus[c].busy_ns for c in after.cpus if c in before.cpus}
     steal = {c: after.cpus[c].steal_ns - before.cpus[c].steal_ns for c in busy}
     watched = [c for c in gateway_cpus if c in busy]
+    tasks = {c: after.cpus[c].task_ns - before.cpus[c].task_ns for c in busy}
+    crowd = [c for c in tester_cpus if c in tasks]
+    own = after.tester.run_ns - before.tester.run_ns
+    tester_foreign = max(0, sum(tasks[c] for c in crowd) - own) / (elapsed * max(1, len(crowd)))
     foreign = None
     if watched:
         foreign = max(0, sum(busy[c] for c in watched) - gateway_ns) / (elapsed * len(watched))
@@ -91,6 +103,7 @@ def compare(
         "steal_pct": {str(c): round(100 * s / elapsed, 3) for c, s in steal.items()},
         "busy_pct": {str(c): round(100 * b / elapsed, 2) for c, b in busy.items()},
         "foreign_pct": None if foreign is None else round(100 * foreign, 2),
+        "tester_foreign_pct": round(100 * tester_foreign, 2),
         "tester_run_queue_delay_ms": round((after.tester.wait_ns - before.tester.wait_ns) / 1e6, 3),
         "clock_step_ms": round((after.realtime_offset_ns - before.realtime_offset_ns) / 1e6, 3),
     }

@@ -25,6 +25,7 @@ OFFERED_LIMIT = 0.995
 # CPU time of others (and stolen time) on a gateway's CPU beyond which a failed trial is not the DUT's.
 STARVATION_LIMIT_PCT = 5.0
 CLOCK_STEP_LIMIT_MS = 1.0
+UNSENT = "generator sent"
 _LEARNING_FRAMES_S = 0.1
 _LEARNING_FPS = 100.0
 
@@ -101,7 +102,10 @@ def measure(
     cpu = {side: cpu_after[side] - cpu_before[side] for side in cpu_after}
     trial = _record(
         bench, traffic, request, offered, counters.moved(before, after), cpu,
-        host.compare(host_before, host_after, _gateway_cpus(bench), sum(cpu.values())),
+        host.compare(
+            host_before, host_after, gateway_cpus=_gateway_cpus(bench), gateway_ns=sum(cpu.values()),
+            tester_cpus=_tester_cpus(bench),
+        ),
         case=case, sequence=sequence, goals=goals, resolution=resolution, fragments=fragments,
     )  # fmt: skip
     sleep(waits.settle_s)
@@ -148,8 +152,12 @@ def _look(bench: Bench) -> tuple[host.HostSnapshot, dict[Side, int]]:
 def _gateway_cpus(bench: Bench) -> set[int]:
     """The gateways' CPUs on which the tester does not run."""
     cpus = bench.bed.placement.cpus
-    tester = {c for role, used in cpus.items() if role.startswith("tester") for c in used}
-    return {c for side in bench.bed.gateways for c in cpus.get(side, [])} - tester
+    return {c for side in bench.bed.gateways for c in cpus.get(side, [])} - _tester_cpus(bench)
+
+
+def _tester_cpus(bench: Bench) -> set[int]:
+    cpus = bench.bed.placement.cpus
+    return {c for role, used in cpus.items() if role.startswith("tester") for c in used}
 
 
 def _blame(bench: Bench, error: EspbenchError) -> str:
@@ -183,7 +191,7 @@ def _record(
     sustained = all(b.sustained for b in judged)
     found = path.crossings(offered, delta)
 
-    reasons = tester_faults(offered, request, overrun) + [
+    reasons = tester_faults(offered, overrun, host_record) + [
         f"counter ran backwards: {name}" for name in counters.backwards(delta)
     ]
     proof: dict[str, Any] = {"kind": _proof_kind(bench)}
@@ -257,13 +265,16 @@ def _proof_kind(bench: Bench) -> str:
     return "SA counters and blocked cleartext" if bench.encrypts else "baseline: nothing to encrypt"
 
 
-def tester_faults(offered: Offered, request: Request, overrun: int) -> list[str]:
+def tester_faults(offered: Offered, overrun: int, host_record: dict[str, Any]) -> list[str]:
     """What the tester did wrong; any of it makes the trial INVALID, lossless or not."""
     reasons = []
     intended = sum(s.intended_frames or s.tx_frames for s in offered.streams)
     sent = sum(s.tx_frames for s in offered.streams)
     if sent < OFFERED_LIMIT * intended:
-        reasons.append(f"generator sent {sent} of {intended} frames ({100 * sent / max(1, intended):.2f} %)")
+        reasons.append(f"{UNSENT} {sent} of {intended} frames ({100 * sent / max(1, intended):.2f} %)")
+        taken = host_record.get("tester_foreign_pct", 0.0)
+        if taken > STARVATION_LIMIT_PCT:
+            reasons.append(f"host starvation: others used {taken:.1f} % of the tester's CPU")
     if offered.stopped_early:
         reasons.append("generator stopped early")
     if overrun:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from espbench.measure.trial import UNSENT
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
 from espbench.search import GoalResult, Observation, ThroughputSearch, TrialRequest, goal_name
@@ -15,6 +16,8 @@ from espbench.terms import Calibration, Outcome, Trial, layer2_mbps, line_rate_f
 # what is found there is within 10 % of the ceiling and flagged.
 CEILING_MARGIN = 0.9
 TESTER_LIMITED = 0.9
+# Of what the generator managed when it fell short: a trial sends at least that share of its load.
+REACHABLE = 0.995
 RFC2544_SIZES = frozenset({64, 128, 256, 512, 1024, 1280, 1518})
 RFC2544_FINAL_S, RFC2544_RESIDUE_S, RFC2544_SETTLE_S, RFC2544_LEARNING_S = 60.0, 2.0, 5.0, 2.0
 
@@ -59,8 +62,6 @@ class ThroughputCase:
         self.bounds = bounds
         self._frame_sizes = frame_sizes
         self.trials: list[Trial] = []
-        self._maximum = bounds.maximum_fps
-        self._first = 0  # index of the first trial of the search now running
         self.search = self._new_search()
         for trial in trials:
             self.add(trial)
@@ -73,12 +74,8 @@ class ThroughputCase:
         """Take a trial's record."""
         self.trials.append(trial)
         self.search.add(observation(trial))
-        reachable = self._tester_gave_up_at(trial)
-        if reachable is not None:
-            # The maximum was beyond what the tester can offer this DUT: search below it instead.
-            self._maximum = reachable
-            self._first = len(self.trials)
-            self.search = self._new_search()
+        if self._tester_gave_up(trial):
+            self.search.limit(REACHABLE * trial.offered_fps)
 
     def outcomes(self, dut: str, encryption: str, warnings: Sequence[str] = ()) -> list[Outcome]:
         """One row per loss goal; only when `next` is None."""
@@ -88,8 +85,8 @@ class ThroughputCase:
         s = self.case.settings
         return ThroughputSearch(
             list(s.loss_goals),
-            minimum_fps=min(self.bounds.minimum_fps, self._maximum),
-            maximum_fps=self._maximum,
+            minimum_fps=self.bounds.minimum_fps,
+            maximum_fps=self.bounds.maximum_fps,
             resolution=s.resolution,
             trial_s=s.trial,
             final_trial_s=s.final_trial,
@@ -97,23 +94,17 @@ class ThroughputCase:
             directions=1 if self.case.direction == "one-way" else 2,
         )
 
-    def _tester_gave_up_at(self, trial: Trial) -> float | None:
-        """The rate the tester managed, if it fell short at the maximum on every attempt."""
-        only_unsent = len(trial.reasons) == 1 and trial.reasons[0].startswith("generator sent ")
-        at_maximum = abs(trial.intended_fps / self._maximum - 1) < 1e-4
-        last_attempt = trial.attempt >= self.case.settings.retries
-        if not (only_unsent and at_maximum and last_attempt):
-            return None
-        reachable = CEILING_MARGIN * trial.offered_fps
-        return reachable if self.bounds.minimum_fps < reachable < self._maximum else None
+    def _tester_gave_up(self, trial: Trial) -> bool:
+        """The generator fell short of this load twice: beyond it nothing can be said of this DUT.
+
+        Not where others kept it from its CPU: that is the host's fault and has a reason of its own.
+        """
+        only_unsent = len(trial.reasons) == 1 and trial.reasons[0].startswith(UNSENT)
+        return only_unsent and trial.attempt >= 1 and trial.offered_fps > self.bounds.minimum_fps
 
     def _outcome(self, result: GoalResult, dut: str, encryption: str, warnings: list[str]) -> Outcome:
         case, s = self.case, self.case.settings
-        final = (
-            self.trials[self._first + result.final_trial_index]
-            if result.final_trial_index is not None
-            else None
-        )
+        final = self.trials[result.final_trial_index] if result.final_trial_index is not None else None
         size = case.mean_frame_size
         fps = result.throughput_fps if result.status == "OK" else None
         if fps is not None and final is not None:
@@ -163,11 +154,13 @@ class ThroughputCase:
                 f"({self.bounds.ceiling_fps:,.0f} frames/s); the DUT may be faster"
             )
         elif result.at_maximum:
-            flags.append(f"at the search's maximum ({self._maximum:,.0f} frames/s): the DUT may be faster")
-        if self._maximum < self.bounds.maximum_fps:
             flags.append(
-                f"maximum lowered from {self.bounds.maximum_fps:,.0f} to {self._maximum:,.0f} frames/s: "
-                "the generator could not offer more with this DUT"
+                f"at the search's maximum ({self.search.maximum_fps:,.0f} frames/s): the DUT may be faster"
+            )
+        if self.search.maximum_fps < self.bounds.maximum_fps:
+            flags.append(
+                f"maximum lowered from {self.bounds.maximum_fps:,.0f} to {self.search.maximum_fps:,.0f} "
+                "frames/s: the generator could not offer more with this DUT"
             )
         return flags
 

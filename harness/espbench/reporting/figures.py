@@ -381,7 +381,7 @@ def _domain(points: list[Spec], theory: list[Spec], unit: Unit) -> tuple[float, 
         return 0.0, max(values) * 1.06
     # Room for the marks below the lowest result; both ends at a labelled step, so that every panel
     # has labels enough to be read.
-    steps = _decades(min(values) * 0.2, max(values) * 5)
+    steps = _decades(min(values) * 0.1, max(values) * 10)
     low = max(step for step in steps if step <= min(values) * 0.45)
     high = min(step for step in steps if step >= max(values) * 1.1)
     return low, high

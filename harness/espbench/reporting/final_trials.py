@@ -34,7 +34,7 @@ def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
         name = [
             f"{o.dut} · {o.stack} · {o.suite}" if several_duts else f"{o.stack} · {o.suite}",
             f"{o.frame_size}" + (f", repeat {o.repeat}" if o.repeat > 1 else ""),
-            f"IPv{o.ip_version}",
+            f"IPv{o.ip_version}, {o.direction}",
             " and ".join(goal_name(goal) for goal in dict.fromkeys(one.loss_goal for one in found)),
         ]
         trial = trials.kept.get((case, sequence)) if sequence is not None else None
@@ -46,30 +46,35 @@ def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
             rows.append([*name, NONE, NONE, NONE, NONE, NONE, NONE, verdict])
             continue
         for way, reading in trial.per_direction.items():
-            rows.append([*name, str(trial.sequence), *_crossing(trial, way, reading)])
+            rows.append([*name, str(trial.sequence), *_crossing(o, trial, way, reading)])
     head = [
-        "Stack and suite", "Frame, bytes", "IP", "Loss goal", "Trial", "Way", "Sent",
+        "Stack and suite", "Frame, bytes", "Traffic", "Loss goal", "Trial", "Way", "Sent",
         "Encrypted by the first", "Decrypted by the second", "Received", "Verdict",
     ]  # fmt: skip
     return Table(head, rows, numeric=[1, 3, 4, 6, 7, 8, 9])
 
 
-def _crossing(trial: Trial, way: str, reading: DirectionReading) -> list[str]:
+def _crossing(o: Outcome, trial: Trial, way: str, reading: DirectionReading) -> list[str]:
     first, second = _WAYS.get(way, ("", ""))
     encrypted = trial.gateways[first].encrypted_frames if first in trial.gateways else None
     decrypted = trial.gateways[second].decrypted_frames if second in trial.gateways else None
     return [
-        f"{_NAMES[first]} → {_NAMES[second]}" if first in trial.gateways else way,
+        f"{_NAMES[first]}\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}{_NAMES[second]}"
+        if first in trial.gateways
+        else way,
         count(reading.tx_frames),
         count(encrypted),
         count(decrypted),
         count(reading.rx_frames),
-        _verdict(trial, reading, encrypted, decrypted),
+        _verdict(o, trial, reading, encrypted, decrypted),
     ]
 
 
-def _verdict(trial: Trial, reading: DirectionReading, encrypted: int | None, decrypted: int | None) -> str:
-    if encrypted is None or decrypted is None or not trial.proof.get("proven"):
+def _verdict(
+    o: Outcome, trial: Trial, reading: DirectionReading, encrypted: int | None, decrypted: int | None
+) -> str:
+    shown = o.encryption == "proven" and trial.proof.get("proven")
+    if encrypted is None or decrypted is None or not shown:
         return "; ".join([NOT_PROVEN, *trial.proof.get("problems", [])])
     if reading.tx_frames == encrypted == decrypted == reading.rx_frames:
         return "proven: all four equal"

@@ -11,6 +11,7 @@ from espbench.reporting.wording import kind, merged
 from espbench.terms import Outcome
 
 _FLAG_LENGTH = 24
+_PLAIN_WORD = "note"
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,10 @@ class Note:
 
 @dataclass(frozen=True)
 class Flag:
-    """A warning at one result: a word where it sets the result apart, otherwise the number alone."""
+    """A warning at one result: its word, or the number alone where that says as much.
+
+    What makes a figure a bound (`tester-limited`) keeps its word, however many results carry it.
+    """
 
     number: int
     word: str
@@ -63,11 +67,12 @@ class Notes:
         found = []
         for text in dict.fromkeys(outcome.warnings):
             note = self._by_kind[kind(text)]
-            found.append(Flag(note.number, "" if note.common else flag_word(text), text))
+            word = flag_word(text)
+            found.append(Flag(note.number, "" if note.common and word == _PLAIN_WORD else word, text))
         return sorted(found, key=lambda flag: (flag.word == "", flag.number))
 
 
 def flag_word(text: str) -> str:
     """A warning's first words as a flag: `tester-limited`, `at the search's maximum`, else `note`."""
     head = re.split(r":| \(| from \d", text)[0]
-    return head if len(head) <= _FLAG_LENGTH and head != text else "note"
+    return head if len(head) <= _FLAG_LENGTH and head != text else _PLAIN_WORD

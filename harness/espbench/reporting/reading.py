@@ -53,6 +53,12 @@ READING: tuple[tuple[str, str], ...] = (
         "26.2, which asks for 120 s and 20 repeats.",
     ),
     (
+        "Beside plain forwarding",
+        "Throughput below 1 × and CPU per frame above 1 × are the cost of IPsec. CPU per frame depends on "
+        "the load as well, since a busy gateway handles frames in batches: the two sides of a ratio were "
+        "measured at different loads.",
+    ),
+    (
         "Where a frame was lost",
         "From the counters along the path, first to last. Frames the generator did not send and frames "
         "its receiver dropped are the tester's fault and make a trial INVALID; loss that coincides with a "

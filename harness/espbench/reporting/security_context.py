@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ _TERMS = {
     "aead": "AEAD",
     "dpd": "DPD",
     "pfs": "PFS",
+    "memory_mib": "memory, MiB",
 }
 # The columns of the SA table; an AEAD suite has one algorithm for both its columns.
 _SA_COLUMNS = ("from", "to", "spi", "encryption", "integrity", "mode", "replay_window", "esn", "lifetime")
@@ -60,7 +62,7 @@ def blocks(manifest: Manifest) -> list[ContextBlock]:
 
 def term(key: str) -> str:
     """A manifest's key in the reader's words: `replay_window` → `Replay window`."""
-    words = _TERMS.get(key, key.replace("_", " "))
+    words = re.sub(r"\bcpu(s?)\b", r"CPU\1", _TERMS.get(key, key.replace("_", " ")))
     return words[:1].upper() + words[1:]
 
 
@@ -72,7 +74,7 @@ def _block(name: str, context: dict[str, Any], cases: int) -> ContextBlock:
         if key == _SHOWN:
             continue
         if key == "policies" and isinstance(value, dict):
-            policies |= {_SIDES.get(side, side): list(found) for side, found in value.items()}
+            policies |= {_SIDES.get(str(side), str(side)): list(found) for side, found in value.items()}
         elif key in _SIDES and isinstance(value, dict):
             for association in value.get("security_associations", []):
                 held.setdefault(_association(association), []).append(_SIDES[key])
@@ -81,6 +83,7 @@ def _block(name: str, context: dict[str, Any], cases: int) -> ContextBlock:
             rows += [[f"{_SIDES[key]}: {term(k)}", t] for k, t in _others(value)]
         else:
             rows.append([term(key), flat(value)])
+    shown: dict[str, Any] = context.get(_SHOWN, {})
     return ContextBlock(
         name=name,
         cases=cases,
@@ -89,7 +92,7 @@ def _block(name: str, context: dict[str, Any], cases: int) -> ContextBlock:
             list(_SA_HEAD), [[" and ".join(sides), *cells] for cells, sides in held.items()], numeric=[7]
         ),
         policies=policies,
-        steps=[Step(term(what), flat(finding)) for what, finding in context.get(_SHOWN, {}).items()],
+        steps=[Step(term(what), flat(finding)) for what, finding in shown.items()],
     )
 
 

@@ -8,22 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from espbench.reporting import final_trials
+from espbench.reporting import final_trials, run_tables
 from espbench.reporting.answer import Answer, answers
 from espbench.reporting.figures import Group, groups_of, theory_is_off_scale
 from espbench.reporting.notes import Flag, Note, Notes
 from espbench.reporting.overhead import overhead
-from espbench.reporting.security_context import ContextBlock, blocks, term
+from espbench.reporting.security_context import ContextBlock, blocks
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import (
     NONE,
     condensed,
     count,
-    flat,
     goal_name,
-    kind,
-    merged,
     number,
     plural,
     seconds,
@@ -91,8 +88,10 @@ class Report:
     subject: str
     verdicts: list[tuple[Status, int]]
     unfinished: int
+    is_short: bool  # the plan's final trials were shorter than RFC 2544 24 wants
     short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
     rfc2544_results: int
+    unproven: int  # results of which nobody knows whether the frames were encrypted
     deviations: list[tuple[str, int]]
     notes: list[Note]
     sections: list[Section]
@@ -119,23 +118,25 @@ def view(manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest) -
         subject=_subject(manifest),
         verdicts=[(status, statuses[status]) for status in STATUSES if statuses[status]],
         unfinished=sum(case.case not in finished for case in manifest.cases),
+        is_short=any(map(_is_short, outcomes)) or any(text.startswith("24:") for text in deviations),
         short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if _is_short(o))],
+        unproven=sum(o.encryption == "not proven" for o in outcomes),
         rfc2544_results=sum(o.rfc2544 for o in outcomes),
         deviations=deviations.most_common(),
         notes=notes.all,
         sections=[_section(n, group, manifest, notes, trials) for n, group in enumerate(groups, start=1)],
         answers=answers(groups, notes),
         proof=final_trials.proof(outcomes, trials),
-        losses=_losses(manifest, trials),
-        invalid=_invalid(trials),
+        losses=run_tables.losses(manifest, trials),
+        invalid=run_tables.invalid(trials),
         contexts=blocks(manifest),
         facts=[
-            ("Host", _facts(manifest.host)),
-            ("Placement of CPUs and scheduling", _facts(manifest.placement)),
-            ("Queues on the path (part of the DUT)", _facts(manifest.queues)),
-            ("Tool versions", _facts(manifest.tools)),
+            ("Host", run_tables.facts(manifest.host)),
+            ("Placement of CPUs and scheduling", run_tables.facts(manifest.placement)),
+            ("Queues on the path (part of the DUT)", run_tables.facts(manifest.queues)),
+            ("Tool versions", Table(["Tool", "Version"], [[*item] for item in manifest.tools.items()])),
         ],
-        calibration=_calibration(manifest),
+        calibration=run_tables.calibration(manifest),
         trials=trials,
         outcome_count=len(outcomes),
     )
@@ -145,14 +146,15 @@ def _subject(manifest: Manifest) -> str:
     """What was tested, in one sentence."""
     cases = manifest.cases
     sizes = sorted({c.frame_size for c in cases}, key=lambda s: (isinstance(s, str), s))
+    suites = dict.fromkeys(c.suite for c in cases if c.suite != "none")
     parts = [
         f"{', '.join(dict.fromkeys(c.test for c in cases)) or 'nothing'} of {_listed(c.dut for c in cases)}",
         f"with {_word(len({c.stack for c in cases}), 'stack')} ({_listed(c.stack for c in cases)})",
-        f"and {_word(len({c.suite for c in cases}), 'suite')} ({_listed(c.suite for c in cases)})",
+        f"and {_word(len(suites), 'suite')} ({_listed(suites)})" if suites else "",
         f"at {_word(len(sizes), 'frame size')} ({', '.join(map(str, sizes))} bytes)",
         f"{_listed(c.direction for c in cases)}, {_listed(f'IPv{c.ip_version}' for c in cases)}",
     ]
-    sentence = ", ".join([" ".join(parts[:3]), *parts[3:]])
+    sentence = ", ".join([" ".join(filter(None, parts[:3])), *parts[3:]])
     return sentence[:1].upper() + sentence[1:] + "."
 
 
@@ -249,73 +251,6 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling:
         case=o.case,
         repeat=o.repeat,
     )
-
-
-def _losses(manifest: Manifest, trials: TrialDigest) -> Table:
-    """Where the frames of all VALID trials went, by DUT, stack and direction."""
-    groups: dict[tuple[str, ...], Counter[str]] = {}
-    for case in manifest.cases:
-        places = groups.setdefault((case.dut, case.stack, case.direction, f"IPv{case.ip_version}"), Counter())
-        places.update(trials.loss_of_case.get(case.case, {}))
-    rows = []
-    for key, places in groups.items():
-        total = places.total()
-        rows += [
-            [*key, place, count(n), number(100 * n / total, 3)] for place, n in places.most_common() if n
-        ]
-    return Table(
-        ["DUT", "Stack", "Direction", "IP", "Place", "Frames lost", "% of the loss"], rows, numeric=[5, 6]
-    )
-
-
-def _invalid(trials: TrialDigest) -> Table:
-    """INVALID trials by reason; reasons that differ only in their numbers are one."""
-    kinds: dict[str, list[tuple[str, int, set[str]]]] = {}
-    for reason, (n, cases) in trials.invalid.items():
-        kinds.setdefault(kind(reason), []).append((reason, n, cases))
-    rows = []
-    for found in sorted(kinds.values(), key=lambda found: -sum(n for _, n, _ in found)):
-        cases = set().union(*(c for _, _, c in found))
-        text = merged([reason for reason, _, _ in found])
-        rows.append([text, count(sum(n for _, n, _ in found)), count(len(cases))])
-    return Table(["Reason", "Trials", "Cases"], rows, numeric=[1, 2])
-
-
-def _facts(values: dict[str, Any]) -> Table:
-    rows: list[list[str]] = []
-    for key, value in values.items():
-        if isinstance(value, dict):
-            rows += [[f"{term(key)}: {inner}", flat(item)] for inner, item in value.items()]
-        else:
-            rows.append([term(key), flat(value)])
-    return Table(["What", "Value"], rows)
-
-
-def _calibration(manifest: Manifest) -> Table:
-    rows = [
-        [
-            str(c.frame_size),
-            f"IPv{c.ip_version}",
-            count(c.offered_fps),
-            count(c.received_fps),
-            count(line_rate_fps(c.frame_size, manifest.line_rate_bps))
-            if isinstance(c.frame_size, int)
-            else NONE,
-            c.path or NONE,
-            c.note or NONE,
-        ]
-        for c in manifest.calibration
-    ]
-    head = [
-        "Frame size, B",
-        "IP",
-        "Offered, frames/s",
-        "Received, frames/s",
-        "Line rate, frames/s",
-        "Path",
-        "Note",
-    ]
-    return Table(head, rows, numeric=[0, 2, 3, 4])
 
 
 def case_summary(case: CaseEntry, trials: TrialDigest) -> str:

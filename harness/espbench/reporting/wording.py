@@ -43,7 +43,8 @@ def flat(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}: {flat(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(flat, value))
+        items = [flat(item) for item in value]
+        return ("; " if any(" " in item for item in items) else ", ").join(items)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return NONE if value is None or value == "" else str(value)

@@ -154,6 +154,14 @@ class ThroughputSearch:
             raise ValueError(f"{wanted} was asked for, {came} came")
         self._entries.append(Entry(len(self._entries), asked, seen))
 
+    def limit(self, maximum_fps: float) -> None:
+        """Lower the maximum: the tester turned out not to offer more. What was seen stays.
+
+        Never below a load that some goal is known to pass, nor below the minimum.
+        """
+        known = [lower for goal in self.goals if (lower := self.bounds(goal)[0]) is not None]
+        self.maximum_fps = min(self.maximum_fps, _tidy(max(maximum_fps, self.minimum_fps, *known)))
+
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
         """(highest load that passed, lowest that missed) so far, frames/s; None = none yet."""
         evidence = self._evidence(goal)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables beside the results: where frames were lost, why trials were INVALID, the machine, the generator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from espbench.reporting.security_context import term
+from espbench.reporting.table import Table
+from espbench.reporting.trial_digest import TrialDigest
+from espbench.reporting.wording import NONE, count, flat, kind, merged
+from espbench.terms import Manifest, line_rate_fps
+
+_NOT_SENT = "generator, not sent"  # booked beside the losses, though nothing was there to lose
+
+
+def losses(manifest: Manifest, trials: TrialDigest) -> Table:
+    """Where the frames of all VALID trials went, by DUT, stack and direction."""
+    groups: dict[tuple[str, ...], Counter[str]] = {}
+    for case in manifest.cases:
+        places = groups.setdefault((case.dut, case.stack, case.direction, f"IPv{case.ip_version}"), Counter())
+        places.update(trials.loss_of_case.get(case.case, {}))
+    rows = []
+    for key, places in groups.items():
+        total = places.total() - places[_NOT_SENT]
+        for place, n in places.most_common():
+            if n:
+                share = "not a loss" if place == _NOT_SENT else _share(n / total)
+                rows.append([*key, place, count(n), share])
+    return Table(
+        ["DUT", "Stack", "Direction", "IP", "Place", "Frames", "% of the loss"], rows, numeric=[5, 6]
+    )
+
+
+def _share(part: float) -> str:
+    return f"{100 * part:.1f}" if part >= 0.001 else "< 0.1"
+
+
+def invalid(trials: TrialDigest) -> Table:
+    """INVALID trials by reason; reasons that differ only in their numbers are one."""
+    kinds: dict[str, list[tuple[str, int, set[str]]]] = {}
+    for reason, (n, cases) in trials.invalid.items():
+        kinds.setdefault(kind(reason), []).append((reason, n, cases))
+    rows = []
+    for found in sorted(kinds.values(), key=lambda found: -sum(n for _, n, _ in found)):
+        cases = set().union(*(c for _, _, c in found))
+        text = merged([reason for reason, _, _ in found])
+        rows.append([text, count(sum(n for _, n, _ in found)), count(len(cases))])
+    return Table(["Reason", "Trials", "Cases"], rows, numeric=[1, 2])
+
+
+def facts(values: dict[str, Any]) -> Table:
+    """A part of the manifest, one row a value; a table within it, one row an entry."""
+    rows: list[list[str]] = []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            rows += [[f"{term(key)}: {inner}", flat(item)] for inner, item in value.items()]
+        else:
+            rows.append([term(key), flat(value)])
+    return Table(["What", "Value"], rows)
+
+
+def calibration(manifest: Manifest) -> Table:
+    """The generator's own ceiling by frame size; columns of which nothing is known are left out."""
+    head = [
+        "Frame size, B",
+        "IP",
+        "Direction",
+        "Offered, frames/s",
+        "Received, frames/s",
+        "Line rate, frames/s",
+        "Path",
+        "Note",
+    ]
+    rows = []
+    for c in manifest.calibration:
+        ways = 2 if c.direction == "both-ways" else 1
+        size = c.frame_size
+        line = ways * line_rate_fps(size, manifest.line_rate_bps) if isinstance(size, int) else None
+        rows.append(
+            [
+                str(c.frame_size),
+                f"IPv{c.ip_version}",
+                c.direction,
+                count(c.offered_fps),
+                count(c.received_fps),
+                count(line),
+                c.path or NONE,
+                c.note or NONE,
+            ]
+        )
+    said = [n for n in range(len(head)) if any(row[n] != NONE for row in rows)]
+    return Table(
+        [head[n] for n in said],
+        [[row[n] for n in said] for row in rows],
+        numeric=[said.index(n) for n in (0, 3, 4, 5) if n in said],
+    )
