@@ -48,8 +48,8 @@ def quick(**changes: Any) -> dict[str, Any]:
     """Throughput settings of trials as short as they can be."""
     return {
         "loss_goals": [0], "minimum": "500fps", "maximum": "2000fps", "trial": "200ms",
-        "final_trial": "400ms", "resolution": "10%", "settle": "0s", "residue": "50ms", "learning": "0s", "warm_up": "0s",
-        "retries": RETRIES,
+        "final_trial": "400ms", "resolution": "10%", "settle": "0s", "residue": "50ms", "learning": "0s",
+        "warm_up": "0s", "retries": RETRIES,
     } | changes  # fmt: skip
 
 
@@ -69,24 +69,30 @@ def write_plan(folder: Path, plan: dict[str, Any]) -> Path:
 
 
 class Run:
-    """`espbench run …` in the background; leaving the context ends it if it still runs."""
+    """`espbench run …` in the background; leaving the context ends it if it still runs.
 
-    def __init__(self, folder: Path, *arguments: str | Path) -> None:
+    terminal: the descriptor of a terminal that controls it, as a shell's does.
+    """
+
+    def __init__(self, folder: Path, *arguments: str | Path, terminal: int | None = None) -> None:
         self.folder = folder
         number = len(list(folder.glob("stderr*")))
         self._stderr = folder / f"stderr{number}"
         with self._stderr.open("w") as errors:
             self.process = subprocess.Popen(
-                [*ESPBENCH, "run", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=errors
+                [*(["setsid", "--ctty"] if terminal else []), *ESPBENCH, "run", *map(str, arguments)],
+                stdin=terminal,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
             )
         self.id = ""
         self._journal = ""
         self.peak_kib: dict[str, int] = {}
 
     @classmethod
-    def start(cls, folder: Path, plan: dict[str, Any]) -> Run:
+    def start(cls, folder: Path, plan: dict[str, Any], terminal: int | None = None) -> Run:
         """Begin a run of a plan in folder/runs."""
-        return cls(folder, write_plan(folder, plan), "--out", folder / "runs")
+        return cls(folder, write_plan(folder, plan), "--out", folder / "runs", terminal=terminal)
 
     def __enter__(self) -> Self:
         return self

@@ -233,14 +233,17 @@ def test_the_initial_namespace_is_refused_under_any_name(tmp_path: Path) -> None
 
 @as_root
 def test_a_case_without_a_result_gives_exit_code_3(tmp_path: Path) -> None:
-    """A box that forwards nothing: finished, reported, and told apart from success."""
+    """A box that forwards nothing: tried three times, reported, and told apart from success."""
     with RouterBox() as box:
         box.inside("sysctl -qw net.ipv4.ip_forward=0")
-        file = write_plan(tmp_path, box.plan(throughput=quick(retries=0)))
+        file = write_plan(tmp_path, box.plan(throughput=quick()))
         done = espbench("run", file, "--out", tmp_path / "runs")
     assert "INVALID" in refused(done, 3)
     (run,) = (tmp_path / "runs").iterdir()
     assert "no frame came back through the DUT" in (run / "results.csv").read_text()
+    trials = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
+    assert {trial["validity"] for trial in trials} == {"INVALID"}
+    assert done.stderr.count("INVALID no frame came back") == len(trials)
     assert (run / "report.html").exists()
     assert yaml.safe_load((run / "plan.yaml").read_text())["name"] == "box"
 

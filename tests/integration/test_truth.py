@@ -8,7 +8,6 @@ import secrets
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
 from espbench.measure import decryption, readiness
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, Request, Waits, measure
+from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
 from espbench.platforms import capture, external, placement
 from espbench.platforms.registry import Registry
 from espbench.platforms.uml import UmlPlatform, UmlProfile
@@ -184,11 +183,13 @@ def test_loss_in_a_stall_of_the_host_is_not_the_duts(tmp_path: Path) -> None:
             hops[name] = generator.resolve(name, port.address[4], port.gateway[4])
         bench = Bench(bed, generator, None, hops)
         assert trial_of(bench, 20_000, 0.3).rx_frames > 0
-        stall = threading.Timer(0.7, spinner, (cpu, 0.08))
-        stall.start()
-        trial = trial_of(bench, 20_000, 1.5)
-        stall.join()
-        time.sleep(0.1)
+        for _ in range(5):  # a busy machine may starve the sender: that is another reason, not this one
+            stall = threading.Timer(0.7, spinner, (cpu, 0.08))
+            stall.start()
+            trial = trial_of(bench, 20_000, 1.5)
+            stall.join()
+            if not any(reason.startswith(UNSENT) for reason in trial.reasons):
+                break
     assert trial.lost > 256
     assert trial.validity == "INVALID"
     assert any("host stall" in reason for reason in trial.reasons), trial.reasons

@@ -292,3 +292,18 @@ def test_clean_removes_namespaces_links_and_mounts(tmp_path: Path) -> None:
     assert not Path(f"/run/netns/{name}").exists()
     assert not os.path.ismount(mounted)
     assert list(tmp_path.iterdir()) == [mounted]
+
+
+def test_ctrl_c_while_undoing_waits_and_leaves_no_journal(tmp_path: Path) -> None:
+    """All is undone first, then it is delivered, and there is nothing for `clean` to do."""
+    kept = tmp_path / "file"
+    kept.touch()
+    registry = Registry("impatient", tmp_path / "state")
+    registry.__enter__()
+    registry.add("file", str(kept))
+    registry.add("file", str(tmp_path / "second"), lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        registry.__exit__(None, None, None)
+    assert not kept.exists()
+    assert registry.entries == []
+    assert list((tmp_path / "state").iterdir()) == []

@@ -51,12 +51,23 @@ def test_short_trials_are_announced_loudly_with_the_clauses_not_kept(html: str, 
         assert text.index("Short trials: not RFC 2544.") < text.index(first_table)
 
 
+def test_short_trials_are_labelled_wherever_a_figure_is_shown(run: RunDirectory, html: str) -> None:
+    """At the answer, at each section, and within each picture, which may travel without the page."""
+    label = "short trials: not RFC 2544"
+    headings = [h for h in re.findall(r"<h2.*?</h2>", html, flags=re.S) if "IPv4" in h]
+    assert len(headings) == 3
+    assert all(label in heading for heading in headings)
+    pictures = list((run.path / "figures").glob("*.svg"))
+    assert len(pictures) == 4
+    assert all(label in picture.read_text(encoding="utf-8") for picture in pictures)
+
+
 def test_a_run_of_full_length_is_not_called_short(tmp_path: Path) -> None:
     """60 s final trials get no such banner and `yes` in the table."""
     shape = synthetic_run.Shape(stacks=("plain",), sizes=(64,), final_trial_s=60.0)
     write_report(built := synthetic_run.build(tmp_path, shape), {"md"})
     text = (built.path / "report.md").read_text()
-    assert "Short trials" not in text
+    assert "short trials" not in text.lower()
     assert "| yes | baseline |" in text
 
 
@@ -309,6 +320,24 @@ def test_unproven_encryption_is_said_before_any_figure(tmp_path: Path) -> None:
             assert said is (outcomes is not proven)
 
 
+def test_a_result_without_a_figure_is_not_counted_as_unproven(run: RunDirectory) -> None:
+    """Nothing was counted there that could have crossed in clear; its row still says what it is."""
+    outcomes = [_without_figure(o.model_copy(update={"encryption": "not proven"})) for o in run.outcomes()]
+    report = view(run.manifest, outcomes, digest([], 0))
+    assert report.unproven == 0
+    assert report.sections[0].labels == ["short trials: not RFC 2544"]
+    assert {row.encryption for s in report.sections for row in s.rows} == {"encryption not proven"}
+
+
+def test_two_goals_that_failed_for_one_reason_tell_it_once(run: RunDirectory) -> None:
+    """The second refers to the row above, and only to one of its own case."""
+    rows = view(run.manifest, run.outcomes(), digest([], 0)).sections[1].rows
+    invalid = [row.telling for row in rows if row.status == "INVALID"]
+    assert invalid[0].startswith("zero-loss has no result: host stall: 41 of 41 lost frames")
+    assert invalid[1] == "0.001 % has no result: as above"
+    assert sum("as above" in row.telling for row in rows) == 1
+
+
 def test_both_directions_are_shown_each_by_itself(tmp_path: Path) -> None:
     """Their frames add up to the trial's; one-way cases have no such table."""
     shape = synthetic_run.Shape(sizes=(64,), directions=("one-way", "both-ways"), suites=("null-null",))
@@ -448,6 +477,17 @@ def test_what_has_no_figure_is_no_point_and_breaks_its_line(run: RunDirectory) -
     assert [row["mark"] for row in here["marks"]] == ["✕", "✕"]
 
 
+def test_a_line_of_cpu_breaks_where_its_throughput_does(run: RunDirectory) -> None:
+    """No CPU is drawn, or suggested, at a size without a figure; one gateway unread is one line less."""
+    group = next(g for g in groups_of(run.outcomes()) if g.stack == "xfrm")
+    rows = panel(group, "mbps", 1e9, colours(group.series), legend=False)["datasets"]
+    of_3des = [row for row in rows["cpu lines"] if row["series"] == "3des-sha1"]
+    assert [row["size"] for row in of_3des if row["cpu"] is None] == ["1280", "1280"]
+    assert [row["size"] for row in of_3des][::2] == [str(size) for size in group.sizes]
+    assert all(row["cpu"] is not None for row in rows["cpu"])
+    assert len(rows["cpu"]) == len(rows["cpu lines"]) - 2
+
+
 def test_the_theoretical_line_is_of_both_directions_where_rates_are(run: RunDirectory) -> None:
     """RFC 2544 26.1's line: 1,488,095 frames/s at 64 B and 1 Gbit/s, twice that for both ways."""
     theory = {}
@@ -469,6 +509,15 @@ def test_a_line_rate_far_above_the_results_is_left_to_the_frame_rate_panel(run: 
     colour_of = colours(section.group.series)
     assert panel(section.group, "mbps", 1e12, colour_of, legend=False)["datasets"]["theory"] == []
     assert panel(section.group, "fps", 1e12, colour_of, legend=False)["datasets"]["theory"]
+
+
+def test_a_picture_speaks_of_no_line_it_does_not_draw(tmp_path: Path) -> None:
+    """The theoretical line left out of the Mbps panel is not in its subtitle either."""
+    built = synthetic_run.build(tmp_path, synthetic_run.Shape(stacks=("plain",), sizes=(64, 512)))
+    built.save_manifest(built.manifest.model_copy(update={"line_rate_bps": 1e12}))
+    write_report(built, {"md"})
+    line = {p.stem[-4:]: "thin grey line" in p.read_text() for p in (built.path / "figures").iterdir()}
+    assert line == {"-fps": True, "mbps": False}
 
 
 def test_repeats_are_drawn_as_their_median() -> None:

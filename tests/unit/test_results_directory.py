@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import synthetic_run
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.results import FORMAT, RunDirectory
+from espbench.results.durable import write_atomically
 from espbench.results.outcome_files import COLUMNS, CONTRACT_COLUMNS
 from espbench.results.tables import outcome_table
 
@@ -179,3 +181,19 @@ def test_the_table_has_numbers_where_there_are_figures(tmp_path: Path) -> None:
     assert table["throughput_fps"].dtype == float
     assert table.loc[table["status"] != "OK", "throughput_fps"].isna().all()
     assert outcome_table([]).empty
+
+
+def test_ctrl_c_in_the_middle_of_a_write_leaves_the_old_file_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The half-written file is removed, the version before it stays."""
+    file = tmp_path / "results.csv"
+    file.write_text("old")
+
+    def interrupted(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(file, "new")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]

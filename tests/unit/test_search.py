@@ -161,16 +161,41 @@ def test_random_loss_at_a_constant_ratio_seldom_looks_like_a_throughput() -> Non
 
 
 def test_too_few_frames_for_a_goal_are_unresolvable_not_met() -> None:
-    """5,000 frames/s for 10 s are half of what 1e-5 needs; zero loss has its answer."""
-    zero, small = results_of(HardLimit(5_000))
+    """1,500 frames/s for five times 10 s are less than 1e-5 needs; zero loss has its answer."""
+    zero, small = results_of(HardLimit(1_500))
     assert zero.status == "OK"
     assert small.status == "UNRESOLVABLE"
     assert "too few frames" in small.reasons[0]
 
 
+def test_a_final_trial_is_lengthened_to_hold_the_frames_of_a_goal() -> None:
+    """5,000 frames/s need 20 s for 1e-5, not the 10 s of the plan: it is given them, and both goals are met."""
+    search = a_search((0.0, 1e-5))
+    log = run(search, HardLimit(5_000))
+    assert [result.status for result in search.results()] == ["OK", "OK"]
+    finals = [asked for asked, _ in log if asked.phase == "final"]
+    assert all(20 <= asked.duration_s < 21 for asked in finals)
+    assert any(asked.load_fps * asked.duration_s >= 1e5 for asked in finals)
+
+
+def test_zero_loss_alone_lengthens_nothing() -> None:
+    """Without a goal above zero a final trial is as long as the plan says."""
+    search = a_search((0.0,))
+    assert {asked.duration_s for asked, _ in run(search, HardLimit(5_000)) if asked.phase == "final"} == {10}
+
+
+def test_a_lowered_maximum_bounds_what_is_found() -> None:
+    """The tester cannot offer more than 30,000: the answer is that much or more, and says so."""
+    search = a_search((0.0,))
+    search.limit(30_000)
+    run(search, HardLimit(80_000))
+    (result,) = search.results()
+    assert (result.status, result.throughput_fps, result.at_maximum) == ("OK", 30_000, True)
+
+
 def test_trials_too_short_at_any_rate_ask_for_no_trial() -> None:
-    """100,000 frames/s for 0.5 s cannot resolve 1e-5: said without a frame sent."""
-    search = a_search((1e-5,), trial_s=0.5, final_trial_s=0.5)
+    """100,000 frames/s for five times 0.1 s cannot resolve 1e-5: said without a frame sent."""
+    search = a_search((1e-5,), trial_s=0.1, final_trial_s=0.1)
     assert search.next() is None
     assert search.results()[0].status == "UNRESOLVABLE"
 
@@ -320,9 +345,9 @@ def test_loss_goals_must_be_different_ratios() -> None:
 def test_both_directions_need_twice_the_frames() -> None:
     """Loads sum both directions, so the floor of a goal doubles."""
     one: ThroughputSearch = a_search((1e-5,), directions=1)
-    run(one, HardLimit(15_000))
+    run(one, HardLimit(3_000))
     assert one.results()[0].status == "OK"
     both = a_search((1e-5,), directions=2)
-    limit = HardLimit(15_000)
+    limit = HardLimit(3_000)
     run(both, lambda asked: dataclasses.replace(limit(asked), frames_per_direction=limit(asked).frames // 2))
     assert both.results()[0].status == "UNRESOLVABLE"

@@ -7,7 +7,7 @@ from typing import Any
 
 from espbench.generators.base import Offered, PortCounts, StreamCounts
 from espbench.measure.backlog import Backlog
-from espbench.measure.host import CpuTimes, HostSnapshot, TaskTimes, compare, cpu_times
+from espbench.measure.host import CpuTimes, HostSnapshot, compare, cpu_times
 from espbench.measure.trial import host_faults, tester_faults
 from espbench.terms import Latency
 
@@ -101,18 +101,18 @@ def test_a_backlog_no_longer_than_the_stalls_is_the_hosts() -> None:
 
 def test_foreign_use_is_what_neither_gateway_used() -> None:
     """CPU 1 was busy for 900 ms, the gateways account for 700 ms of it: 20 % of a second is foreign."""
-    before = HostSnapshot(0, 0, {0: CpuTimes(0, 0, 0), 1: CpuTimes(0, 0, 0)}, TaskTimes(0, 0))
+    before = HostSnapshot(0, 0, {0: CpuTimes(0, 0, 0), 1: CpuTimes(0, 0, 0)})
     after = HostSnapshot(
         10**9,
         5_000_000,
         {0: CpuTimes(5 * 10**8, 4 * 10**8, 0), 1: CpuTimes(9 * 10**8, 9 * 10**8, 3 * 10**7)},
-        TaskTimes(3 * 10**8, 2_000_000),
     )
-    found = compare(before, after, gateway_cpus={1}, gateway_ns=7 * 10**8, tester_cpus={0})
+    found = compare(
+        before, after, gateway_cpus={1}, gateway_ns=7 * 10**8, tester_cpus={0}, tester_ns=3 * 10**8
+    )
     assert found["foreign_pct"] == 20.0
     assert found["tester_foreign_pct"] == 10.0  # 400 ms of tasks on CPU 0, 300 ms of them the tester's
     assert found["steal_pct"] == {"0": 0.0, "1": 3.0}
-    assert found["tester_run_queue_delay_ms"] == 2.0
     assert found["clock_step_ms"] == 5.0
 
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Placement and scheduling of the calling thread.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// Pin the calling thread to one CPU.
 pub fn pin(cpu: usize) -> std::io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {
@@ -32,6 +34,25 @@ pub fn real_time(priority: i32) -> bool {
     };
     // SAFETY: `parameters` is valid for the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
+}
+
+static RUN_NS: AtomicU64 = AtomicU64::new(0);
+static WAIT_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Book what the calling thread, about to end, has run and has waited for a CPU (proc(5), schedstat).
+pub fn book_own_times() {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let mut fields = text.split_whitespace().map_while(|field| field.parse().ok());
+    RUN_NS.fetch_add(fields.next().unwrap_or(0), Ordering::Relaxed);
+    WAIT_NS.fetch_add(fields.next().unwrap_or(0), Ordering::Relaxed);
+}
+
+/// What was booked since the last call: (ran, waited), ns.
+pub fn take_times() -> (u64, u64) {
+    (
+        RUN_NS.swap(0, Ordering::Relaxed),
+        WAIT_NS.swap(0, Ordering::Relaxed),
+    )
 }
 
 /// Ask to be killed when the thread that started this process ends.

@@ -337,6 +337,7 @@ pub fn run(
     steps.sample();
     *bench.next_sequence += reports.iter().map(|report| report.sent).max().unwrap_or(0) + 1;
 
+    let (run_ns, wait_ns) = crate::threads::take_times();
     let mut result = TrialResult {
         id: trial.id.clone(),
         start_ns,
@@ -348,6 +349,8 @@ pub fn run(
         host_stalls: Vec::new(),
         host_stall_ms_total: BTreeMap::new(),
         host_stalls_more: 0,
+        threads_run_ms: run_ns as f64 / 1e6,
+        threads_wait_ms: wait_ns as f64 / 1e6,
         clock_step_ns: steps.step_ns(),
         stopped_early,
         notes,

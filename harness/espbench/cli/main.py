@@ -15,6 +15,7 @@ from rich.console import Console
 from espbench import __version__
 from espbench.cli import calibrate, clean, doctor, listing, report, run, schema, validate
 from espbench.errors import EspbenchError, Interrupted, UsageError
+from espbench.platforms.registry import ENDING
 
 app = typer.Typer(
     name="espbench",
@@ -47,7 +48,10 @@ def _options(
         raise typer.Exit(UsageError.exit_code)
 
 
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    # Only the first: a second must not stop the tidying up that this one starts.
+    for ending in ENDING:
+        signal.signal(ending, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
@@ -55,8 +59,8 @@ def main() -> None:
     """Entry point; exits with the contract's codes (DESIGN, Contract)."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     # SIGTERM and a closed terminal end a run as Ctrl-C does: everything is undone, the run resumable.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
+    for number in ENDING:
+        signal.signal(number, _end)
     try:
         # Outside standalone mode a typer.Exit is caught there, and its code returned.
         returned = app(standalone_mode=False)

@@ -19,6 +19,7 @@ from espbench.errors import EspbenchError, MachineLacks
 from espbench.generators.base import Offered, OnProgress, Stream
 from espbench.paths import clone_root
 from espbench.platforms.base import Port, PortName, Readiness
+from espbench.platforms.placement import NICE
 from espbench.platforms.registry import Registry
 
 _BINARY = "espbench-traffic"
@@ -59,6 +60,7 @@ class NativeGenerator:
         self._process = registry.spawn(
             [str(binary()), "serve"],
             "generator",
+            nice=NICE,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

@@ -22,27 +22,18 @@ class CpuTimes:
 
 
 @dataclass(frozen=True)
-class TaskTimes:
-    """Of a process with all its threads, ns: on a CPU, and runnable but waiting for one."""
-
-    run_ns: int
-    wait_ns: int
-
-
-@dataclass(frozen=True)
 class HostSnapshot:
     """One look at the host."""
 
     at_ns: int
     realtime_offset_ns: int
     cpus: dict[int, CpuTimes]
-    tester: TaskTimes
 
 
-def look(tester_pid: int) -> HostSnapshot:
+def look() -> HostSnapshot:
     """Read it all; costs well under a millisecond."""
     now = time.monotonic_ns()
-    return HostSnapshot(now, time.time_ns() - now, cpu_times(), task_times(tester_pid))
+    return HostSnapshot(now, time.time_ns() - now, cpu_times())
 
 
 def cpu_times(stat: str | None = None) -> dict[int, CpuTimes]:
@@ -59,19 +50,6 @@ def cpu_times(stat: str | None = None) -> dict[int, CpuTimes]:
     return times
 
 
-def task_times(pid: int) -> TaskTimes:
-    """/proc/PID/task/*/schedstat summed; zero where the process is gone."""
-    run = wait = 0
-    for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        try:
-            fields = task.read_text().split()
-        except OSError:
-            continue
-        run += int(fields[0])
-        wait += int(fields[1])
-    return TaskTimes(run, wait)
-
-
 def compare(
     before: HostSnapshot,
     after: HostSnapshot,
@@ -79,11 +57,12 @@ def compare(
     gateway_cpus: set[int],
     gateway_ns: int,
     tester_cpus: set[int],
+    tester_ns: int,
 ) -> dict[str, Any]:
     """What the host did to the trial; shares are of the elapsed time of the CPUs concerned.
 
     foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester, None
-    where the tester runs there too and cannot be told apart. tester_foreign_pct is time that other
+    where the tester runs there too and cannot be told apart (gateway_ns, tester_ns: what each used itself). tester_foreign_pct is time that other
     tasks had on the tester's CPUs; interrupts do not count, a DUT may run in them.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
@@ -92,8 +71,7 @@ def compare(
     watched = [c for c in gateway_cpus if c in busy]
     tasks = {c: after.cpus[c].task_ns - before.cpus[c].task_ns for c in busy}
     crowd = [c for c in tester_cpus if c in tasks]
-    own = after.tester.run_ns - before.tester.run_ns
-    tester_foreign = max(0, sum(tasks[c] for c in crowd) - own) / (elapsed * max(1, len(crowd)))
+    tester_foreign = max(0, sum(tasks[c] for c in crowd) - tester_ns) / (elapsed * max(1, len(crowd)))
     foreign = None
     if watched:
         foreign = max(0, sum(busy[c] for c in watched) - gateway_ns) / (elapsed * len(watched))
@@ -104,6 +82,5 @@ def compare(
         "busy_pct": {str(c): round(100 * b / elapsed, 2) for c, b in busy.items()},
         "foreign_pct": None if foreign is None else round(100 * foreign, 2),
         "tester_foreign_pct": round(100 * tester_foreign, 2),
-        "tester_run_queue_delay_ms": round((after.tester.wait_ns - before.tester.wait_ns) / 1e6, 3),
         "clock_step_ms": round((after.realtime_offset_ns - before.realtime_offset_ns) / 1e6, 3),
     }

@@ -95,7 +95,7 @@ def measure(
         )
         # CPU first: reading the counters costs the gateways some.
         cpu_after = {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
-        host_after = host.look(bench.generator.pid())
+        host_after = host.look()
         after = counters.read(bench.bed, bench.stack)
     except EspbenchError as error:
         raise TrialBroken(_blame(bench, error)) from error
@@ -104,7 +104,7 @@ def measure(
         bench, traffic, request, offered, counters.moved(before, after), cpu,
         host.compare(
             host_before, host_after, gateway_cpus=_gateway_cpus(bench), gateway_ns=sum(cpu.values()),
-            tester_cpus=_tester_cpus(bench),
+            tester_cpus=_tester_cpus(bench), tester_ns=int(offered.threads_run_ms * 1e6),
         ),
         case=case, sequence=sequence, goals=goals, resolution=resolution, fragments=fragments,
     )  # fmt: skip
@@ -145,7 +145,7 @@ def broken(request: Request, reason: str, *, case: str, sequence: int) -> Trial:
 
 
 def _look(bench: Bench) -> tuple[host.HostSnapshot, dict[Side, int]]:
-    snapshot = host.look(bench.generator.pid())
+    snapshot = host.look()
     return snapshot, {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
 
 
@@ -250,6 +250,7 @@ def _record(
         host=host_record
         | {
             "lost_in_stalls": in_stalls,
+            "tester_run_queue_delay_ms": round(offered.threads_wait_ms, 3),
             "stalls": len(offered.host_stalls) + sum(len(s.tx_stalls) for s in streams),
             "stall_ms": {k: round(v, 3) for k, v in offered.host_stall_ms_total.items()},
             "lateness_us": {f"{s.from_}-{s.to}": s.lateness_us for s in streams},

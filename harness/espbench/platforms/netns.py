@@ -28,6 +28,7 @@ from espbench.platforms.addressing import GATEWAY_TO_GATEWAY, PairAddressing, co
 from espbench.platforms.base import SIDES, Gateway, Placement, PortName, Readiness, Side, Testbed
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
+from espbench.platforms.placement import NICE
 from espbench.platforms.ports import tester_ports
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry, interpreter
 
@@ -213,6 +214,7 @@ def _pin(device: str, cpus: list[int]) -> int:
             if comm.read_text().startswith(f"napi/{device}-"):
                 pid = int(comm.parent.name)
                 os.sched_setaffinity(pid, cpus)
+                os.setpriority(os.PRIO_PROCESS, pid, NICE)
                 return pid
     raise EspbenchError(
         f"no kernel thread napi/{device}-*: this kernel cannot thread the NAPI of a veth (needs Linux 5.17)"

@@ -7,7 +7,10 @@ import os
 
 from espbench.platforms.base import Placement
 
-POLICY = "SCHED_OTHER, pinned; stall watchers SCHED_FIFO 1"
+# Tester and gateways go before their neighbours on a CPU, but not before each other: real-time
+# priority for one would starve the other.
+NICE = -20
+POLICY = f"SCHED_OTHER, nice {NICE} where allowed, pinned; stall watchers SCHED_FIFO 1"
 
 
 def pin_controller(placement: Placement) -> None:

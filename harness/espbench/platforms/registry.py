@@ -165,6 +165,7 @@ class Registry:
         cpus: Sequence[int] = (),
         own_pids: bool = False,
         read_only: bool = False,
+        nice: int = 0,
         mounts: Sequence[tuple[str, str, str]] = (),
         stdin: Redirection = subprocess.DEVNULL,
         stdout: Redirection = None,
@@ -177,7 +178,7 @@ class Registry:
 
         netns is the path of a network namespace. own_pids: its own PID namespace, so that all its
         descendants die with it, stopped and traced ones too. read_only: it cannot write a file of the
-        host. mounts: (type, target, options) mounted for it alone. Undone by SIGTERM, after grace_s
+        host. nice: for it and its session, where the right to is there. mounts: (type, target, options) mounted for it alone. Undone by SIGTERM, after grace_s
         (0: at once) SIGKILL, and waiting for its end; process 1 of a PID namespace only hears a SIGTERM
         it has a handler for.
         """
@@ -187,6 +188,7 @@ class Registry:
             "cpus": list(cpus),
             "own_pids": own_pids,
             "read_only": read_only,
+            "nice": nice,
             "mounts": [list(mount) for mount in mounts],
             "argv": list(argv),
         }
@@ -260,7 +262,10 @@ def _signal_group(leader: int, number: int) -> None:
 
 def _ip(*arguments: str) -> None:
     """Run ip(8) on this machine; EspbenchError with its own words when it fails."""
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    # In a session of its own: a Ctrl-C at the terminal must not kill it while it undoes something.
+    done = subprocess.run(
+        ["ip", *arguments], capture_output=True, text=True, check=False, start_new_session=True
+    )
     if done.returncode:
         raise EspbenchError(f"ip {' '.join(arguments)}: {done.stderr.strip() or f'exit {done.returncode}'}")
 

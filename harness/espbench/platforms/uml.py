@@ -32,6 +32,7 @@ from espbench.platforms.base import (
     Testbed,
 )
 from espbench.platforms.gateway import AgentGateway
+from espbench.platforms.placement import NICE
 from espbench.platforms.ports import tester_ports
 from espbench.platforms.processes import tree_cpu_ns
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry
@@ -159,6 +160,7 @@ class UmlPlatform:
             [*wire, "--a", "west", "--b", "east", "--netns", path],
             "wire",
             cpus=placement.cpus["home"],
+            nice=NICE,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             grace_s=0,

@@ -14,6 +14,7 @@ from pathlib import Path
 from espbench.errors import UsageError
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import tail
+from espbench.platforms.placement import NICE
 from espbench.platforms.registry import Registry, interpreter
 from espbench.platforms.uml_kernel import (
     UmlKernel,
@@ -132,6 +133,7 @@ def boot(
             cpus=cpus,
             own_pids=True,
             read_only=True,
+            nice=NICE,
             # The guest's memory and control socket: gone with its mount namespace.
             mounts=[("tmpfs", str(state), f"size={memory_mb + 16}m,mode=0700")],
             stdout=output,

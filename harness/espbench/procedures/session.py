@@ -6,6 +6,7 @@ suite, measures its cases on it, puts everything on disk as it comes.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ from espbench.terms import Calibration, Manifest, Outcome, Trial
 
 # A pair that dies again and again is not worth more rebuilding than this.
 MAXIMUM_REBUILDS = 2
+# After a trial that the host spoilt, some time for whatever did it to end, s; doubled each time.
+HOST_PAUSE_S, MAXIMUM_PAUSE_S = 0.5, 8.0
 
 
 class Observer(Protocol):
@@ -190,6 +193,8 @@ class Session:
             self._directory.append(record)
             running.add(record)
             self._observer.trial_done(record)
+            if any(reason.startswith("host ") for reason in record.reasons):
+                time.sleep(min(HOST_PAUSE_S * 2**record.attempt, MAXIMUM_PAUSE_S))
             self._observer.time_left(self._time_left(running, case, number))
         outcomes = running.outcomes(self._dut, encryption_of(running.trials), self._case_warnings(case))
         self._finish(case, running, outcomes)

@@ -244,10 +244,11 @@ class _Sheet:
 
     def cpu(self, rows: list[Spec]) -> Spec:
         """CPU of the gateways at the throughput of the strictest goal, on the second axis."""
+        known = [row for row in rows if row["cpu"] is not None]
         y: Spec = {
             "field": "cpu",
             "type": "quantitative",
-            "scale": {"domain": [0, max(100.0, *(row["cpu"] for row in rows))]},
+            "scale": {"domain": [0, max(100.0, *(row["cpu"] for row in known))]},
             "axis": {
                 "title": "CPU at the throughput, % (□ Home  △ Office)",
                 "orient": "right",
@@ -259,12 +260,12 @@ class _Sheet:
         tooltip = [*_WHICH, _tip("gateway", "gateway"), _tip("cpu", "CPU, %", ".1f")]
         sized = [row for row in rows if not row["mix"]]
         gateway = {"field": "gateway", "type": "nominal"}
-        line = {"type": "line", "strokeWidth": 0.9}
+        line = {"type": "line", "strokeWidth": 0.9, "invalid": "break-paths-show-domains"}
         return {
             "layer": [
                 self._layer("cpu lines", sized, line, **faint, detail=gateway),
                 self._layer(
-                    "cpu", rows, {"type": "point", "size": 90 if self.alone else 48, "strokeWidth": 1.2},
+                    "cpu", known, {"type": "point", "size": 90 if self.alone else 48, "strokeWidth": 1.2},
                     **faint, shape=self.shape, tooltip=tooltip,
                 ),
             ]
@@ -346,21 +347,23 @@ def _cpu(group: Group) -> list[Spec]:
     for outcome in sorted(group.outcomes, key=lambda o: o.loss_goal):
         if outcome.status == "OK":
             strictest.setdefault((outcome.suite, outcome.frame_size), outcome)
-    rows = [
-        {
-            "series": o.suite,
-            "size": str(o.frame_size),
-            "mix": isinstance(o.frame_size, str),
-            "goal": goal_name(o.loss_goal),
-            "gateway": gateway,
-            "cpu": round(cpu, 2),
-        }
-        for o in strictest.values()
-        for gateway, cpu in (("Home", o.cpu_home_pct), ("Office", o.cpu_office_pct))
-        if cpu is not None
-    ]
-    order = [str(size) for size in group.sizes]
-    return sorted(rows, key=lambda row: order.index(row["size"]))
+    rows = []
+    for suite in dict.fromkeys(o.suite for o in group.outcomes):
+        for size in group.sizes:  # a line is drawn in the order of its rows, and broken by None
+            found = strictest.get((suite, size))
+            readings = (found.cpu_home_pct, found.cpu_office_pct) if found else (None, None)
+            for gateway, cpu in zip(("Home", "Office"), readings, strict=True):
+                rows.append(
+                    {
+                        "series": suite,
+                        "size": str(size),
+                        "mix": isinstance(size, str),
+                        "goal": goal_name(found.loss_goal) if found else "",
+                        "gateway": gateway,
+                        "cpu": None if cpu is None else round(cpu, 2),
+                    }
+                )
+    return rows if any(row["cpu"] is not None for row in rows) else []
 
 
 def _theory(group: Group, line_rate_bps: float) -> list[Spec]:

@@ -12,7 +12,7 @@ import markupsafe
 import vl_convert
 
 from espbench.paths import data_dir
-from espbench.reporting.figures import Unit, colours, panel, theme
+from espbench.reporting.figures import Unit, colours, panel, theme, theory_is_off_scale
 from espbench.reporting.reading import READING
 from espbench.reporting.trial_digest import digest
 from espbench.reporting.view import Report, Section, case_summary, case_title, view
@@ -79,7 +79,10 @@ def _write_pictures(directory: Path, report: Report, colour_of: dict[str, str]) 
     for section in report.sections:
         for unit in _UNITS if section.has_figure else ():
             document = panel(section.group, unit, report.manifest.line_rate_bps, colour_of, legend=True)
-            document["title"] = {"text": section.title, "subtitle": "thin grey line: theoretical (line rate)"}
+            left_out = unit == "mbps" and theory_is_off_scale(section.group, report.manifest.line_rate_bps)
+            theory = "the line rate lies far above" if left_out else "thin grey line: theoretical (line rate)"
+            subtitle = "; ".join([*section.labels, theory])
+            document["title"] = {"text": section.title, "subtitle": subtitle}
             svg = vl_convert.vegalite_to_svg(document, vl_version=_VEGALITE, config=theme(dark=False))
             write_atomically(directory / picture_name(section, unit), svg)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from espbench.reporting import final_trials, run_tables
@@ -30,6 +30,7 @@ from espbench.terms import CaseEntry, Manifest, Outcome, Status, line_rate_fps
 
 STATUSES: tuple[Status, ...] = ("OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE")
 RFC2544_FINAL_TRIAL_S = 60.0
+SHORT = "short trials: not RFC 2544"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Section:
 
     anchor: str
     title: str
+    labels: list[str]  # what its figures are not; they go wherever the figures are shown
     caption: str
     alt: str
     group: Group
@@ -91,10 +93,11 @@ class Report:
     is_short: bool  # the plan's final trials were shorter than RFC 2544 24 wants
     short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
     rfc2544_results: int
-    unproven: int  # results of which nobody knows whether the frames were encrypted
+    unproven: int  # figures of which nobody knows whether the frames were encrypted
     deviations: list[tuple[str, int]]
     notes: list[Note]
     sections: list[Section]
+    labels: list[str]
     answers: list[Answer]
     proof: Table
     losses: Table
@@ -118,13 +121,14 @@ def view(manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest) -
         subject=_subject(manifest),
         verdicts=[(status, statuses[status]) for status in STATUSES if statuses[status]],
         unfinished=sum(case.case not in finished for case in manifest.cases),
-        is_short=any(map(_is_short, outcomes)) or any(text.startswith("24:") for text in deviations),
+        is_short=SHORT in _labels(outcomes),
         short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if _is_short(o))],
-        unproven=sum(o.encryption == "not proven" for o in outcomes),
+        unproven=sum(map(_is_unproven, outcomes)),
         rfc2544_results=sum(o.rfc2544 for o in outcomes),
         deviations=deviations.most_common(),
         notes=notes.all,
         sections=[_section(n, group, manifest, notes, trials) for n, group in enumerate(groups, start=1)],
+        labels=_labels(outcomes),
         answers=answers(groups, notes),
         proof=final_trials.proof(outcomes, trials),
         losses=run_tables.losses(manifest, trials),
@@ -166,6 +170,19 @@ def _listed(values: Any) -> str:
     return ", ".join(dict.fromkeys(map(str, values)))
 
 
+def _labels(outcomes: Sequence[Outcome]) -> list[str]:
+    """What any of these results is not, for wherever their figures are shown."""
+    planned_short = any(text.startswith("24:") for o in outcomes for text in o.rfc2544_deviations)
+    short = planned_short or any(map(_is_short, outcomes))
+    unproven = any(map(_is_unproven, outcomes))
+    return [label for label, applies in ((SHORT, short), (final_trials.NOT_PROVEN, unproven)) if applies]
+
+
+def _is_unproven(o: Outcome) -> bool:
+    """Whether it has a figure that may be of cleartext."""
+    return o.throughput_fps is not None and o.encryption == "not proven"
+
+
 def _is_short(o: Outcome) -> bool:
     """Whether its final trial was shorter than RFC 2544 24 wants; there may have been none."""
     # As measured: a trial of 60 s may have taken 59.99998.
@@ -201,19 +218,32 @@ def _section(position: int, group: Group, manifest: Manifest, notes: Notes, tria
         anchor=f"figure-{position}-"
         + slug(f"{group.dut}-{group.stack}-{group.direction}-ipv{group.ip_version}").lower(),
         title=title,
+        labels=_labels(group.outcomes),
         caption=" ".join(caption),
         alt=f"Line chart of throughput against frame size for {title}. "
         + "; ".join(best)
         + ". All figures are in the table.",
         group=group,
         has_figure=group.test == "throughput" and missing < len(group.outcomes),
-        rows=rows,
+        rows=_told_once(rows),
         overhead=overhead(group),
         directions=final_trials.directions(group.outcomes, trials),
         repeats=any(o.repeat > 1 for o in group.outcomes),
         latency=any(o.latency_us.p50 is not None for o in group.outcomes),
         office=any(o.cpu_office_pct is not None for o in group.outcomes),
     )
+
+
+def _told_once(rows: list[ResultRow]) -> list[ResultRow]:
+    """The rows, where two goals of a case failed for the same reasons, with the reasons at the first."""
+    told = []
+    for before, row in zip([None, *rows], rows, strict=False):
+        what, _, why = row.telling.partition(": ")
+        if before and why and before.case == row.case and before.telling.partition(": ")[2] == why:
+            told.append(replace(row, telling=f"{what}: as above"))
+        else:
+            told.append(row)
+    return told
 
 
 def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling: bool) -> ResultRow:

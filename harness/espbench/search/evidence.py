@@ -80,9 +80,14 @@ class Evidence:
             },
         )
 
-    def missed_count(self, at_most: float) -> int:
-        """How many different loads up to `at_most` missed."""
-        return sum(load <= at_most for load in self._missed)
+    def missed_below(self, maximum: float) -> int:
+        """How many different loads below the maximum missed."""
+        return sum(load < maximum for load in self._missed)
+
+    def forwarded_at(self, load: float) -> float | None:
+        """The forwarding rate seen at a load, frames/s; None where none is known."""
+        rates = [e.seen.forwarding_fps for e in self.valid if e.load_fps == load and e.seen.forwarding_fps]
+        return rates[-1] if rates else None
 
     def passed_count(self, at_least: float) -> int:
         """How many different loads from `at_least` on passed, below the upper bound."""

@@ -15,8 +15,8 @@ RFC 2544 asks for the fastest rate at which nothing is lost. A DUT need not be m
 rates that passed, this search reports the highest below *every* rate that missed, and warns of
 passes above: a figure that a trial at a lower rate contradicts would not be one to plan with.
 
-Each goal has a floor, the slowest load whose final trials hold enough frames to judge it
-(goals.py); loads below it are not searched. For zero loss the floor follows from the loss that
+Each goal has a floor, the slowest load whose final trials, lengthened LENGTHEN times if need be, hold
+enough frames to judge it (goals.py); loads below it are not searched. For zero loss the floor follows from the loss that
 was seen above: if a loss-free final trial has too few frames to have seen that loss, it is repeated, up
 to VERIFICATIONS times, which always suffices within the resolution (one lost frame in a trial as
 long takes three loss-free ones); where it would not suffice, nothing is reported but that.
@@ -35,8 +35,10 @@ from espbench.terms import Phase, Status
 
 VERIFICATIONS = 4  # final trials at one load, at most, to tell zero loss from a faint loss above it
 MAXIMUM_FINALS = 40  # per goal; reached only by a DUT whose loss has little to do with the load
+LENGTHEN = 5.0  # a final trial grows to hold the frames a goal needs, to so many times its length at most
 FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended
-SEARCH_GROWTH = 4.0  # of the steps away from the guess
+GROWTH_UP = 4.0  # of the steps up from a guess that passed
+GROWTH_DOWN = 2.0  # of the steps down from guesses that missed
 FINAL_GROWTH = 2.0  # of the steps down after a missed final trial
 
 
@@ -120,6 +122,8 @@ class ThroughputSearch:
         self.resolution = resolution
         self.trial_s = trial_s
         self.final_trial_s = final_trial_s
+        # Only goals above zero need a number of frames; zero loss alone never lengthens a trial.
+        self._longest_final_s = final_trial_s * (LENGTHEN if any(goals) else 1)
         self.retries = retries
         self.hint_fps = hint_fps
         self.directions = directions
@@ -224,11 +228,13 @@ class ThroughputSearch:
         floor = self.minimum_fps
         if evidence.goal > 0:
             frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
-            floor = max(floor, frames / self.final_trial_s)
+            floor = max(floor, frames / self._longest_final_s)
         else:
             faint = evidence.faint_loss()
             if faint is not None:
-                floor = max(floor, frames_to_see(faint) * FRAME_MARGIN / (VERIFICATIONS * self.final_trial_s))
+                floor = max(
+                    floor, frames_to_see(faint) * FRAME_MARGIN / (VERIFICATIONS * self._longest_final_s)
+                )
         return floor if floor == self.minimum_fps else _round_up(floor)
 
     def _at_the_floor(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
@@ -236,12 +242,13 @@ class ThroughputSearch:
         assert evidence.upper is not None
         if evidence.upper <= self.minimum_fps:
             return _Verdict("BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s")
-        if evidence.longest_s(self.minimum_fps) < self.final_trial_s:
-            return _Wish(self.minimum_fps, self.final_trial_s, "search")
+        longest = self._final_s(self.minimum_fps)
+        if evidence.longest_s(self.minimum_fps) < longest:
+            return _Wish(self.minimum_fps, longest, "search")
         return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, floor))
 
     def _too_few(self, goal: float, floor: float) -> str:
-        longest = f"trials of {self.final_trial_s:g} s"
+        longest = f"trials of {self._longest_final_s:g} s"
         if goal == 0:
             longest = f"{VERIFICATIONS} {longest}"
         return f"below {floor:,.0f} frames/s even {longest} hold too few frames to judge the goal"
@@ -250,7 +257,7 @@ class ThroughputSearch:
         """The undecided load nearest the middle again, with frames enough to decide."""
         load = undecided[len(undecided) // 2]
         frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
-        duration = min(max(frames / load, self.trial_s), self.final_trial_s)
+        duration = min(max(frames / load, self.trial_s), self._final_s(load))
         if evidence.longest_s(load) >= duration:
             return _Verdict("UNRESOLVABLE", f"a trial at {load:,.0f} frames/s sent too few frames")
         return _Wish(load, duration, "search")
@@ -268,14 +275,24 @@ class ThroughputSearch:
         if faint is None or evidence.frames_at(load) >= frames_to_see(faint):
             return _Verdict("OK")
         if evidence.finals_at(load) < VERIFICATIONS:
-            return _Wish(load, self.final_trial_s, "final")
+            return _Wish(load, self._final_s(load, faint), "final")
         return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, load))
 
     def _final(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
         """The first final trial at a load; a second would say no more than one that did not decide."""
         if evidence.finals_at(load):
             return _Verdict("UNRESOLVABLE", f"a final trial at {load:,.0f} frames/s sent too few frames")
-        return _Wish(load, self.final_trial_s, "final")
+        faint = evidence.faint_loss() if evidence.goal == 0 else None
+        return _Wish(load, self._final_s(load, faint), "final")
+
+    def _final_s(self, load: float, faint: float | None = None) -> float:
+        """Length of a final trial at a load, s: what was asked for, or what the goals' frames take.
+
+        faint: a loss ratio seen above, which the trial is to see as well.
+        """
+        needed = max(frames_needed(goal) for goal in self.goals) * self.directions
+        frames = max(needed, frames_to_see(faint) if faint else 0) * FRAME_MARGIN
+        return min(max(self.final_trial_s, _round_up(frames / load)), self._longest_final_s)
 
     def _inside(self, evidence: Evidence, floor: float, lower: float | None) -> float:
         """The next load to try: maximum first, then inside the bracket until it closes."""
@@ -294,33 +311,38 @@ class ThroughputSearch:
         return self._near_the_guess(evidence, floor, low, upper) or middle
 
     def _near_the_guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
-        """The guess, then steps away from it that grow until the bracket holds; never past the middle."""
-        guess = self._guess(floor)
-        if guess is None or low < guess < upper:
-            return guess
-        middle = _tidy(math.sqrt(low * upper))
-        if guess >= upper:
-            step = self.resolution * SEARCH_GROWTH ** (evidence.missed_count(guess) - 1)
-            return max(_tidy(upper * (1 - step)), middle)
-        step = 0.9 * self.resolution * SEARCH_GROWTH ** (evidence.passed_count(guess) - 1)
-        return min(_tidy(low * (1 + step)), middle)
+        """Where an overloaded DUT's forwarding rate says the throughput is; None: no such hint.
 
-    def _guess(self, floor: float) -> float | None:
-        """Where the throughput may lie: the hint, or what an overloaded DUT forwarded.
+        From above: the guess, but after each miss a growing step down at least, so that a DUT that
+        loses a little at any load is not followed in small steps. From below: growing steps up.
+        Neither goes past the middle, unless the guess itself does.
+        """
+        guess = self._guess(evidence, floor, upper)
+        if guess is None:
+            return None
+        middle = _tidy(math.sqrt(low * upper))
+        if guess <= low:
+            step = 0.9 * self.resolution * GROWTH_UP ** (evidence.passed_count(guess) - 1)
+            return min(_tidy(low * (1 + step)), middle)
+        misses = evidence.missed_below(self.maximum_fps)
+        if misses == 0:
+            return guess
+        step = self.resolution * GROWTH_DOWN ** (misses - 1)
+        return min(guess, max(_tidy(upper * (1 - step)), middle))
+
+    def _guess(self, evidence: Evidence, floor: float, upper: float) -> float | None:
+        """The hint, then what the DUT forwarded at the lowest load that missed.
 
         A little below, since a DUT at its very limit loses the odd frame. A guess only: a DUT that
         collapses under overload forwards less than its throughput.
         """
-        forwarded = [
-            entry.seen.forwarding_fps
-            for entry in self._entries
-            if entry.seen.valid and entry.load_fps == self.maximum_fps and entry.seen.forwarding_fps
-        ]
-        rate = self.hint_fps or (forwarded[0] if forwarded else None)
+        rate = evidence.forwarded_at(upper)
+        if self.hint_fps and evidence.missed_below(self.maximum_fps) == 0:
+            rate = self.hint_fps
         if rate is None:
             return None
-        guess = min(rate, self.maximum_fps) * (1 - self.resolution / 2)
-        return _tidy(guess) if guess > floor else None
+        guess = _tidy(min(rate, upper) * (1 - self.resolution / 2))
+        return guess if floor < guess < upper else None
 
     def _result(self, goal: float) -> GoalResult:
         evidence = self._evidence(goal)

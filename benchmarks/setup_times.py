@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints how long pairs take to build and to close, and how much memory a gateway and a run take.
+
+Needs root. Run it from anywhere: `python benchmarks/setup_times.py [builds of each kind]`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import espbench.cli.main  # noqa: F401  (what a controller loads, so that its size is this process's)
+from espbench.generators.native import NativeGenerator
+from espbench.platforms import netns, placement, uml
+from espbench.platforms.base import Testbed
+from espbench.platforms.processes import descendants
+from espbench.platforms.registry import Registry
+
+BUILDS = 5
+
+
+def main() -> None:
+    """Print the table."""
+    builds = int(sys.argv[1]) if len(sys.argv) > 1 else BUILDS
+    placed = placement.choose()
+    with tempfile.TemporaryDirectory() as folder, Registry(secrets.token_hex(3)) as registry:
+        logs = Path(folder)
+        kinds: dict[str, Callable[[], Testbed]] = {}
+        if all(need.ready for need in netns.readiness()):
+            kinds["netns"] = lambda: netns.NetnsPlatform().build(registry, logs, placed)
+        if all(need.ready for need in uml.readiness()):
+            kinds["uml"] = lambda: uml.UmlPlatform(uml.UmlProfile()).build(registry, logs, placed)
+        print(f"median of {builds}       build, s   close, s   memory of a gateway, MiB")
+        for name, build in kinds.items():
+            times = [timed(registry, build) for _ in range(builds)]
+            built, closed, memory = (median(column) for column in zip(*times, strict=True))
+            print(f"{name:17} {built:8.2f}   {closed:8.2f}   {memory:24.0f}")
+
+        bed = netns.NetnsPlatform().calibration_bed(registry, placed)
+        generator = NativeGenerator(registry, logs / "generator.log")
+        generator.open(list(bed.ports.values()), [])
+        # The charts of the report are another process.
+        for name, pids in (("controller", ["self"]), ("generator", [str(generator.pid())])):
+            print(f"{name} resident: {figure('status', 'VmRSS', pids):.0f} MiB")
+        generator.close()
+        bed.close()
+
+
+def timed(registry: Registry, build: Callable[[], Testbed]) -> tuple[float, float, float]:
+    """Seconds to build and to close a pair, and the MiB its Home's processes share out among them."""
+    begun = time.monotonic()
+    bed = build()
+    built = time.monotonic()
+    home = next(e for e in registry.entries if e.kind == "process" and "home" in e.name)
+    pids = [home.detail["pid"], *descendants(home.detail["pid"])]
+    memory = figure("smaps_rollup", "Pss", [str(pid) for pid in pids])
+    closing = time.monotonic()
+    bed.close()
+    return built - begun, time.monotonic() - closing, memory
+
+
+def figure(file: str, field: str, pids: list[str]) -> float:
+    """A figure of /proc/PID/…, summed over processes, MiB."""
+    total = 0
+    for pid in pids:
+        lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+        total += next((int(line.split()[1]) for line in lines if line.startswith(f"{field}:")), 0)
+    return total / 1024
+
+
+if __name__ == "__main__":
+    main()
