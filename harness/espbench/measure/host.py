@@ -62,8 +62,9 @@ def compare(
     """What the host did to the trial; shares are of the elapsed time of the CPUs concerned.
 
     foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester, None
-    where the tester runs there too and cannot be told apart (gateway_ns, tester_ns: what each used itself). tester_foreign_pct is time that other
-    tasks had on the tester's CPUs; interrupts do not count, a DUT may run in them.
+    where the tester runs there too and cannot be told apart. tester_foreign_pct is time that other
+    tasks had on the tester's CPUs; interrupts do not count, a DUT may run in them. gateway_ns and
+    tester_ns are what each used itself.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
     busy = {c: after.cpus[c].busy_ns - before.cpus[c].busy_ns for c in after.cpus if c in before.cpus}

@@ -15,8 +15,8 @@ RFC 2544 asks for the fastest rate at which nothing is lost. A DUT need not be m
 rates that passed, this search reports the highest below *every* rate that missed, and warns of
 passes above: a figure that a trial at a lower rate contradicts would not be one to plan with.
 
-Each goal has a floor, the slowest load whose final trials, lengthened LENGTHEN times if need be, hold
-enough frames to judge it (goals.py); loads below it are not searched. For zero loss the floor follows from the loss that
+Each goal has a floor, the slowest load whose final trials, lengthened LENGTHEN times if need be,
+hold enough frames to judge it (goals.py); loads below it are not searched. For zero loss the floor follows from the loss that
 was seen above: if a loss-free final trial has too few frames to have seen that loss, it is repeated, up
 to VERIFICATIONS times, which always suffices within the resolution (one lost frame in a trial as
 long takes three loss-free ones); where it would not suffice, nothing is reported but that.
