@@ -179,8 +179,8 @@ class Registry:
         netns is the path of a network namespace. own_pids: its own PID namespace, so that all its
         descendants die with it, stopped and traced ones too. read_only: it cannot write a file of the
         host. nice: for it and its session, where the right to is there. mounts: (type, target,
-        options) mounted for it alone. Undone by SIGTERM, after grace_s (0: at once) SIGKILL, and waiting for its end; process 1 of a PID namespace only hears a SIGTERM
-        it has a handler for.
+        options) mounted for it alone. Undone by SIGTERM, after grace_s (0: at once) SIGKILL, and waiting
+        for its end; process 1 of a PID namespace only hears a SIGTERM it has a handler for.
         """
         spec = {
             "parent": os.getpid(),

@@ -16,10 +16,11 @@ rates that passed, this search reports the highest below *every* rate that misse
 passes above: a figure that a trial at a lower rate contradicts would not be one to plan with.
 
 Each goal has a floor, the slowest load whose final trials, lengthened LENGTHEN times if need be,
-hold enough frames to judge it (goals.py); loads below it are not searched. For zero loss the floor follows from the loss that
-was seen above: if a loss-free final trial has too few frames to have seen that loss, it is repeated, up
-to VERIFICATIONS times, which always suffices within the resolution (one lost frame in a trial as
-long takes three loss-free ones); where it would not suffice, nothing is reported but that.
+hold enough frames to judge it (goals.py); loads below it are not searched. For zero loss the floor
+follows from the loss that was seen above: if a loss-free final trial has too few frames to have seen
+that loss, it is repeated, up to VERIFICATIONS times, which always suffices within the resolution (one
+lost frame in a trial as long takes three loss-free ones); where it would not suffice, nothing is
+reported but that.
 """
 
 from __future__ import annotations
