@@ -17,12 +17,15 @@ from statistics import median
 
 import espbench.cli.main  # noqa: F401  (what a controller loads, so that its size is this process's)
 from espbench.generators.native import NativeGenerator
+from espbench.plan import load_topology
 from espbench.platforms import netns, placement, uml
 from espbench.platforms.base import Testbed
 from espbench.platforms.processes import descendants
 from espbench.platforms.registry import Registry
+from espbench.procedures.lab import addressing_of
 
 BUILDS = 5
+ADDRESSING = addressing_of(load_topology("gateway-to-gateway"), mtu=1500)
 
 
 def main() -> None:
@@ -33,16 +36,16 @@ def main() -> None:
         logs = Path(folder)
         kinds: dict[str, Callable[[], Testbed]] = {}
         if all(need.ready for need in netns.readiness()):
-            kinds["netns"] = lambda: netns.NetnsPlatform().build(registry, logs, placed)
+            kinds["netns"] = lambda: netns.NetnsPlatform(ADDRESSING).build(registry, logs, placed)
         if all(need.ready for need in uml.readiness()):
-            kinds["uml"] = lambda: uml.UmlPlatform(uml.UmlProfile()).build(registry, logs, placed)
+            kinds["uml"] = lambda: uml.UmlPlatform(uml.UmlProfile(), ADDRESSING).build(registry, logs, placed)
         print(f"median of {builds}       build, s   close, s   memory of a gateway, MiB")
         for name, build in kinds.items():
             times = [timed(registry, build) for _ in range(builds)]
             built, closed, memory = (median(column) for column in zip(*times, strict=True))
             print(f"{name:17} {built:8.2f}   {closed:8.2f}   {memory:24.0f}")
 
-        bed = netns.NetnsPlatform().calibration_bed(registry, placed)
+        bed = netns.NetnsPlatform(ADDRESSING).calibration_bed(registry, placed)
         generator = NativeGenerator(registry, logs / "generator.log")
         generator.open(list(bed.ports.values()), [])
         # The charts of the report are another process.

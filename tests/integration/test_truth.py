@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from addresses import GATEWAY_TO_GATEWAY
 from boxes import RouterBox
 
 from espbench.errors import EspbenchError
@@ -55,7 +56,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Registr
     with Registry("t" + secrets.token_hex(3)) as registry:
         placed = placement.choose()
         placement.pin_controller(placed)
-        bed = UmlPlatform(UmlProfile()).build(registry, logs, placed, capture=True)
+        bed = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(registry, logs, placed, capture=True)
         generator = NativeGenerator(registry, logs / "generator.log")
         generator.open(list(bed.ports.values()), sorted({c for cpus in placed.cpus.values() for c in cpus}))
         hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}

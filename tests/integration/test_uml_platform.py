@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
-from espbench.platforms.addressing import GATEWAY_TO_GATEWAY
 from espbench.platforms.base import Placement
 from espbench.platforms.processes import descendants, start_time
 from espbench.platforms.registry import Registry, clean
@@ -56,7 +56,9 @@ def testbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     run_id = fresh_id()
     logs = tmp_path_factory.mktemp("logs")
     with Registry(run_id) as registry:
-        built = UmlPlatform(UmlProfile()).build(registry, logs, PLACEMENT, capture=request.param)
+        built = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(
+            registry, logs, PLACEMENT, capture=request.param
+        )
         yield built
         pids = guest_pids(built)
         built.close()
@@ -245,7 +247,9 @@ def test_a_panic_is_noticed_and_quoted(tmp_path: Path) -> None:
     """A gateway whose kernel panics is not alive; the error names it and quotes its console."""
     run_id = fresh_id()
     with Registry(run_id) as registry:
-        built = UmlPlatform(UmlProfile(memory_mb=128)).build(registry, tmp_path, PLACEMENT)
+        built = UmlPlatform(UmlProfile(memory_mb=128), GATEWAY_TO_GATEWAY).build(
+            registry, tmp_path, PLACEMENT
+        )
         home, office = built.gateways["home"], built.gateways["office"]
         assert home.alive()
         with pytest.raises(EspbenchError, match=r"(?s)gateway home died.*sysrq triggered crash"):
@@ -267,16 +271,23 @@ def test_after_kill_9_of_the_controller_no_guest_process_is_left(tmp_path: Path)
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "sys.path.insert(0, sys.argv[3])\n"
+        "sys.path[:0] = sys.argv[3:]\n"
         "from test_uml_platform import *\n"
         "with Registry(sys.argv[1], Path(sys.argv[2])) as registry:\n"
-        "    built = UmlPlatform(UmlProfile()).build(registry, Path(sys.argv[2]), PLACEMENT)\n"
+        "    built = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(registry, Path(sys.argv[2]), PLACEMENT)\n"
         "    built.gateways['home'].run(['sh', '-c', 'sleep 1000 & sleep 1000 &'])\n"
         "    print(*guest_pids(built), flush=True)\n"
         "    time.sleep(1000)\n"
     )
     controller = subprocess.Popen(
-        [sys.executable, "-c", program, run_id, str(tmp_path), str(Path(__file__).parent)],
+        [
+            sys.executable,
+            "-c",
+            program,
+            run_id,
+            str(tmp_path),
+            *(str(Path(__file__).parents[1] / name) for name in ("integration", "fixtures")),
+        ],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -299,7 +310,7 @@ def test_a_guest_that_cannot_boot_says_why_and_leaves_nothing(tmp_path: Path) ->
     run_id = fresh_id()
     profile = UmlProfile(preload=("no_such_module",))
     with pytest.raises(EspbenchError, match=r"(?s)gateway home died.*no_such_module"), Registry(run_id) as it:
-        UmlPlatform(profile).build(it, tmp_path, PLACEMENT)
+        UmlPlatform(profile, GATEWAY_TO_GATEWAY).build(it, tmp_path, PLACEMENT)
     assert leftovers(run_id) == []
 
 
@@ -310,7 +321,7 @@ def test_two_pairs_run_at_once(tmp_path: Path) -> None:
         for registry, name in ((one, "one"), (two, "two")):
             logs = tmp_path / name
             logs.mkdir()
-            pairs.append(UmlPlatform(UmlProfile()).build(registry, logs, PLACEMENT))
+            pairs.append(UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(registry, logs, PLACEMENT))
         assert send(pairs[0], 4, 50)["received"] == 50
         assert pairs[1].gateways["home"].link_counters()["vec0"].rx_packets == 0
         pairs[0].close()
@@ -321,23 +332,23 @@ def test_a_kernel_that_is_not_there_is_named(tmp_path: Path) -> None:
     """MachineLacks says what and how to install it, before anything is made."""
     with Registry(fresh_id()) as registry:
         with pytest.raises(MachineLacks, match=r"(?s)no-such-kernel.*apt-get install user-mode-linux"):
-            UmlPlatform(UmlProfile(kernel={"home": "linux.uml", "office": "no-such-kernel"})).build(
-                registry, tmp_path, PLACEMENT
-            )
+            UmlPlatform(
+                UmlProfile(kernel={"home": "linux.uml", "office": "no-such-kernel"}), GATEWAY_TO_GATEWAY
+            ).build(registry, tmp_path, PLACEMENT)
         assert registry.entries == []
 
 
 def test_memory_out_of_range_is_refused() -> None:
     """128 to 512 MB, said in those words."""
     with pytest.raises(UsageError, match="memory_mb is 1024; a UML gateway gets 128 to 512 MB"):
-        UmlPlatform(UmlProfile(memory_mb=1024))
+        UmlPlatform(UmlProfile(memory_mb=1024), GATEWAY_TO_GATEWAY)
 
 
 def test_the_mtu_reaches_every_link(tmp_path: Path) -> None:
     """A topology's MTU is that of the taps and of the gateways' interfaces."""
     with Registry(fresh_id()) as registry:
         addressing = replace(GATEWAY_TO_GATEWAY, mtu=1400)
-        built = UmlPlatform(UmlProfile()).build(registry, tmp_path, PLACEMENT, addressing=addressing)
+        built = UmlPlatform(UmlProfile(), addressing).build(registry, tmp_path, PLACEMENT)
         paths = [f"/sys/class/net/{name}/mtu" for name in ("vec0", "vec1")]
         assert set(built.gateways["home"].read(paths).values()) == {"1400\n"}
         assert {port.mtu for port in built.ports.values()} == {1400}

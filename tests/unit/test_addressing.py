@@ -6,8 +6,9 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_interface, ip_network
 
 import pytest
+from addresses import GATEWAY_TO_GATEWAY
 
-from espbench.platforms.addressing import GATEWAY_TO_GATEWAY, LinkEnd, ip_lines
+from espbench.platforms.addressing import LinkEnd, ip_lines
 from espbench.platforms.base import SIDES, Side
 
 LINKS = [

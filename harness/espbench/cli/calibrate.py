@@ -14,12 +14,14 @@ from rich.table import Table
 
 from espbench.generators.native import NativeGenerator
 from espbench.measure.traffic import Traffic
+from espbench.plan import load_topology
 from espbench.platforms import netns, placement
 from espbench.platforms.registry import Registry
 from espbench.procedures.calibration import calibrate as measure_ceiling
-from espbench.procedures.lab import demand
+from espbench.procedures.lab import addressing_of, demand
 from espbench.terms import layer2_mbps
 
+MTU = 1500
 SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 
 
@@ -33,7 +35,9 @@ def calibrate(
     sizes = frame_size or list(SIZES)
     with tempfile.TemporaryDirectory() as logs, Registry(secrets.token_hex(3)) as registry:
         placed = placement.choose()
-        bed = netns.NetnsPlatform().calibration_bed(registry, placed)
+        bed = netns.NetnsPlatform(addressing_of(load_topology("gateway-to-gateway"), MTU)).calibration_bed(
+            registry, placed
+        )
         generator = NativeGenerator(registry, Path(logs) / "generator.log")
         cpus = sorted({c for used in placed.cpus.values() for c in used})
         paths = generator.open(list(bed.ports.values()), cpus)

@@ -78,18 +78,6 @@ class PairAddressing:
         )
 
 
-# MACs are locally administered: 02:45:53 ("ES"), link, end.
-GATEWAY_TO_GATEWAY = PairAddressing(
-    tester_west=LinkEnd("02:45:53:00:01:02", {4: "198.18.0.2/24", 6: "2001:2:0:1000::2/64"}),
-    home_lan=LinkEnd("02:45:53:00:01:01", {4: "198.18.0.1/24", 6: "2001:2:0:1000::1/64"}),
-    home_wan=LinkEnd("02:45:53:00:0f:01", {4: "192.0.2.1/30", 6: "2001:2:0:f::1/64"}),
-    office_wan=LinkEnd("02:45:53:00:0f:02", {4: "192.0.2.2/30", 6: "2001:2:0:f::2/64"}),
-    office_lan=LinkEnd("02:45:53:00:02:01", {4: "198.19.0.1/24", 6: "2001:2:0:2000::1/64"}),
-    tester_east=LinkEnd("02:45:53:00:02:02", {4: "198.19.0.2/24", 6: "2001:2:0:2000::2/64"}),
-    west={4: "198.18.0.0/16", 6: "2001:2:0:1000::/52"},
-    east={4: "198.19.0.0/16", 6: "2001:2:0:2000::/52"},
-)
-
 # A router that forwards and keeps quiet: no redirects, no reverse-path filter, no autoconfiguration,
 # and so few ICMP errors that they are no load (they still say once what is wrong).
 SYSCTLS = {

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from espbench.errors import EspbenchError
-from espbench.platforms.addressing import GATEWAY_TO_GATEWAY, PairAddressing, configure
+from espbench.platforms.addressing import PairAddressing, configure
 from espbench.platforms.base import SIDES, Gateway, Placement, PortName, Readiness, Side, Testbed
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
@@ -61,13 +61,15 @@ class NetnsPlatform:
 
     name = "netns"
 
+    def __init__(self, addressing: PairAddressing) -> None:
+        self._addressing = addressing
+
     def build(
         self,
         registry: Registry,
         logs: Path,
         placement: Placement,
         *,
-        addressing: PairAddressing = GATEWAY_TO_GATEWAY,
         line_rate_bps: float = 10e9,
     ) -> NetnsTestbed:
         """Three namespaces, three links, four pinned kernel threads; EspbenchError says what failed."""
@@ -76,9 +78,9 @@ class NetnsPlatform:
         link = _Names.of(registry.run_id)
         for netns in names.values():
             _no_ipv6_noise(netns)
-        _veth(names["tester"], link.west, names["home"], link.home_lan, addressing.mtu)
-        _veth(names["home"], link.home_wan, names["office"], link.office_wan, addressing.mtu)
-        _veth(names["tester"], link.east, names["office"], link.office_lan, addressing.mtu)
+        _veth(names["tester"], link.west, names["home"], link.home_lan, self._addressing.mtu)
+        _veth(names["home"], link.home_wan, names["office"], link.office_wan, self._addressing.mtu)
+        _veth(names["tester"], link.east, names["office"], link.office_lan, self._addressing.mtu)
         for port in (link.west, link.east):
             # The tester's frames must look eligible for GRO, or veth bypasses the ring.
             _ethtool(names["tester"], port, "tso", "off", "gso", "off")
@@ -89,14 +91,14 @@ class NetnsPlatform:
             lan, wan = link.of_gateway(side)
             threads: list[int] = []
             gateway = _start_agent(registry, side, names[side], lan, wan, threads, logs)
-            configure(gateway, addressing.gateway(side))
+            configure(gateway, self._addressing.gateway(side))
             for device in (lan, wan):
                 threads.append(_give_thread(gateway, device, placement.cpus[side]))
             gateways[side] = gateway
         return NetnsTestbed(
             platform=self.name,
             dut="netns",
-            ports=tester_ports(names["tester"], link.ports, addressing, placement, line_rate_bps),
+            ports=tester_ports(names["tester"], link.ports, self._addressing, placement, line_rate_bps),
             gateways=gateways,
             placement=placement,
             queues={
@@ -114,7 +116,6 @@ class NetnsPlatform:
         registry: Registry,
         placement: Placement,
         *,
-        addressing: PairAddressing = GATEWAY_TO_GATEWAY,
         line_rate_bps: float = 10e9,
     ) -> NetnsTestbed:
         """The tester's ports joined to each other, the far end on the first gateway's CPU as in a run."""
@@ -122,7 +123,7 @@ class NetnsPlatform:
         netns = registry.netns("calibration")
         _no_ipv6_noise(netns)
         link = _Names.of(registry.run_id)
-        _veth(netns, link.west, netns, link.east, addressing.mtu)
+        _veth(netns, link.west, netns, link.east, self._addressing.mtu)
         for port in (link.west, link.east):
             _ethtool(netns, port, "tso", "off", "gso", "off")
             _ip("-n", netns, "link", "set", port, "arp", "off", "multicast", "off", "up")
@@ -132,7 +133,7 @@ class NetnsPlatform:
         return NetnsTestbed(
             platform=self.name,
             dut="none",
-            ports=tester_ports(netns, link.ports, addressing, placement, line_rate_bps),
+            ports=tester_ports(netns, link.ports, self._addressing, placement, line_rate_bps),
             gateways={},
             placement=placement,
             queues={},

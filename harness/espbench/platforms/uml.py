@@ -22,7 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
-from espbench.platforms.addressing import GATEWAY_TO_GATEWAY, PairAddressing, configure
+from espbench.platforms.addressing import PairAddressing, configure
 from espbench.platforms.base import (
     SIDES,
     Gateway,
@@ -68,12 +68,13 @@ class UmlPlatform:
 
     name = "uml"
 
-    def __init__(self, profile: UmlProfile) -> None:
+    def __init__(self, profile: UmlProfile, addressing: PairAddressing) -> None:
         if not 128 <= profile.memory_mb <= 512:
             raise UsageError(
                 f"profile {profile.name}: memory_mb is {profile.memory_mb}; a UML gateway gets 128 to 512 MB"
             )
         self.profile = profile
+        self._addressing = addressing
 
     def build(
         self,
@@ -81,7 +82,6 @@ class UmlPlatform:
         logs: Path,
         placement: Placement,
         *,
-        addressing: PairAddressing = GATEWAY_TO_GATEWAY,
         capture: bool = False,
         line_rate_bps: float = 1e9,
     ) -> UmlTestbed:
@@ -98,7 +98,7 @@ class UmlPlatform:
         first = len(registry.entries)
 
         netns = registry.netns("tester")
-        self._make_links(netns, addressing.mtu, capture)
+        self._make_links(netns, self._addressing.mtu, capture)
         marks.append(("links", time.monotonic()))
 
         with self._middle(capture) as middle:
@@ -121,13 +121,13 @@ class UmlPlatform:
                 guest.console,
             )
         for side, gateway in gateways.items():
-            configure(gateway, addressing.gateway(side))
+            configure(gateway, self._addressing.gateway(side))
         marks.append(("configure", time.monotonic()))
 
         return UmlTestbed(
             platform=self.name,
             dut=self.profile.name,
-            ports=tester_ports(netns, _PORTS, addressing, placement, line_rate_bps),
+            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps),
             gateways=gateways,
             placement=placement,
             queues=_queues(capture),
@@ -144,7 +144,6 @@ class UmlPlatform:
         placement: Placement,
         wire: list[str],
         *,
-        addressing: PairAddressing = GATEWAY_TO_GATEWAY,
         line_rate_bps: float = 1e9,
     ) -> UmlTestbed:
         """The tester's two taps without a DUT: `wire` copies frames from one to the other.
@@ -154,7 +153,7 @@ class UmlPlatform:
         """
         first = len(registry.entries)
         netns = registry.netns("calibration")
-        self._make_links(netns, addressing.mtu, capture=False)
+        self._make_links(netns, self._addressing.mtu, capture=False)
         path = str(NETNS_DIR / netns)
         process = registry.spawn(
             [*wire, "--a", "west", "--b", "east", "--netns", path],
@@ -175,7 +174,7 @@ class UmlPlatform:
         return UmlTestbed(
             platform=self.name,
             dut="none",
-            ports=tester_ports(netns, _PORTS, addressing, placement, line_rate_bps),
+            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps),
             gateways={},
             placement=placement,
             queues=_queues(capture=False),

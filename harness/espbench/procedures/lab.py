@@ -64,11 +64,11 @@ class PairLab:
         self._registry = registry
         self._logs = logs
         self._topology = load_topology(plan.topology)
-        self._addressing = addressing_of(self._topology, profile.mtu)
+        addressing = addressing_of(self._topology, profile.mtu)
         self._placement = placed
         self.line_rate_bps = plan.line_rate or profile.line_rate
-        self._netns = netns.NetnsPlatform()
-        self._uml = uml.UmlPlatform(_uml_profile(profile))
+        self._netns = netns.NetnsPlatform(addressing)
+        self._uml = uml.UmlPlatform(_uml_profile(profile), addressing)
 
     def build(self, case: Case) -> Testbed:
         """A fresh pair; what was made before a failure is undone at once."""
@@ -108,13 +108,10 @@ class PairLab:
     def _build(self) -> Testbed:
         rate = self.line_rate_bps
         if self._profile.platform == "netns":
-            bed: Testbed = self._netns.build(
-                self._registry, self._logs, self._placement, addressing=self._addressing, line_rate_bps=rate
-            )
+            bed: Testbed = self._netns.build(self._registry, self._logs, self._placement, line_rate_bps=rate)
         else:
             bed = self._uml.build(
-                self._registry, self._logs, self._placement,
-                addressing=self._addressing, capture=self._plan.capture, line_rate_bps=rate,
+                self._registry, self._logs, self._placement, capture=self._plan.capture, line_rate_bps=rate,
             )  # fmt: skip
         bed.dut = self._profile.name
         bed.queues |= self._profile.queues
@@ -123,13 +120,9 @@ class PairLab:
     def _build_calibration(self) -> Testbed:
         rate = self.line_rate_bps
         if self._profile.platform == "netns":
-            return self._netns.calibration_bed(
-                self._registry, self._placement, addressing=self._addressing, line_rate_bps=rate
-            )
+            return self._netns.calibration_bed(self._registry, self._placement, line_rate_bps=rate)
         wire = [str(native.binary()), "wire"]
-        return self._uml.calibration_bed(
-            self._registry, self._placement, wire, addressing=self._addressing, line_rate_bps=rate
-        )
+        return self._uml.calibration_bed(self._registry, self._placement, wire, line_rate_bps=rate)
 
 
 class ExternalLab:

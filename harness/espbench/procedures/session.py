@@ -28,6 +28,7 @@ from espbench.procedures.throughput import Limits, ThroughputCase, limits
 from espbench.results import RunDirectory
 from espbench.search import TrialRequest
 from espbench.stacks.base import Stack
+from espbench.stacks.plain import Plain
 from espbench.terms import Calibration, Manifest, Outcome, Trial
 
 # A pair that dies again and again is not worth more rebuilding than this.
@@ -196,7 +197,7 @@ class Session:
             if any(reason.startswith("host ") for reason in record.reasons):
                 time.sleep(min(HOST_PAUSE_S * 2**record.attempt, MAXIMUM_PAUSE_S))
             self._observer.time_left(self._time_left(running, case, number))
-        outcomes = running.outcomes(self._dut, encryption_of(running.trials), self._case_warnings(case))
+        outcomes = running.outcomes(self._dut, self._encryption(case, running), self._case_warnings(case))
         self._finish(case, running, outcomes)
         return pair
 
@@ -211,7 +212,7 @@ class Session:
         self._finish(
             case,
             running,
-            running.outcomes(self._dut, encryption_of(running.trials), self._case_warnings(case)),
+            running.outcomes(self._dut, self._encryption(case, running), self._case_warnings(case)),
         )
 
     def _finish(self, case: Case, running: ThroughputCase, outcomes: list[Outcome]) -> None:
@@ -317,6 +318,9 @@ class Session:
     def _limits(self, case: Case) -> Limits:
         return limits(case, self._directory.manifest.line_rate_bps, self._calibration_of(case))
 
+    def _encryption(self, case: Case, running: ThroughputCase) -> str:
+        return encryption_of(case, running.trials, external=self._plan.topology == "external")
+
     def _case_warnings(self, case: Case) -> list[str]:
         shared = self._directory.manifest.placement.get("shared", [])
         return [*case.notes, *shared]
@@ -347,11 +351,11 @@ def waits_of(case: Case) -> Waits:
     return Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle)
 
 
-def encryption_of(trials: Iterable[Trial]) -> str:
-    """`proven`, `not proven` or `baseline`, from the trials' own records."""
-    valid = [t for t in trials if t.validity == "VALID"]
-    if any(t.proof.get("kind", "").startswith("baseline") for t in valid):
+def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> str:
+    """`baseline`, `proven` or `not proven`, the latter two from the trials' own records."""
+    if case.stack.stack == Plain.name and not external:
         return "baseline"
+    valid = [t for t in trials if t.validity == "VALID"]
     return "proven" if valid and all(t.proof.get("proven") for t in valid) else "not proven"
 
 
