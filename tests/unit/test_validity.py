@@ -40,8 +40,8 @@ def test_too_few_frames_sent_is_the_generators_fault() -> None:
 
 def test_a_starved_tester_is_told_from_a_slow_one() -> None:
     """Too few frames sent while others had its CPU: a second reason, so that nothing is concluded of the DUT."""
-    assert len(tester_faults(offered(500, 500), 0, {"tester_foreign_pct": 30.0})) == 2
-    assert len(tester_faults(offered(500, 500), 0, {"tester_foreign_pct": 1.0})) == 1
+    assert len(tester_faults(offered(500, 500), 0, {"sender_foreign_pct": 30.0})) == 2
+    assert len(tester_faults(offered(500, 500), 0, {"sender_foreign_pct": 1.0})) == 1
 
 
 def test_a_receiver_overrun_is_the_testers_fault() -> None:
@@ -108,10 +108,10 @@ def test_foreign_use_is_what_neither_gateway_used() -> None:
         {0: CpuTimes(5 * 10**8, 4 * 10**8, 0), 1: CpuTimes(9 * 10**8, 9 * 10**8, 3 * 10**7)},
     )
     found = compare(
-        before, after, gateway_cpus={1}, gateway_ns=7 * 10**8, tester_cpus={0}, tester_ns=3 * 10**8
+        before, after, gateway_cpus={1}, gateway_ns=7 * 10**8, sender_cpus={0}, sender_ns=3 * 10**8
     )
     assert found["foreign_pct"] == 20.0
-    assert found["tester_foreign_pct"] == 10.0  # 400 ms of tasks on CPU 0, 300 ms of them the tester's
+    assert found["sender_foreign_pct"] == 10.0  # 400 ms of tasks on CPU 0, 300 ms of them the tester's
     assert found["steal_pct"] == {"0": 0.0, "1": 3.0}
     assert found["clock_step_ms"] == 5.0
 

@@ -188,9 +188,11 @@ pub struct TrialResult {
     pub host_stall_ms_total: BTreeMap<String, f64>,
     /// Host stalls not listed, because there were too many.
     pub host_stalls_more: u64,
-    /// CPU time of the sending and receiving threads, and how long they waited for a CPU, ms.
-    pub threads_run_ms: f64,
-    pub threads_wait_ms: f64,
+    /// CPU time of the sending and of the receiving threads, and how long they waited for a CPU, ms.
+    pub senders_run_ms: f64,
+    pub senders_wait_ms: f64,
+    pub receivers_run_ms: f64,
+    pub receivers_wait_ms: f64,
     /// How far the wall clock was stepped during the trial; not 0: latencies are void.
     pub clock_step_ns: i64,
     pub stopped_early: bool,

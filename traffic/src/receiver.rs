@@ -161,7 +161,7 @@ impl PortCount {
         }
         port.receive(Duration::ZERO, &mut |frame| self.count(frame))?;
         self.overrun = port.overrun()?;
-        crate::threads::book_own_times();
+        crate::threads::RECEIVERS.book();
         Ok(notes)
     }
 }

@@ -277,7 +277,7 @@ pub fn run(
             std::hint::spin_loop();
         }
     }
-    crate::threads::book_own_times();
+    crate::threads::SENDERS.book();
     Ok((streams.into_iter().map(Outgoing::close).collect(), notes))
 }
 

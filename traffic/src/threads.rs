@@ -36,23 +36,39 @@ pub fn real_time(priority: i32) -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
 }
 
-static RUN_NS: AtomicU64 = AtomicU64::new(0);
-static WAIT_NS: AtomicU64 = AtomicU64::new(0);
-
-/// Book what the calling thread, about to end, has run and has waited for a CPU (proc(5), schedstat).
-pub fn book_own_times() {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let mut fields = text.split_whitespace().map_while(|field| field.parse().ok());
-    RUN_NS.fetch_add(fields.next().unwrap_or(0), Ordering::Relaxed);
-    WAIT_NS.fetch_add(fields.next().unwrap_or(0), Ordering::Relaxed);
+/// What the threads of one kind have run, and have waited for a CPU while they could have, ns.
+#[derive(Debug)]
+pub struct Account {
+    run_ns: AtomicU64,
+    wait_ns: AtomicU64,
 }
 
-/// What was booked since the last call: (ran, waited), ns.
-pub fn take_times() -> (u64, u64) {
-    (
-        RUN_NS.swap(0, Ordering::Relaxed),
-        WAIT_NS.swap(0, Ordering::Relaxed),
-    )
+pub static SENDERS: Account = Account::new();
+pub static RECEIVERS: Account = Account::new();
+
+impl Account {
+    const fn new() -> Self {
+        Account {
+            run_ns: AtomicU64::new(0),
+            wait_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Book the calling thread, which is about to end (proc(5), schedstat).
+    pub fn book(&self) {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let mut fields = text.split_whitespace().map_while(|field| field.parse().ok());
+        self.run_ns
+            .fetch_add(fields.next().unwrap_or(0), Ordering::Relaxed);
+        self.wait_ns
+            .fetch_add(fields.next().unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// What was booked since the last call: (ran, waited), ms.
+    pub fn take_ms(&self) -> (f64, f64) {
+        let ms = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed) as f64 / 1e6;
+        (ms(&self.run_ns), ms(&self.wait_ns))
+    }
 }
 
 /// Ask to be killed when the thread that started this process ends.

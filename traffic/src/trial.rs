@@ -337,7 +337,8 @@ pub fn run(
     steps.sample();
     *bench.next_sequence += reports.iter().map(|report| report.sent).max().unwrap_or(0) + 1;
 
-    let (run_ns, wait_ns) = crate::threads::take_times();
+    let (senders_run_ms, senders_wait_ms) = crate::threads::SENDERS.take_ms();
+    let (receivers_run_ms, receivers_wait_ms) = crate::threads::RECEIVERS.take_ms();
     let mut result = TrialResult {
         id: trial.id.clone(),
         start_ns,
@@ -349,8 +350,10 @@ pub fn run(
         host_stalls: Vec::new(),
         host_stall_ms_total: BTreeMap::new(),
         host_stalls_more: 0,
-        threads_run_ms: run_ns as f64 / 1e6,
-        threads_wait_ms: wait_ns as f64 / 1e6,
+        senders_run_ms,
+        senders_wait_ms,
+        receivers_run_ms,
+        receivers_wait_ms,
         clock_step_ns: steps.step_ns(),
         stopped_early,
         notes,

@@ -123,8 +123,10 @@ class Offered(BaseModel):
     ports: list[PortCounts]
     host_stalls: list[Stall] = []
     host_stall_ms_total: dict[str, float] = {}
-    threads_run_ms: float = 0.0
-    threads_wait_ms: float = 0.0  # runnable, but not on a CPU
+    senders_run_ms: float = 0.0
+    senders_wait_ms: float = 0.0  # runnable, but not on a CPU
+    receivers_run_ms: float = 0.0
+    receivers_wait_ms: float = 0.0
     clock_step_ns: int = 0
     stopped_early: bool = False
 

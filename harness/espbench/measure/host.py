@@ -56,23 +56,23 @@ def compare(
     *,
     gateway_cpus: set[int],
     gateway_ns: int,
-    tester_cpus: set[int],
-    tester_ns: int,
+    sender_cpus: set[int],
+    sender_ns: int,
 ) -> dict[str, Any]:
     """What the host did to the trial; shares are of the elapsed time of the CPUs concerned.
 
     foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester, None
-    where the tester runs there too and cannot be told apart. tester_foreign_pct is time that other
-    tasks had on the tester's CPUs; interrupts do not count, a DUT may run in them. gateway_ns and
-    tester_ns are what each used itself.
+    where the tester runs there too and cannot be told apart. sender_foreign_pct is time that other
+    tasks had on the CPUs that send; interrupts do not count, a DUT may run in them. gateway_ns and
+    sender_ns are what they used themselves, sender_ns with receivers on the same CPUs.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
     busy = {c: after.cpus[c].busy_ns - before.cpus[c].busy_ns for c in after.cpus if c in before.cpus}
     steal = {c: after.cpus[c].steal_ns - before.cpus[c].steal_ns for c in busy}
     watched = [c for c in gateway_cpus if c in busy]
     tasks = {c: after.cpus[c].task_ns - before.cpus[c].task_ns for c in busy}
-    crowd = [c for c in tester_cpus if c in tasks]
-    tester_foreign = max(0, sum(tasks[c] for c in crowd) - tester_ns) / (elapsed * max(1, len(crowd)))
+    sending = [c for c in sender_cpus if c in tasks]
+    sender_foreign = max(0, sum(tasks[c] for c in sending) - sender_ns) / (elapsed * max(1, len(sending)))
     foreign = None
     if watched:
         foreign = max(0, sum(busy[c] for c in watched) - gateway_ns) / (elapsed * len(watched))
@@ -82,6 +82,6 @@ def compare(
         "steal_pct": {str(c): round(100 * s / elapsed, 3) for c, s in steal.items()},
         "busy_pct": {str(c): round(100 * b / elapsed, 2) for c, b in busy.items()},
         "foreign_pct": None if foreign is None else round(100 * foreign, 2),
-        "tester_foreign_pct": round(100 * tester_foreign, 2),
+        "sender_foreign_pct": round(100 * sender_foreign, 2),
         "clock_step_ms": round((after.realtime_offset_ns - before.realtime_offset_ns) / 1e6, 3),
     }

@@ -104,7 +104,7 @@ def measure(
         bench, traffic, request, offered, counters.moved(before, after), cpu,
         host.compare(
             host_before, host_after, gateway_cpus=_gateway_cpus(bench), gateway_ns=sum(cpu.values()),
-            tester_cpus=_tester_cpus(bench), tester_ns=int(offered.threads_run_ms * 1e6),
+            sender_cpus=set(bench.bed.placement.cpus["tester tx"]), sender_ns=_sender_ns(bench, offered),
         ),
         case=case, sequence=sequence, goals=goals, resolution=resolution, fragments=fragments,
     )  # fmt: skip
@@ -153,6 +153,13 @@ def _gateway_cpus(bench: Bench) -> set[int]:
     """The gateways' CPUs on which the tester does not run."""
     cpus = bench.bed.placement.cpus
     return {c for side in bench.bed.gateways for c in cpus.get(side, [])} - _tester_cpus(bench)
+
+
+def _sender_ns(bench: Bench, offered: Offered) -> int:
+    """CPU time of all the generator's threads on the CPUs that send, ns."""
+    cpus = bench.bed.placement.cpus
+    receiving_too = set(cpus["tester tx"]) & set(cpus["tester rx"])
+    return int(1e6 * (offered.senders_run_ms + (offered.receivers_run_ms if receiving_too else 0.0)))
 
 
 def _tester_cpus(bench: Bench) -> set[int]:
@@ -250,7 +257,7 @@ def _record(
         host=host_record
         | {
             "lost_in_stalls": in_stalls,
-            "tester_run_queue_delay_ms": round(offered.threads_wait_ms, 3),
+            "tester_run_queue_delay_ms": round(offered.senders_wait_ms + offered.receivers_wait_ms, 3),
             "stalls": len(offered.host_stalls) + sum(len(s.tx_stalls) for s in streams),
             "stall_ms": {k: round(v, 3) for k, v in offered.host_stall_ms_total.items()},
             "lateness_us": {f"{s.from_}-{s.to}": s.lateness_us for s in streams},
@@ -273,9 +280,9 @@ def tester_faults(offered: Offered, overrun: int, host_record: dict[str, Any]) -
     sent = sum(s.tx_frames for s in offered.streams)
     if sent < OFFERED_LIMIT * intended:
         reasons.append(f"{UNSENT} {sent} of {intended} frames ({100 * sent / max(1, intended):.2f} %)")
-        taken = host_record.get("tester_foreign_pct", 0.0)
+        taken = host_record.get("sender_foreign_pct", 0.0)
         if taken > STARVATION_LIMIT_PCT:
-            reasons.append(f"host starvation: others used {taken:.1f} % of the tester's CPU")
+            reasons.append(f"host starvation: others used {taken:.1f} % of the sender's CPU")
     if offered.stopped_early:
         reasons.append("generator stopped early")
     if overrun:
