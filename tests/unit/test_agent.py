@@ -223,16 +223,21 @@ def test_dies_with_its_parent() -> None:
     )
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
-    AgentChannel("home", ours, str).wait_ready(10)
+    channel = AgentChannel("home", ours, str)
+    channel.wait_ready(10)
     parent.kill()
     parent.communicate()
     deadline = time.monotonic() + 10
-    while Path(f"/proc/{pid}/exe").exists() and time.monotonic() < deadline:
+    while (state := state_of(pid)) not in ("gone", "Z") and time.monotonic() < deadline:
         time.sleep(0.01)
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        state = "gone"
+    channel.close()
+    theirs.close()
     assert state in ("gone", "Z")
-    for end in (ours, theirs):
-        end.close()
+
+
+def state_of(pid: int) -> str:
+    """The letter of proc(5), or `gone`."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "gone"

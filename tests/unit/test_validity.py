@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from espbench.generators.base import Offered, PortCounts, StreamCounts
+from espbench.generators.base import Offered, PortCounts, Stall, StreamCounts
 from espbench.measure.backlog import Backlog
 from espbench.measure.host import CpuTimes, HostSnapshot, compare, cpu_times
 from espbench.measure.trial import host_faults, tester_faults
@@ -93,7 +93,7 @@ def test_stolen_time_counts_like_foreign_use() -> None:
 
 def test_a_backlog_no_longer_than_the_stalls_is_the_hosts() -> None:
     """20 ms of stalls explain a backlog of 15 ms, not one of 200 ms."""
-    stalled = offered(host_stall_ms_total={"1": 20.0})
+    stalled = offered(host_stalls=[Stall(cpu=1, at_ns=0, ms=12.0), Stall(cpu=1, at_ns=10**8, ms=8.0)])
     short, long = Backlog(0.02, 15.0, False), Backlog(0.02, 200.0, False)
     assert "explain the backlog" in host_faults(1000, 1000, 0, [0.0], {}, stalled, [short])[0]
     assert host_faults(1000, 1000, 0, [0.0], {}, stalled, [long]) == []

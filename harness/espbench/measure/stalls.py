@@ -7,6 +7,9 @@ from espbench.generators.base import LossEpisode, Stall, StreamCounts
 
 # A stall of length d: a queue that filled during it keeps losing while it drains, and a sender
 # that was late offers 1.1 times its rate until it has caught up (traffic/: ten times d).
+# A CPU on which a DUT forwards in softirq may be kept for 2 ms at a time by the DUT itself
+# (MAX_SOFTIRQ_TIME, kernel/softirq.c): only longer stalls are surely the host's.
+SOFTIRQ_MS = 2.5
 _BEFORE_NS = 1_000_000
 _AFTER_NS = 2_000_000
 
@@ -16,7 +19,7 @@ def windows(host_stalls: list[Stall], tx_stalls: list[Stall]) -> list[tuple[int,
 
     A stall's `at_ns` is its beginning.
     """
-    spans = [(s.at_ns, int(s.ms * 1e6), 2) for s in host_stalls] + [
+    spans = [(s.at_ns, int(s.ms * 1e6), 2) for s in of_the_host(host_stalls)] + [
         (s.at_ns, int(s.ms * 1e6), 11) for s in tx_stalls
     ]
     merged: list[tuple[int, int]] = []
@@ -26,6 +29,19 @@ def windows(host_stalls: list[Stall], tx_stalls: list[Stall]) -> list[tuple[int,
         else:
             merged.append((start, end))
     return merged
+
+
+def of_the_host(host_stalls: list[Stall]) -> list[Stall]:
+    """Those too long to be the DUT's own doing."""
+    return [s for s in host_stalls if s.ms > SOFTIRQ_MS]
+
+
+def longest_sum_ms(host_stalls: list[Stall]) -> float:
+    """How long the CPU that stood still longest did so in sum, ms."""
+    by_cpu: dict[int | None, float] = {}
+    for stall in of_the_host(host_stalls):
+        by_cpu[stall.cpu] = by_cpu.get(stall.cpu, 0.0) + stall.ms
+    return max(by_cpu.values(), default=0.0)
 
 
 def lost_in_stalls(stream: StreamCounts, stall_windows: list[tuple[int, int]]) -> int:

@@ -314,7 +314,7 @@ def host_faults(
         reasons.append(
             f"host stall: {in_stalls} of {tx - rx} lost frames were due while the host stood still"
         )
-    stalled_ms = max(offered.host_stall_ms_total.values(), default=0.0)
+    stalled_ms = stalls.longest_sum_ms(offered.host_stalls)
     if any(b.growth_ms <= stalled_ms for b in unsustained if not b.sustained):
         reasons.append(f"host stall: {stalled_ms:.1f} ms of stalls explain the backlog")
     foreign = host_record.get("foreign_pct") or 0.0
