@@ -29,6 +29,7 @@ pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not all(need.ready for need in readiness()), reason="needs root and user-mode-linux"
 )
 
+ATTEMPTS = 3
 MODULES = ("ipv6", "veth", "xfrm_user", "esp4", "esp6")
 
 
@@ -50,24 +51,19 @@ def run_inside(
     guest: AgentGateway, plan: dict[str, Any], timeout_s: float = 400
 ) -> tuple[list[dict[str, str]], list[dict[str, Any]], dict[str, Any]]:
     """Run a plan inside; rows of results.csv, trials, manifest."""
-    name = f"/tmp/{secrets.token_hex(4)}"
-    guest.write(f"{name}.yaml", yaml.safe_dump(plan))
-    done = guest.run(
-        [sys.executable, "-m", "espbench", "run", f"{name}.yaml", "--out", f"{name}.runs"],
-        timeout_s=timeout_s,
-    )
-    assert done.rc in (0, 3), done.err
-    (run,) = guest.run(["ls", f"{name}.runs"]).out.split()
-    where = f"{name}.runs/{run}"
-    texts = guest.read([f"{where}/{file}" for file in ("results.csv", "trials.jsonl", "manifest.json")])
-    table, trials, manifest = (
-        texts[f"{where}/{f}"] or "" for f in ("results.csv", "trials.jsonl", "manifest.json")
-    )
-    return (
-        list(csv.DictReader(io.StringIO(table))),
-        [json.loads(line) for line in trials.splitlines()],
-        json.loads(manifest),
-    )
+    for _ in range(ATTEMPTS):  # INVALID: the machine was too busy to tell
+        name = f"/tmp/{secrets.token_hex(4)}"
+        guest.write(f"{name}.yaml", yaml.safe_dump(plan))
+        command = [sys.executable, "-m", "espbench", "run", f"{name}.yaml", "--out", f"{name}.runs"]
+        done = guest.run(command, timeout_s=timeout_s)
+        assert done.rc in (0, 3), done.err
+        (run,) = guest.run(["ls", f"{name}.runs"]).out.split()
+        paths = [f"{name}.runs/{run}/{file}" for file in ("results.csv", "trials.jsonl", "manifest.json")]
+        table, trials, manifest = (guest.read(paths)[path] or "" for path in paths)
+        rows = list(csv.DictReader(io.StringIO(table)))
+        if all(row["status"] != "INVALID" for row in rows):
+            break
+    return rows, [json.loads(line) for line in trials.splitlines()], json.loads(manifest)
 
 
 def plan(**changes: Any) -> dict[str, Any]:

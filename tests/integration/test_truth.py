@@ -43,10 +43,14 @@ WAITS = Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0)
 
 
 def trial_of(bench: Bench, fps: float, seconds: float, traffic: Traffic = TRAFFIC) -> Trial:
-    return measure(
-        bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=WAITS, goals=[0.0, 1e-5],
-        resolution=0.01,
-    )  # fmt: skip
+    for _ in range(5):  # on a busy machine the sender falls short now and then: not what is tested here
+        trial = measure(
+            bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=WAITS,
+            goals=[0.0, 1e-5], resolution=0.01,
+        )  # fmt: skip
+        if not any(reason.startswith(UNSENT) for reason in trial.reasons):
+            break
+    return trial
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,8 @@ from espbench.terms import Calibration, Manifest, Outcome, Trial
 MAXIMUM_REBUILDS = 2
 # After a trial that the host spoilt, some time for whatever did it to end, s; doubled each time.
 HOST_PAUSE_S, MAXIMUM_PAUSE_S = 0.5, 8.0
+# For the guess of the time left, until a case has been timed: search trials of a case, s around each.
+_USUAL_TRIALS, _OVERHEAD_S = 9, 0.4
 
 
 class Observer(Protocol):
@@ -98,6 +100,7 @@ class Session:
         self._dut = dut
         self._outcomes: dict[str, list[Outcome]] = {}
         self._case_seconds: list[float] = []
+        self._case_began = 0.0
 
     def run(self) -> list[Outcome]:
         """Measure every case that is not complete; returns the outcomes in the plan's order."""
@@ -169,6 +172,7 @@ class Session:
         done = self._directory.trials_of(case.id)
         running = ThroughputCase(case, self._limits(case), self._plan.frame_sizes, done)
         number = self._cases.index(case) + 1
+        self._case_began = time.monotonic()
         self._observer.case_started(case, number, len(self._cases), len(done))
         broken = 0
         warm = False
@@ -217,7 +221,7 @@ class Session:
 
     def _finish(self, case: Case, running: ThroughputCase, outcomes: list[Outcome]) -> None:
         self._outcomes[case.id] = outcomes
-        self._case_seconds.append(sum(t.duration_s for t in running.trials))
+        self._case_seconds.append(time.monotonic() - self._case_began)
         self._save_outcomes()
         self._observer.case_done(outcomes)
 
@@ -327,15 +331,12 @@ class Session:
 
     def _time_left(self, running: ThroughputCase, case: Case, number: int) -> float:
         """A rough guess: this search's remainder, and the other cases as long as those before."""
-        waits = waits_of(case)
-        per_trial = waits.learning_s + waits.residue_s + waits.settle_s
-        now = running.search.remaining_s() + per_trial
-        typical = (
-            sum(self._case_seconds) / len(self._case_seconds)
-            if self._case_seconds
-            else case.settings.final_trial + 8 * case.settings.trial
-        )
-        return now + (len(self._cases) - number) * (typical + 8 * per_trial)
+        s = case.settings
+        per_trial = s.trial + s.learning + s.residue + s.settle + _OVERHEAD_S
+        now = running.search.remaining_s() * per_trial / s.trial
+        before = self._case_seconds
+        typical = sum(before) / len(before) if before else s.final_trial + _USUAL_TRIALS * per_trial
+        return now + (len(self._cases) - number) * typical
 
     def _update(self, **changes: Any) -> None:
         manifest: Manifest = self._directory.manifest.model_copy(update=changes)
