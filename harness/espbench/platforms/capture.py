@@ -16,6 +16,15 @@ from espbench.platforms.base import Testbed
 from espbench.platforms.registry import Registry
 
 _READY_S = 10.0
+_QUIET_S = 0.4
+
+
+def _let_grow(file: Path) -> None:
+    """Wait until nothing more is written: on a busy machine tcpdump comes late."""
+    size, deadline = -1, time.monotonic() + _READY_S
+    while size != file.stat().st_size and time.monotonic() < deadline:
+        size = file.stat().st_size
+        time.sleep(_QUIET_S)
 
 
 @contextlib.contextmanager
@@ -56,7 +65,7 @@ def capturing(registry: Registry, bed: Testbed, file: Path) -> Iterator[None]:
                     )
                 time.sleep(0.02)
             yield
-            time.sleep(0.1)
+            _let_grow(file)
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(5)
