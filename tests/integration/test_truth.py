@@ -88,7 +88,7 @@ def test_scapy_decrypts_the_middle_link_and_finds_the_offered_frames(
     with_stack(bench, suite)
     capturing = partial(capture.capturing, registry, bench.bed)
     found = decryption.sample(bench, TRAFFIC, logs / f"{suite}.pcap", capturing)
-    assert "40 ESP packets" in found["captured sample"]
+    assert int(found["captured sample"].split()[0]) >= decryption.SAMPLE_FRAMES
     assert "none in clear" in found["captured sample"]
 
 

@@ -13,11 +13,14 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Stream
+from espbench.measure.readiness import NotReady
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import Bench
 from espbench.terms import FCS_BYTES
 
 SAMPLE_FRAMES = 40
+# Sent beyond the sample: tcpdump may end without having taken the very last ones.
+_SPARE_FRAMES = 10
 _SAMPLE_FPS = 400.0
 _ETHERNET_HEADER = 14
 
@@ -27,20 +30,22 @@ Capturing = Callable[[Path], contextlib.AbstractContextManager[None]]
 def sample(bench: Bench, traffic: Traffic, file: Path, capturing: Capturing) -> dict[str, Any]:
     """Send a few of the case's frames west to east, capture the middle link, decrypt; what was found.
 
-    EspbenchError unless every frame sent crossed as ESP, decrypts, and is the frame that was offered.
+    NotReady unless everything captured, SAMPLE_FRAMES at least, is ESP, decrypts, and is a frame
+    that was offered.
     """
     assert bench.stack is not None
     single = Traffic((min(traffic.frames),), traffic.ip_version, "one-way")
     (stream,) = single.streams(bench.bed, bench.next_hops, _SAMPLE_FPS)
     with capturing(file):
-        offered = bench.generator.offer([stream], SAMPLE_FRAMES / _SAMPLE_FPS, 1.0, quiet_s=0.2)
+        offered = bench.generator.offer([stream], (SAMPLE_FRAMES + _SPARE_FRAMES) / _SAMPLE_FPS, 1.0, quiet_s=0.2)
     sent = offered.streams[0].tx_frames
     answer = decrypt(file, bench.stack.secrets(), stream)
-    if answer["problems"] or answer["cleartext"] or not answer["offered"] == answer["decrypted"] == sent:
-        raise EspbenchError(f"capture of the middle link: {sent} frames were sent, found {answer}")
+    whole = answer["packets"] == answer["esp"] == answer["decrypted"] == answer["offered"]
+    if answer["problems"] or answer["cleartext"] or not whole or not SAMPLE_FRAMES <= answer["esp"] <= sent:
+        raise NotReady(f"capture of the middle link: {sent} frames were sent, found {answer}")
     return {
-        "captured sample": f"{answer['esp']} ESP packets on the middle link decrypt with the known keys "
-        f"to the {sent} offered frames; none in clear ({file.name})"
+        "captured sample": f"{answer['esp']} ESP packets of the middle link decrypt with the known keys "
+        f"to frames that were offered ({sent} were); none in clear ({file.name})"
     }
 
 
