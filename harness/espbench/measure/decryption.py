@@ -37,7 +37,9 @@ def sample(bench: Bench, traffic: Traffic, file: Path, capturing: Capturing) -> 
     single = Traffic((min(traffic.frames),), traffic.ip_version, "one-way")
     (stream,) = single.streams(bench.bed, bench.next_hops, _SAMPLE_FPS)
     with capturing(file):
-        offered = bench.generator.offer([stream], (SAMPLE_FRAMES + _SPARE_FRAMES) / _SAMPLE_FPS, 1.0, quiet_s=0.2)
+        offered = bench.generator.offer(
+            [stream], (SAMPLE_FRAMES + _SPARE_FRAMES) / _SAMPLE_FPS, 1.0, quiet_s=0.2
+        )
     sent = offered.streams[0].tx_frames
     answer = decrypt(file, bench.stack.secrets(), stream)
     whole = answer["packets"] == answer["esp"] == answer["decrypted"] == answer["offered"]

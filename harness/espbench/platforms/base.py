@@ -8,8 +8,8 @@ A platform knows where a gateway lives, not which test is run or which stack it 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, Protocol
 
 Side = Literal["home", "office"]
@@ -109,7 +109,7 @@ class Placement:
 
 
 @dataclass
-class Testbed:
+class Testbed(ABC):
     """A built topology, ready to carry traffic; close() undoes everything it made."""
 
     platform: str
@@ -121,8 +121,9 @@ class Testbed:
     capture: str | None = None  # interface of the middle link where ESP can be captured
     capture_netns: str | None = None
 
+    @abstractmethod
     def close(self) -> None:
-        raise NotImplementedError
+        """Undo everything the platform made for it."""
 
 
 class NetlinkRefused(Exception):
@@ -142,6 +143,3 @@ class Readiness:
     missing: str = ""
     install: str = ""
     note: str = ""
-
-
-RunDir = Path
