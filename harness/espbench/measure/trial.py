@@ -57,7 +57,6 @@ class Bench:
     generator: Generator
     stack: Stack | None
     next_hops: dict[PortName, str]
-    mtu: int = 1500
 
     @property
     def encrypts(self) -> bool:
