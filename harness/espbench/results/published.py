@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures that documents print, as data with their source: what `reports/published/*.yaml` holds.
+
+They are read, never computed; a document's own unit stays. The format is explained on top of
+`reports/published/waters-crypto-performance-part-1.yaml`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from espbench.errors import EspbenchError
+from espbench.paths import data_dir
+from espbench.terms import Direction, layer2_mbps, line_rate_fps
+
+SizeInWords = Literal["smallest", "small", "small to medium", "large", "all"]
+Qualifier = Literal["exact", "about", "below", "above"]
+_MBPS_PER = {"Mbps": 1.0, "Gbps": 1000.0}
+_LARGEST_FRAME = 1518  # what a size in words may mean at most (RFC 2544 9.1)
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Rate(_Data):
+    """A throughput in the unit printed."""
+
+    value: float = Field(gt=0)
+    unit: Literal["Mbps", "Gbps"]
+
+
+class PublishedFigure(_Data):
+    """One throughput, CPU load or both, as a document prints it.
+
+    None means the document does not say; `suite` None is cleartext. Throughput counts cleartext
+    frames, of both directions together where `direction` says both-ways; `cpu_pct` is percent of the
+    device's CPU. `reading_error` is ± in the throughput's unit. A figure with a `doubt` must not be
+    compared with: its text says why.
+    """
+
+    document: str
+    where: str
+    device: str
+    stack: Literal["plain", "nanosec", "openswan", "strongswan", "netkey"]
+    suite: str | None
+    frame_size: int | SizeInWords
+    throughput: Rate | None
+    cpu_pct: float | None = Field(ge=0, le=100)
+    qualifier: Qualifier
+    loss_goal: float | None
+    direction: Direction | None
+    reading: Literal["printed", "chart"]
+    reading_error: float | None = Field(default=None, gt=0)
+    note: str = ""
+    doubt: str = ""
+
+    @property
+    def mbps(self) -> float | None:
+        """The throughput in Mbit/s of frames; None where there is none or it is doubted."""
+        return None if self.throughput is None or self.doubt else self._as_printed
+
+    @property
+    def _as_printed(self) -> float:
+        return self.throughput.value * _MBPS_PER[self.throughput.unit] if self.throughput else 0.0
+
+    @model_validator(mode="after")
+    def _something_said(self) -> PublishedFigure:
+        if self.throughput is None and self.cpu_pct is None:
+            raise ValueError("a figure has a throughput, a cpu_pct or both")
+        if (self.reading == "chart") != (self.reading_error is not None):
+            raise ValueError("a figure read off a chart has a reading_error, a printed one has none")
+        return self
+
+    def fits(self, link_mbps: float) -> bool:
+        """Whether ports of this rate can carry it (RFC 2544 20); an unstated direction counts as both."""
+        size = self.frame_size if isinstance(self.frame_size, int) else _LARGEST_FRAME
+        directions = 1 if self.direction == "one-way" else 2
+        return self._as_printed <= directions * layer2_mbps(line_rate_fps(size, link_mbps * 1e6), size)
+
+
+class PublishedRatio(_Data):
+    """One configuration against another, as printed: `of` is `value` times `to`, or that much more."""
+
+    document: str
+    where: str
+    device: str | None
+    quantity: Literal["throughput", "CPU cycles per packet"]
+    of: str
+    to: str
+    suite: str | None
+    frame_size: int | SizeInWords | None
+    value: float = Field(gt=0)
+    unit: Literal["x", "% more"]
+    qualifier: Qualifier
+    note: str = ""
+
+
+class OperationTime(_Data):
+    """Duration of an RSA operation in an execution unit: ms by the unit's clock in MHz."""
+
+    document: str
+    where: str
+    unit: str
+    modulus_bits: int
+    exponent_bits: int
+    ms: dict[int, float]
+
+
+class Source(_Data):
+    """Where a document is from; `copy_read` is the text the figures were taken from."""
+
+    title: str
+    authors: list[str]
+    editor: str = ""
+    publisher: str
+    date: str | None
+    copy_read: str = Field(alias="copy")
+
+
+class Remark(_Data):
+    """What a document leaves open or contradicts."""
+
+    where: str
+    says: str
+
+
+class Device(_Data):
+    """The device under test as printed; clocks in MHz, `link_mbps` of one port in one direction."""
+
+    board: str = ""
+    core: str
+    core_mhz: int
+    ddr_mhz: int | None = None
+    sec: str
+    sec_mhz: int
+    os: str
+    stacks: list[str]
+    link_mbps: int
+    note: str = ""
+
+
+class Document(_Data):
+    """One file of `reports/published/`."""
+
+    source: Source
+    remarks: list[Remark]
+    devices: dict[str, Device]
+    figures: list[PublishedFigure] = []
+    ratios: list[PublishedRatio] = []
+    times: list[OperationTime] = []
+
+    @model_validator(mode="after")
+    def _plausible(self) -> Document:
+        named: list[PublishedFigure | PublishedRatio] = [*self.figures, *self.ratios]
+        for entry in named:
+            if entry.device is not None and entry.device not in self.devices:
+                raise ValueError(f"{entry.where}: {entry.device} is not among the document's devices")
+        for figure in self.figures:
+            if not figure.doubt and not figure.fits(self.devices[figure.device].link_mbps):
+                raise ValueError(f"{figure.where}: above line rate; say in `doubt` why it is printed so")
+        return self
+
+
+def read_document(path: Path) -> Document:
+    """One document; EspbenchError names the file and every key that is wrong."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for kind in ("figures", "ratios", "times"):
+            data[kind] = [{"document": path.stem, **entry} for entry in data.get(kind, [])]
+        return Document.model_validate(data)
+    except (OSError, yaml.YAMLError, ValidationError, TypeError, AttributeError) as error:
+        raise EspbenchError(f"{path}: expected a document's figures: {error}") from error
+
+
+@cache
+def documents() -> dict[str, Document]:
+    """Every document by name, sorted."""
+    files = sorted((data_dir("reports") / "published").glob("*.yaml"))
+    return {file.stem: read_document(file) for file in files}
+
+
+def published() -> list[PublishedFigure]:
+    """Every figure of every document, doubted ones included."""
+    return [figure for document in documents().values() for figure in document.figures]
