@@ -153,7 +153,11 @@ class Outcome(Record):
 
 
 class CaseEntry(Record):
-    """What identifies a case, as the manifest lists it."""
+    """What identifies a case, as the manifest lists it.
+
+    stack is what reports call it, stack_kind the stack itself (Home's and Office's where they differ:
+    `strongswan+libreswan`); options are the plan's keys of that stack that are not defaults.
+    """
 
     case: str
     test: str
@@ -164,6 +168,9 @@ class CaseEntry(Record):
     frame_size: int | str
     direction: Direction
     repeat: int
+    stack_kind: str = ""  # empty in run directories of before there were several
+    options: dict[str, Any] = Field(default_factory=dict)
+    tunnels: int = 1
 
 
 class Calibration(Record):
@@ -200,3 +207,5 @@ class Manifest(Record):
     context_of_case: dict[str, str] = Field(default_factory=dict)
     warnings: list[str] = Field(default_factory=list)
     resumed: list[str] = Field(default_factory=list)
+    conditions: dict[str, Any] = Field(default_factory=dict)  # what must be equal to compare runs
+    compare: dict[str, Any] = Field(default_factory=dict)  # by, reference, seed; empty: no comparison

@@ -3,10 +3,12 @@
 
     python -m espbench_scapy.decrypt CAPTURE.pcap < question.json > answer.json
 
-The question: {"sas": [{"spi", "suite", "source", "destination", "mode", "encryption_key",
-"integrity_key"}], "frames": {"source", "destination", "ip_bytes", "dst_port"}}, keys in hex. It
-comes on stdin so that no key stands in a process list. The answer: {"packets", "esp",
-"decrypted", "offered", "cleartext", "problems"}, counts of packets.
+The question: {"sas": [{"spi", "suite", "source", "destination", "mode", "esn", "encryption_key",
+"integrity_key"}], "frames": {"source", "destination", "ip_bytes", "dst_port", "tunnels",
+"tunnel_bits"}}, keys in hex; with several tunnels, frames of number k have both addresses k subnets
+of that prefix length further. It comes on stdin so that no key stands in a process list. The answer:
+{"packets", "esp", "in_udp", "ike", "spis", "decrypted", "offered", "cleartext", "problems"}, counts
+of packets; `in_udp` are those of `esp` that came in UDP (RFC 3948), `spis` how many different SPIs.
 
 This is an independent check: Scapy's ESP shares no code with the kernel's.
 """
@@ -25,8 +27,10 @@ warnings.filterwarnings("ignore")
 
 from scapy.layers.inet import IP, UDP  # noqa: E402
 from scapy.layers.inet6 import IPv6  # noqa: E402
-from scapy.layers.ipsec import ESP, SecurityAssociation  # noqa: E402
+from scapy.layers.ipsec import ESP, NAT_KEEPALIVE, NON_ESP, SecurityAssociation  # noqa: E402
 from scapy.utils import PcapReader  # noqa: E402
+
+IKE_PORT = 500
 
 # suite → (Scapy's cipher, Scapy's integrity algorithm)
 ALGORITHMS = {
@@ -54,11 +58,40 @@ def association(sa: dict[str, Any]) -> SecurityAssociation:
         auth_algo=integrity,
         auth_key=bytes.fromhex(sa["integrity_key"]) or None,
         tunnel_header=tunnel,
+        # A sample is taken long before the high half of the number (RFC 4303 2.2.1) is anything but 0.
+        esn_en=bool(sa.get("esn")),
+        esn=0,
     )
 
 
+def without_udp(packet: Any) -> Any:
+    """ESP in UDP as if it had come without: the same IP header directly before ESP."""
+    esp = packet[ESP]
+    header = IP if IP in packet else IPv6
+    return header(bytes(header(src=packet.src, dst=packet.dst) / esp))
+
+
+def is_ike(packet: Any) -> bool:
+    """What IKE daemons send each other beside ESP, NAT keepalives included."""
+    if UDP not in packet or ESP in packet:
+        return False
+    return NON_ESP in packet or NAT_KEEPALIVE in packet or IKE_PORT in (packet[UDP].sport, packet[UDP].dport)
+
+
+def of_one_tunnel(source: str, destination: str, frames: dict[str, Any]) -> bool:
+    """Whether both addresses are those of the first frame, moved on by the same number of subnets."""
+    ends = [ipaddress.ip_address(text) for text in (source, destination)]
+    firsts = [ipaddress.ip_address(frames[name]) for name in ("source", "destination")]
+    if {address.version for address in (*ends, *firsts)} != {ends[0].version}:
+        return False
+    tunnels = frames.get("tunnels", 1)
+    step = 1 << (ends[0].max_prefixlen - frames["tunnel_bits"]) if tunnels > 1 else 1
+    moved = {int(end) - int(first) for end, first in zip(ends, firsts, strict=True)}
+    return len(moved) == 1 and moved <= {number * step for number in range(tunnels)}
+
+
 def is_offered(packet: Any, frames: dict[str, Any]) -> bool:
-    """Whether a decrypted packet is one of the tester's: addresses, length, port."""
+    """Whether a packet is one of the tester's: addresses, length, port."""
     inner = packet.getlayer(IP) or packet.getlayer(IPv6)
     if inner is None or UDP not in inner:
         return False
@@ -67,8 +100,7 @@ def is_offered(packet: Any, frames: dict[str, Any]) -> bool:
         inner = inner.payload.getlayer(IP) or inner.payload.getlayer(IPv6)
     length = inner.len if IP in inner else inner.plen + 40
     return bool(
-        ipaddress.ip_address(inner.src) == ipaddress.ip_address(frames["source"])
-        and ipaddress.ip_address(inner.dst) == ipaddress.ip_address(frames["destination"])
+        of_one_tunnel(inner.src, inner.dst, frames)
         and length == frames["ip_bytes"]
         and inner[UDP].dport == frames["dst_port"]
     )
@@ -78,18 +110,27 @@ def examine(capture: str, question: dict[str, Any]) -> dict[str, Any]:
     """Count what the capture holds."""
     associations = {sa["spi"]: association(sa) for sa in question["sas"]}
     answer: dict[str, Any] = {
-        "packets": 0, "esp": 0, "decrypted": 0, "offered": 0, "cleartext": 0, "problems": [],
+        "packets": 0, "esp": 0, "in_udp": 0, "ike": 0, "spis": 0, "decrypted": 0, "offered": 0, "cleartext": 0,
+        "problems": [],
     }  # fmt: skip
+    spis = set()
     with PcapReader(capture) as reader:
         for frame in reader:
             answer["packets"] += 1
             packet = frame.getlayer(IP) or frame.getlayer(IPv6)
             if packet is None:
                 continue
+            if is_ike(packet):
+                answer["ike"] += 1
+                continue
             if ESP not in packet:
                 answer["cleartext"] += is_offered(packet, question["frames"]) if UDP in packet else 0
                 continue
             answer["esp"] += 1
+            spis.add(packet[ESP].spi)
+            if UDP in packet:  # outside of ESP: what is inside is still encrypted
+                answer["in_udp"] += 1
+                packet = without_udp(packet)
             known = associations.get(packet[ESP].spi)
             if known is None:
                 answer["problems"].append(f"unknown SPI {packet[ESP].spi:#x}")
@@ -101,6 +142,7 @@ def examine(capture: str, question: dict[str, Any]) -> dict[str, Any]:
                 continue
             answer["decrypted"] += 1
             answer["offered"] += is_offered(inner, question["frames"])
+    answer["spis"] = len(spis)
     return answer
 
 

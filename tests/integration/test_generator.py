@@ -9,6 +9,7 @@ Every test makes its own namespaces; the kernel's own chatter (IPv6) is switched
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import signal
@@ -274,6 +275,49 @@ def test_ipv6_and_burst(generator: Generator, wire: Net) -> None:
     assert (one["tx_frames"], one["rx_frames"], one["lost"]) == (777, 777, 0)
 
 
+SEEN = """table netdev t {{
+  set seen {{ type {kind} . {kind}; flags dynamic; size 65535; }}
+  chain c {{
+    type filter hook ingress device {port} priority 0
+    update @seen {{ {ip} saddr . {ip} daddr }}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "bits", "size", "src", "dst"),
+    [(4, 26, 64, "198.18.0.2", "198.19.0.2"), (6, 62, 84, "2001:2:0:1000::2", "2001:2:0:2000::2")],
+)
+def test_frames_are_spread_over_the_tunnels_both_ways(
+    generator: Generator, wire: Net, version: int, bits: int, size: int, src: str, dst: str
+) -> None:
+    """1000 tunnels: the kernel sees 1000 pairs of addresses, subnet i with subnet i, each host's part kept."""
+    for name, port in (("t1", "a0"), ("t2", "a1")):
+        wire.nft(
+            name,
+            SEEN.format(
+                kind="ipv4_addr" if version == 4 else "ipv6_addr",
+                port=port,
+                ip="ip" if version == 4 else "ip6",
+            ),
+        )
+    ports = open_ports(generator, wire)
+    both = {
+        "ip_version": version, "tunnels": 1000, "tunnel_bits": bits, "frames": [{"size": size}], "ports": 3,
+    }  # fmt: skip
+    result = trial(generator, stream(ports, src=src, dst=dst, **both), back(ports, src=dst, dst=src, **both))
+    for one in result["streams"]:
+        assert one["rx_frames"] == one["tx_frames"] > 3000
+        assert one["corrupted"] == one["lost"] == 0
+    step = 1 << ((32 if version == 4 else 128) - bits)
+    west, east = (int(ipaddress.ip_address(address)) for address in (src, dst))
+    for name, first, second in (("t2", west, east), ("t1", east, west)):
+        listed = json.loads(wire.inside(name, "nft -j list set netdev t seen"))["nftables"][-1]["set"]["elem"]
+        pairs = {tuple(int(ipaddress.ip_address(a)) for a in found["concat"]) for found in listed}
+        assert pairs == {(first + i * step, second + i * step) for i in range(1000)}
+
+
 def test_duplicates_are_duplicates(generator: Generator, router: Net) -> None:
     """A router whose port sends every frame twice: each is received once and duplicated once, none lost."""
     router.nft(
@@ -471,6 +515,9 @@ def test_bad_commands_are_answered(generator: Generator, line: str) -> None:
         ({"rate_fps": 0}, "rate_fps"),
         ({"rate_fps": -1}, "rate_fps"),
         ({"networks": 257}, "257 networks"),
+        ({"tunnels": 1025, "tunnel_bits": 26}, "1025 tunnels of /26 from 198.18.0.2 and 198.19.0.2"),
+        ({"tunnels": 2}, "tunnel_bits is 0"),
+        ({"tunnels": 2, "tunnel_bits": 24, "networks": 2}, "2 networks and 2 tunnels at once"),
         ({"ports": 0}, "0 ports"),
         ({"dst": "2001:2::2"}, "IPv4"),
         ({"to": "north"}, "north"),

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import synthetic_comparison
 import synthetic_run
 from headless import Browser, PageRecord, find_browser
 
+from espbench.reporting import comparison
 from espbench.reporting.report import write_report
 
 pytestmark = pytest.mark.skipif(find_browser() is None, reason="missing chromium: apt-get install chromium")
@@ -22,6 +24,7 @@ MARKS = """[...document.querySelectorAll('.chart')].map((chart) => ({
   lines: chart.querySelectorAll('svg .mark-line.role-mark path[d]').length,
   points: chart.querySelectorAll('svg .mark-symbol.role-mark path[d]').length,
   marks: chart.querySelectorAll('svg .mark-text.role-mark text').length,
+  rules: chart.querySelectorAll('svg .mark-rule.role-mark line').length,
   overflow: chart.scrollWidth > chart.clientWidth,
 }))"""
 PAGE_OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -131,3 +134,91 @@ def test_the_check_notices_a_damaged_report(
     copy.write_text(damaged, encoding="utf-8")
     record = browser.visit(copy, READY, MARKS, timeout_s=20)
     assert expected in "\n".join(problems(record, points_in(page)))
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison of three arms in two panels, with names made of characters that HTML minds."""
+    odd = synthetic_comparison.odd()
+    return comparison.write(odd, tmp_path_factory.mktemp("compared"))
+
+
+def rows_in(page: Path) -> dict[str, dict[str, int]]:
+    """How many marks of each kind each chart of a comparison has to show."""
+    charts = re.search(r'id="charts">(.*?)</script>', page.read_text(encoding="utf-8"))
+    assert charts
+    return {
+        name: {
+            "points": len(chart["datasets"]["points"]),
+            "rules": len(chart["datasets"]["intervals"]) + len(chart["datasets"].get("one", [])),
+            "marks": len(chart["datasets"].get("marks", [])),
+        }
+        for name, chart in json.loads(charts[1]).items()
+        if name.startswith("comparison-")
+    }
+
+
+def missing(record: PageRecord, page: Path) -> list[str]:
+    """Everything the charts of a page lack, and every error and request of it."""
+    drawn = {chart["id"]: chart for chart in record.value}
+    return problems(record, points_in(page)) + [
+        f"{name}: {drawn[name][kind]} of {expected} {kind}"
+        for name, kinds in rows_in(page).items()
+        for kind, expected in kinds.items()
+        if drawn[name][kind] != expected
+    ]
+
+
+def test_a_comparison_shows_every_point_interval_and_mark(browser: Browser, compared: Path) -> None:
+    """Three charts for each of two panels: as many marks of each kind as the comparison has figures."""
+    record = browser.visit(compared, READY, MARKS)
+    rows = rows_in(compared)
+    assert missing(record, compared) == []
+    assert sorted(rows) == [f"comparison-{n}-{kind}" for n in (1, 2) for kind in ("cpu", "fps", "ratio")]
+    sizes = len(synthetic_comparison.SIZES)
+    # One arm of five lost its figure at one size, another has a single repeat there: no interval.
+    assert rows["comparison-1-fps"] == {"points": 5 * sizes - 1, "rules": 5 * sizes - 2, "marks": 1}
+    assert rows["comparison-1-ratio"] == {"points": 2 * sizes - 1, "rules": 2 * sizes - 2 + 1, "marks": 1}
+    # In the other panel one arm lost its figure at one size and is at the tester's limit at another.
+    assert rows["comparison-2-fps"] == {"points": 5 * sizes - 1, "rules": 5 * sizes - 2, "marks": 2}
+    assert rows["comparison-2-ratio"] == {"points": 2 * sizes - 2, "rules": 2 * sizes - 2 + 1, "marks": 2}
+    assert rows["comparison-2-cpu"] == {"points": 11 * sizes - 3, "rules": 5 * sizes - 1, "marks": 0}
+    assert [url for url in record.requests if url.startswith("file:")] == [compared.resolve().as_uri()]
+
+
+def test_a_comparison_of_odd_names_is_drawn_whole(browser: Browser, tmp_path: Path) -> None:
+    """Names are data to the charts as well."""
+    names = {"strongswan": "a'b\"c\\d", "strongswan-libipsec": "</script><script>throw 'name'</script>"}
+    page = comparison.write(synthetic_comparison.comparison(names=names), tmp_path)
+    assert missing(browser.visit(page, READY, MARKS), page) == []
+
+
+def test_a_run_that_compares_shows_both_kinds_of_charts(browser: Browser, tmp_path: Path) -> None:
+    """The comparison's three charts stand before the run's own two, all of them drawn."""
+    run = synthetic_run.build(tmp_path, synthetic_run.Shape(stacks=("plain",), sizes=(64, 512)))
+    page = write_report(run, comparison=synthetic_comparison.comparison())
+    record = browser.visit(page, READY, MARKS)
+    assert missing(record, page) == []
+    ids = [chart["id"] for chart in record.value]
+    assert [name.startswith("comparison-") for name in ids] == [True] * 3 + [False] * 2
+
+
+def test_a_comparison_fits_a_narrow_window(compared: Path) -> None:
+    """At the width of a telephone nothing but the wide tables needs to be moved sideways."""
+    with Browser(width=500) as narrow:
+        assert narrow.visit(compared, READY, PAGE_OVERFLOW).value == 0
+
+
+@pytest.mark.parametrize("lost", ["points", "intervals", "marks", "one"])
+def test_the_check_notices_what_a_comparison_lost(
+    browser: Browser, compared: Path, tmp_path: Path, lost: str
+) -> None:
+    """A chart without its points, intervals, marks or line at 1 makes the check fail."""
+    whole = compared.read_text(encoding="utf-8")
+    damaged = whole.replace(f'"data": {{"name": "{lost}"}}', '"data": {"name": "nowhere"}')
+    assert damaged != whole
+    copy = tmp_path / "comparison.html"
+    copy.write_text(damaged, encoding="utf-8")
+    kind = {"intervals": "rules", "one": "rules"}.get(lost, lost)
+    found = "\n".join(missing(browser.visit(copy, READY, MARKS, timeout_s=20), compared))
+    assert re.search(rf"comparison-1-\w+: \d+ of \d+ {kind}", found)

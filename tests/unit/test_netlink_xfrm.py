@@ -48,6 +48,9 @@ def test_the_message_says_its_own_length() -> None:
     mode=st.sampled_from(xfrm.MODES),
     window=st.integers(0, 4096),
     esn=st.booleans(),
+    in_udp=st.booleans(),
+    copy_df=st.booleans(),
+    interface_id=st.integers(0, 2**32 - 1),
 )
 def test_an_sa_is_read_back_as_it_was_written(
     ends: tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, ...],
@@ -55,21 +58,94 @@ def test_an_sa_is_read_back_as_it_was_written(
     mode: xfrm.Mode,
     window: int,
     esn: bool,
+    in_udp: bool,
+    copy_df: bool,
+    interface_id: int,
 ) -> None:
     """The kernel dumps SAs in the layout in which it takes them."""
     source, destination = (str(end) for end in ends)
     written = sa(
         source=source, destination=destination, spi=spi, mode=mode, replay_window=window, esn=esn,
+        udp_encapsulation=in_udp, copy_df=copy_df, interface_id=interface_id,
         selector=Selector("2001:2::/48", "2001:2:1::/48") if ":" in source else sa().selector,
     )  # fmt: skip
     found = xfrm.read_sa(xfrm.new_sa(written))
     assert (found.source, found.destination, found.spi, found.mode) == (source, destination, spi, mode)
     assert (found.replay_window, found.esn, found.packets) == (window, esn, 0)
+    assert (found.udp_encapsulation, found.copy_df) == ("4500 → 4500" if in_udp else "", copy_df)
+    assert (found.interface_id, found.reqid) == (interface_id, 7)
     assert found.lifetime == "unlimited"
     assert found.algorithms == {
         "encryption": "cbc(des3_ede), 192 bit key",
         "integrity": "hmac(sha1), 160 bit key, 96 bit ICV",
     }
+
+
+def attributes(message: bytes, fixed: int) -> dict[int, bytes]:
+    """The attributes after a fixed structure, by number."""
+    found, offset = {}, 16 + fixed
+    while offset < len(message):
+        length, kind = struct.unpack_from("=HH", message, offset)
+        found[kind] = message[offset + 4 : offset + length]
+        offset += (length + 3) & ~3
+    return found
+
+
+def test_esp_in_udp_is_asked_for_in_the_kernels_words() -> None:
+    """XFRMA_ENCAP (4): struct xfrm_encap_tmpl, 24 bytes: type 2, both ports 4500 in network order, no address."""
+    (value,) = (attributes(xfrm.new_sa(sa(udp_encapsulation=True)), 224)[4],)
+    assert value == struct.pack("=H", 2) + struct.pack("!HH", 4500, 4500) + bytes(18)
+    assert 4 not in attributes(xfrm.new_sa(sa()), 224)
+
+
+def test_the_df_bit_is_cleared_by_the_states_flag() -> None:
+    """XFRM_STATE_NOPMTUDISC (4) beside XFRM_STATE_ESN (128), last byte of xfrm_usersa_info before its padding."""
+    flags = 16 + 56 + 24 + 16 + 64 + 32 + 12 + 4 + 4 + 2 + 2
+    assert xfrm.new_sa(sa())[flags] == 0
+    assert xfrm.new_sa(sa(copy_df=False))[flags] == 4
+    assert xfrm.new_sa(sa(copy_df=False, esn=True))[flags] == 132
+
+
+def test_an_interface_is_named_on_sa_and_policy() -> None:
+    """XFRMA_IF_ID (31) carries the number in host order; without an interface it is not there."""
+    number = struct.pack("=I", 2544)
+    assert attributes(xfrm.new_sa(sa(interface_id=2544)), 224)[31] == number
+    policy = Policy(sa().selector, "out", Template("192.0.2.1", "192.0.2.2", "tunnel", 7), interface_id=2544)
+    message = xfrm.new_policy(policy)
+    assert attributes(message, 168)[31] == number
+    assert str(xfrm.read_policy(message)).endswith("esp tunnel 192.0.2.1 → 192.0.2.2 on interface 2544")
+    assert 31 not in attributes(xfrm.new_sa(sa()), 224)
+    assert xfrm.read_policy(message).reqid == 7
+
+
+def test_a_blocking_policy_is_one() -> None:
+    """XFRM_POLICY_BLOCK is 1 in the action field; it reads back as `block`, not as a bypass."""
+    policy = Policy(sa().selector, "fwd", priority=2**32 - 1, action="block")
+    message = xfrm.new_policy(policy)
+    assert message[16 + 56 + 64 + 32 + 9] == 1
+    found = xfrm.read_policy(message)
+    assert (found.demands, found.priority, found.direction) == ("block", 2**32 - 1, "fwd")
+    assert xfrm.read_policy(xfrm.new_policy(Policy(sa().selector, "fwd"))).demands == "nothing"
+
+
+def test_the_keys_come_back_from_a_dump() -> None:
+    """For the decrypting of a capture: cipher and integrity, or the AEAD's with its salt."""
+    assert xfrm.read_keys(xfrm.new_sa(sa())) == (KEY, KEY[:20])
+    gcm = sa(encryption=None, integrity=None, aead=Algorithm("rfc4106(gcm(aes))", KEY[:20], 128))
+    assert xfrm.read_keys(xfrm.new_sa(gcm)) == (KEY[:20], b"")
+    null = sa(encryption=Algorithm("ecb(cipher_null)", b""))
+    assert xfrm.read_keys(xfrm.new_sa(null)) == (b"", KEY[:20])
+
+
+def test_the_quick_reading_agrees_with_the_whole_one() -> None:
+    """Counters of 2,000 SAs are read twice a trial: only what moves, and of ESP only."""
+    message = bytearray(xfrm.new_sa(sa()))
+    struct.pack_into("=4Q", message, 16 + 56 + 24 + 16 + 64, 6400, 100, 0, 0)
+    count, whole = xfrm.read_count(bytes(message)), xfrm.read_sa(bytes(message))
+    assert count == xfrm.SaCount(whole.source, whole.destination, whole.spi, whole.packets)
+    assert whole.packets == 100
+    message[16 + 56 + 20] = 51  # AH
+    assert xfrm.read_count(bytes(message)) is None
 
 
 def test_an_aead_is_read_back_with_its_icv() -> None:

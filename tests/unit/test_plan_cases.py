@@ -119,11 +119,16 @@ def test_a_mix_keeps_its_proportions_and_its_mean() -> None:
 def test_frames_that_fragment_after_esp_carry_a_note() -> None:
     """1456 B is the largest that AES-CBC-SHA1 leaves whole; the baseline never fragments."""
     text = FULL.replace("[3des-sha1, aes128gcm16]", "[aes128-sha1]").replace("[512, 1500]", "[1456, 1457]")
+    in_udp = "{stack: xfrm, label: in-udp, udp_encapsulation: true}"
+    text = text.replace("{stack: xfrm, label: xfrm-esn, esn: true}", in_udp)
     found = [case for case in cases(_plan(text), "uml") if case.ip_version == 4]
-    with_note = {(case.stack.stack, case.frame_size) for case in found if case.notes}
-    assert with_note == {("xfrm", 1457)}
-    note = next(case.notes for case in found if case.notes)
-    assert note == ("frames above 1456 B are fragmented after ESP (MTU 1500, aes128-sha1, IPv4)",)
+    with_note = {(case.stack.shown, case.frame_size): case.notes for case in found if case.fragments}
+    udp = "frames above 1440 B are fragmented after ESP (MTU 1500, aes128-sha1 in UDP, IPv4)"
+    assert with_note == {
+        ("xfrm", 1457): ("frames above 1456 B are fragmented after ESP (MTU 1500, aes128-sha1, IPv4)",),
+        ("in-udp", 1456): (udp,),
+        ("in-udp", 1457): (udp,),
+    }
     assert not any(case.notes for case in cases(_plan(text), "uml", mtu=9000))
 
 
@@ -142,6 +147,7 @@ def test_a_case_is_listed_in_the_manifest_as_it_is() -> None:
     assert case.entry().model_dump() == {
         "case": case.id, "test": "throughput", "dut": "uml", "stack": "xfrm-esn", "suite": "aes128gcm16",
         "ip_version": 6, "frame_size": 1500, "direction": "both-ways", "repeat": 2,
+        "stack_kind": "xfrm", "options": {"esn": True}, "tunnels": 1,
     }  # fmt: skip
     assert case.entry("netns").dut == "netns"
 

@@ -13,7 +13,14 @@ import yaml
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.paths import DataKind, data_dir, data_names
-from espbench.plan import load_profile, load_topology, plan_schema, profile_names, topology_names
+from espbench.plan import (
+    check_plan,
+    load_profile,
+    load_topology,
+    plan_schema,
+    profile_names,
+    topology_names,
+)
 from espbench.plan.reader import check, read_text
 from espbench.plan.topology import Topology, _addresses_agree
 from espbench.plan.traffic_profiles import mix, mix_names, rfc2544_frame
@@ -25,6 +32,14 @@ SMALL = {"name": "a", "topology": "gateway-to-gateway", "stacks": ["plain"], "te
 
 def _schema_refuses(plan: dict[str, Any]) -> bool:
     return not jsonschema.Draft202012Validator(plan_schema()).is_valid(plan)
+
+
+def _validate_refuses(plan: dict[str, Any]) -> bool:
+    try:
+        check_plan(read_text(yaml.safe_dump(plan), "plan.yaml", "plan"))
+    except UsageError:
+        return True
+    return False
 
 
 def test_the_schema_is_a_json_schema_of_draft_2020_12() -> None:
@@ -68,6 +83,25 @@ def test_the_schema_accepts_every_example_plan(path: Path) -> None:
         {"frame_sizes": [63]},
         {"frame_sizes": ["simple-imx"]},
         {"ports": {}},
+        {"stacks": [{}]},
+        {"stacks": [{"stack": "xfrm", "ike": "aes128-sha256-ecp256"}]},
+        {"stacks": [{"stack": "plain", "mode": "tunnel"}]},
+        {"stacks": [{"stack": None, "lifetime": 0}]},
+        {"stacks": [{"stack": "strongswan-libipsec", "esn": True}]},
+        {"stacks": [{"stack": "strongswan", "ike": "aes128-md5-ecp256"}]},
+        {"stacks": [{"stack": "strongswan", "version": "latest"}]},
+        {"stacks": [{"stack": "strongswan", "tunnels": 1001}]},
+        {"stacks": [{"stack": "strongswan", "df": "drop"}]},
+        {"stacks": [{"stack": "strongswan", "ike_lifetime": "1.5m"}]},
+        {"stacks": [{"home": "strongswan"}]},
+        {"stacks": [{"home": "strongswan", "office": "xfrm"}]},
+        {"stacks": [{"home": "strongswan", "office": "libreswan", "version": "5"}]},
+        {"stacks": [{"stack": "xfrm", "home": "strongswan", "office": "libreswan"}]},
+        {"dut": []},
+        {"compare": "stacks"},
+        {"compare": {}},
+        {"compare": {"by": "stack", "seed": -1}},
+        {"compare": {"by": "stack", "reference": True}},
         {"tests": [{}]},
         {"tests": [{"latency": {}}]},
         {"tests": [{"throughput": {"trial": "two"}}]},
@@ -79,6 +113,32 @@ def test_the_schema_refuses_what_validate_refuses(change: dict[str, Any]) -> Non
     """So that an editor marks the mistake while it is made."""
     assert not _schema_refuses(SMALL)
     assert _schema_refuses(SMALL | change)
+    assert _validate_refuses(SMALL | change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stacks": ["plain", None]},
+        {"stacks": ["plain", "null"]},
+        {"stacks": [{"stack": None, "label": "best", "esn": True}]},
+        {"stacks": [{"stack": "plain", "tunnels": 1000}]},
+        {"stacks": [{"stack": "strongswan", "ike": "aes256gcm16-sha384-x25519", "auth": "certificates"}],
+         "suites": ["aes128gcm16"]},
+        {"stacks": [{"stack": "libreswan", "lifetime": "10m", "ike_lifetime": 0, "interface": True}],
+         "suites": ["null-sha1"]},
+        {"stacks": [{"stack": "strongswan-libipsec", "udp_encapsulation": True, "mode": "tunnel"}],
+         "suites": ["aes128-sha1"]},
+        {"stacks": [{"home": "libreswan", "office": "strongswan", "esn": True}], "suites": ["aes128-sha1"]},
+        {"stacks": ["plain", None], "compare": "stack"},
+        {"stacks": ["plain", None], "compare": {"by": "stack", "reference": None, "seed": 0}},
+        {"compare": {"by": "frame_size", "reference": 512}},
+    ],
+)  # fmt: skip
+def test_the_schema_accepts_what_validate_accepts(change: dict[str, Any]) -> None:
+    """A good plan must not be marked."""
+    assert not _validate_refuses(SMALL | change)
+    assert not _schema_refuses(SMALL | change)
 
 
 def test_the_schema_knows_that_a_test_may_leave_all_settings_out() -> None:

@@ -97,9 +97,11 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
         ("[plain, xfrm]", "plain",
          '4:9: stacks: expected a list, got "plain"; write it as [a, b]'),
         ("[plain, xfrm]", "[]",
-         "4:9: stacks: expected at least one of plain, xfrm, got none; add stacks: [plain, xfrm]"),
+         "4:9: stacks: expected at least one of plain, null, xfrm, strongswan, libreswan, "
+         "strongswan-libipsec, got none; add stacks: [plain, xfrm]"),
         ("[plain, xfrm]", "[plain, xfrn]",
-         '4:17: stacks[1].stack: expected one of plain, xfrm, got "xfrn"; did you mean xfrm?'),
+         '4:17: stacks[1].stack: expected one of plain, null, xfrm, strongswan, libreswan, '
+         'strongswan-libipsec, got "xfrn"; did you mean xfrm?'),
         ("[plain, xfrm]", "[plain, 7]",
          "4:17: stacks[1]: expected a mapping, got 7; write keys and values"),
         ("[plain, xfrm]", "[xfrm, xfrm]",
@@ -117,7 +119,7 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
         ("suites: [3des-sha1]\n", "",
          "1:1: suites: expected at least one suite for xfrm, got none; add suites: [aes128gcm16]"),
         ("[plain, xfrm]", "[plain]",
-         "5:1: suites: expected no suites: no stack here encrypts, got some; add xfrm to stacks or "
+         "5:1: suites: expected no suites: no stack here takes one, got some; add xfrm to stacks or "
          "remove suites"),
         ("[3des-sha1]", "[3des-sha]",
          "5:10: suites[0]: expected one of null-null, null-sha1, 3des-sha1, aes128-sha1, aes256-sha256, "

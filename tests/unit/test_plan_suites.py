@@ -45,16 +45,30 @@ def test_null_without_integrity_adds_only_the_encapsulation() -> None:
     assert suites()["null-null"].esp_packet_size(46, "tunnel", 4) == 76
 
 
-@given(_SUITES, st.sampled_from(["tunnel", "transport"]), st.sampled_from([4, 6]), st.integers(576, 9000))
+def test_inside_udp_every_packet_is_8_bytes_longer() -> None:
+    """RFC 3948 2.1: a UDP header before the ESP header, nothing else."""
+    for suite in suites().values():
+        plain, in_udp = (suite.esp_packet_size(46, "tunnel", 4, udp) for udp in (False, True))
+        assert in_udp == plain + 8
+    assert suites()["aes128-sha1"].largest_inner(1500, udp=True) == 1422
+
+
+@given(
+    _SUITES,
+    st.sampled_from(["tunnel", "transport"]),
+    st.sampled_from([4, 6]),
+    st.integers(576, 9000),
+    st.booleans(),
+)
 def test_the_largest_inner_packet_fits_and_the_next_does_not(
-    suite: Suite, mode: Mode, version: int, mtu: int
+    suite: Suite, mode: Mode, version: int, mtu: int, udp: bool
 ) -> None:
     """largest_inner is exactly the edge of esp_packet_size."""
-    largest = suite.largest_inner(mtu, mode, version)
+    largest = suite.largest_inner(mtu, mode, version, udp)
     assert (
-        suite.esp_packet_size(largest, mode, version)
+        suite.esp_packet_size(largest, mode, version, udp)
         <= mtu
-        < suite.esp_packet_size(largest + 1, mode, version)
+        < suite.esp_packet_size(largest + 1, mode, version, udp)
     )
 
 

@@ -111,6 +111,17 @@ pub struct Trial {
     /// Rotate through so many destination networks
     #[arg(long, default_value_t = 1)]
     pub networks: u16,
+    /// Rotate through so many tunnels: subnets on both sides, source and destination of the same number
+    #[arg(
+        long,
+        default_value_t = 1,
+        conflicts_with = "networks",
+        requires = "tunnel_bits"
+    )]
+    pub tunnels: u16,
+    /// Prefix length of one tunnel's subnet
+    #[arg(long)]
+    pub tunnel_bits: Option<u8>,
     /// Rotate through so many source ports
     #[arg(long, default_value_t = 1)]
     pub ports: u16,

@@ -12,6 +12,7 @@
 use std::net::IpAddr;
 
 use crate::failure::{Failure, Outcome};
+use crate::flows::Flows;
 use crate::protocol::Stream;
 
 pub const ETHERNET: usize = 14;
@@ -152,13 +153,14 @@ pub struct Template {
     order: Vec<u8>,
     stream: u16,
     key: RunKey,
-    networks: u64,
     ports: u64,
     src_port: u16,
     dont_fragment: bool,
-    /// Offset of the destination's byte that the network index is added to, and of the 16-bit word it is in.
-    network_at: usize,
-    network_word: usize,
+    flows: Flows,
+    /// Source and destination of every flow, one flow after the other as in the frame, and the sum of each.
+    addresses: Vec<u8>,
+    address_sums: Vec<u64>,
+    addresses_at: usize,
 }
 
 /// The smallest frame that holds the test header, FCS included.
@@ -200,18 +202,7 @@ impl Template {
         }
         let order = crate::sizes::cycle(&stream.frames)
             .map_err(|failure| wrong(failure.message.clone(), &failure.hint))?;
-        let (dst, network_offset): (Vec<u8>, usize) = match stream.dst {
-            IpAddr::V4(address) => (address.octets().to_vec(), 2),
-            IpAddr::V6(address) => (address.octets().to_vec(), 7),
-        };
-        if !(1..=256).contains(&stream.networks)
-            || usize::from(dst[network_offset]) + usize::from(stream.networks) > 256
-        {
-            return Err(wrong(
-                format!("{} networks from {} on do not fit", stream.networks, stream.dst),
-                "1 to 256 networks: their index is added to the third octet of an IPv4 address, the eighth of an IPv6 one, and must stay below 256",
-            ));
-        }
+        let flows = Flows::of(stream)?;
         if stream.ports == 0 || u32::from(stream.src_port) + u32::from(stream.ports) > 65_536 {
             return Err(wrong(
                 format!("{} ports from {} on do not fit", stream.ports, stream.src_port),
@@ -228,47 +219,35 @@ impl Template {
         let mut bytes = Vec::with_capacity(longest);
         bytes.extend(parse_mac(&stream.dst_mac)?);
         bytes.extend(parse_mac(&stream.src_mac)?);
-        match (stream.src, stream.dst) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => {
-                let flags = if stream.dont_fragment { 0x40 } else { 0 };
-                bytes.extend([
-                    8,
-                    0,
-                    0x45,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    flags,
-                    0,
-                    stream.ttl,
-                    PROTOCOL_UDP,
-                    0,
-                    0,
-                ]);
-                bytes.extend(src.octets());
-                bytes.extend(dst.octets());
-            }
-            (IpAddr::V6(src), IpAddr::V6(dst)) => {
-                bytes.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, PROTOCOL_UDP, stream.ttl]);
-                bytes.extend(src.octets());
-                bytes.extend(dst.octets());
-            }
-            _ => return Err(wrong("src and dst are of different IP versions".into(), "")),
+        if ipv6 {
+            bytes.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, PROTOCOL_UDP, stream.ttl]);
+        } else {
+            let flags = if stream.dont_fragment { 0x40 } else { 0 };
+            bytes.extend([
+                8,
+                0,
+                0x45,
+                0,
+                0,
+                0,
+                0,
+                0,
+                flags,
+                0,
+                stream.ttl,
+                PROTOCOL_UDP,
+                0,
+                0,
+            ]);
         }
+        let addresses_at = bytes.len();
+        bytes.extend(flows.addresses(0));
         bytes.extend([0, 0]);
         bytes.extend(stream.dst_port.to_be_bytes());
         bytes.extend([0; 4 + TEST_HEADER]);
         bytes.extend(pattern(longest - bytes.len()));
 
-        let dst_at = ETHERNET + ip_header - dst.len();
-        let network_at = dst_at + network_offset;
-        let network_word = network_at & !1;
-        let addresses_at = if ipv6 { ETHERNET + 8 } else { ETHERNET + 12 };
-        // The word with the network index is added per frame, so it is left out here.
-        let addresses =
-            sum(&bytes[addresses_at..ETHERNET + ip_header]) - u64::from(be16(&bytes, network_word));
+        let addresses: Vec<Vec<u8>> = (0..flows.count).map(|flow| flows.addresses(flow)).collect();
         let sizes = stream
             .frames
             .iter()
@@ -280,9 +259,8 @@ impl Template {
                     length,
                     ip_length,
                     udp_length,
-                    ip_sum: sum(&bytes[ETHERNET..ETHERNET + 12]) + u64::from(ip_length) + addresses,
-                    udp_sum: addresses
-                        + u64::from(PROTOCOL_UDP)
+                    ip_sum: sum(&bytes[ETHERNET..addresses_at]) + u64::from(ip_length),
+                    udp_sum: u64::from(PROTOCOL_UDP)
                         + 2 * u64::from(udp_length)
                         + u64::from(stream.dst_port)
                         + sum(&bytes[payload + TEST_HEADER..length]),
@@ -297,18 +275,24 @@ impl Template {
             order,
             stream: stream.id,
             key,
-            networks: stream.networks.into(),
             ports: stream.ports.into(),
             src_port: stream.src_port,
             dont_fragment: stream.dont_fragment,
-            network_at,
-            network_word,
+            flows,
+            address_sums: addresses.iter().map(|pair| sum(pair)).collect(),
+            addresses: addresses.concat(),
+            addresses_at,
         })
     }
 
     /// The longest frame, with the fields that change left zero.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The addresses of the stream's frames.
+    pub fn flows(&self) -> Flows {
+        self.flows
     }
 
     /// Lengths (without FCS) that the stream's frames have.
@@ -318,21 +302,23 @@ impl Template {
 
     /// Makes frame `index` of the stream in a buffer that began as a copy of `bytes()`; returns its length.
     ///
-    /// Flows rotate with the index: first through the networks, then through the source ports.
+    /// Flows rotate with the index: first through networks or tunnels, then through the source ports.
     pub fn write(&self, buffer: &mut [u8], index: u64, sequence: u64, time: u64) -> usize {
         let size = &self.sizes[self.order[(index % self.order.len() as u64) as usize] as usize];
-        let network = index % self.networks;
-        let port = self.src_port + (index / self.networks % self.ports) as u16;
+        let count = u64::from(self.flows.count);
+        let flow = (index % count) as usize;
+        let port = self.src_port + (index / count % self.ports) as u16;
         let udp = self.payload - UDP;
 
-        buffer[self.network_at] = self.bytes[self.network_at] + network as u8;
-        let network_word = u64::from(be16(buffer, self.network_word));
+        let width = udp - self.addresses_at;
+        buffer[self.addresses_at..udp].copy_from_slice(&self.addresses[flow * width..(flow + 1) * width]);
+        let address_sum = self.address_sums[flow];
         if self.ipv6 {
             buffer[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&size.ip_length.to_be_bytes());
         } else {
             // An identification is only meaningful where the frame may be fragmented (RFC 6864).
             let identification = if self.dont_fragment { 0 } else { index as u16 };
-            let check = !fold(size.ip_sum + network_word + u64::from(identification));
+            let check = !fold(size.ip_sum + address_sum + u64::from(identification));
             buffer[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&size.ip_length.to_be_bytes());
             buffer[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&identification.to_be_bytes());
             buffer[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&check.to_be_bytes());
@@ -343,7 +329,7 @@ impl Template {
         header[4..10].copy_from_slice(&sequence.to_be_bytes()[2..]);
         header[10..16].copy_from_slice(&time.to_be_bytes()[2..]);
         header[16..].copy_from_slice(&self.key.check(self.stream, sequence, time).to_be_bytes());
-        let total = size.udp_sum + network_word + u64::from(port) + sum(header);
+        let total = size.udp_sum + address_sum + u64::from(port) + sum(header);
         let check = match !fold(total) {
             0 => 0xffff, // 0 would mean "no checksum" (RFC 768)
             check => check,
@@ -383,6 +369,8 @@ pub mod tests {
             src_port: 49184,
             dst_port: 7,
             networks: 1,
+            tunnels: 1,
+            tunnel_bits: 0,
             ports: 1,
         }
     }
@@ -408,13 +396,15 @@ pub mod tests {
     /// In every frame, of every size and flow, both checksums are right when computed from scratch.
     #[test]
     fn checksums_hold_in_every_frame() {
-        for version in [4, 6] {
+        for (version, networks, tunnels) in [(4, 7, 1), (6, 7, 1), (4, 1, 1000), (6, 1, 1000)] {
             let mut asked = stream(version, &[84, 85, 594, 1518]);
-            asked.networks = 7;
+            asked.networks = networks;
+            asked.tunnels = tunnels;
+            asked.tunnel_bits = if version == 6 { 62 } else { 26 };
             asked.ports = 5;
             let template = Template::new(&asked, RunKey::new(1, 2)).unwrap();
             let mut buffer = template.bytes().to_vec();
-            for index in 0..500 {
+            for index in 0..2500 {
                 let length = template.write(&mut buffer, index, 1 << 40 | index, index * 977);
                 let ip = &buffer[ETHERNET..length];
                 let (header, addresses) = if version == 6 {
@@ -444,6 +434,24 @@ pub mod tests {
         assert_eq!(template.bytes().len(), 60);
         let failure = Template::new(&stream(6, &[83]), RunKey::new(1, 2)).unwrap_err();
         assert!(failure.message.contains("84"), "{failure}");
+    }
+
+    /// With tunnels, source and destination carry the same index, and the source port changes after a round.
+    #[test]
+    fn tunnels_rotate_in_both_addresses() {
+        let mut asked = stream(4, &[64]);
+        asked.tunnels = 1000;
+        asked.tunnel_bits = 26;
+        asked.ports = 2;
+        let template = Template::new(&asked, RunKey::new(1, 2)).unwrap();
+        let mut buffer = template.bytes().to_vec();
+        let mut flows = std::collections::BTreeSet::new();
+        for index in 0..4000 {
+            template.write(&mut buffer, index, index, 0);
+            assert_eq!(buffer[28..30], buffer[32..34], "third and fourth octet of both");
+            flows.insert((be16(&buffer, 28), be16(&buffer, 34)));
+        }
+        assert_eq!(flows.len(), 2000);
     }
 
     /// Flows rotate through the networks first, then through the ports, and cover every pair.

@@ -4,6 +4,7 @@
 mod cli;
 mod clock;
 mod failure;
+mod flows;
 mod frame;
 mod latency;
 mod neighbours;

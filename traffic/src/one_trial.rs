@@ -61,6 +61,8 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
         src_port: arguments.src_port,
         dst_port: arguments.dst_port,
         networks: arguments.networks,
+        tunnels: arguments.tunnels,
+        tunnel_bits: arguments.tunnel_bits.unwrap_or(0),
         ports: arguments.ports,
     };
     let mut streams = vec![stream(0, "west", "east", arguments.src, arguments.dst, from_west)];

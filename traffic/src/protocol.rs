@@ -114,6 +114,12 @@ pub struct Stream {
     pub dst_port: u16,
     #[serde(default = "one")]
     pub networks: u16,
+    /// Subnets on each side; frame k comes from and goes to number k modulo tunnels. Not with networks.
+    #[serde(default = "one")]
+    pub tunnels: u16,
+    /// Prefix length of one tunnel's subnet; needed for more than one tunnel.
+    #[serde(default)]
+    pub tunnel_bits: u8,
     #[serde(default = "one")]
     pub ports: u16,
 }
@@ -352,7 +358,7 @@ mod tests {
             panic!("not a trial");
         };
         assert_eq!(trial.residue_s, 2.0);
-        assert_eq!(trial.streams[0].networks, 1);
+        assert_eq!((trial.streams[0].networks, trial.streams[0].tunnels), (1, 1));
         assert_eq!(trial.streams[0].frames[0].weight, 1);
     }
 }

@@ -173,7 +173,7 @@ pub fn run(
             });
             count.expected.push(Expected::new(
                 stream,
-                templates[position].lengths(),
+                &templates[position],
                 bench.key,
                 first_sequence,
                 most,

@@ -7,9 +7,8 @@
 //! of an earlier trial, or a fragment without a UDP header is foreign. A frame the interface merged
 //! from several (GRO) or tagged (VLAN) is corrupted: one frame of that length was never sent.
 
-use std::net::IpAddr;
-
-use crate::frame::{ETHERNET, NUMBER_MASK, RunKey, TEST_HEADER, TestHeader, UDP, be16, fold, sum};
+use crate::flows::Flows;
+use crate::frame::{ETHERNET, NUMBER_MASK, RunKey, TEST_HEADER, Template, TestHeader, UDP, be16, fold, sum};
 use crate::port::RxFrame;
 use crate::protocol::Stream;
 
@@ -23,9 +22,7 @@ pub struct Expected {
     pattern: Vec<u8>,
     /// Sum of the pattern for each of `lengths`.
     pattern_sums: Vec<u64>,
-    dst: Vec<u8>,
-    networks: u16,
-    network_byte: usize,
+    flows: Flows,
     dst_port: u16,
     key: RunKey,
     first_sequence: u64,
@@ -51,11 +48,12 @@ impl Expected {
     /// `sequences`: how many numbers the trial can use at most, from `first_sequence` on.
     pub fn new(
         stream: &Stream,
-        lengths: Vec<usize>,
+        template: &Template,
         key: RunKey,
         first_sequence: u64,
         sequences: u64,
     ) -> Self {
+        let lengths = template.lengths();
         let ipv6 = stream.ip_version == 6;
         let payload = ETHERNET + if ipv6 { 40 } else { 20 } + UDP;
         let longest = lengths.iter().copied().max().unwrap_or(0);
@@ -64,10 +62,6 @@ impl Expected {
             .iter()
             .map(|length| sum(&pattern[..length - payload - TEST_HEADER]))
             .collect();
-        let (dst, network_byte) = match stream.dst {
-            IpAddr::V4(address) => (address.octets().to_vec(), 2),
-            IpAddr::V6(address) => (address.octets().to_vec(), 7),
-        };
         Expected {
             stream: stream.id,
             ipv6,
@@ -75,9 +69,7 @@ impl Expected {
             lengths,
             pattern,
             pattern_sums,
-            dst,
-            networks: stream.networks,
-            network_byte,
+            flows: template.flows(),
             dst_port: stream.dst_port,
             key,
             first_sequence,
@@ -161,17 +153,8 @@ impl Expected {
         if bytes.len() < end + 4 || be16(bytes, end + 2) != self.dst_port {
             return false;
         }
-        bytes[end - self.dst.len()..end]
-            .iter()
-            .zip(&self.dst)
-            .enumerate()
-            .all(|(i, (&got, &base))| {
-                if i == self.network_byte {
-                    (u16::from(base)..u16::from(base) + self.networks).contains(&u16::from(got))
-                } else {
-                    got == base
-                }
-            })
+        let octets = if self.ipv6 { 16 } else { 4 };
+        self.flows.reach(&bytes[end - octets..end])
     }
 
     /// For a frame that is not intact: is it one of this stream, damaged?
@@ -243,7 +226,7 @@ mod tests {
     fn setting(version: u8, key: RunKey) -> (Template, Vec<Expected>) {
         let asked = stream(version, &[84, 594]);
         let template = Template::new(&asked, key).unwrap();
-        let expected = Expected::new(&asked, template.lengths(), key, FIRST, 100);
+        let expected = Expected::new(&asked, &template, key, FIRST, 100);
         (template, vec![expected])
     }
 

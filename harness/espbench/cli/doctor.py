@@ -17,6 +17,8 @@ from espbench.generators import native
 from espbench.platforms import external, netns, placement, uml
 from espbench.platforms.base import Readiness
 from espbench.procedures.lab import esp_missing
+from espbench.stacks import packages
+from espbench.stacks.names import STACKS
 
 
 def doctor(
@@ -48,23 +50,30 @@ def survey() -> dict[str, list[Readiness]]:
     guests = _all("uml", uml.readiness())
     lack = esp_missing() if namespaces.ready else "needs namespaces"
     if namespaces.ready and lack:
-        namespaces = Readiness("netns", True, note=f"plain only: {lack}")
-    xfrm_ready = guests.ready or (namespaces.ready and not lack)
-    where = [name for name, ok in (("netns", namespaces.ready and not lack), ("uml", guests.ready)) if ok]
+        namespaces = Readiness("netns", True, note=f"no ESP by the kernel: {lack}")
     return {
         "platform": [
             namespaces,
             guests,
             _all("external", external.readiness()),
         ],
-        "stack": [
-            Readiness("plain", namespaces.ready or guests.ready, namespaces.missing, namespaces.install),
-            Readiness(
-                "xfrm", xfrm_ready, lack or guests.missing, guests.install, note="on " + ", ".join(where)
-            ),
-        ],
+        "stack": [_stack(name, namespaces, guests, lack) for name in STACKS],
         "generator": [native.readiness()],
     }
+
+
+def _stack(name: str, namespaces: Readiness, guests: Readiness, lack: str) -> Readiness:
+    """Ready where a platform can carry it and, for a daemon, where its files can be had."""
+    facts = STACKS[name]
+    kernel_esp = facts.kernel_esp and lack
+    where = [r.name for r in (namespaces, guests) if r.ready and not (r is namespaces and kernel_esp)]
+    if not where:
+        return Readiness(name, False, (lack if facts.kernel_esp else "") or guests.missing, guests.install)
+    on = "on " + ", ".join(where)
+    if not facts.daemon:
+        return Readiness(name, True, note=on)
+    files = packages.readiness(name, facts.daemon)
+    return files if not files.ready else Readiness(name, True, note=f"{on}; {files.note}")
 
 
 def _all(name: str, needs: Iterable[Readiness]) -> Readiness:

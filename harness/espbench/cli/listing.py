@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from espbench.plan import load_profile, load_topology, profile_names, topology_names
+from espbench.stacks.names import STACKS
 from espbench.stacks.suites import suites
 
 
@@ -22,10 +23,6 @@ class What(StrEnum):
     generators = "generators"
 
 
-STACKS = {
-    "plain": "no IPsec, the same routes and selectors: the baseline, always measured first",
-    "xfrm": "the kernel's IPsec with static Security Associations",
-}
 GENERATORS = {"native": "espbench-traffic: AF_PACKET, one sending core per port"}
 
 
@@ -39,7 +36,7 @@ def listing(what: Annotated[What, typer.Argument(help="What to list.")]) -> None
         case What.suites:
             rows = {name: suite.description for name, suite in suites().items()}
         case What.stacks:
-            rows = STACKS
+            rows = {name: facts.description for name, facts in STACKS.items()}
         case What.generators:
             rows = GENERATORS
     width = max(map(len, rows))

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from espbench import __version__
-from espbench.cli import calibrate, clean, doctor, listing, report, run, schema, validate
+from espbench.cli import calibrate, clean, compare, doctor, listing, report, run, schema, validate
 from espbench.errors import EspbenchError, Interrupted, UsageError
 from espbench.platforms.registry import ENDING
 
@@ -29,6 +29,7 @@ app.command("run")(run.run)
 app.command("validate")(validate.validate)
 app.command("schema")(schema.schema)
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
 app.command("list")(listing.listing)
 app.command("calibrate")(calibrate.calibrate)

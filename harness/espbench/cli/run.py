@@ -6,6 +6,7 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +19,13 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.generators.native import NativeGenerator, binary
 from espbench.measure import machine
 from espbench.plan import Case, Plan, cases, load_plan, notes
+from espbench.plan.comparison import compare_settings, execution_order
+from espbench.plan.conditions import conditions
 from espbench.platforms import placement
+from espbench.platforms.base import Placement
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import Choice, ExternalLab, PairLab, choose, require
-from espbench.procedures.session import Session
+from espbench.procedures.lab import Choice, ExternalLab, Labs, PairLab, choose, require
+from espbench.procedures.session import Lab, Session
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import Manifest, Outcome
 
@@ -49,43 +53,38 @@ def run(
     else:
         assert plan is not None
         checked = load_plan(plan)
-    choice = None if checked.topology == "external" else choose(checked)
-    dut = choice.profile.name if choice else checked.dut
+    choices = choose(checked)
     if dry_run:
-        _dry_run(checked, choice, dut)
+        _dry_run(checked, choices)
         return
     if resume is not None:
-        _same_cases(directory, checked, choice, dut)
-    require(checked, choice)
+        _same_cases(directory, checked, choices)
+    require(checked, choices, lambda text: print(text, file=sys.stderr))
     binary()
     if resume is None:
-        directory = RunDirectory.create(out, checked.name, _manifest(checked, choice, dut), checked.text)
+        directory = RunDirectory.create(out, checked.name, _manifest(checked, choices), checked.text)
     else:
         directory.lock()
         moments = [*directory.manifest.resumed, _now()]
         directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
     with directory:
-        outcomes = _measure(checked, choice, dut, directory)
+        outcomes = _measure(checked, choices, directory)
     print(_write_report(directory.path))
     if any(o.status in ("INVALID", "UNRESOLVABLE") for o in outcomes):
         raise typer.Exit(INCOMPLETE)
 
 
-def _measure(plan: Plan, choice: Choice | None, dut: str, directory: RunDirectory) -> list[Outcome]:
-    listed = _cases(plan, choice, dut)
+def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list[Outcome]:
+    listed = _cases(plan, choices)
     try:
         with Registry(secrets.token_hex(3)) as registry, terminal(directory.path) as observer:
-            if choice is not None:
+            for choice in choices:
                 observer.note(f"platform {choice.profile.platform}: {choice.reason}")
             for note in notes(plan):
                 observer.note(note)
-            placed = placement.choose(gateways=choice is not None)
+            placed = placement.choose(gateways=bool(choices))
             placement.pin_controller(placed)
-            lab = (
-                PairLab(plan, choice.profile, registry, placed, directory.logs)
-                if choice
-                else ExternalLab(plan, placed)
-            )
+            lab = _lab(plan, choices, registry, placed, directory, observer.note)
             session = Session(
                 plan,
                 listed,
@@ -93,7 +92,6 @@ def _measure(plan: Plan, choice: Choice | None, dut: str, directory: RunDirector
                 lab,
                 lambda: NativeGenerator(registry, directory.logs / "generator.log"),
                 observer,
-                dut,
             )
             return session.run()
     except KeyboardInterrupt:
@@ -104,36 +102,58 @@ def _measure(plan: Plan, choice: Choice | None, dut: str, directory: RunDirector
         raise
 
 
-def _manifest(plan: Plan, choice: Choice | None, dut: str) -> Manifest:
-    line_rate = plan.line_rate or (choice.profile.line_rate if choice else 0.0)
+def _lab(
+    plan: Plan,
+    choices: list[Choice],
+    registry: Registry,
+    placed: Placement,
+    directory: RunDirectory,
+    on_note: Callable[[str], None],
+) -> Lab:
+    if not choices:
+        return ExternalLab(plan, placed)
+    return Labs(
+        {c.profile.name: PairLab(plan, c.profile, registry, placed, directory.logs, on_note) for c in choices}
+    )
+
+
+def _manifest(plan: Plan, choices: list[Choice]) -> Manifest:
+    profiles = [choice.profile for choice in choices]
     return Manifest(
         format=FORMAT,
         espbench=__version__,
         name=plan.name,
         started=_now(),
         plan_path=str(plan.path.resolve()) if plan.path else "",
-        platform=choice.profile.platform if choice else "external",
-        platform_reason=choice.reason if choice else "the plan's own boxes",
+        platform=_platform(choices),
+        platform_reason="; ".join(dict.fromkeys(c.reason for c in choices)) or "the plan's own boxes",
         topology=plan.topology,
-        line_rate_bps=line_rate,
-        cases=[case.entry(dut) for case in _cases(plan, choice, dut)],
+        line_rate_bps=plan.line_rate or (profiles[0].line_rate if profiles else 0.0),
+        cases=[case.entry() for case in _cases(plan, choices)],
         tools=machine.tools(),
         host=machine.describe(),
         warnings=notes(plan),
+        conditions=conditions(plan, profiles),
+        compare=compare_settings(plan),
     )
 
 
-def _same_cases(directory: RunDirectory, plan: Plan, choice: Choice | None, dut: str) -> None:
+def _platform(choices: list[Choice]) -> str:
+    return ", ".join(dict.fromkeys(c.profile.platform for c in choices)) or "external"
+
+
+def _same_cases(directory: RunDirectory, plan: Plan, choices: list[Choice]) -> None:
     """UsageError if resuming would put figures of something else beside those already measured."""
     begun = directory.manifest
-    entries = [case.entry(dut) for case in _cases(plan, choice, dut)]
-    platform = choice.profile.platform if choice else "external"
+    entries = [case.entry() for case in _cases(plan, choices)]
+    platform = _platform(choices)
     if (begun.platform, begun.cases) != (platform, entries):
+        reasons = "; ".join(dict.fromkeys(c.reason for c in choices))
         raise UsageError(
             f"{directory.path}: this run cannot go on here\n"
             f"  expected: the {len(begun.cases)} cases on {begun.platform} that it was begun with\n"
             f"  got: {len(entries)} cases on {platform}"
-            + (f" ({choice.reason})" if choice else "")
+            + (f" ({reasons})" if reasons else "")
             + "\n  what to do: undo the change of its plan.yaml or of this machine, or start a new run"
         )
 
@@ -151,18 +171,22 @@ def _write_report(path: Path) -> Path:
     return Path(done.stdout.strip().splitlines()[-1])
 
 
-def _dry_run(plan: Plan, choice: Choice | None, dut: str) -> None:
-    listed = _cases(plan, choice, dut)
-    where = f"{choice.profile.platform}: {choice.reason}" if choice else "external boxes"
-    print(f"{plan.name}: {len(listed)} cases on {dut} ({where})")
+def _dry_run(plan: Plan, choices: list[Choice]) -> None:
+    listed = _cases(plan, choices)
+    duts = ", ".join(dict.fromkeys(case.dut for case in listed))
+    where = "; ".join(dict.fromkeys(f"{c.profile.platform}: {c.reason}" for c in choices)) or "external boxes"
+    print(f"{plan.name}: {len(listed)} cases on {duts} ({where})")
     for note in notes(plan):
         print(f"note: {note}")
-    for case in listed:
+    for case in execution_order(listed, plan):
         print(f"  {case.id}" + "".join(f"  ({note})" for note in case.notes))
 
 
-def _cases(plan: Plan, choice: Choice | None, dut: str) -> list[Case]:
-    return cases(plan, dut, mtu=choice.profile.mtu) if choice else cases(plan, dut)
+def _cases(plan: Plan, choices: list[Choice]) -> list[Case]:
+    if not choices:
+        return cases(plan, plan.duts[0])
+    names = [choice.profile.name for choice in choices]
+    return cases(plan, names, mtu=min(choice.profile.mtu for choice in choices))
 
 
 def _now() -> str:

@@ -45,6 +45,9 @@ class Stream(BaseModel):
     src_port: int
     dst_port: int
     networks: int = 1
+    # Frame k comes from src and goes to dst plus (k mod tunnels) subnets of this prefix length.
+    tunnels: int = 1
+    tunnel_bits: int = 0
     ports: int = 1
 
 

@@ -32,8 +32,13 @@ def read(bed: Testbed, stack: Stack | None) -> Counters:
 
 
 def moved(before: Counters, after: Counters) -> Counters:
-    """After − before, field by field."""
+    """After − before, field by field; of the SPIs those that came or went."""
     return {side: _moved(before[side], after[side]) for side in after}
+
+
+def rekeyed(delta: Counters) -> list[str]:
+    """Which gateways' SAs were replaced meanwhile: what the old ones carried is not known any more."""
+    return [side for side, c in delta.items() if c.sas.spis]
 
 
 def backwards(delta: Counters) -> list[str]:
@@ -51,6 +56,8 @@ def _moved(a: GatewayCounters, b: GatewayCounters) -> GatewayCounters:
         b.sas.encrypted - a.sas.encrypted,
         b.sas.decrypted - a.sas.decrypted,
         {n: v for n, v in errors.items() if v},
+        spis=a.sas.spis ^ b.sas.spis,
+        own_datagrams=b.sas.own_datagrams - a.sas.own_datagrams,
     )
     return GatewayCounters(sas, _links(a.lan, b.lan), _links(a.wan, b.wan))
 

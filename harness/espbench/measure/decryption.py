@@ -30,11 +30,14 @@ Capturing = Callable[[Path], contextlib.AbstractContextManager[None]]
 def sample(bench: Bench, traffic: Traffic, file: Path, capturing: Capturing) -> dict[str, Any]:
     """Send a few of the case's frames west to east, capture the middle link, decrypt; what was found.
 
-    NotReady unless everything captured, SAMPLE_FRAMES at least, is ESP, decrypts, and is a frame
-    that was offered.
+    NotReady unless everything captured but IKE, SAMPLE_FRAMES at least, is ESP, decrypts, and is a
+    frame that was offered; of several tunnels each frame must have come through another SA.
     """
     assert bench.stack is not None
-    single = Traffic((min(traffic.frames),), traffic.ip_version, "one-way")
+    single = Traffic(
+        (min(traffic.frames),), traffic.ip_version, "one-way",
+        tunnels=traffic.tunnels, tunnel_bits=traffic.tunnel_bits, dont_fragment=traffic.dont_fragment,
+    )  # fmt: skip
     (stream,) = single.streams(bench.bed, bench.next_hops, _SAMPLE_FPS)
     with capturing(file):
         offered = bench.generator.offer(
@@ -42,11 +45,20 @@ def sample(bench: Bench, traffic: Traffic, file: Path, capturing: Capturing) -> 
         )
     sent = offered.streams[0].tx_frames
     answer = decrypt(file, bench.stack.secrets(), stream)
-    whole = answer["packets"] == answer["esp"] == answer["decrypted"] == answer["offered"]
-    if answer["problems"] or answer["cleartext"] or not whole or not SAMPLE_FRAMES <= answer["esp"] <= sent:
+    whole = answer["packets"] - answer["ike"] == answer["esp"] == answer["decrypted"] == answer["offered"]
+    spread = answer["spis"] >= min(traffic.tunnels, SAMPLE_FRAMES)
+    if (
+        answer["problems"]
+        or answer["cleartext"]
+        or not whole
+        or not spread
+        or not SAMPLE_FRAMES <= answer["esp"] <= sent
+    ):
         raise NotReady(f"capture of the middle link: {sent} frames were sent, found {answer}")
+    kind = "ESP in UDP" if answer["in_udp"] == answer["esp"] else "ESP"
+    sas = f" of {answer['spis']} SAs" if answer["spis"] > 1 else ""
     return {
-        "captured sample": f"{answer['esp']} ESP packets of the middle link decrypt with the known keys "
+        "captured sample": f"{answer['esp']} {kind} packets{sas} of the middle link decrypt with the known keys "
         f"to frames that were offered ({sent} were); none in clear ({file.name})"
     }
 
@@ -60,6 +72,8 @@ def decrypt(file: Path, secrets: list[dict[str, Any]], stream: Stream) -> dict[s
             "destination": stream.dst,
             "ip_bytes": stream.frames[0].size - _ETHERNET_HEADER - FCS_BYTES,
             "dst_port": stream.dst_port,
+            "tunnels": stream.tunnels,
+            "tunnel_bits": stream.tunnel_bits,
         },
     }
     done = subprocess.run(

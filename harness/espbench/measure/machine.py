@@ -26,6 +26,7 @@ def describe() -> dict[str, Any]:
     flags = next((line for line in info.splitlines() if line.startswith("flags")), "")
     return {
         "cpu": ", ".join(models) or platform.machine(),
+        "cpu_mhz": _mhz(info),
         "cpus": os.cpu_count(),
         "cpus usable": sorted(os.sched_getaffinity(0)),
         "memory_mib": memory_kib // 1024,
@@ -36,6 +37,14 @@ def describe() -> dict[str, Any]:
         or "none visible",
         "load average at start": f"{os.getloadavg()[0]:.2f}",
     }
+
+
+def _mhz(cpuinfo: str) -> float | None:
+    """The clock of the first CPU as the kernel reports it now, MHz; None where it does not."""
+    for line in cpuinfo.splitlines():
+        if line.startswith("cpu MHz"):
+            return float(line.partition(":")[2])
+    return None
 
 
 def tools() -> dict[str, str]:

@@ -15,7 +15,7 @@ from espbench.measure import counters
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import Bench
 
-PROBE_FRAMES = 50
+PROBE_FRAMES = 50  # one for each tunnel, if there are more
 _PROBE_FPS = 500.0
 _PROBE_RESIDUE_S = 1.0
 _QUIET_S = 0.15
@@ -77,10 +77,11 @@ def establish(bench: Bench, traffic: Traffic) -> dict[str, Any]:
 
 def _probe(bench: Bench, traffic: Traffic) -> tuple[int, int]:
     """(arrived, sent) of a few frames at a rate any DUT can do."""
+    frames = max(PROBE_FRAMES, traffic.tunnels)
     rate = _PROBE_FPS * traffic.directions
     offered = bench.generator.offer(
         traffic.streams(bench.bed, bench.next_hops, rate),
-        PROBE_FRAMES / _PROBE_FPS,
+        frames / _PROBE_FPS,
         _PROBE_RESIDUE_S,
         quiet_s=_QUIET_S,
     )

@@ -12,12 +12,17 @@ from espbench.terms import Direction
 
 @dataclass(frozen=True)
 class Traffic:
-    """frames: (size with FCS, weight); networks × source ports make the flows."""
+    """frames: (size with FCS, weight); networks or tunnels × source ports make the flows.
+
+    tunnel_bits is the prefix length of one tunnel's subnet on either side (stacks.base.split).
+    """
 
     frames: tuple[tuple[int, int], ...]
     ip_version: int
     direction: Direction
     networks: int = 1
+    tunnels: int = 1
+    tunnel_bits: int = 0
     ports: int = 1
     dont_fragment: bool = False
     ttl: int = 64
@@ -57,5 +62,7 @@ class Traffic:
             src_port=self.src_port,
             dst_port=self.dst_port,
             networks=self.networks,
+            tunnels=self.tunnels,
+            tunnel_bits=self.tunnel_bits,
             ports=self.ports,
         )

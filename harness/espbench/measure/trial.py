@@ -83,6 +83,8 @@ def measure(
 ) -> Trial:
     """Run one trial with its waits and return its record; raises TrialBroken."""
     try:
+        if bench.stack is not None:
+            bench.stack.rest()
         learn(bench, traffic, waits.learning_s, sleep)
         before = counters.read(bench.bed, bench.stack)
         host_before, cpu_before = _look(bench)
@@ -200,6 +202,8 @@ def _record(
     reasons = tester_faults(offered, overrun, host_record) + [
         f"counter ran backwards: {name}" for name in counters.backwards(delta)
     ]
+    if replaced := counters.rekeyed(delta):
+        reasons.append(f"the SAs of {' and '.join(replaced)} were replaced during the trial (rekeying)")
     proof: dict[str, Any] = {"kind": _proof_kind(bench)}
     if bench.encrypts:
         problems = [p for c in found for p in path.proof_of_encryption(c, fragments=fragments)]

@@ -7,27 +7,36 @@ from pathlib import Path
 
 from espbench.plan.cases import Case, cases, notes
 from espbench.plan.checks import problems
-from espbench.plan.model import Plan, StackChoice, Throughput
-from espbench.plan.profiles import Profile, load_profile, profile_names
-from espbench.plan.reader import Document, check, read
+from espbench.plan.comparison import arms, compare_settings, execution_order
+from espbench.plan.conditions import conditions
+from espbench.plan.model import Compare, Plan, Throughput
+from espbench.plan.profiles import Profile, load_profile, profile_names, profiles_of
+from espbench.plan.reader import Document, Problem, check, read
 from espbench.plan.schema import plan_schema
+from espbench.plan.stack_choice import StackChoice
 from espbench.plan.topology import Topology, load_topology, topology_names
 
 __all__ = [
     "Case",
+    "Compare",
     "Plan",
     "Profile",
     "StackChoice",
     "Throughput",
     "Topology",
+    "arms",
     "cases",
     "check_plan",
+    "compare_settings",
+    "conditions",
+    "execution_order",
     "load_plan",
     "load_profile",
     "load_topology",
     "notes",
     "plan_schema",
     "profile_names",
+    "profiles_of",
     "topology_names",
 ]
 
@@ -43,6 +52,11 @@ def load_plan(path: Path, beside: Path | None = None) -> Plan:
 def check_plan(document: Document, path: Path | None = None) -> Plan:
     """As load_plan, from a document already read."""
     stand_ins = {"name": "plan", "tests": [{"throughput": {}}]}
-    plan = check(Plan, document, lambda candidate: problems(candidate, path), stand_ins)
+    plan = check(Plan, document, lambda candidate: _problems(candidate, path), stand_ins)
     plan._path, plan._text = path, document.text
     return plan
+
+
+def _problems(plan: Plan, path: Path | None) -> list[Problem]:
+    plan._path = path  # profiles and prefixes start beside it
+    return problems(plan, path)

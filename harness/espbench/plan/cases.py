@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from espbench.plan.checks import FRAMING_BYTES, mean_frame_size
-from espbench.plan.model import Plan, StackChoice, Throughput
+from espbench.plan.frames import USUAL_MTU, largest_whole, mean_frame_size
+from espbench.plan.model import Plan, Throughput
+from espbench.plan.profiles import profiles_of
+from espbench.plan.stack_choice import StackChoice
 from espbench.plan.traffic_profiles import mix
-from espbench.stacks.suites import suites
 from espbench.terms import CaseEntry, Direction
 
 NO_SUITE = "none"
-_USUAL_MTU = 1500
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Case:
     notes: tuple[str, ...] = ()
 
     @property
-    def pair(self) -> tuple[str, str, int]:
-        """Stack, suite and IP version: what a gateway pair is configured for."""
-        return self.stack.shown, self.suite, self.ip_version
+    def pair(self) -> tuple[str, str, str, int]:
+        """DUT, stack, suite and IP version: what a gateway pair is configured for."""
+        return self.dut, self.stack.shown, self.suite, self.ip_version
 
     def entry(self, dut: str | None = None) -> CaseEntry:
         """The case as the manifest lists it; dut replaces the label it was made with."""
@@ -59,20 +59,25 @@ class Case:
             frame_size=self.frame_size,
             direction=self.direction,
             repeat=self.repeat,
+            stack_kind=self.stack.kind,
+            options=self.stack.options,
+            tunnels=self.stack.tunnels,
         )
 
 
-def cases(plan: Plan, dut_label: str | None = None, mtu: int = _USUAL_MTU) -> list[Case]:
+def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = USUAL_MTU) -> list[Case]:
     """The plan's cases, the same for the same plan.
 
-    Order: stack (plain first) → suite → IP version → repeat → test → direction → frame size.
-    dut_label names the DUT once `auto` is resolved; without it, the plan's own word. mtu is the
-    middle link's; frames that exceed it after ESP carry a note.
+    Order: DUT → stack (plain first) → suite → IP version → repeat → test → direction → frame size.
+    dut_label names the DUT once `auto` is resolved; several, those of a plan that compares DUTs.
+    Without it, the plan's own word or the profiles' names. mtu is the middle link's; frames that
+    exceed it after ESP carry a note.
     """
     names = _test_names(plan)
-    label = dut_label or ("external" if (plan.topology, plan.dut) == ("external", "auto") else plan.dut)
+    labels = _dut_labels(plan, dut_label)
     found: list[Case] = []
-    for (stack, suite), version, repeat, index, direction, size in product(
+    for label, (stack, suite), version, repeat, index, direction, size in product(
+        labels,
         _stacks_and_suites(plan),
         plan.ip_versions,
         range(1, plan.repeat + 1),
@@ -82,6 +87,7 @@ def cases(plan: Plan, dut_label: str | None = None, mtu: int = _USUAL_MTU) -> li
     ):
         parts = [
             f"{len(found) + 1:04}",
+            label if len(labels) > 1 else "",
             stack.shown,
             "" if suite == NO_SUITE else suite,
             "ip6" if version == 6 else "",
@@ -95,6 +101,7 @@ def cases(plan: Plan, dut_label: str | None = None, mtu: int = _USUAL_MTU) -> li
             if isinstance(size, str)
             else ((size, 1),)
         )
+        too_large = _fragments(plan, stack, suite, sizes, version, mtu)
         found.append(
             Case(
                 id=_slug(parts),
@@ -109,8 +116,8 @@ def cases(plan: Plan, dut_label: str | None = None, mtu: int = _USUAL_MTU) -> li
                 ip_version=version,
                 repeat=repeat,
                 dut=label,
-                fragments=bool(_fragments(plan, suite, sizes, version, mtu)),
-                notes=tuple(_fragments(plan, suite, sizes, version, mtu)),
+                fragments=bool(too_large),
+                notes=tuple(too_large),
             )
         )
     return found
@@ -120,7 +127,7 @@ def notes(plan: Plan) -> list[str]:
     """What espbench does that the plan does not say, for the terminal and the manifest."""
     if plan.topology == "external":
         return []
-    position = next((i for i, choice in enumerate(plan.stacks) if choice.stack == "plain"), None)
+    position = next((i for i, choice in enumerate(plan.stacks) if choice.kind == "plain"), None)
     if position is None:
         return ["plain added in front: the baseline is always measured (ipsec-meth 9.1)"]
     return ["plain moved to the front: the baseline is measured first (ipsec-meth 9.1)"] if position else []
@@ -131,10 +138,20 @@ def _stacks_and_suites(plan: Plan) -> Iterator[tuple[StackChoice, str]]:
         label = plan.stacks[0] if plan.stacks else StackChoice(stack="external")
         yield label, plan.suites[0] if plan.suites else NO_SUITE
         return
-    baselines = [choice for choice in plan.stacks if choice.stack == "plain"] or [StackChoice(stack="plain")]
+    baselines = [choice for choice in plan.stacks if choice.kind == "plain"] or [StackChoice(stack="plain")]
     for choice in baselines:
         yield choice, NO_SUITE
-    yield from product(plan.encrypting, plan.suites)
+    for choice in plan.encrypting:
+        for suite in choice.suites(plan.suites):
+            yield choice, suite
+
+
+def _dut_labels(plan: Plan, given: str | Sequence[str] | None) -> list[str]:
+    if given is not None:
+        return [given] if isinstance(given, str) else list(given)
+    if plan.topology == "external":
+        return ["external" if plan.dut == "auto" else plan.duts[0]]
+    return [profile.name for profile in profiles_of(plan)] if isinstance(plan.dut, list) else plan.duts
 
 
 def _test_names(plan: Plan) -> list[str]:
@@ -147,15 +164,21 @@ def _test_names(plan: Plan) -> list[str]:
 
 
 def _fragments(
-    plan: Plan, suite: str, sizes: tuple[tuple[int, int], ...], version: int, mtu: int
+    plan: Plan,
+    stack: StackChoice,
+    suite: str,
+    sizes: tuple[tuple[int, int], ...],
+    version: int,
+    mtu: int,
 ) -> list[str]:
     """A note if ESP makes packets larger than the MTU, else nothing."""
     if plan.topology == "external" or suite == NO_SUITE:
         return []
-    fits = suites()[suite].largest_inner(mtu, "tunnel", version) + FRAMING_BYTES
+    fits = largest_whole(stack, suite, version, mtu)
     if max(size for size, _ in sizes) <= fits:
         return []
-    return [f"frames above {fits} B are fragmented after ESP (MTU {mtu}, {suite}, IPv{version})"]
+    form = f"{suite} in UDP" if stack.in_udp else suite
+    return [f"frames above {fits} B are fragmented after ESP (MTU {mtu}, {form}, IPv{version})"]
 
 
 def _slug(parts: list[str]) -> str:

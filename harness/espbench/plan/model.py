@@ -6,121 +6,32 @@ The docstring under each key is also its description in the JSON Schema editors 
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    Field,
-    JsonValue,
-    PlainSerializer,
-    PlainValidator,
-    PrivateAttr,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import Field, JsonValue, PlainValidator, PrivateAttr, WithJsonSchema, model_validator
 
-from espbench.plan import units
-from espbench.plan.reader import Strict, did_you_mean
-from espbench.plan.traffic_profiles import mix_names, rfc2544_frame
-from espbench.plan.units import Expected, Rate
-from espbench.stacks.suites import Mode
+from espbench.plan.ports import Ports
+from espbench.plan.reader import Strict, shown
+from espbench.plan.stack_choice import StackChoice
+from espbench.plan.traffic_profiles import rfc2544_frame
+from espbench.plan.units import Expected
+from espbench.plan.values import (
+    Duration,
+    FrameSize,
+    LineRate,
+    LossGoal,
+    Name,
+    PlanRate,
+    Resolution,
+    TrialDuration,
+)
+from espbench.stacks.names import BASELINES
 from espbench.terms import Direction
 
 Topology = Literal["gateway-to-gateway", "external"]
-SMALLEST_FRAME, LARGEST_FRAME = 64, 9000
-
-
-def _text(pattern: str, *examples: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
-
-
-def _fraction(*examples: str) -> WithJsonSchema:
-    return WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
-                {"type": "string", "pattern": units.FRACTION_PATTERN},
-            ],
-            "examples": list(examples),
-        }
-    )
-
-
-_DURATION_SCHEMA = WithJsonSchema(
-    {
-        "anyOf": [{"type": "string", "pattern": units.DURATION_PATTERN}, {"const": 0}],
-        "examples": ["2s", "500ms", "1m"],
-    }
-)
-_AS_DURATION = PlainSerializer(units.format_duration, return_type=str)
-_AS_FRACTION = PlainSerializer(units.format_fraction, return_type=str)
-Duration = Annotated[float, PlainValidator(units.parse_duration), _AS_DURATION, _DURATION_SCHEMA]
-TrialDuration = Annotated[
-    float,
-    PlainValidator(units.parse_positive_duration),
-    _AS_DURATION,
-    _text(units.DURATION_PATTERN, "2s", "60s"),
-]
-PlanRate = Annotated[
-    Rate,
-    PlainValidator(units.parse_rate),
-    PlainSerializer(str, return_type=str),
-    _text(units.RATE_PATTERN, "40000fps", "50Mbps", "5%"),
-]
-LineRate = Annotated[
-    float,
-    PlainValidator(units.parse_line_rate),
-    PlainSerializer(lambda bps: str(Rate(bps, "bps")), return_type=str),
-    _text(units.LINE_RATE_PATTERN, "1Gbps", "10Gbps"),
-]
-LossGoal = Annotated[
-    float, PlainValidator(units.parse_loss_goal), _AS_FRACTION, _fraction("0", "0.001%", "1e-5")
-]
-Resolution = Annotated[float, PlainValidator(units.parse_resolution), _AS_FRACTION, _fraction("1%")]
-
-
-def _name(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", value):
-        raise Expected(
-            "a name of up to 64 letters, digits, . _ or -",
-            "it becomes part of file names (quote numbers and dates)",
-        )
-    return value
-
-
-Name = Annotated[str, PlainValidator(_name), _text(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "quick")]
-
-
-def _frame_size(value: object) -> int | str:
-    remedy = "sizes count the 4-byte FCS"
-    if isinstance(value, str):
-        if value not in mix_names():
-            expected = f"a frame size in bytes or a mix ({', '.join(mix_names())})"
-            raise Expected(
-                expected, did_you_mean(value, mix_names(), f"{remedy}; write numbers without quotes")
-            )
-        return value
-    if not isinstance(value, int) or isinstance(value, bool) or not SMALLEST_FRAME <= value <= LARGEST_FRAME:
-        raise Expected(
-            f"a frame size from {SMALLEST_FRAME} to {LARGEST_FRAME} bytes, or the name of a mix", remedy
-        )
-    return value
-
-
-FrameSize = Annotated[
-    int | str,
-    PlainValidator(_frame_size),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": SMALLEST_FRAME, "maximum": LARGEST_FRAME},
-                {"type": "string", "enum": mix_names()},
-            ]
-        }
-    ),
-]
+COMPARED_REPEATS = 5
+"""`repeat` of a plan that compares and does not say."""
 
 
 def _list_of(*default: JsonValue, shown: list[JsonValue] | None = None) -> Any:
@@ -188,33 +99,6 @@ class Test(Strict):
         return self.throughput or Throughput()
 
 
-class StackChoice(Strict):
-    """A stack and its options; the name alone means the defaults."""
-
-    keys_are: ClassVar[str] = "a key of a stack"
-
-    stack: str
-    """The stack's name: `espbench list stacks`."""
-    label: Name | None = None
-    """What reports call it; needed when one stack is listed twice. Default: the name."""
-    mode: Mode = "tunnel"
-    """ESP mode (RFC 4303 3.1). Transport mode protects an IP-in-IP tunnel between the gateways."""
-    replay_window: Annotated[int, Field(ge=0, le=4096)] = 32
-    """Anti-replay window, packets; 0 switches the check off."""
-    esn: bool = False
-    """64-bit extended sequence numbers (RFC 4304)."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _name_alone(cls, value: Any) -> Any:
-        return {"stack": value} if isinstance(value, str) else value
-
-    @property
-    def shown(self) -> str:
-        """Its name in results and reports."""
-        return self.label or self.stack
-
-
 class Flows(Strict):
     """How many flows the offered frames spread over (RFC 2544 12)."""
 
@@ -226,64 +110,49 @@ class Flows(Strict):
     """UDP source ports in each network."""
 
 
-def _cidr(value: object) -> str:
-    try:
-        if isinstance(value, str) and "/" in value:
-            return str(ipaddress.ip_interface(value))
-    except ValueError:
-        pass
-    raise Expected(
-        "an address with its prefix length, such as 10.0.1.2/24", "the port's own address on that link"
-    )
+def _reference(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise Expected("the name of what is compared, as reports show it", "leave it out for the first")
+    return str(value)
 
 
-def _address(value: object) -> str:
-    try:
-        if isinstance(value, str):
-            return str(ipaddress.ip_address(value))
-    except ValueError:
-        pass
-    raise Expected("an IP address such as 10.0.1.1", "the DUT's address on that link")
+_REFERENCE_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "string", "minLength": 1}, {"type": "integer"}, {"type": "null"}]}
+)
+_ONE_DUT = {"type": "string", "minLength": 1, "examples": ["auto", "netns", "uml", "./my-profile.yaml"]}
+_DUT_SCHEMA = WithJsonSchema({"anyOf": [_ONE_DUT, {"type": "array", "items": _ONE_DUT, "minItems": 1}]})
 
 
-def _interface(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[^\s/]{1,15}", value) or value in (".", ".."):
-        raise Expected("the name of a network interface (up to 15 characters)", "ip -brief link lists them")
-    return value
+class Compare(Strict):
+    """What the plan compares; the axis alone means the defaults."""
+
+    keys_are: ClassVar[str] = "a key of compare"
+
+    by: Literal["stack", "suite", "dut", "kernel", "version", "frame_size"]
+    """The axis. version: entries of one stack that differ in version or prefix. kernel: profiles of dut."""
+    reference: Annotated[str | None, PlainValidator(_reference), _REFERENCE_SCHEMA] = None
+    """What the others are compared with, by its name in reports. Default: the first."""
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 2544
+    """Seed of the order in which cases are measured; the run directory records it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _axis_alone(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "reference" in value and value["reference"] is None:
+            return value | {"reference": "null"}  # YAML reads the stack's bare name as nothing
+        return {"by": value} if isinstance(value, str) else value
 
 
-class ExternalPort(Strict):
-    """One tester port, wired to a box espbench did not build."""
-
-    keys_are: ClassVar[str] = "a key of a port"
-
-    netns: Annotated[str, Field(min_length=1)] | None = None
-    """Network namespace of the interface: a name of `ip netns` or a path. Default: the initial one."""
-    interface: Annotated[str, PlainValidator(_interface), _text(r"^[^\s/]{1,15}$", "eth1")]
-    """The interface."""
-    address: Annotated[str, PlainValidator(_cidr), _text(r"^[0-9a-fA-F.:]+/\d+$", "10.0.1.2/24")]
-    """The tester's address on this link; espbench answers ARP and neighbour discovery for it."""
-    gateway: Annotated[str, PlainValidator(_address), _text(r"^[0-9a-fA-F.:]+$", "10.0.1.1")]
-    """The DUT's address on this link."""
-
-    @property
-    def ip_version(self) -> int:
-        """4 or 6, of the address."""
-        return ipaddress.ip_interface(self.address).version
-
-
-class Ports(Strict):
-    """The tester's two ports."""
-
-    keys_are: ClassVar[str] = "a port (west or east)"
-
-    west: ExternalPort
-    """The port on the first gateway's cleartext side."""
-    east: ExternalPort
-    """The port on the second gateway's cleartext side."""
-
-
-def _dut(value: object) -> str:
+def _dut(value: object) -> str | list[str]:
+    if isinstance(value, list):
+        wrong = [entry for entry in value if not isinstance(entry, str) or not entry]
+        if wrong:
+            raise Expected(
+                "profiles in the list", f"{shown(wrong[0])} is none: espbench list duts shows them"
+            )
+        if not value:
+            raise Expected("at least one profile", "espbench list duts shows them")
+        return value
     if not isinstance(value, str) or not value:
         raise Expected("auto, a profile or a label", "espbench list duts shows the profiles")
     return value
@@ -298,14 +167,14 @@ class Plan(Strict):
     """Name of the plan; run directories are called <time>-<name>."""
     topology: Topology
     """gateway-to-gateway: two gateways espbench builds. external: boxes it did not build."""
-    dut: Annotated[str, PlainValidator(_dut), _text(r"^.+$", "auto", "netns", "uml", "./my-profile.yaml")] = (
-        "auto"
-    )
-    """Device under test: auto, a profile of dut-profiles/ or the path of one; a label if external."""
+    dut: Annotated[str | list[str], PlainValidator(_dut), _DUT_SCHEMA] = "auto"
+    """Device under test: auto, a profile of dut-profiles/ or the path of one; a label if external.
+
+    A list of profiles with compare: by dut or kernel."""
     stacks: list[StackChoice] = _list_of()
     """What the gateways run. plain, the baseline, is always measured first."""
     suites: list[str] = _list_of()
-    """ESP suites, each measured with each stack that encrypts."""
+    """ESP suites, each measured with each stack but plain and null."""
     frame_sizes: list[FrameSize] = _list_of(*rfc2544_frame().sizes)
     """Bytes with FCS, or names of mixes. Default: the sizes of RFC 2544 9.1."""
     directions: list[Direction] = _list_of("one-way")
@@ -313,7 +182,9 @@ class Plan(Strict):
     ip_versions: list[Literal[4, 6]] = _list_of(4)
     """IP versions, inside and outside the tunnel."""
     repeat: Annotated[int, Field(ge=1, le=1000)] = 1
-    """How often each case is measured."""
+    """How often each case is measured. Default: 1; 5 with compare, which needs at least 3."""
+    compare: Compare | None = None
+    """Measure the entries of one axis in turn, in shuffled order, and say which is faster where."""
     flows: Flows = Flows()
     """Flows the frames are spread over."""
     dont_fragment: bool = False
@@ -334,6 +205,13 @@ class Plan(Strict):
     _path: Path | None = PrivateAttr(default=None)
     _text: str = PrivateAttr(default="")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _a_comparison_repeats(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("compare") is not None and "repeat" not in value:
+            return value | {"repeat": COMPARED_REPEATS}
+        return value
+
     @property
     def path(self) -> Path | None:
         """The file the plan was read from; a profile's relative path starts beside it."""
@@ -345,6 +223,16 @@ class Plan(Strict):
         return self._text
 
     @property
+    def duts(self) -> list[str]:
+        """Every DUT the plan names; one unless it compares by dut or kernel."""
+        return self.dut if isinstance(self.dut, list) else [self.dut]
+
+    @property
     def encrypting(self) -> list[StackChoice]:
-        """The stacks that need a suite."""
-        return [choice for choice in self.stacks if choice.stack != "plain"]
+        """The stacks that run ESP."""
+        return [choice for choice in self.stacks if choice.kind != "plain"]
+
+    @property
+    def taking_suites(self) -> list[StackChoice]:
+        """The stacks measured with each of the plan's suites: all but plain and null."""
+        return [choice for choice in self.stacks if choice.kind not in BASELINES]

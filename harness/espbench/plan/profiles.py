@@ -10,9 +10,10 @@ from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
 from espbench.errors import UsageError
 from espbench.paths import data_dir, data_names
-from espbench.plan.model import LineRate, Name
+from espbench.plan.model import Plan
 from espbench.plan.reader import Problem, Strict, check, did_you_mean, read, shown
 from espbench.plan.units import Expected, parse_memory
+from espbench.plan.values import LineRate, Name
 
 LEAST_MEMORY, MOST_MEMORY = 128, 512
 
@@ -95,6 +96,11 @@ def load_profile(dut: str, plan_path: Path | None = None) -> Profile:
     profile = check(Profile, read(path, "DUT profile"), _only_uml_has_a_kernel)
     profile._path = path
     return _with_paths_beside(profile, path.parent)
+
+
+def profiles_of(plan: Plan) -> list[Profile]:
+    """The profile of each DUT a plan names, in its order; not for `auto`. Raises UsageError."""
+    return [load_profile(dut, plan.path) for dut in plan.duts]
 
 
 def _only_uml_has_a_kernel(profile: Profile) -> list[Problem]:

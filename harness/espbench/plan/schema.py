@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from espbench.plan.checks import STACKS
 from espbench.plan.model import Plan
+from espbench.plan.stack_checks import keys_of
+from espbench.plan.stack_choice import StackChoice
+from espbench.stacks.names import INTEROPERABLE, STACKS
 from espbench.stacks.suites import suites
 
 
@@ -18,20 +20,24 @@ def plan_schema() -> dict[str, Any]:
     definitions["Test"] |= {"minProperties": 1}
     settings = definitions["Test"]["properties"]["throughput"]
     settings.pop("default", None)
+    definitions["StackChoice"]["properties"]["stack"].pop("default", None)  # null is the name of a stack
     names = {"type": "string", "examples": [*STACKS]}
-    definitions["StackChoice"] = {"anyOf": [names, definitions["StackChoice"]]}
-    known_stack = {
-        "anyOf": [{"enum": [*STACKS]}, {"type": "object", "properties": {"stack": {"enum": [*STACKS]}}}]
-    }
+    definitions["StackChoice"] = {"anyOf": [names, {"type": "null"}, definitions["StackChoice"]]}
+    axes = {"enum": definitions["Compare"]["properties"]["by"]["enum"]}
+    definitions["Compare"] = {"anyOf": [axes, definitions["Compare"]]}
     schema["properties"]["suites"]["items"]["examples"] = list(suites())
+    schema["properties"]["repeat"].pop("default", None)  # it depends on compare
     schema["allOf"] = [
         {
             "if": {"properties": {"topology": {"const": "external"}}, "required": ["topology"]},
-            "then": {"required": ["ports"]},
+            "then": {
+                "required": ["ports"],
+                "properties": {"compare": {"type": "null"}, "dut": {"type": "string"}},
+            },
             "else": {
                 "required": ["stacks"],
                 "properties": {
-                    "stacks": {"items": known_stack, "minItems": 1},
+                    "stacks": {"items": _known_stack(), "minItems": 1},
                     "suites": {"items": {"enum": list(suites())}},
                     "ports": False,
                 },
@@ -39,3 +45,31 @@ def plan_schema() -> dict[str, Any]:
         }
     ]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "espbench plan"}
+
+
+def _known_stack() -> dict[str, Any]:
+    """An entry of `stacks` with gateways espbench builds: a name, or a mapping with that stack's keys."""
+    daemons = {"enum": [*INTEROPERABLE]}
+    pair = {"home": daemons, "office": daemons, "stack": False, "version": False, "prefix": False}
+    alone = [
+        {
+            "if": {"properties": {"stack": {"enum": _spellings(name)}}, "required": ["stack"]},
+            "then": {
+                "properties": {key: False for key in StackChoice.model_fields if key not in keys_of(name)}
+            },
+        }
+        for name in STACKS
+    ]
+    mapping = {
+        "type": "object",
+        "if": {"anyOf": [{"required": ["home"]}, {"required": ["office"]}]},
+        "then": {"required": ["home", "office"], "properties": pair},
+        "else": {"required": ["stack"], "properties": {"stack": {"enum": [*STACKS, None]}}},
+        "allOf": alone,
+    }
+    return {"anyOf": [{"enum": [*STACKS, None]}, mapping]}
+
+
+def _spellings(name: str) -> list[str | None]:
+    """YAML reads a bare null as nothing; both mean the stack."""
+    return [name, None] if name == "null" else [name]

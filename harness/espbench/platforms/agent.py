@@ -234,13 +234,58 @@ def explain(reply: bytes, flags: int, what: str, errno: int) -> str:
     return f"{what}: {os.strerror(errno)}{remark}"
 
 
+ENCAPSULATION: dict[tuple[int, int], socket.socket] = {}
+UDP_ENCAP = 100  # linux/udp.h
+UDP_ENCAP_ESPINUDP = 2
+
+
+def do_udp_encap(request: dict[str, Any]) -> dict[str, Any]:
+    """Let the kernel take ESP out of the datagrams to this port (RFC 3948), as long as the agent lives.
+
+    The kernel does so on sockets that ask for it only; an IKE daemon has one, static SAs do not.
+    """
+    port = field(request, "port", int)
+    for family in (socket.AF_INET, socket.AF_INET6):
+        if (family, port) in ENCAPSULATION:
+            continue
+        made = socket.socket(family, socket.SOCK_DGRAM)
+        try:
+            if family == socket.AF_INET6:
+                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            made.bind(("", port))
+            made.setsockopt(socket.IPPROTO_UDP, UDP_ENCAP, UDP_ENCAP_ESPINUDP)
+        except OSError as error:
+            made.close()
+            version = 4 if family == socket.AF_INET else 6
+            raise Refused(
+                f"ESP in UDP over IPv{version}, port {port}: {error.strerror}", error.errno
+            ) from error
+        ENCAPSULATION[family, port] = made
+    return {}
+
+
+PARTS: list[str] = []
+
+
+def do_part(request: dict[str, Any]) -> dict[str, Any]:
+    """A piece of a long request; the last piece gets the answer to the whole."""
+    PARTS.append(field(request, "text", str))
+    if not field(request, "last", bool):
+        return {}
+    whole = "".join(PARTS)
+    PARTS.clear()
+    return answer(whole.encode())
+
+
 OPERATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "part": do_part,
     "ping": do_ping,
     "exec": do_exec,
     "read": do_read,
     "write": do_write,
     "counters": do_counters,
     "netlink": do_netlink,
+    "udp_encap": do_udp_encap,
 }
 
 

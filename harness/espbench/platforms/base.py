@@ -82,6 +82,9 @@ class Gateway(Protocol):
         they go through a pipe and are never logged.
         """
 
+    def udp_encap(self, port: int) -> None:
+        """Have the kernel receive ESP in UDP on this port; for stacks without an IKE daemon that does."""
+
     def read(self, paths: list[str]) -> dict[str, str | None]:
         """The texts of files inside the gateway; None where a file is missing."""
 

@@ -99,6 +99,11 @@ class AgentGateway:
             raise NetlinkRefused(error.errno, str(error)) from None
         return [[base64.b64decode(text) for text in replies] for replies in reply["replies"]]
 
+    def udp_encap(self, port: int) -> None:
+        """Receive ESP in UDP on this port; AgentRefused where its kernel does not, or the port is taken."""
+        self._note(f"# ESP in UDP, port {port}")
+        self.channel.request("udp_encap", port=port)
+
     def read(self, paths: list[str]) -> dict[str, str | None]:
         """The texts of files inside the gateway; None where a file is missing."""
         texts: dict[str, str | None] = self.channel.request("read", paths=paths)["texts"]

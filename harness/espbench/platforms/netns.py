@@ -30,6 +30,7 @@ from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
 from espbench.platforms.placement import NICE
 from espbench.platforms.ports import tester_ports
+from espbench.platforms.processes import tree_cpu_ns
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry, interpreter
 
 AGENT = Path(__file__).with_name("agent.py")
@@ -90,7 +91,7 @@ class NetnsPlatform:
         for side in SIDES:
             lan, wan = link.of_gateway(side)
             threads: list[int] = []
-            gateway = _start_agent(registry, side, names[side], lan, wan, threads, logs)
+            gateway = _start_agent(registry, side, names[side], lan, wan, threads, placement.cpus[side], logs)
             configure(gateway, self._addressing.gateway(side))
             for device in (lan, wan):
                 threads.append(_give_thread(gateway, device, placement.cpus[side]))
@@ -168,16 +169,26 @@ class _Names:
 
 
 def _start_agent(
-    registry: Registry, side: Side, netns: str, lan: str, wan: str, threads: list[int], logs: Path
+    registry: Registry,
+    side: Side,
+    netns: str,
+    lan: str,
+    wan: str,
+    threads: list[int],
+    cpus: list[int],
+    logs: Path,
 ) -> AgentGateway:
     ours, theirs = socket.socketpair()
     console = logs / f"{side}-console.log"
     with theirs, console.open("ab") as output:
         fd = theirs.fileno()
-        registry.spawn(
+        process = registry.spawn(
             [interpreter(), "-I", "-S", str(AGENT), "--fd", str(fd), str(fd)],
             f"agent of {side}",
             netns=str(NETNS_DIR / netns),
+            # Its daemons too are the gateway: on its CPU, in its account.
+            cpus=cpus,
+            nice=NICE,
             # What the agent leaves running dies with it. /sys shows the interfaces of the network
             # namespace in which it was mounted, /proc the processes of the PID namespace.
             own_pids=True,
@@ -191,7 +202,7 @@ def _start_agent(
     registry.closing(f"channel to {side}", channel.close)
     channel.wait_ready(_AGENT_TIMEOUT_S)
     return AgentGateway(
-        channel, side, lan, wan, partial(_threads_cpu_ns, threads), logs / f"{side}.log", console
+        channel, side, lan, wan, partial(_gateway_cpu_ns, threads, process.pid), logs / f"{side}.log", console
     )
 
 
@@ -222,8 +233,10 @@ def _pin(device: str, cpus: list[int]) -> int:
     )
 
 
-def _threads_cpu_ns(pids: list[int]) -> int:
-    return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids)
+def _gateway_cpu_ns(threads: list[int], agent: int) -> int:
+    """The kernel threads of its ports, and all that runs below its agent: daemons."""
+    kernel = sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in threads)
+    return kernel + tree_cpu_ns(agent)
 
 
 def _no_ipv6_noise(netns: str) -> None:

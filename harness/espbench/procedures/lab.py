@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 
 from espbench.errors import MachineLacks, UsageError
@@ -15,11 +16,9 @@ from espbench.platforms import capture, external, netns, uml
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import Placement, PortName, Readiness, Testbed
 from espbench.platforms.registry import Registry
-from espbench.stacks import netlink_xfrm
-from espbench.stacks.base import Stack, StackOptions, Tunnel
-from espbench.stacks.plain import Plain
-from espbench.stacks.suites import suites
-from espbench.stacks.xfrm import Xfrm
+from espbench.procedures import stacking
+from espbench.stacks import netlink_xfrm, packages
+from espbench.stacks.base import Stack, Tunnel, split
 
 AUTO = "auto"
 
@@ -32,10 +31,15 @@ class Choice:
     reason: str
 
 
-def choose(plan: Plan) -> Choice:
+def choose(plan: Plan) -> list[Choice]:
+    """What each of the plan's DUTs came to, in its order; none for boxes espbench did not build."""
+    return [] if plan.topology == "external" else [_choose(plan, dut) for dut in plan.duts]
+
+
+def _choose(plan: Plan, dut: str) -> Choice:
     """`auto`: namespaces where the running kernel has ESP, else UML; otherwise what the plan names."""
-    if plan.dut != AUTO:
-        return Choice(load_profile(plan.dut, plan.path), f"the plan asks for {plan.dut}")
+    if dut != AUTO:
+        return Choice(load_profile(dut, plan.path), f"the plan asks for {dut}")
     lack = esp_missing()
     if not lack:
         return Choice(load_profile("netns"), "auto: the running kernel does ESP in namespaces")
@@ -57,9 +61,16 @@ class PairLab:
     """Gateway pairs built on one platform, all alike but for the stack."""
 
     def __init__(
-        self, plan: Plan, profile: Profile, registry: Registry, placed: Placement, logs: Path
+        self,
+        plan: Plan,
+        profile: Profile,
+        registry: Registry,
+        placed: Placement,
+        logs: Path,
+        on_note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._plan = plan
+        self._on_note = on_note
         self._profile = profile
         self._registry = registry
         self._logs = logs
@@ -83,19 +94,25 @@ class PairLab:
         return capture.capturing(self._registry, bed, file)
 
     def stack(self, bed: Testbed, case: Case) -> Stack:
-        """The case's stack, not yet installed."""
+        """The case's stack, neither blocking nor established; its daemons' files laid over the gateways."""
+        return stacking.on_bed(bed, self._tunnel(case), case, self._plan.path, self._on_note)
+
+    def tunnel_bits(self, case: Case) -> int:
+        """Prefix length of the subnet behind each tunnel."""
+        if case.stack.tunnels == 1:
+            return 0
+        return ip_network(self._tunnel(case).pairs[0][0]).prefixlen
+
+    def _tunnel(self, case: Case) -> Tunnel:
         addresses = self._topology.addresses(case.ip_version)
-        tunnel = Tunnel(
+        return Tunnel(
             ip_version=case.ip_version,
             home=addresses.home_wan.partition("/")[0],
             office=addresses.office_wan.partition("/")[0],
             west=addresses.west,
             east=addresses.east,
+            pairs=split(addresses.west, addresses.east, case.stack.tunnels),
         )
-        if case.stack.stack == "plain":
-            return Plain(bed, tunnel)
-        options = StackOptions(case.stack.mode, case.stack.replay_window, case.stack.esn)
-        return Xfrm(bed, tunnel, suites()[case.suite], options)
 
     def _whole(self, build: Callable[[], Testbed]) -> Testbed:
         before = len(self._registry.entries)
@@ -145,7 +162,7 @@ class ExternalLab:
         return external.build(
             given,
             self._placement,
-            dut=self._plan.dut,
+            dut=self._plan.duts[0],
             i_own_this_network=self._plan.i_own_this_network,
             line_rate_bps=self.line_rate_bps,
         )
@@ -159,6 +176,34 @@ class ExternalLab:
 
     def stack(self, bed: Testbed, case: Case) -> None:
         """Whatever the boxes run."""
+
+    def tunnel_bits(self, case: Case) -> int:
+        """However many tunnels the boxes have, the plan does not say."""
+        return 0
+
+
+class Labs:
+    """Several DUTs compared in one run: each case's own lab, one platform and line rate for all."""
+
+    def __init__(self, labs: dict[str, PairLab]) -> None:
+        self._labs = labs
+        self._first = next(iter(labs.values()))
+
+    def build(self, case: Case) -> Testbed:
+        return self._labs[case.dut].build(case)
+
+    def calibration_bed(self) -> Testbed:
+        """The tester's ports are the same for all."""
+        return self._first.calibration_bed()
+
+    def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
+        return self._first.capturing(bed, file)
+
+    def stack(self, bed: Testbed, case: Case) -> Stack:
+        return self._labs[case.dut].stack(bed, case)
+
+    def tunnel_bits(self, case: Case) -> int:
+        return self._labs[case.dut].tunnel_bits(case)
 
 
 def addressing_of(topology: Topology, mtu: int) -> PairAddressing:
@@ -203,20 +248,23 @@ def demand(needs: list[Readiness]) -> None:
         raise MachineLacks(what, "; ".join(dict.fromkeys(need.install for need in lacking)))
 
 
-def require(plan: Plan, choice: Choice | None) -> None:
-    """MachineLacks if the machine cannot carry the plan's platform, before anything is made."""
-    if choice is None:
+def require(plan: Plan, choices: Sequence[Choice], on_note: Callable[[str], None]) -> None:
+    """MachineLacks if the machine cannot carry the plan's platforms and stacks, before anything is made.
+
+    Daemons' packages are fetched here: a run that was begun should not fail for want of them.
+    """
+    if not choices:
         demand(external.readiness())
-    elif choice.profile.platform == "netns":
-        demand(netns.readiness())
-    else:
-        demand(uml.readiness(_uml_profile(choice.profile)))
-    if (
-        choice is not None
-        and choice.profile.platform == "netns"
-        and plan.encrypting
-        and (lack := esp_missing())
-    ):
-        raise MachineLacks(
-            f"dut {choice.profile.name}: {lack}", "use dut: uml, or a kernel with CONFIG_INET_ESP"
-        )
+    for choice in choices:
+        if choice.profile.platform == "netns":
+            demand(netns.readiness())
+            if any(stacking.kernel_esp(s) for s in plan.stacks) and (lack := esp_missing()):
+                raise MachineLacks(
+                    f"dut {choice.profile.name}: {lack}", "use dut: uml, or a kernel with CONFIG_INET_ESP"
+                )
+        else:
+            demand(uml.readiness(_uml_profile(choice.profile)))
+    for stack in plan.stacks:
+        for daemon in stacking.daemons_of(stack):
+            if choices and not stack.prefix:
+                packages.unpacked(daemon, stack.version, on_note)

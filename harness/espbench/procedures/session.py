@@ -20,6 +20,7 @@ from espbench.measure import decryption, readiness, trial
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import Bench, Request, TrialBroken, Waits
 from espbench.plan.cases import Case
+from espbench.plan.comparison import execution_order
 from espbench.plan.model import Plan
 from espbench.plan.traffic_profiles import rfc2544_frame
 from espbench.platforms.base import PortName, Testbed
@@ -28,6 +29,7 @@ from espbench.procedures.throughput import Limits, ThroughputCase, limits
 from espbench.results import RunDirectory
 from espbench.search import TrialRequest
 from espbench.stacks.base import Stack
+from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.plain import Plain
 from espbench.terms import Calibration, Manifest, Outcome, Trial
 
@@ -68,6 +70,9 @@ class Lab(Protocol):
     def stack(self, bed: Testbed, case: Case) -> Stack | None:
         """The stack the case wants on this bed; None for boxes espbench did not build."""
 
+    def tunnel_bits(self, case: Case) -> int:
+        """Prefix length of the subnet behind each of the case's tunnels; 0 where there is only one."""
+
 
 @dataclass
 class _Pair:
@@ -78,7 +83,7 @@ class _Pair:
 
 
 class Session:
-    """One run over a list of cases; call `run` once."""
+    """One run over a list of cases, measured in the order the plan asks for; call `run` once."""
 
     def __init__(
         self,
@@ -88,16 +93,16 @@ class Session:
         lab: Lab,
         new_generator: Callable[[], Generator],
         observer: Observer,
-        dut: str,
     ) -> None:
         self._plan = plan
-        self._cases = cases
+        self._cases = execution_order(cases, plan)
+        self._listed = cases
         self._directory = directory
         self._lab = lab
         self._new_generator = new_generator
         self._generator = new_generator()
         self._observer = observer
-        self._dut = dut
+        self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
         self._outcomes: dict[str, list[Outcome]] = {}
         self._case_seconds: list[float] = []
         self._case_began = 0.0
@@ -105,12 +110,14 @@ class Session:
     def run(self) -> list[Outcome]:
         """Measure every case that is not complete; returns the outcomes in the plan's order."""
         self._calibrate()
-        for _, group in itertools.groupby(self._cases, key=lambda case: case.pair):
+        # Where configurations are compared, no repeat inherits its gateways from the one before.
+        fresh = self._plan.compare is not None
+        for _, group in itertools.groupby(self._cases, key=lambda c: (c.repeat if fresh else 0, c.pair)):
             self._run_group(list(group))
         return self._save_outcomes()
 
     def _save_outcomes(self) -> list[Outcome]:
-        outcomes = [o for case in self._cases for o in self._outcomes.get(case.id, [])]
+        outcomes = [o for case in self._listed for o in self._outcomes.get(case.id, [])]
         self._directory.save_outcomes(outcomes)
         return outcomes
 
@@ -124,7 +131,9 @@ class Session:
         wanted: dict[int | str, list[Traffic]] = {}
         for case in self._cases:
             variants = wanted.setdefault(case.frame_size, [])
-            if (traffic := self._traffic(case)) not in variants:
+            # How the flows spread is nothing the ceiling depends on.
+            traffic = replace(self._traffic(case), tunnels=1, tunnel_bits=0)
+            if traffic not in variants:
                 variants.append(traffic)
         bed = self._lab.calibration_bed()
         if bed is not None:
@@ -187,12 +196,14 @@ class Session:
                     self._warm_up(case, pair.bench, running)
                     warm = True
                 record = self._measure(case, pair.bench, request, sequence)
-            except (TrialBroken, readiness.NotReady) as error:
+            except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
                 record = trial.broken(request, str(error), case=case.id, sequence=sequence)
                 self._discard(pair)
                 pair, warm = None, False
                 broken += 1
-                if broken > MAXIMUM_REBUILDS:
+                if isinstance(error, NegotiationFailed):
+                    self._hopeless[case.pair] = str(error)
+                if broken > MAXIMUM_REBUILDS or case.pair in self._hopeless:
                     self._give_up(case, running, str(error))
                     return pair
             self._directory.append(record)
@@ -201,7 +212,7 @@ class Session:
             if any(reason.startswith("host ") for reason in record.reasons):
                 time.sleep(min(HOST_PAUSE_S * 2**record.attempt, MAXIMUM_PAUSE_S))
             self._observer.time_left(self._time_left(running, case, number))
-        outcomes = running.outcomes(self._dut, self._encryption(case, running), self._case_warnings(case))
+        outcomes = running.outcomes(case.dut, self._encryption(case, running), self._case_warnings(case))
         self._finish(case, running, outcomes)
         return pair
 
@@ -216,7 +227,7 @@ class Session:
         self._finish(
             case,
             running,
-            running.outcomes(self._dut, self._encryption(case, running), self._case_warnings(case)),
+            running.outcomes(case.dut, self._encryption(case, running), self._case_warnings(case)),
         )
 
     def _finish(self, case: Case, running: ThroughputCase, outcomes: list[Outcome]) -> None:
@@ -226,6 +237,8 @@ class Session:
         self._observer.case_done(outcomes)
 
     def _set_up(self, case: Case) -> _Pair:
+        if why := self._hopeless.get(case.pair):
+            raise NegotiationFailed(why)
         bed = self._lab.build(case)
         try:
             bench = self._attach(bed)
@@ -240,6 +253,8 @@ class Session:
             context: dict[str, Any] = {"protocol": "unknown: boxes that espbench did not build"}
             if bench.stack is not None:
                 context = bench.stack.security_context()
+            context["kernel"] = _kernels(bed)
+            context.setdefault("stack_version", dict.fromkeys(bed.gateways, "kernel"))
             context["shown before the first trial"] = shown
             if mismatches := context.pop("mismatches", []):
                 text = "; ".join(mismatches)
@@ -247,7 +262,8 @@ class Session:
         except BaseException:
             bed.close()
             raise
-        name = "-".join(str(part) for part in (case.stack.shown, case.suite, f"ipv{case.ip_version}"))
+        parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
+        name = "-".join(parts if len(self._plan.duts) == 1 else [case.dut, *parts])
         contexts = {**self._directory.manifest.contexts, name: context}
         members = {c.id: name for c in self._cases if c.pair == case.pair}
         self._update(
@@ -312,6 +328,8 @@ class Session:
             ip_version=case.ip_version,
             direction=case.direction,
             networks=self._plan.flows.networks,
+            tunnels=case.stack.tunnels,
+            tunnel_bits=self._lab.tunnel_bits(case),
             ports=self._plan.flows.ports,
             dont_fragment=self._plan.dont_fragment,
             ttl=frame.ttl,
@@ -362,6 +380,12 @@ def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> str
 
 def _bounds(running: ThroughputCase, case: Case) -> list[tuple[float, float | None, float | None]]:
     return [(goal, *running.search.bounds(goal)) for goal in case.settings.loss_goals]
+
+
+def _kernels(bed: Testbed) -> dict[str, str]:
+    """The kernel's release of each gateway, read inside it."""
+    path = "/proc/sys/kernel/osrelease"
+    return {side: (g.read([path])[path] or "").strip() for side, g in bed.gateways.items()}
 
 
 def _placement(bed: Testbed) -> dict[str, Any]:

@@ -7,28 +7,31 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import jinja2
-import markupsafe
-import vl_convert
-
-from espbench.paths import data_dir
-from espbench.reporting.figures import Unit, colours, panel, theme, theory_is_off_scale
+from espbench.comparison import of_run
+from espbench.comparison.model import Comparison
+from espbench.reporting import comparison as side_by_side
+from espbench.reporting.comparison_view import ComparisonView, compared_view
+from espbench.reporting.documents import markdown_cell, picture, render, render_page
+from espbench.reporting.figures import Unit, colours, panel, theory_is_off_scale
 from espbench.reporting.reading import READING
 from espbench.reporting.trial_digest import digest
 from espbench.reporting.view import Report, Section, case_summary, case_title, view
 from espbench.results import RunDirectory
 from espbench.results.durable import write_atomically
 
+__all__ = ["ALL_FORMATS", "markdown_cell", "picture_name", "write_report"]
+
 ALL_FORMATS = frozenset({"html", "md", "csv"})
 
-_VEGALITE = "6.4"
 _UNITS: tuple[Unit, ...] = ("fps", "mbps")
-_CHART_LIBRARY = "window.vegaEmbed = vegaEmbed;"
 
 
-def write_report(run: RunDirectory, formats: Collection[str] = ALL_FORMATS) -> Path:
+def write_report(
+    run: RunDirectory, formats: Collection[str] = ALL_FORMATS, comparison: Comparison | None = None
+) -> Path:
     """Write the documents of a run, finished or not, and return the path of the first of html, md, csv.
 
+    A run whose plan compares has its comparison near the top; `comparison` stands in for the run's own.
     Reads the run only, so a run in progress may be reported on. EspbenchError where a file is
     damaged or the disk refuses. The chart renderer holds some 200 MB: `espbench report` runs this
     in a process of its own.
@@ -39,22 +42,26 @@ def write_report(run: RunDirectory, formats: Collection[str] = ALL_FORMATS) -> P
         finals = {(o.case, o.final_trial) for o in outcomes}
         trials = digest(run.trials(), sum(run.trial_counts().values()), keep=finals)
         report = view(run.manifest, outcomes, trials)
+        compared = compared_view(comparison or of_run(run))
         colour_of = colours(list(dict.fromkeys(case.suite for case in run.manifest.cases)))
         if "html" in formats:
             written.append(run.path / "report.html")
-            write_atomically(written[-1], _html(report, colour_of))
+            write_atomically(written[-1], _html(report, colour_of, compared))
         if "md" in formats:
             _write_pictures(run.path / "figures", report, colour_of)
+            if compared:
+                side_by_side.write_pictures(run.path / "figures", compared)
             written.append(run.path / "report.md")
-            write_atomically(written[-1], _render("report.md.j2", report))
+            write_atomically(written[-1], render("report.md.j2", **_context(report, compared)))
     if "csv" in formats:
         run.save_outcomes(outcomes)
         written.append(run.path / "results.csv")
     return written[0]
 
 
-def _html(report: Report, colour_of: dict[str, str]) -> str:
-    charts = {
+def _html(report: Report, colour_of: dict[str, str], compared: ComparisonView | None) -> str:
+    charts = side_by_side.charts(compared, legend=False) if compared else {}
+    charts |= {
         f"{section.anchor}-{unit}": panel(
             section.group, unit, report.manifest.line_rate_bps, colour_of, legend=False
         )
@@ -62,16 +69,7 @@ def _html(report: Report, colour_of: dict[str, str]) -> str:
         if section.has_figure
         for unit in _UNITS
     }
-    return _render(
-        "report.html.j2",
-        report,
-        charts=charts,
-        themes={"light": theme(dark=False), "dark": theme(dark=True)},
-        colour_of=colour_of,
-        library=_inline_script(vl_convert.javascript_bundle(_CHART_LIBRARY, vl_version=_VEGALITE)),
-        script=_inline_script((data_dir("reports") / "charts.js").read_text(encoding="utf-8")),
-        style=markupsafe.Markup((data_dir("reports") / "style.css").read_text(encoding="utf-8")),
-    )
+    return render_page("report.html.j2", charts, colour_of=colour_of, **_context(report, compared))
 
 
 def _write_pictures(directory: Path, report: Report, colour_of: dict[str, str]) -> None:
@@ -81,9 +79,7 @@ def _write_pictures(directory: Path, report: Report, colour_of: dict[str, str]) 
             document = panel(section.group, unit, report.manifest.line_rate_bps, colour_of, legend=True)
             left_out = unit == "mbps" and theory_is_off_scale(section.group, report.manifest.line_rate_bps)
             theory = "the line rate lies far above" if left_out else "thin grey line: theoretical (line rate)"
-            subtitle = "; ".join([*section.labels, theory])
-            document["title"] = {"text": section.title, "subtitle": subtitle}
-            svg = vl_convert.vegalite_to_svg(document, vl_version=_VEGALITE, config=theme(dark=False))
+            svg = picture(document, section.title, "; ".join([*section.labels, theory]))
             write_atomically(directory / picture_name(section, unit), svg)
 
 
@@ -92,32 +88,15 @@ def picture_name(section: Section, unit: Unit) -> str:
     return f"{section.anchor}-{unit}.svg"
 
 
-def _render(template: str, report: Report, **more: Any) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(data_dir("reports")),
-        autoescape=template.endswith(".html.j2"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["md"] = markdown_cell
-    environment.globals.update(
-        case_title=case_title,
-        case_summary=case_summary,
-        picture_name=picture_name,
-        reading=READING,
-        units=_UNITS,
-    )
-    return environment.get_template(template).render(report=report, manifest=report.manifest, **more)
-
-
-def markdown_cell(text: object) -> str:
-    """Text that Markdown shows as it is, also within a table."""
-    escaped = "".join(f"\\{c}" if c in "\\`*_[]|#" else c for c in str(text))
-    return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").split())
-
-
-def _inline_script(source: str) -> markupsafe.Markup:
-    """JavaScript that cannot close the element it stands in."""
-    return markupsafe.Markup(source.replace("</script", "<\\/script").replace("<!--", "<\\!--"))
+def _context(report: Report, compared: ComparisonView | None) -> dict[str, Any]:
+    """The variables of both templates."""
+    return {
+        "report": report,
+        "manifest": report.manifest,
+        **side_by_side.context(compared),
+        "case_title": case_title,
+        "case_summary": case_summary,
+        "picture_name": picture_name,
+        "reading": READING,
+        "units": _UNITS,
+    }

@@ -3,39 +3,86 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from typing import Any, Literal, Protocol
 
+from espbench.errors import UsageError
 from espbench.platforms.base import Gateway, Side, Testbed
 
 
 @dataclass(frozen=True)
 class Tunnel:
-    """What is to be protected: traffic between two prefixes, through two gateways' WAN addresses."""
+    """What is to be protected: traffic between two prefixes, through two gateways' WAN addresses.
+
+    pairs are the selectors of each tunnel as (west prefix, east prefix); left out, one tunnel has it all.
+    """
 
     ip_version: int
     home: str
     office: str
     west: str
     east: str
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.pairs:
+            object.__setattr__(self, "pairs", ((self.west, self.east),))
+
+    @property
+    def bits(self) -> int:
+        """Prefix length of one tunnel's subnet on either side, as the traffic rotates through them."""
+        return ip_network(self.pairs[0][0]).prefixlen
+
+
+def split(west: str, east: str, n: int) -> tuple[tuple[str, str], ...]:
+    """The prefixes of n tunnels: the first n subnets of the smallest power-of-two split of both sides.
+
+    A subnet is no smaller than a /26 (IPv6: /64). UsageError where n do not fit.
+    """
+    sides = [ip_network(west), ip_network(east)]
+    room = min((26 if side.version == 4 else 64) - side.prefixlen for side in sides)
+    bits = (n - 1).bit_length()
+    if sides[0].prefixlen != sides[1].prefixlen or n < 1 or bits > max(room, 0):
+        raise UsageError(
+            f"tunnels: expected 1 to {2 ** max(room, 0)} between {west} and {east}, got {n}; both sides are split "
+            "alike, into subnets of a /26 (IPv6: /64) or larger"
+        )
+    subnets = [itertools.islice(side.subnets(bits), n) for side in sides]
+    return tuple((str(a), str(b)) for a, b in zip(*subnets, strict=True))
 
 
 @dataclass(frozen=True)
 class StackOptions:
-    """Keys of a stack in the plan; replay_window in packets (0 switches the check off)."""
+    """Keys of a stack in the plan; replay_window in packets (0 switches the check off).
+
+    df is what becomes of the DF bit in the outer IPv4 header; interface: route-based, over an XFRM interface.
+    """
 
     mode: Literal["transport", "tunnel"] = "tunnel"
     replay_window: int = 32
     esn: bool = False
+    tunnels: int = 1
+    udp_encapsulation: bool = False
+    df: Literal["copy", "clear", "set"] = "copy"
+    interface: bool = False
 
 
 @dataclass(frozen=True)
 class SaCounters:
-    """What one gateway's SAs have carried since they were made, frames, and its XFRM errors by name."""
+    """What one gateway's SAs have carried since they were made, frames, and its XFRM errors by name.
+
+    spis: which SAs that was; a rekey replaces them, and what the old ones carried is lost with them.
+    own_datagrams: what the gateway sent for itself by UDP (IKE), frames that are no one's traffic.
+    """
 
     encrypted: int = 0
     decrypted: int = 0
     errors: dict[str, int] = field(default_factory=dict)
+    spis: frozenset[int] = frozenset()
+    own_datagrams: int = 0
 
 
 class Stack(Protocol):
@@ -52,6 +99,9 @@ class Stack(Protocol):
 
     def counters(self, side: Side) -> SaCounters: ...
 
+    def rest(self) -> None:
+        """Before each trial: become as after a start, where a stack keeps something of the trial before."""
+
     def security_context(self) -> dict[str, Any]:
         """The Security Context read back from the running gateways (ipsec-meth), without keys.
 
@@ -67,6 +117,16 @@ def xfrm_errors(gateway: Gateway) -> dict[str, int]:
     text = gateway.read(["/proc/net/xfrm_stat"])["/proc/net/xfrm_stat"] or ""
     counters = (line.split() for line in text.splitlines())
     return {name: int(value) for name, value in counters if int(value)}
+
+
+def udp_sent(gateway: Gateway) -> int:
+    """Datagrams that programs on the gateway have sent since it was made; kernel ESP is not among them."""
+    snmp, snmp6 = "/proc/net/snmp", "/proc/net/snmp6"
+    texts = gateway.read([snmp, snmp6])
+    rows = [line.split() for line in (texts[snmp] or "").splitlines() if line.startswith("Udp:")]
+    sent = int(dict(zip(rows[0], rows[1], strict=True)).get("OutDatagrams", "0")) if len(rows) == 2 else 0
+    six = re.search(r"^Udp6OutDatagrams\s+(\d+)", texts[snmp6] or "", re.MULTILINE)
+    return sent + (int(six[1]) if six else 0)
 
 
 def both(bed: Testbed) -> list[tuple[Gateway, Gateway]]:

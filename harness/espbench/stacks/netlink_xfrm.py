@@ -12,18 +12,23 @@ import ipaddress
 import socket
 import struct
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 NETLINK_XFRM = 6
 
 NEWSA, GETSA, NEWPOLICY, GETPOLICY, FLUSHSA, FLUSHPOLICY = 0x10, 0x12, 0x13, 0x15, 0x1C, 0x1D
 NLM_REQUEST, NLM_ACK, NLM_DUMP, NLM_CREATE, NLM_EXCL = 0x1, 0x4, 0x300, 0x400, 0x200
-A_AUTH, A_CRYPT, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN = 1, 2, 5, 18, 20, 23
-STATE_ESN = 128
+A_AUTH, A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_IF_ID = 1, 2, 4, 5, 18, 20, 23, 31
+STATE_NOPMTUDISC, STATE_ESN = 4, 128
 IPPROTO_ESP = 50
+UDP_ENCAP_ESPINUDP = 2
+UDP_ENCAP_PORT = 4500  # RFC 3948 2.1
 
 PolicyDirection = Literal["in", "out", "fwd"]
+PolicyAction = Literal["allow", "block"]
 Mode = Literal["transport", "tunnel"]
+ACTIONS: tuple[PolicyAction, ...] = ("allow", "block")
 DIRECTIONS: tuple[PolicyDirection, ...] = ("in", "out", "fwd")
 MODES: tuple[Mode, ...] = ("transport", "tunnel")
 
@@ -35,6 +40,7 @@ _CURRENT = struct.Struct("=4Q")  # bytes, packets, add_time, use_time
 _SA_TAIL = struct.Struct("=IIIIIHBBB7x")  # stats (3), seq, reqid, family, mode, window, flags
 _POLICY_TAIL = struct.Struct("=IIBBBB4x")  # priority, index, dir, action, flags, share
 _TEMPLATE_TAIL = struct.Struct("=IBBBxIII")  # reqid, mode, share, optional, aalgos, ealgos, calgos
+_ENCAP = struct.Struct("=HHH2x16s")  # type, source and destination port, original address
 _SA_BYTES = _SELECTOR.size + _ID.size + 16 + len(_UNLIMITED) + _CURRENT.size + _SA_TAIL.size
 _LIFETIME_OFFSET = _SELECTOR.size + _ID.size + 16
 _CURRENT_OFFSET = _LIFETIME_OFFSET + len(_UNLIMITED)
@@ -73,6 +79,9 @@ class SecurityAssociation:
     aead: Algorithm | None = None
     replay_window: int = 32
     esn: bool = False
+    udp_encapsulation: bool = False
+    copy_df: bool = True  # False: the outer IPv4 header never has DF (XFRM_STATE_NOPMTUDISC)
+    interface_id: int = 0  # of the XFRM interface it belongs to; 0: none
 
 
 @dataclass(frozen=True)
@@ -87,12 +96,17 @@ class Template:
 
 @dataclass(frozen=True)
 class Policy:
-    """A security policy; without a template it lets matching traffic pass in clear."""
+    """A security policy; without a template it lets matching traffic pass in clear, or blocks it.
+
+    Of several that match, that with the lowest priority value counts.
+    """
 
     selector: Selector
     direction: PolicyDirection
     template: Template | None = None
     priority: int = 1000
+    action: PolicyAction = "allow"
+    interface_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,9 @@ class SaReading:
     reqid: int
     replay_window: int
     esn: bool
+    udp_encapsulation: str  # `4500 → 4500`; empty: none
+    copy_df: bool
+    interface_id: int
     packets: int
     octets: int
     replay_dropped: int
@@ -122,7 +139,23 @@ class PolicyReading:
     selector: str
     direction: PolicyDirection
     priority: int
-    demands: str  # `esp tunnel a → b` or `nothing`
+    demands: str  # `esp tunnel a → b`, `nothing`, or `block`
+    interface_id: int = 0
+    reqid: int = 0
+
+    def __str__(self) -> str:
+        on = f" on interface {self.interface_id}" if self.interface_id else ""
+        return f"{self.direction} {self.selector}: {self.demands}{on}"
+
+
+@dataclass(frozen=True)
+class SaCount:
+    """What one ESP SA has carried, frames."""
+
+    source: str
+    destination: str
+    spi: int
+    packets: int
 
 
 def new_sa(sa: SecurityAssociation) -> bytes:
@@ -136,7 +169,7 @@ def new_sa(sa: SecurityAssociation) -> bytes:
         + _SA_TAIL.pack(
             0, 0, 0, 0, sa.reqid, _family(sa.source), MODES.index(sa.mode),
             sa.replay_window if sa.replay_window <= 32 and not sa.esn else 0,
-            STATE_ESN if sa.esn else 0,
+            (STATE_ESN if sa.esn else 0) | (0 if sa.copy_df else STATE_NOPMTUDISC),
         )
     )  # fmt: skip
     if sa.aead:
@@ -145,6 +178,11 @@ def new_sa(sa: SecurityAssociation) -> bytes:
         body += _algorithm(A_AUTH_TRUNC, sa.integrity, truncated=True)
     if sa.encryption:
         body += _algorithm(A_CRYPT, sa.encryption, truncated=False)
+    if sa.udp_encapsulation:
+        port = socket.htons(UDP_ENCAP_PORT)
+        body += _attribute(A_ENCAP, _ENCAP.pack(UDP_ENCAP_ESPINUDP, port, port, b""))
+    if sa.interface_id:
+        body += _attribute(A_IF_ID, struct.pack("=I", sa.interface_id))
     if sa.esn or sa.replay_window > 32:
         # The old fields hold 32 bits; a wider window or extended numbers need the bitmap form.
         words = (sa.replay_window + 31) // 32
@@ -160,8 +198,12 @@ def new_policy(policy: Policy) -> bytes:
         _selector(policy.selector)
         + _UNLIMITED
         + bytes(_CURRENT.size)
-        + _POLICY_TAIL.pack(policy.priority, 0, DIRECTIONS.index(policy.direction), 0, 0, 0)
+        + _POLICY_TAIL.pack(
+            policy.priority, 0, DIRECTIONS.index(policy.direction), ACTIONS.index(policy.action), 0, 0
+        )
     )
+    if policy.interface_id:
+        body += _attribute(A_IF_ID, struct.pack("=I", policy.interface_id))
     if t := policy.template:
         anything = 2**32 - 1
         body += _attribute(
@@ -202,6 +244,7 @@ def read_sa(message: bytes) -> SaReading:
     tail = _SA_TAIL.unpack_from(body, _CURRENT_OFFSET + _CURRENT.size)
     _, replay, integrity_failed, _, reqid, family, mode, window, flags = tail
     algorithms = {}
+    encapsulation, interface_id = "", 0
     for kind, value in _attributes(body[_SA_BYTES:]):
         if kind in (A_CRYPT, A_AEAD, A_AUTH_TRUNC):
             name = value[:64].split(b"\0")[0].decode()
@@ -210,6 +253,11 @@ def read_sa(message: bytes) -> SaReading:
             algorithms[{A_CRYPT: "encryption", A_AEAD: "aead", A_AUTH_TRUNC: "integrity"}[kind]] = text
         elif kind == A_REPLAY_ESN:
             window = struct.unpack_from("=6I", value)[5]
+        elif kind == A_ENCAP:
+            _, sport, dport, _ = _ENCAP.unpack_from(value)
+            encapsulation = f"{socket.ntohs(sport)} → {socket.ntohs(dport)}"
+        elif kind == A_IF_ID:
+            (interface_id,) = struct.unpack_from("=I", value)
     return SaReading(
         source=_text(source, family),
         destination=_text(destination, family),
@@ -218,6 +266,9 @@ def read_sa(message: bytes) -> SaReading:
         reqid=reqid,
         replay_window=window,
         esn=bool(flags & STATE_ESN),
+        udp_encapsulation=encapsulation,
+        copy_df=not flags & STATE_NOPMTUDISC,
+        interface_id=interface_id,
         packets=packets,
         octets=octets,
         replay_dropped=replay,
@@ -228,20 +279,52 @@ def read_sa(message: bytes) -> SaReading:
     )
 
 
+def read_count(message: bytes) -> SaCount | None:
+    """Of one message of a GETSA dump what changes with traffic, and nothing else; None: not ESP."""
+    start = _HEADER.size
+    destination, spi, protocol = _ID.unpack_from(message, start + _SELECTOR.size)
+    if protocol != IPPROTO_ESP:
+        return None
+    source = message[start + _SELECTOR.size + _ID.size : start + _LIFETIME_OFFSET]
+    _, packets, _, _ = _CURRENT.unpack_from(message, start + _CURRENT_OFFSET)
+    family: int = _SA_TAIL.unpack_from(message, start + _CURRENT_OFFSET + _CURRENT.size)[5]
+    return SaCount(_text(source, family), _text(destination, family), int.from_bytes(spi, "big"), packets)
+
+
+def read_keys(message: bytes) -> tuple[bytes, bytes]:
+    """The keys in one message of a GETSA dump: (encryption or AEAD, integrity), empty where there is none."""
+    keys = {A_CRYPT: b"", A_AEAD: b"", A_AUTH_TRUNC: b""}
+    for kind, value in _attributes(message[_HEADER.size + _SA_BYTES :]):
+        if kind in keys:
+            (bits,) = struct.unpack_from("=I", value, 64)
+            start = 68 if kind == A_CRYPT else 72
+            keys[kind] = value[start : start + bits // 8]
+    return keys[A_AEAD] or keys[A_CRYPT], keys[A_AUTH_TRUNC]
+
+
 def read_policy(message: bytes) -> PolicyReading:
     """Parse one message of a GETPOLICY dump."""
     body = message[_HEADER.size :]
     offset = _SELECTOR.size + len(_UNLIMITED) + _CURRENT.size
-    priority, _, direction, _, _, _ = _POLICY_TAIL.unpack_from(body, offset)
-    demands = "nothing"
+    priority, _, direction, action, _, _ = _POLICY_TAIL.unpack_from(body, offset)
+    demands = "block" if ACTIONS[action] == "block" else "nothing"
+    interface_id = reqid = 0
     for kind, value in _attributes(body[offset + _POLICY_TAIL.size :]):
         if kind == A_TMPL:
             destination, _, _ = _ID.unpack_from(value)
             (family,) = struct.unpack_from("=H", value, _ID.size)
             source = value[_ID.size + 4 : _ID.size + 20]
-            _, mode, *_ = _TEMPLATE_TAIL.unpack_from(value, _ID.size + 20)
+            reqid, mode, *_ = _TEMPLATE_TAIL.unpack_from(value, _ID.size + 20)
             demands = f"esp {MODES[mode]} {_text(source, family)} → {_text(destination, family)}"
-    return PolicyReading(_selector_text(body), DIRECTIONS[direction], priority, demands)
+        elif kind == A_IF_ID:
+            (interface_id,) = struct.unpack_from("=I", value)
+    text = _selector_text(body)
+    return PolicyReading(text, DIRECTIONS[direction], priority, demands, interface_id, reqid)
+
+
+def text_of(selector: Selector) -> str:
+    """A selector in the words of PolicyReading and SaReading."""
+    return _selector_text(_selector(selector))
 
 
 def is_policy_of_user(message: bytes) -> bool:
@@ -326,5 +409,6 @@ def _family(text: str) -> int:
     return socket.AF_INET if ipaddress.ip_address(text).version == 4 else socket.AF_INET6
 
 
+@lru_cache(4096)  # a dump of 2,000 SAs names few addresses
 def _text(raw: bytes, family: int) -> str:
     return str(ipaddress.ip_address(raw[:4] if family == socket.AF_INET else raw))

@@ -8,7 +8,7 @@ from typing import Any
 from espbench.platforms.base import Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks.base import SaCounters, Tunnel, both, xfrm_errors
-from espbench.stacks.policies import SideView, dump_policies, flush
+from espbench.stacks.policies import SideView, dump_policies, few, flush, policy_entries
 
 
 class Plain:
@@ -27,30 +27,45 @@ class Plain:
     def establish(self) -> None:
         for gateway, _ in both(self._bed):
             flush(gateway)
-            view = SideView.of(gateway.side, self._tunnel)
-            gateway.netlink(
-                xfrm.NETLINK_XFRM,
-                [
-                    xfrm.new_policy(xfrm.Policy(view.outbound, "out")),
-                    xfrm.new_policy(xfrm.Policy(view.inbound, "in")),
-                    xfrm.new_policy(xfrm.Policy(view.inbound, "fwd")),
-                ],
-            )
+            policies = [
+                policy
+                for view in SideView.each(gateway.side, self._tunnel)
+                for policy in (
+                    xfrm.Policy(view.outbound, "out"),
+                    xfrm.Policy(view.inbound, "in"),
+                    xfrm.Policy(view.inbound, "fwd"),
+                )
+            ]
+            gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.new_policy(policy) for policy in policies])
+
+    def rest(self) -> None:
+        """Forwarding keeps nothing from one trial to the next."""
 
     def counters(self, side: Side) -> SaCounters:
         return SaCounters(errors=xfrm_errors(self._bed.gateways[side]))
 
     def security_context(self) -> dict[str, Any]:
         policies = {gateway.side: dump_policies(gateway) for gateway, _ in both(self._bed)}
-        demanding = [p for found in policies.values() for p in found if p.demands != "nothing"]
+        wanted = 3 * len(self._tunnel.pairs)
+        mismatches = [
+            f"{side}: expected {wanted} policies, the kernel has {len(found)}"
+            for side, found in policies.items()
+            if len(found) != wanted
+        ]
+        mismatches += [
+            f"the baseline has a policy that demands {p.demands}"
+            for found in policies.values()
+            for p in found
+            if p.demands != "nothing"
+        ]
+        selectors = few((f"{west} ↔ {east}" for west, east in self._tunnel.pairs), at_most=4)
         return {
             "protocol": "none (baseline)",
             "ip_version": self._tunnel.ip_version,
-            "selectors": f"{self._tunnel.west} ↔ {self._tunnel.east}",
-            "policies": {
-                s: [f"{p.direction} {p.selector}: {p.demands}" for p in ps] for s, ps in policies.items()
-            },
-            "mismatches": [f"the baseline has a policy that demands {p.demands}" for p in demanding],
+            "tunnels": len(self._tunnel.pairs),
+            "selectors": "; ".join(selectors),
+            "policies": {side: policy_entries(found) for side, found in policies.items()},
+            "mismatches": few(mismatches),
         }
 
     def secrets(self) -> list[dict[str, Any]]:

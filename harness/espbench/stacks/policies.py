@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tunnel as one gateway sees it, and the reading back of what its kernel holds."""
+"""The tunnels as one gateway sees them, what forbids cleartext between them, and what its kernel holds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from espbench.platforms.base import Gateway, Side
 from espbench.stacks import netlink_xfrm as xfrm
-from espbench.stacks.base import Tunnel
+from espbench.stacks.base import SaCounters, Tunnel, xfrm_errors
+
+LOWEST_PRECEDENCE = 2**32 - 1
+# So many tunnels are listed one by one in the Security Context; of more the first one is, and the rest counted.
+LISTED_TUNNELS = 4
 
 
 @dataclass(frozen=True)
 class SideView:
-    """Own and peer WAN address, and the traffic that leaves and enters through the tunnel."""
+    """Own and peer WAN address, and the traffic that leaves and enters through one tunnel."""
 
     own: str
     peer: str
@@ -21,8 +28,17 @@ class SideView:
 
     @staticmethod
     def of(side: Side, tunnel: Tunnel) -> SideView:
-        west_east = xfrm.Selector(tunnel.west, tunnel.east)
-        east_west = xfrm.Selector(tunnel.east, tunnel.west)
+        """All the traffic between both prefixes."""
+        return SideView._between(side, tunnel, tunnel.west, tunnel.east)
+
+    @staticmethod
+    def each(side: Side, tunnel: Tunnel) -> list[SideView]:
+        """Tunnel after tunnel."""
+        return [SideView._between(side, tunnel, west, east) for west, east in tunnel.pairs]
+
+    @staticmethod
+    def _between(side: Side, tunnel: Tunnel, west: str, east: str) -> SideView:
+        west_east, east_west = xfrm.Selector(west, east), xfrm.Selector(east, west)
         if side == "home":
             return SideView(tunnel.home, tunnel.office, west_east, east_west)
         return SideView(tunnel.office, tunnel.home, east_west, west_east)
@@ -33,13 +49,134 @@ def flush(gateway: Gateway) -> None:
     gateway.netlink(xfrm.NETLINK_XFRM, xfrm.flush())
 
 
+def block(
+    gateway: Gateway, tunnel: Tunnel, priority: int = LOWEST_PRECEDENCE, *, interface_id: int = 0
+) -> None:
+    """Forbid all traffic between both prefixes, but for what a policy of higher precedence protects.
+
+    The kernel holds one policy for a selector, whatever its priority: a daemon's would replace one of
+    these and leave nothing when it goes. So these never have a tunnel's own selectors: where one tunnel
+    has it all, they are for two halves.
+
+    interface_id: of the XFRM interface the traffic is routed to. What leaves is then blocked there: the
+    kernel asks for a policy without interface when it forwards, before the interface asks for its own.
+    What arrives is blocked both ways it may come.
+    """
+    halves = [(tunnel.west, tunnel.east)]
+    if halves[0] in tunnel.pairs:
+        halves = [(str(half), tunnel.east) for half in ipaddress.ip_network(tunnel.west).subnets()]
+    messages = []
+    for west, east in halves:
+        view = SideView.of(gateway.side, Tunnel(tunnel.ip_version, tunnel.home, tunnel.office, west, east))
+        blocked = [xfrm.Policy(view.outbound, "out", interface_id=interface_id)]
+        for found in sorted({0, interface_id}):
+            blocked += [
+                xfrm.Policy(view.inbound, "in", interface_id=found),
+                xfrm.Policy(view.inbound, "fwd", interface_id=found),
+            ]
+        messages += [xfrm.new_policy(replace(p, priority=priority, action="block")) for p in blocked]
+    gateway.netlink(xfrm.NETLINK_XFRM, messages)
+
+
 def dump_sas(gateway: Gateway) -> list[xfrm.SaReading]:
     """The gateway's SAs, without keys."""
-    (replies,) = gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.dump_sas()])
-    return [xfrm.read_sa(message) for message in replies]
+    return [xfrm.read_sa(message) for message in _sa_messages(gateway)]
 
 
 def dump_policies(gateway: Gateway) -> list[xfrm.PolicyReading]:
     """The gateway's policies, per-socket ones left out."""
     (replies,) = gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.dump_policies()])
     return [xfrm.read_policy(message) for message in replies if xfrm.is_policy_of_user(message)]
+
+
+def sa_counters(gateway: Gateway, own: str) -> SaCounters:
+    """What all ESP SAs from and to the gateway's own address have carried, and its XFRM errors."""
+    found = [count for message in _sa_messages(gateway) if (count := xfrm.read_count(message))]
+    return SaCounters(
+        encrypted=sum(sa.packets for sa in found if sa.source == own),
+        decrypted=sum(sa.packets for sa in found if sa.destination == own),
+        errors=xfrm_errors(gateway),
+        spis=frozenset(sa.spi for sa in found),
+    )
+
+
+def sa_entries(readings: list[xfrm.SaReading]) -> dict[str, Any]:
+    """One gateway's SAs for the Security Context: in full, or the first two, their number and their kinds."""
+    ordered = sorted(readings, key=lambda sa: (sa.reqid, sa.source))
+    if len(ordered) <= 2 * LISTED_TUNNELS:
+        return {"security_associations": [_entry(sa) for sa in ordered]}
+    kinds = dict.fromkeys(_kind(sa) for sa in ordered)
+    return {
+        "security_associations": [_entry(sa) for sa in ordered[:2]],
+        "number of SAs": len(ordered),
+        "kinds of SAs": list(kinds),
+    }
+
+
+def policy_entries(readings: list[xfrm.PolicyReading]) -> list[str]:
+    """One gateway's policies for the Security Context: all of few tunnels, else the first ones and their number."""
+    texts = [str(policy) for policy in readings]
+    if len(texts) <= 3 * LISTED_TUNNELS:
+        return texts
+    return [*texts[:3], f"… and {len(texts) - 3} more, one of each direction for every tunnel's selectors"]
+
+
+def sa_secrets(gateway: Gateway, suite: str) -> list[dict[str, Any]]:
+    """The SAs with the keys the kernel holds, for the decrypting of a capture; never to be written anywhere."""
+    found = []
+    for message in _sa_messages(gateway):
+        sa, (encryption, integrity) = xfrm.read_sa(message), xfrm.read_keys(message)
+        found.append(secret_entry(sa, suite, encryption, integrity))
+    return found
+
+
+def secret_entry(
+    sa: xfrm.SaReading | xfrm.SecurityAssociation, suite: str, encryption: bytes, integrity: bytes
+) -> dict[str, Any]:
+    """One SA as espbench_scapy.decrypt takes it."""
+    return {
+        "spi": sa.spi,
+        "source": sa.source,
+        "destination": sa.destination,
+        "suite": suite,
+        "mode": sa.mode,
+        "esn": sa.esn,
+        "encryption_key": encryption.hex(),
+        "integrity_key": integrity.hex(),
+    }
+
+
+def few(texts: Iterable[str], at_most: int = 8) -> list[str]:
+    """The distinct texts, of many the first ones and how many more there are."""
+    found = list(dict.fromkeys(texts))
+    more = len(found) - at_most
+    return found if more <= 0 else [*found[:at_most], f"… and {more} more like these"]
+
+
+def _sa_messages(gateway: Gateway) -> list[bytes]:
+    (replies,) = gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.dump_sas()])
+    return replies
+
+
+def _entry(sa: xfrm.SaReading) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "from": sa.source,
+        "to": sa.destination,
+        "spi": f"{sa.spi:#010x}",
+        "mode": sa.mode,
+        **sa.algorithms,
+        "replay_window": sa.replay_window,
+        "esn": sa.esn,
+        "lifetime": sa.lifetime,
+        "udp_encapsulation": sa.udp_encapsulation or "none",
+    }
+    if sa.mode == "tunnel" and ":" not in sa.source:
+        entry["df"] = "copied" if sa.copy_df else "cleared"
+    if sa.interface_id:
+        entry["interface_id"] = sa.interface_id
+    return entry
+
+
+def _kind(sa: xfrm.SaReading) -> str:
+    own = {"from", "to", "spi"}
+    return "; ".join(f"{name} {value}" for name, value in _entry(sa).items() if name not in own)

@@ -14,6 +14,7 @@ Mode = Literal["tunnel", "transport"]
 
 IP_HEADER_BYTES = {4: 20, 6: 40}
 _SPI_AND_SEQUENCE = 8
+_UDP_ENCAPSULATION = 8  # the UDP header of RFC 3948
 _TRAILER = 2  # pad length and next header
 _COMMON_MODULES = ("xfrm_user", "esp4", "esp6")
 _COMMON_OPTIONS = ("CONFIG_XFRM_USER", "CONFIG_INET_ESP", "CONFIG_INET6_ESP")
@@ -64,24 +65,35 @@ class Suite(_Data):
         with_icv = self.aead or self.integrity
         return with_icv.icv_bits // 8 if with_icv else 0
 
-    def esp_packet_size(self, inner_ip_bytes: int, mode: Mode, outer_ip_version: int) -> int:
+    def esp_packet_size(
+        self, inner_ip_bytes: int, mode: Mode, outer_ip_version: int, udp: bool = False
+    ) -> int:
         """Bytes of the IP packet on the ciphertext side (RFC 4303 2), link framing not counted.
 
         inner_ip_bytes is the cleartext IP packet with its header; transport mode leaves that
-        header outside, tunnel mode encrypts it and puts a new one in front.
+        header outside, tunnel mode encrypts it and puts a new one in front. udp: ESP inside UDP
+        (RFC 3948).
         """
-        header = IP_HEADER_BYTES[outer_ip_version]
-        protected = inner_ip_bytes - (header if mode == "transport" else 0)
+        header = _outer_header(outer_ip_version, udp)
+        outside = IP_HEADER_BYTES[outer_ip_version] if mode == "transport" else 0
+        protected = inner_ip_bytes - outside
         align = max(4, self.block_bytes)
         ciphertext = -(-(protected + _TRAILER) // align) * align
         return header + _SPI_AND_SEQUENCE + self.iv_bytes + ciphertext + self.icv_bytes
 
-    def largest_inner(self, mtu: int, mode: Mode = "tunnel", outer_ip_version: int = 4) -> int:
+    def largest_inner(
+        self, mtu: int, mode: Mode = "tunnel", outer_ip_version: int = 4, udp: bool = False
+    ) -> int:
         """Bytes of the largest cleartext IP packet that needs no fragmenting in this MTU."""
-        header = IP_HEADER_BYTES[outer_ip_version]
+        header = _outer_header(outer_ip_version, udp)
         room = mtu - header - _SPI_AND_SEQUENCE - self.iv_bytes - self.icv_bytes
         align = max(4, self.block_bytes)
-        return room // align * align - _TRAILER + (header if mode == "transport" else 0)
+        outside = IP_HEADER_BYTES[outer_ip_version] if mode == "transport" else 0
+        return room // align * align - _TRAILER + outside
+
+
+def _outer_header(ip_version: int, udp: bool) -> int:
+    return IP_HEADER_BYTES[ip_version] + (_UDP_ENCAPSULATION if udp else 0)
 
 
 @cache

@@ -3,25 +3,37 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from typing import Any
 
 from espbench.errors import MachineLacks
-from espbench.platforms.base import Gateway, NetlinkRefused, Side, Testbed
+from espbench.platforms.base import SIDES, Gateway, NetlinkRefused, Side, Testbed
+from espbench.platforms.channel import AgentRefused
 from espbench.stacks import netlink_xfrm as xfrm
-from espbench.stacks.base import SaCounters, StackOptions, Tunnel, both, xfrm_errors
-from espbench.stacks.policies import SideView, dump_policies, dump_sas, flush
+from espbench.stacks import xfrm_devices as devices
+from espbench.stacks.base import SaCounters, StackOptions, Tunnel, both
+from espbench.stacks.policies import (
+    SideView,
+    dump_policies,
+    dump_sas,
+    few,
+    flush,
+    policy_entries,
+    sa_counters,
+    sa_entries,
+    secret_entry,
+)
 from espbench.stacks.suites import Suite
 
-_REQID = 2544
+_FIRST_REQID = 2544
 _ENOENT, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP, _EAFNOSUPPORT = 2, 38, 93, 95, 97
 _NO_SUCH_FEATURE = {_ENOENT, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP, _EAFNOSUPPORT}
 _IPIP = {4: 4, 6: 41}  # upper-layer protocol of IP in IP
-_TUNNEL_DEVICE = "ipip0e"
 
 
 class Xfrm:
-    """One pair of ESP SAs between the gateways.
+    """Pairs of ESP SAs between the gateways, one pair and one request id for each tunnel.
 
     Tunnel mode protects the prefixes themselves. Transport mode protects hosts, so there the
     gateways carry the prefixes over an IP-in-IP device and ESP protects that (RFC 3884).
@@ -31,32 +43,35 @@ class Xfrm:
     encrypts = True
 
     def __init__(self, bed: Testbed, tunnel: Tunnel, suite: Suite, options: StackOptions) -> None:
+        devices.refuse_what_cannot_be(options, tunnel)
         self._bed = bed
         self._tunnel = tunnel
         self._suite = suite
         self._options = options
-        # Both directions, from each gateway's own address: (SPI, key material).
-        self._sas = {side: self._new_sa(side) for side in ("home", "office")}
+        self._interface_id = devices.XFRM_IF_ID if options.interface else 0
+        # Both directions of every tunnel, from each gateway's own address.
+        spis = secrets.SystemRandom().sample(range(0x100, 2**32), 2 * len(tunnel.pairs))
+        self._sas = {
+            (side, number): self._new_sa(view, number, spis.pop())
+            for side in SIDES
+            for number, view in enumerate(self._views(side))
+        }
 
     def block(self) -> None:
         for gateway, _ in both(self._bed):
             flush(gateway)
+            whole = SideView.of(gateway.side, self._tunnel)
             if self._options.mode == "transport":
-                self._route_through_ipip(gateway)
-            view = self._view(gateway.side)
-            out = xfrm.Template(view.own, view.peer, self._options.mode, _REQID)
-            back = xfrm.Template(view.peer, view.own, self._options.mode, _REQID)
-            gateway.netlink(
-                xfrm.NETLINK_XFRM,
-                [
-                    xfrm.new_policy(xfrm.Policy(view.outbound, "out", out)),
-                    xfrm.new_policy(xfrm.Policy(view.inbound, "in", back)),
-                    xfrm.new_policy(xfrm.Policy(view.inbound, "fwd", back)),
-                ],
-            )
+                devices.route_through_ipip(gateway, whole, self._options.df)
+            if self._options.interface:
+                devices.route_through_interface(gateway, whole)
+            policies = self._policies(gateway.side)
+            gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.new_policy(policy) for policy in policies])
 
     def establish(self) -> None:
         for gateway, _ in both(self._bed):
+            if self._options.udp_encapsulation:
+                self._receive_udp(gateway)
             try:
                 gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.new_sa(sa) for sa in self._sas.values()])
             except NetlinkRefused as refused:
@@ -69,67 +84,52 @@ class Xfrm:
                 raise
 
     def counters(self, side: Side) -> SaCounters:
-        gateway = self._bed.gateways[side]
-        own = self._view(side).own
-        readings = dump_sas(gateway)
-        errors = xfrm_errors(gateway)
-        return SaCounters(
-            encrypted=sum(sa.packets for sa in readings if sa.source == own),
-            decrypted=sum(sa.packets for sa in readings if sa.destination == own),
-            errors=errors,
-        )
+        return sa_counters(self._bed.gateways[side], SideView.of(side, self._tunnel).own)
+
+    def rest(self) -> None:
+        """The kernel keeps no queue of its own from one trial to the next."""
 
     def security_context(self) -> dict[str, Any]:
+        tunnels = self._tunnel.pairs
+        selectors = few((f"{west} ↔ {east}" for west, east in tunnels), at_most=4)
         context: dict[str, Any] = {
-            "protocol": "ESP",
+            "protocol": "ESP" + (" in UDP, port 4500 (RFC 3948)" if self._options.udp_encapsulation else ""),
             "keying": "manual: static SAs, keys from the system's random source, new for each case",
             "mode": self._options.mode + (" over IP in IP" if self._options.mode == "transport" else ""),
+            "based on": f"routes to an XFRM interface (if_id {self._interface_id})"
+            if self._options.interface
+            else "policies",
             "ip_version": self._tunnel.ip_version,
-            "tunnels": 1,
-            "selectors": f"{self._tunnel.west} ↔ {self._tunnel.east}",
+            "tunnels": len(tunnels),
+            "selectors": "; ".join(selectors),
             "ike": "none",
-            "fragmentation": "after ESP where the packet exceeds the MTU; DF copied from the inner header",
+            "fragmentation": self._fragmentation(),
         }
         mismatches: list[str] = []
         for gateway, _ in both(self._bed):
-            readings = dump_sas(gateway)
-            context[gateway.side] = {
-                "security_associations": [
-                    {
-                        "from": sa.source,
-                        "to": sa.destination,
-                        "spi": f"{sa.spi:#010x}",
-                        "mode": sa.mode,
-                        **sa.algorithms,
-                        "replay_window": sa.replay_window,
-                        "esn": sa.esn,
-                        "lifetime": sa.lifetime,
-                    }
-                    for sa in readings
-                ],
-                "policies": [f"{p.direction} {p.selector}: {p.demands}" for p in dump_policies(gateway)],
-            }
-            mismatches += [f"{gateway.side}: {m}" for m in self._mismatches(readings)]
+            readings, policies = dump_sas(gateway), dump_policies(gateway)
+            context[gateway.side] = sa_entries(readings) | {"policies": policy_entries(policies)}
+            found = [
+                *self._sa_mismatches(readings),
+                *self._policy_mismatches(gateway.side, policies),
+                *self._route_mismatches(gateway),
+            ]
+            mismatches += [f"{gateway.side}: {problem}" for problem in few(found)]
         context["mismatches"] = mismatches
         return context
 
     def secrets(self) -> list[dict[str, Any]]:
         return [
-            {
-                "spi": sa.spi,
-                "source": sa.source,
-                "destination": sa.destination,
-                "suite": self._suite.name,
-                "mode": sa.mode,
-                "encryption_key": key.key.hex() if (key := sa.aead or sa.encryption) else "",
-                "integrity_key": sa.integrity.key.hex() if sa.integrity else "",
-            }
+            secret_entry(
+                sa,
+                self._suite.name,
+                key.key if (key := sa.aead or sa.encryption) else b"",
+                sa.integrity.key if sa.integrity else b"",
+            )
             for sa in self._sas.values()
         ]
 
-    def _new_sa(self, side: Side) -> xfrm.SecurityAssociation:
-        view = self._view(side)
-
+    def _new_sa(self, view: SideView, number: int, spi: int) -> xfrm.SecurityAssociation:
         def keyed(name: str, bits: int, icv_bits: int = 0) -> xfrm.Algorithm:
             return xfrm.Algorithm(name, secrets.token_bytes(bits // 8), icv_bits)
 
@@ -140,10 +140,10 @@ class Xfrm:
         return xfrm.SecurityAssociation(
             source=view.own,
             destination=view.peer,
-            spi=0x100 + secrets.randbelow(2**32 - 0x200),
+            spi=spi,
             selector=view.outbound,
             mode=self._options.mode,
-            reqid=_REQID,
+            reqid=_FIRST_REQID + number,
             encryption=encryption,
             integrity=keyed(s.integrity.kernel_name, s.integrity.key_bits, s.integrity.icv_bits)
             if s.integrity
@@ -151,43 +151,62 @@ class Xfrm:
             aead=keyed(s.aead.kernel_name, s.aead.key_bits, s.aead.icv_bits) if s.aead else None,
             replay_window=self._options.replay_window,
             esn=self._options.esn,
+            udp_encapsulation=self._options.udp_encapsulation,
+            copy_df=self._options.df != "clear",
+            interface_id=self._interface_id,
         )
 
-    def _view(self, side: Side) -> SideView:
-        view = SideView.of(side, self._tunnel)
+    def _views(self, side: Side) -> list[SideView]:
+        views = SideView.each(side, self._tunnel)
         if self._options.mode == "tunnel":
-            return view
+            return views
         protocol = _IPIP[self._tunnel.ip_version]
-        out = xfrm.Selector(view.own, view.peer, protocol)
-        return SideView(view.own, view.peer, out, xfrm.Selector(view.peer, view.own, protocol))
+        own, peer = views[0].own, views[0].peer
+        out, back = xfrm.Selector(own, peer, protocol), xfrm.Selector(peer, own, protocol)
+        return [SideView(own, peer, out, back)]
 
-    def _route_through_ipip(self, gateway: Gateway) -> None:
-        view = SideView.of(gateway.side, self._tunnel)
-        kind = "ipip" if self._tunnel.ip_version == 4 else "ip6tnl mode ip6ip6 encaplimit none"
-        family = "-4" if self._tunnel.ip_version == 4 else "-6"
-        if gateway.run(["ip", "link", "show", _TUNNEL_DEVICE]).rc != 0:
-            kind_name, _, arguments = kind.partition(" ")
-            ends = ["local", view.own, "remote", view.peer, "ttl" if family == "-4" else "hoplimit", "64"]
-            made = gateway.run(
-                ["ip", "link", "add", _TUNNEL_DEVICE, "type", kind_name, *arguments.split(), *ends]
-            )
-            if made.rc != 0:
-                raise MachineLacks(
-                    f"{gateway.side}: mode: transport needs an IP-in-IP device, refused: {made.err.strip()}",
-                    "use a kernel with CONFIG_NET_IPIP and CONFIG_IPV6_TUNNEL, or dut: uml, or mode: tunnel",
-                )
-        gateway.run(["ip", "link", "set", _TUNNEL_DEVICE, "up"])
-        gateway.run(["ip", family, "route", "replace", view.outbound.destination, "dev", _TUNNEL_DEVICE])
+    def _policies(self, side: Side) -> list[xfrm.Policy]:
+        """Out, in and fwd of every tunnel: each demands its own request id's SA."""
+        mode, interface_id = self._options.mode, self._interface_id
+        found = []
+        for reqid, view in enumerate(self._views(side), start=_FIRST_REQID):
+            out = xfrm.Template(view.own, view.peer, mode, reqid)
+            back = xfrm.Template(view.peer, view.own, mode, reqid)
+            found += [
+                xfrm.Policy(view.outbound, "out", out, interface_id=interface_id),
+                xfrm.Policy(view.inbound, "in", back, interface_id=interface_id),
+                xfrm.Policy(view.inbound, "fwd", back, interface_id=interface_id),
+            ]
+        return found
+
+    def _receive_udp(self, gateway: Gateway) -> None:
+        try:
+            gateway.udp_encap(xfrm.UDP_ENCAP_PORT)
+        except AgentRefused as refused:
+            raise MachineLacks(
+                f"{gateway.side}: udp_encapsulation: true: {refused}",
+                "use a kernel that takes ESP in UDP (for IPv6: 5.8 or later), with nothing else on that port",
+            ) from None
+
+    def _fragmentation(self) -> str:
+        if self._tunnel.ip_version == 6:
+            return "a packet too big for the tunnel is answered with Packet Too Big; IPv6 has no DF bit"
+        df = {"copy": "copied from the inner header", "clear": "never set", "set": "always set"}
+        return f"after ESP where the packet exceeds the MTU; DF {df[self._options.df]}"
 
     def _algorithms(self) -> list[str]:
         s = self._suite
         return [a.kernel_name for a in (s.encryption, s.integrity, s.aead) if a]
 
-    def _mismatches(self, readings: list[xfrm.SaReading]) -> list[str]:
+    def _sa_mismatches(self, readings: list[xfrm.SaReading]) -> list[str]:
         """What the kernel holds against what the plan asked for."""
+        options = self._options
         expected = {(sa.source, sa.destination, sa.spi): sa for sa in self._sas.values()}
         found = {(sa.source, sa.destination, sa.spi): sa for sa in readings}
-        problems = [f"SA {spi:#x} {a} → {b} is not there" for a, b, spi in expected.keys() - found.keys()]
+        problems = []
+        if len(readings) != 2 * len(self._tunnel.pairs):
+            problems.append(f"expected {2 * len(self._tunnel.pairs)} SAs, the kernel has {len(readings)}")
+        problems += [f"SA {spi:#x} {a} → {b} is not there" for a, b, spi in expected.keys() - found.keys()]
         problems += [f"unknown SA {spi:#x} {a} → {b}" for a, b, spi in found.keys() - expected.keys()]
         for key in expected.keys() & found.keys():
             sa = found[key]
@@ -197,12 +216,50 @@ class Xfrm:
                     f"expected {', '.join(self._algorithms())}, the kernel has {', '.join(names)}"
                 )
             for what, wanted, got in (
-                ("mode", self._options.mode, sa.mode),
-                ("replay window", self._options.replay_window, sa.replay_window),
-                ("ESN", self._options.esn, sa.esn),
+                ("mode", options.mode, sa.mode),
+                ("replay window", options.replay_window, sa.replay_window),
+                ("ESN", options.esn, sa.esn),
+                (
+                    "UDP encapsulation",
+                    "4500 → 4500" if options.udp_encapsulation else "",
+                    sa.udp_encapsulation,
+                ),
+                ("DF copied", options.df != "clear", sa.copy_df),
+                ("interface", self._interface_id, sa.interface_id),
+                ("request id", expected[key].reqid, sa.reqid),
             ):
                 if wanted != got:
-                    problems.append(f"{what}: expected {wanted}, the kernel has {got}")
+                    problems.append(f"{what}: expected {wanted or 'none'}, the kernel has {got or 'none'}")
+        return problems
+
+    def _policy_mismatches(self, side: Side, readings: list[xfrm.PolicyReading]) -> list[str]:
+        expected = {
+            xfrm.PolicyReading(
+                selector=xfrm.text_of(p.selector),
+                direction=p.direction,
+                priority=p.priority,
+                demands=f"esp {t.mode} {t.source} → {t.destination}",
+                interface_id=self._interface_id,
+                reqid=t.reqid,
+            )
+            for p in self._policies(side)
+            if (t := p.template)
+        }
+        found = set(readings)
+        missing = (f"policy {policy} is not there" for policy in expected - found)
+        unknown = (f"unknown policy {policy}" for policy in found - expected)
+        return list(itertools.chain(missing, unknown))
+
+    def _route_mismatches(self, gateway: Gateway) -> list[str]:
+        whole = SideView.of(gateway.side, self._tunnel)
+        if self._options.interface:
+            return devices.routed_wrongly(gateway, whole, devices.XFRM_DEVICE)
+        if self._options.mode == "tunnel":
+            return []
+        problems = devices.routed_wrongly(gateway, whole, devices.IPIP_DEVICE)
+        df = devices.df_of_ipip(gateway)
+        if self._tunnel.ip_version == 4 and df != self._options.df:
+            problems.append(f"DF of IP in IP: expected {self._options.df}, the gateway has {df}")
         return problems
 
 

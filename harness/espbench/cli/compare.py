@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench compare RUN [RUN…]`: which of two configurations is faster, where, and by how much."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from espbench.comparison import compare as compare_runs
+from espbench.comparison.model import Comparison, PairVerdicts, PointVerdict
+from espbench.comparison.words import ratio_words, title
+from espbench.errors import EspbenchError
+from espbench.results import RunDirectory
+
+_PIPED_WIDTH = 120
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories.")],
+    by: Annotated[
+        str | None,
+        typer.Option(help="stack, suite, dut, kernel, version, frame_size or run. Default: the plan's."),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="What the others are held against. Default: the first.")
+    ] = None,
+    allow_different: Annotated[
+        bool,
+        typer.Option("--allow-different", help="Compare runs whose other conditions differ, and say so."),
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Where the directory of the comparison goes.")] = Path("runs"),
+) -> None:
+    """Compare finished runs, or what one run measured, and write comparison.html, .md and .json."""
+    from espbench.reporting.comparison import write  # noqa: PLC0415  (charts: slow to import)
+
+    found = compare_runs([RunDirectory.open(path) for path in runs], by, reference, allow_different)
+    page = write(found, _directory(out, found.axis))
+    _show(found)
+    print(page)
+
+
+def _directory(out: Path, axis: str) -> Path:
+    """A new directory; two comparisons of one second get different ones."""
+    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{axis.replace('_', '-')}"
+    for number in range(1, 1000):
+        path = out / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise EspbenchError(f"{path}: cannot make the directory: {error.strerror}") from error
+        return path
+    raise EspbenchError(f"{out}: a thousand comparisons in one second")
+
+
+def _show(comparison: Comparison) -> None:
+    """The verdicts and the words in the terminal; in a pipe the same, with no colours."""
+    console = Console(highlight=False, emoji=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
+    if comparison.common:
+        console.print(", ".join(f"{key}: {value}" for key, value in comparison.common.items()))
+    for panel in comparison.panels:
+        for pair in panel.pairs:
+            console.print(_table(pair, panel.x_name, title(panel)))
+    for text in comparison.words:
+        console.print(text, soft_wrap=True)
+    for difference in comparison.differences:
+        told = "; ".join(f"{run}: {value}" for run, value in difference.values.items())
+        console.print(f"different all the same: {difference.what}: {told}", soft_wrap=True)
+    for text in comparison.warnings:
+        console.print(f"note: {text}", soft_wrap=True)
+
+
+def _table(pair: PairVerdicts, x_name: str, where: str) -> Table:
+    table = Table(box=box.SIMPLE, title=f"{where}{pair.b} beside {pair.a}", title_justify="left")
+    table.add_column(x_name, justify="right")
+    table.add_column(f"{pair.b} / {pair.a}")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("rests on")
+    names = {"A": pair.a, "B": pair.b}
+    for point in pair.points:
+        first, _, rest = point.word.partition(" ")
+        word = f"{names[first]} {rest}" if first in names else point.word
+        table.add_row(str(point.x), _ratio(point), word, point.why)
+    return table
+
+
+def _ratio(point: PointVerdict) -> str:
+    if point.ratio is not None:
+        return ratio_words(point.ratio)
+    if point.at_least is not None:
+        return f"at least {point.at_least:.2f}x"
+    return f"at most {point.at_most:.2f}x" if point.at_most is not None else "–"

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs → a whole comparison: arms, panels, verdicts, overheads, words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from espbench.comparison import conditions, overheads, words
+from espbench.comparison.axes import AXES, Group, X, differing, layout
+from espbench.comparison.model import Axis, Comparison, PairVerdicts, Panel
+from espbench.comparison.points import arm_point, side
+from espbench.comparison.samples import Run, Sample, read, samples
+from espbench.comparison.statistics import CONFIDENCE
+from espbench.comparison.verdicts import Point, verdicts
+from espbench.errors import UsageError
+from espbench.results import RunDirectory
+
+RFC2544_FINAL_S = 60.0  # RFC 2544 24
+# A run interleaved over one of these is so over the other: the arms are the same.
+_SAME_ORDER = ({"stack", "version"}, {"dut", "kernel"})
+
+
+def of_run(directory: RunDirectory) -> Comparison | None:
+    """What a run's own plan asks to compare; None where it asks nothing, or too little is measured yet."""
+    if not directory.manifest.compare or not directory.outcomes():
+        return None
+    try:
+        return compare([directory])
+    except UsageError:
+        return None
+
+
+def compare(
+    directories: Sequence[RunDirectory],
+    by: str | None = None,
+    reference: str | None = None,
+    allow_different: bool = False,
+) -> Comparison:
+    """Compare finished runs over an axis (default: the plan's, `run` for several runs).
+
+    UsageError where there is nothing to compare, or conditions other than the axis differ.
+    """
+    return of(read(directories), by, reference, allow_different)
+
+
+def of(
+    runs: Sequence[Run], by: str | None = None, reference: str | None = None, allow_different: bool = False
+) -> Comparison:
+    """The same of runs that were read already."""
+    found = samples(runs)
+    axis = _axis(runs, found, by)
+    differences = conditions.differences(runs, axis)
+    if differences and not allow_different:
+        raise UsageError(conditions.refusal(differences, axis, differing(found)))
+    planned = (
+        runs[0].compare.get("reference") if len(runs) == 1 and runs[0].compare.get("by") == axis else None
+    )
+    plan = layout(found, axis, reference or (str(planned) if planned else None))
+    names = [arm.name for arm in plan.arms]
+    interleaved = {run.name for run in runs if _is_interleaved(run, axis)}
+    bare = [_panel(group, plan.x_name) for group in plan.groups]
+    pairs, family = _pairs(names, plan.groups, interleaved, plan.x_name == "frame size")
+    panels = [replace(panel, pairs=of_panel) for panel, of_panel in zip(bare, pairs, strict=True)]
+    common = _common(panels)
+    panels = [
+        replace(p, conditions={k: v for k, v in p.conditions.items() if k not in common}) for p in panels
+    ]
+    costs = overheads.overheads(plan.groups, panels, overheads.cpu_mhz(runs))
+    is_short = any(
+        s.outcome.final_trial is not None and round(s.outcome.final_trial_s, 2) < RFC2544_FINAL_S
+        for s in found
+    )
+    paired = _all_interleaved(found, interleaved)
+    return Comparison(
+        axis=axis,
+        arms=plan.arms,
+        confidence=CONFIDENCE,
+        family=family,
+        method=_method(family, paired, runs),
+        runs=[run.name for run in runs],
+        common=common,
+        panels=panels,
+        overheads=costs,
+        words=[
+            *words.paragraph(panels),
+            *words.cost_words(panels, costs),
+            *(["Some final trials were shorter than the 60 s of RFC 2544: a short run."] if is_short else []),
+        ],
+        differences=differences,
+        warnings=_warnings(runs, panels, plan.left_out, paired),
+        is_short=is_short,
+        seed=_seed(runs),
+    )
+
+
+def _axis(runs: Sequence[Run], found: Sequence[Sample], by: str | None) -> Axis:
+    wanted = by or (str(runs[0].compare.get("by", "")) if len(runs) == 1 else "run")
+    for axis in AXES:
+        if axis == wanted:
+            return axis
+    differ = differing(found)
+    raise UsageError(
+        (
+            f"--by {wanted}: not an axis"
+            if wanted
+            else f"{runs[0].where}: its plan does not say what to compare"
+        )
+        + f"\n  expected: --by and one of {', '.join(AXES)}"
+        + (f"\n  what to do: this run differs in {', '.join(differ)}: name one" if differ else "")
+    )
+
+
+def _is_interleaved(run: Run, axis: Axis) -> bool:
+    by = run.compare.get("by")
+    return by == axis or any({by, axis} == same for same in _SAME_ORDER)
+
+
+def _all_interleaved(found: Sequence[Sample], interleaved: set[str]) -> bool:
+    return all(s.run in interleaved for s in found)
+
+
+def _panel(group: Group, x_name: str) -> Panel:
+    xs = group.xs()
+    curves: dict[str, dict[X, list[Sample]]] = {**group.arms, **group.baselines}
+    return Panel(
+        conditions=group.conditions,
+        loss_goal=group.loss_goal,
+        x_name=x_name,
+        x=xs,
+        curves={name: {x: arm_point(by_x[x]) for x in xs if x in by_x} for name, by_x in curves.items()},
+        pairs=[],
+        baselines=list(group.baselines),
+    )
+
+
+def _pairs(
+    names: Sequence[str], groups: Sequence[Group], interleaved: set[str], x_is_size: bool
+) -> tuple[list[list[PairVerdicts]], int]:
+    """For each panel its pairs, reference first; and how many verdicts they are together."""
+    a = names[0]
+    points: dict[str, list[tuple[int, Point]]] = {}
+    paired: dict[str, bool] = {}
+    for b in names[1:]:
+        for index, group in enumerate(groups):
+            mine, theirs = group.arms.get(b, {}), group.arms.get(a, {})
+            case = tuple(v for k, v in group.conditions.items() if k != "loss goal")
+            for x in group.xs():
+                if x in mine and x in theirs:
+                    point = Point(x, (case, x), side(theirs[x]), side(mine[x]), (a, b))
+                    points.setdefault(b, []).append((index, point))
+                    runs = [{s.run for s in arm[x]} for arm in (mine, theirs)]
+                    # Pairs exist only within a run that measured the two in turns.
+                    ok = runs[0] == runs[1] and runs[0] <= interleaved
+                    paired[b] = paired.get(b, True) and ok
+    family = sum(map(len, points.values()))
+    panels: list[list[PairVerdicts]] = [[] for _ in groups]
+    for b, found in points.items():
+        judged = verdicts([point for _, point in found], paired=paired[b], family=family)
+        for index, of_panel in enumerate(panels):
+            here = [v for (where, _), v in zip(found, judged, strict=True) if where == index]
+            if here:
+                of_panel.append(PairVerdicts(a, b, here, words.pair_words(a, b, here, x_is_size)))
+    return panels, family
+
+
+def _common(panels: Sequence[Panel]) -> dict[str, str]:
+    first = panels[0].conditions
+    return {k: v for k, v in first.items() if all(p.conditions.get(k) == v for p in panels)}
+
+
+def _method(family: int, paired: bool, runs: Sequence[Run]) -> str:
+    order = (
+        "The cases were interleaved, and repeats are compared in pairs (paired t)."
+        if paired
+        else "The repeats of the arms are compared as independent samples (Welch's t)."
+    )
+    seed = _seed(runs)
+    return (
+        f"Ratios of geometric means of the throughput (frames/s) of the repeats. {order}"
+        f"{f' The order was shuffled with seed {seed}.' if paired and seed is not None else ''} "
+        f"The intervals hold together at {CONFIDENCE:.0%} over {family} verdicts (Bonferroni). The resolution of "
+        "the search is in them in full. The scatter of a point is drawn towards that of all points of the "
+        "two arms as far as they agree (moderated t, Smyth 2004), and never below its own. Intervals of the "
+        f"curves and of CPU are {CONFIDENCE:.0%} for each point alone."
+    )
+
+
+def _warnings(runs: Sequence[Run], panels: Sequence[Panel], left_out: list[str], paired: bool) -> list[str]:
+    told = []
+    if not paired:
+        told.append(
+            "not interleaved: what changed between the arms' measurements (a warmer or busier machine) "
+            "looks like a difference between them, and no interval holds it"
+        )
+    for run in runs:
+        missing = len({e.case for e in run.manifest.cases} - {o.case for o in run.outcomes})
+        if missing:
+            told.append(f"{run.name}: {missing} of {len(run.manifest.cases)} cases have no outcome yet")
+    points = [point for p in panels for curve in p.curves.values() for point in curve.values()]
+    if not all(point.proven for point in points):
+        told.append("encryption not proven: some figures are of boxes whose counters espbench may not read")
+    if any(point.at_least for point in points):
+        told.append(
+            "some figures met the limit of the tester or of the search: those DUTs may be faster than shown"
+        )
+    return told + [f"not compared: {text}" for text in left_out]
+
+
+def _seed(runs: Sequence[Run]) -> int | None:
+    seed = runs[0].compare.get("seed") if len(runs) == 1 else None
+    return seed if isinstance(seed, int) else None

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything about a plan that must be equal for two runs to be comparable; the manifest keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.plan.model import Plan, Test
+from espbench.plan.profiles import Profile
+from espbench.plan.units import Rate
+
+_DEFAULT = {"minimum": "1% of maximum", "maximum": "line rate or the generator's ceiling"}
+
+
+def conditions(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
+    """The plan's conditions in plain text and numbers, as a plan writes them; stacks and suites are not any.
+
+    profiles: those the plan's DUTs came to, `auto` resolved; none with topology external.
+    """
+    line_rate = plan.line_rate or (profiles[0].line_rate if profiles else None)
+    return {
+        "topology": plan.topology,
+        "tests": [{test.name: _settings(test)} for test in plan.tests],
+        "flows": plan.flows.model_dump(),
+        "dont_fragment": plan.dont_fragment,
+        "line_rate": str(Rate(line_rate, "bps")) if line_rate else "as the interface reports",
+        "mtu": min((profile.mtu for profile in profiles), default=None),
+        "generator": plan.generator,
+        "capture": plan.capture,
+        "profiles": {profile.name: _profile(profile) for profile in profiles},
+    }
+
+
+def _settings(test: Test) -> dict[str, Any]:
+    settings = test.settings.model_dump(mode="json")
+    return {key: _DEFAULT[key] if value is None else value for key, value in settings.items()}
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    """Memory and kernel are the gateways' own with uml alone."""
+    own = profile.platform == "uml"
+    return {
+        "platform": profile.platform,
+        "memory": f"{profile.memory}M" if own else "the host's",
+        "kernel": profile.kernel.model_dump() if own else "the host's",
+        "queues": dict(profile.queues),
+    }

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ports:` of a plan: where the tester reaches boxes espbench did not build."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, ClassVar
+
+from pydantic import Field, PlainValidator
+
+from espbench.plan.reader import Strict
+from espbench.plan.units import Expected
+from espbench.plan.values import text
+
+
+def _cidr(value: object) -> str:
+    try:
+        if isinstance(value, str) and "/" in value:
+            return str(ipaddress.ip_interface(value))
+    except ValueError:
+        pass
+    raise Expected(
+        "an address with its prefix length, such as 10.0.1.2/24", "the port's own address on that link"
+    )
+
+
+def _address(value: object) -> str:
+    try:
+        if isinstance(value, str):
+            return str(ipaddress.ip_address(value))
+    except ValueError:
+        pass
+    raise Expected("an IP address such as 10.0.1.1", "the DUT's address on that link")
+
+
+def _interface(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[^\s/]{1,15}", value) or value in (".", ".."):
+        raise Expected("the name of a network interface (up to 15 characters)", "ip -brief link lists them")
+    return value
+
+
+class ExternalPort(Strict):
+    """One tester port, wired to a box espbench did not build."""
+
+    keys_are: ClassVar[str] = "a key of a port"
+
+    netns: Annotated[str, Field(min_length=1)] | None = None
+    """Network namespace of the interface: a name of `ip netns` or a path. Default: the initial one."""
+    interface: Annotated[str, PlainValidator(_interface), text(r"^[^\s/]{1,15}$", "eth1")]
+    """The interface."""
+    address: Annotated[str, PlainValidator(_cidr), text(r"^[0-9a-fA-F.:]+/\d+$", "10.0.1.2/24")]
+    """The tester's address on this link; espbench answers ARP and neighbour discovery for it."""
+    gateway: Annotated[str, PlainValidator(_address), text(r"^[0-9a-fA-F.:]+$", "10.0.1.1")]
+    """The DUT's address on this link."""
+
+    @property
+    def ip_version(self) -> int:
+        """4 or 6, of the address."""
+        return ipaddress.ip_interface(self.address).version
+
+
+class Ports(Strict):
+    """The tester's two ports."""
+
+    keys_are: ClassVar[str] = "a port (west or east)"
+
+    west: ExternalPort
+    """The port on the first gateway's cleartext side."""
+    east: ExternalPort
+    """The port on the second gateway's cleartext side."""

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison as a reader sees it: the same view for HTML and Markdown, text already worded and rounded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from espbench.comparison.model import ArmPoint, Comparison, PairVerdicts, Panel, PointVerdict
+from espbench.reporting.comparison_figures import Kind, figures, styles
+from espbench.reporting.comparison_rows import series_of
+from espbench.reporting.comparison_tables import facts, figures_table, overheads
+from espbench.reporting.comparison_wording import (
+    SYMBOLS,
+    confidence,
+    panel_title,
+    rate,
+    rate_interval,
+    ratio,
+    ratio_or_bound,
+    repeats_note,
+    verdict_word,
+    x_title,
+)
+from espbench.reporting.final_trials import NOT_PROVEN
+from espbench.reporting.table import Table
+from espbench.reporting.view import SHORT
+from espbench.reporting.wording import NONE, goal_name, plural
+
+
+@dataclass(frozen=True)
+class Side:
+    """Throughput of one arm at one x as text."""
+
+    fps: str
+    interval: str
+    note: str  # what it rests on, where that is not every repeat
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """A against B at one x."""
+
+    x: str
+    a: Side
+    b: Side
+    factor: str  # `1.35×`
+    interval: str  # `[1.28, 1.43]`
+    word: str
+    symbol: str
+    faster: str  # the arm that is; empty if none is shown to be
+    why: str
+    cpu_factor: str  # of µs per frame, B / A
+    cpu_interval: str
+
+    @property
+    def short(self) -> str:
+        """The factor, or the verdict that stands without one."""
+        return self.word if self.factor == NONE else self.factor
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """B against the reference A in one panel."""
+
+    a: str
+    b: str
+    words: str  # empty where the comparison's own words hold them
+    rows: list[VerdictRow]
+
+    @property
+    def has_cpu(self) -> bool:
+        """Whether the CPU of both is known anywhere."""
+        return any(row.cpu_factor != NONE for row in self.rows)
+
+
+@dataclass(frozen=True)
+class LegendEntry:
+    """One curve in the page's legend."""
+
+    name: str
+    colour: str
+    shape: str
+    is_baseline: bool
+
+
+@dataclass(frozen=True)
+class PanelView:
+    """One panel: its verdicts, its pictures, its overheads."""
+
+    anchor: str
+    title: str
+    labels: list[str]
+    panel: Panel
+    x_title: str
+    x_head: str  # the same, shorter
+    goal: str
+    pairs: list[PairTable]
+    kinds: list[Kind]  # the pictures there are
+    legend: list[LegendEntry]
+    alt: str
+    caption: str
+    figures: Table
+    overhead: Table
+
+    @property
+    def tally(self) -> str:
+        """`B faster 4×, no difference shown 3×` for each pair."""
+        told = []
+        for pair in self.pairs:
+            found = ", ".join(f"{word} {n}×" for word, n in Counter(r.word for r in pair.rows).items())
+            told.append(f"{pair.b} (B) against {pair.a} (A): {found}")
+        return "; ".join(told)
+
+
+@dataclass(frozen=True)
+class GlanceRow:
+    """One line of the overview: one pair in one panel, a verdict for each x it has."""
+
+    anchor: str
+    title: str
+    a: str
+    b: str
+    cells: dict[str, VerdictRow]
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """Everything both templates show, in their order."""
+
+    comparison: Comparison
+    title: str
+    labels: list[str]
+    confidence: str
+    style: dict[str, tuple[str, str]]  # curve → colour, shape
+    xs: list[str]  # of the overview
+    glance: list[GlanceRow]  # empty where the one table there is says it all
+    panels: list[PanelView]
+    facts: Table
+    arms: Table
+    differences: Table
+
+
+def compared_view(comparison: Comparison | None) -> ComparisonView | None:
+    """Word a comparison for its reader; None of none."""
+    if comparison is None:
+        return None
+    arms = [arm.name for arm in comparison.arms]
+    style = styles(arms, [name for panel in comparison.panels for name in panel.curves])
+    panels = [_panel(n, comparison, style) for n in range(len(comparison.panels))]
+    glance = [
+        GlanceRow(panel.anchor, panel.title, pair.a, pair.b, {row.x: row for row in pair.rows})
+        for panel in panels
+        for pair in panel.pairs
+    ]
+    runs = list(dict.fromkeys(run for d in comparison.differences for run in d.values))
+    differences = [[d.what, *(d.values.get(run, NONE) for run in runs)] for d in comparison.differences]
+    by = comparison.axis.replace("_", " ")
+    return ComparisonView(
+        comparison=comparison,
+        title=f"Comparison by {by}: {', '.join(arms)}",
+        labels=list(dict.fromkeys(label for panel in panels for label in panel.labels))
+        or ([SHORT] if comparison.is_short else []),
+        confidence=confidence(comparison),
+        style=style,
+        xs=list(dict.fromkeys(str(x) for panel in comparison.panels for x in panel.x)),
+        glance=glance if len(glance) > 1 else [],
+        panels=panels,
+        facts=facts(comparison),
+        arms=Table(
+            [by.capitalize(), "Part", "What the gateways said they run"],
+            [
+                [arm.name, "reference (A)" if n == 0 else "compared with it (B)", arm.detail or NONE]
+                for n, arm in enumerate(comparison.arms)
+            ],
+        ),
+        differences=Table(["Condition", *runs], differences),
+    )
+
+
+def _panel(position: int, comparison: Comparison, style: dict[str, tuple[str, str]]) -> PanelView:
+    panel = comparison.panels[position]
+    arms = [arm.name for arm in comparison.arms]
+    series = series_of(panel, arms)
+    found = figures(panel, arms, style, legend=False)
+    title = panel_title(panel, comparison)
+    pairs = [_pair(pair, panel, comparison) for pair in panel.pairs]
+    unproven = any(p.fps and not p.proven for curve in panel.curves.values() for p in curve.values())
+    view = PanelView(
+        anchor=f"comparison-{position + 1}",
+        title=title,
+        labels=[label for label, holds in ((SHORT, comparison.is_short), (NOT_PROVEN, unproven)) if holds],
+        panel=panel,
+        x_title=x_title(panel),
+        x_head="Frame, bytes" if panel.x_name == "frame size" else x_title(panel),
+        goal=goal_name(panel.loss_goal),
+        pairs=pairs,
+        kinds=list(found),
+        legend=[LegendEntry(name, *style[name], is_baseline=name not in arms) for name in series],
+        alt="",
+        caption=_caption(panel, pairs, list(found), comparison),
+        figures=figures_table(panel, series),
+        overhead=overheads(position, comparison),
+    )
+    return _with_alt(view)
+
+
+def _with_alt(view: PanelView) -> PanelView:
+    text = f"{view.title}. {view.tally}. All figures are in the tables."
+    return PanelView(**(vars(view) | {"alt": text}))
+
+
+def _caption(panel: Panel, pairs: list[PairTable], kinds: list[Kind], comparison: Comparison) -> str:
+    parts = [
+        "Throughput: mean of the repeats, bars are the confidence interval"
+        + (" (narrower than the point where none is seen)." if "fps" in kinds else "."),
+    ]
+    if "ratio" in kinds:
+        parts.append(
+            "Ratio: each arm to the reference, with the interval the verdict rests on. A bar that crosses "
+            "the dashed line at 1 shows no difference, and its point is hollow."
+        )
+    if "cpu" in kinds:
+        parts.append(
+            "CPU: µs per frame at each arm's own throughput; filled, solid: Home + Office; "
+            "hollow: Home (dashed) and Office (dotted) by themselves."
+        )
+    missing = sum(
+        point.fps is None and bool(point.statuses) for c in panel.curves.values() for point in c.values()
+    )
+    if missing:
+        parts.append(
+            f"{plural(missing, 'point')} without a figure: marks at the foot (✕ INVALID, ? UNRESOLVABLE, "
+            "↓ BELOW_MINIMUM, – nothing to compare), at no height that means anything."
+        )
+    if any(point.at_least for curve in panel.curves.values() for point in curve.values()):
+        parts.append(
+            "Arrows and ≥: the tester or the search allowed no more; the true figure may be higher, "
+            "and a ratio to it is a bound."
+        )
+    if any(p.faster and p.short == p.word for pair in pairs for p in pair.rows):
+        parts.append("A or B at the foot of the ratios: that one is faster, by no ratio anyone knows.")
+    arms = [arm.name for arm in comparison.arms]
+    if grey := [name for name in panel.curves if name not in arms]:
+        parts.append(f"Grey: {' and '.join(grey)}, the baselines, which are not compared.")
+    return " ".join(parts)
+
+
+def _pair(pair: PairVerdicts, panel: Panel, comparison: Comparison) -> PairTable:
+    told = any(pair.words in text for text in comparison.words)
+    rows = [_row(point, pair, panel) for point in pair.points]
+    return PairTable(pair.a, pair.b, "" if told else pair.words, rows)
+
+
+def _row(point: PointVerdict, pair: PairVerdicts, panel: Panel) -> VerdictRow:
+    word = verdict_word(point)
+    factor, _, interval = ratio_or_bound(point).partition(" ")
+    cpu_factor, _, cpu_interval = ratio(point.cpu_ratio).partition(" ")
+    return VerdictRow(
+        x=str(point.x),
+        a=_side(panel.curves.get(pair.a, {}).get(point.x)),
+        b=_side(panel.curves.get(pair.b, {}).get(point.x)),
+        factor=factor,
+        interval=interval,
+        word=word,
+        symbol=SYMBOLS[word],
+        faster={"A faster": pair.a, "B faster": pair.b}.get(word, ""),
+        why=point.why,
+        cpu_factor=cpu_factor,
+        cpu_interval=cpu_interval,
+    )
+
+
+def _side(point: ArmPoint | None) -> Side:
+    return Side(rate(point), rate_interval(point), repeats_note(point))

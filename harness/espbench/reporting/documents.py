@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Templates, the chart library and pictures: what every document of espbench is made with."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jinja2
+import markupsafe
+import vl_convert
+
+from espbench.paths import data_dir
+from espbench.reporting.figures import Spec, theme
+
+_VEGALITE = "6.4"
+_CHART_LIBRARY = "window.vegaEmbed = vegaEmbed;"
+
+
+def render(template: str, **context: Any) -> str:
+    """A template of reports/ with its variables; one that is missing is an error."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(data_dir("reports")),
+        autoescape=template.endswith(".html.j2"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["md"] = markdown_cell
+    return environment.get_template(template).render(**context)
+
+
+def render_page(template: str, charts: dict[str, Spec], **context: Any) -> str:
+    """A page that holds all it needs: style, data, the chart library. `charts`: element id → chart."""
+    return render(
+        template,
+        charts=charts,
+        themes={"light": theme(dark=False), "dark": theme(dark=True)},
+        library=_library(),
+        script=_inline_script((data_dir("reports") / "charts.js").read_text(encoding="utf-8")),
+        style=markupsafe.Markup((data_dir("reports") / "style.css").read_text(encoding="utf-8")),
+        **context,
+    )
+
+
+def picture(document: Spec, title: str, subtitle: str) -> str:
+    """A chart as SVG on white, with a heading: it may travel without the page."""
+    titled = {**document, "title": {"text": title, "subtitle": subtitle}}
+    svg: str = vl_convert.vegalite_to_svg(titled, vl_version=_VEGALITE, config=theme(dark=False))
+    return svg
+
+
+def markdown_cell(text: object) -> str:
+    """Text that Markdown shows as it is, also within a table."""
+    escaped = "".join(f"\\{c}" if c in "\\`*_[]|#" else c for c in str(text))
+    return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").split())
+
+
+@cache
+def _library() -> markupsafe.Markup:
+    """The chart library; to bundle it takes seconds."""
+    return _inline_script(vl_convert.javascript_bundle(_CHART_LIBRARY, vl_version=_VEGALITE))
+
+
+def _inline_script(source: str) -> markupsafe.Markup:
+    """JavaScript that cannot close the element it stands in."""
+    return markupsafe.Markup(source.replace("</script", "<\\/script").replace("<!--", "<\\!--"))

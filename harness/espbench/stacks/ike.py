@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ESP keyed by IKE: a daemon on each gateway, the kernel's XFRM or user space under it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from espbench.platforms.base import Side, Testbed
+from espbench.stacks import policies, xfrm_devices
+from espbench.stacks.base import SaCounters, StackOptions, Tunnel, both, udp_sent
+from espbench.stacks.daemon import Daemon, IkeOptions, NegotiationFailed
+from espbench.stacks.read_back import sa_mismatches
+from espbench.stacks.suites import Suite
+
+INITIATE_S = 15.0
+PER_TUNNEL_S = 0.1
+_KEYING = {"psk": "PSK, new for each pair", "certificates": "RSA certificates, new for each pair"}
+
+
+class IkeStack:
+    """Two daemons that negotiate with each other; ESP by the kernel's XFRM.
+
+    Cleartext is forbidden by policies of ours behind the daemons', which stay: a tunnel that goes
+    down lets nothing pass in clear.
+    """
+
+    encrypts = True
+
+    def __init__(
+        self,
+        name: str,
+        bed: Testbed,
+        tunnel: Tunnel,
+        suite: Suite,
+        options: StackOptions,
+        ike: IkeOptions,
+        daemons: dict[Side, Daemon],
+    ) -> None:
+        self.name = name
+        self._bed = bed
+        self._tunnel = tunnel
+        self._suite = suite
+        self._options = options
+        self._ike = ike
+        self._daemons = daemons
+
+    def block(self) -> None:
+        for gateway, _ in both(self._bed):
+            policies.flush(gateway)
+            if self._options.interface:
+                view = policies.SideView.of(gateway.side, self._tunnel)
+                xfrm_devices.route_through_interface(gateway, view)
+            policies.block(gateway, self._tunnel, interface_id=self._ike.interface_id)
+
+    def establish(self) -> None:
+        """Start both daemons, then let Home initiate. NegotiationFailed quotes both daemons' reasons."""
+        for side in ("office", "home"):
+            self._daemons[side].start()
+        try:
+            self._daemons["home"].initiate(INITIATE_S + PER_TUNNEL_S * self._options.tunnels)
+        except NegotiationFailed as failure:
+            theirs = self._daemons["office"].reason()
+            raise NegotiationFailed(
+                f"IKE failed; Home's {self._daemons['home'].name}: {failure or 'no reason given'}"
+                + (f"; Office's {self._daemons['office'].name}: {theirs}" if theirs else "")
+            ) from None
+
+    def counters(self, side: Side) -> SaCounters:
+        gateway = self._bed.gateways[side]
+        found = policies.sa_counters(gateway, self._own(side))
+        return replace(found, own_datagrams=udp_sent(gateway))
+
+    def rest(self) -> None:
+        """Kernel ESP keeps nothing of a trial."""
+
+    def security_context(self) -> dict[str, Any]:
+        context = self._common()
+        mismatches: list[str] = []
+        for gateway, _ in both(self._bed):
+            reading = self._daemons[gateway.side].reading()
+            entries, problems = self._esp_of(gateway.side)
+            context[gateway.side] = {
+                "daemon": reading.version,
+                "ike": reading.ike,
+                **reading.details,
+                **entries,
+            }
+            mismatches += [f"{gateway.side}: {m}" for m in (*reading.mismatches, *problems)]
+            if reading.tunnels_up != self._options.tunnels:
+                mismatches.append(
+                    f"{gateway.side}: {self._options.tunnels} tunnels asked for, {reading.tunnels_up} are up"
+                )
+        context["mismatches"] = mismatches
+        context["stack_version"] = {side: context[side]["daemon"] for side in ("home", "office")}
+        return context
+
+    def secrets(self) -> list[dict[str, Any]]:
+        """Keys as the kernel holds them: the daemons do not tell."""
+        return policies.sa_secrets(self._bed.gateways["home"], self._suite.name)
+
+    def _common(self) -> dict[str, Any]:
+        o = self._ike
+        return {
+            "protocol": "ESP" + (" in UDP" if o.udp_encapsulation else ""),
+            "keying": f"IKEv2, {_KEYING[o.auth]}",
+            "mode": "tunnel",
+            "based on": f"routes to an XFRM interface (if_id {o.interface_id})"
+            if o.interface_id
+            else "policies",
+            "ip_version": self._tunnel.ip_version,
+            "tunnels": self._options.tunnels,
+            "selectors": f"{self._tunnel.west} ↔ {self._tunnel.east}",
+            "ike proposal asked for": o.ike,
+            "lifetime": f"{o.lifetime_s:g} s" if o.lifetime_s else "no rekeying",
+            "cleartext": "blocked by policies behind the daemon's own, before, during and after",
+        }
+
+    def _esp_of(self, side: Side) -> tuple[dict[str, Any], list[str]]:
+        """The kernel's SAs and policies of one gateway, and what they are that was not asked for."""
+        gateway, own, tunnels = self._bed.gateways[side], self._own(side), self._options.tunnels
+        sas, held = policies.dump_sas(gateway), policies.dump_policies(gateway)
+        problems = []
+        for sa in sas:
+            inbound = sa.destination == own
+            problems += sa_mismatches(sa, self._suite, self._options, inbound=inbound)
+        if len(sas) != 2 * tunnels:
+            problems.append(f"expected {2 * tunnels} SAs, the kernel has {len(sas)}")
+        protecting = sum(p.demands.startswith("esp") and p.direction == "out" for p in held)
+        if protecting != tunnels:
+            problems.append(f"expected {tunnels} protecting policies, the kernel has {protecting}")
+        if not any(p.demands == "block" for p in held):
+            problems.append("the policies that block cleartext are gone")
+        if self._options.interface:
+            view = policies.SideView.of(side, self._tunnel)
+            problems += xfrm_devices.routed_wrongly(gateway, view, xfrm_devices.XFRM_DEVICE)
+        entries = policies.sa_entries(sas) | {"policies": policies.policy_entries(held)}
+        return entries, policies.few(problems)
+
+    def _own(self, side: Side) -> str:
+        return self._tunnel.home if side == "home" else self._tunnel.office

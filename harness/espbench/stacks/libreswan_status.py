@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pluto says of itself, parsed: its counters, its status, and the telling lines of its log."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+# Lines that say why; the others are the course of things.
+_TELLING = re.compile(
+    r"authentication failed|rejected|NO_PROPOSAL_CHOSEN|no local proposal|not (?:supported|recognized)|"
+    r"timeout exceeded|network error|TS_UNACCEPTABLE|INVALID_|failed|FATAL|ABORT|ASSERT|EXPECTATION|"
+    r"unable to|cannot|no (?:suitable|matching|connection)|certificate .*(?:expired|invalid|revoked)|"
+    r"ERROR:|syntax error|not running",
+    re.IGNORECASE,
+)
+_NOT_TELLING = re.compile(
+    r"encountered fatal error in state|deleting state|seccomp|responding to \S+ message"
+)
+_STAMP = re.compile(r"^\w{3} +\d+ [\d:.]+: |^\d{3} ")
+_CONNECTION = re.compile(r'^"[^"]*"(?:\[\d+\])?(?: [\d.:a-f]+)?(?: #\d+)?: +')
+# A peer that answers so will answer so again; pluto would go on asking until its timeout.
+_HOPELESS = re.compile(r"containing (NO_PROPOSAL_CHOSEN|INVALID_KE_PAYLOAD)|Connection refused")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Pluto's SAs at a moment: CHILD SAs that are up, and SAs of either kind that are not yet."""
+
+    up: int
+    under_way: int
+
+
+# What a connection says of itself, by name.
+_KEYS = {
+    "policy": r"(?<= )policy: (\S+?);",
+    "our auth": r"our auth:([^,]+),",
+    "replay_window": r"replay_window: (\d+);",
+    "ike_life": r"ike_life: (\w+);",
+    "ipsec_life": r"ipsec_life: (\w+);",
+    "encaps": r"encaps:(\w+);",
+}
+
+
+@dataclass(frozen=True)
+class Status:
+    """What all connections say, and how many of them say it: `{value: how many}`."""
+
+    version: str
+    loaded: int
+    ike: Counter[str]
+    esp: Counter[str]
+    keys: dict[str, Counter[str]]  # by the names of _KEYS
+    tunnels: list[tuple[str, str]]  # (own prefix, peer's prefix) of connections with an SA
+
+
+def progress(globalstatus: str) -> Progress:
+    """`whack --globalstatus`: lines `current.states.enumerate.STATE_…=number`."""
+    counts = dict(re.findall(r"^current\.states\.(\S+)=(\d+)$", globalstatus, re.MULTILINE))
+    established = dict.fromkeys(("IKE", "CHILD"), 0)
+    for name, number in counts.items():
+        if found := re.search(r"V2_ESTABLISHED_(IKE|CHILD)_SA$", name):
+            established[found[1]] += int(number)
+    return Progress(established["CHILD"], int(counts.get("all", 0)) - sum(established.values()))
+
+
+def status(text: str) -> Status:
+    """`whack --status`: about twenty lines `000 "name": …` for each connection."""
+    version = re.search(r"pluto_version=([^,\s]+)", text)
+    loaded = re.search(r"Total IPsec connections: loaded (\d+)", text)
+    own, peer = r'^000 "[^"]*": (\S+?)===\S+', r"\S+===(\S+); erouted;"
+    return Status(
+        version=version[1] if version else "of unknown version",
+        loaded=int(loaded[1]) if loaded else 0,
+        ike=_counted(r"IKEv2 algorithm newest: ([^;\s]+)", text),
+        esp=_counted(r"ESP algorithm newest: ([^;\s]+)", text),
+        keys={key: _counted(pattern, text) for key, pattern in _KEYS.items()},
+        tunnels=re.findall(rf"{own}\.\.\.{peer}", text, re.MULTILINE),
+    )
+
+
+def _counted(pattern: str, text: str) -> Counter[str]:
+    return Counter(re.findall(rf'^000 "[^"]*": .*?\b{pattern}', text, re.MULTILINE))
+
+
+def hopeless(log: str) -> bool:
+    """Whether the peer has answered in a way that waiting does not mend."""
+    return bool(_HOPELESS.search(log))
+
+
+def reason(log: str, lines: int = 3) -> str:
+    """The last telling lines of a log, each once, without time and connection."""
+    told = [
+        _bare(line) for line in log.splitlines() if _TELLING.search(line) and not _NOT_TELLING.search(line)
+    ]
+    return "; ".join(list(dict.fromkeys(reversed(told)))[:lines][::-1])
+
+
+def last_line(log: str) -> str:
+    """What pluto was at last."""
+    return _bare(log.strip().rpartition("\n")[2])
+
+
+def _bare(line: str) -> str:
+    return _CONNECTION.sub("", _STAMP.sub("", line)).strip()

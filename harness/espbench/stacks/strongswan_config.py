@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""strongSwan's configuration as text: strongswan.conf and swanctl.conf for one end of a tunnel."""
+
+from __future__ import annotations
+
+from espbench.stacks.daemon import End
+
+FOLDER = "/run/espbench/strongswan"
+SOCKET = f"unix://{FOLDER}/vici"
+LOG = f"{FOLDER}/charon.log"
+CONNECTION = "gateways"
+
+# ESP suites in strongSwan's words (proposal keywords of its documentation).
+PROPOSALS = {
+    "null-sha1": "null-sha1",
+    "3des-sha1": "3des-sha1",
+    "aes128-sha1": "aes128-sha1",
+    "aes256-sha256": "aes256-sha256",
+    "aes128gcm16": "aes128gcm16",
+    "aes256gcm16": "aes256gcm16",
+    "chacha20poly1305": "chacha20poly1305",
+}
+_PLUGINS = (
+    "random nonce openssl hmac kdf gcm chapoly curve25519 pem pkcs1 pkcs8 x509 pubkey constraints "
+    "kernel-netlink socket-default vici"
+)
+
+
+def strongswan_conf(*, user_space: bool) -> str:
+    """Charon's settings: only the plugins needed, quick to give up, and silent when nothing happens.
+
+    Nothing may cross the middle link in a trial but ESP, so no keep-alives; routes are only installed
+    for user-space ESP, which needs them to its TUN device.
+    """
+    plugins = f"kernel-libipsec {_PLUGINS}" if user_space else _PLUGINS
+    return f"""\
+charon {{
+    load = {plugins}
+    install_routes = {"yes" if user_space else "no"}
+    routing_table = {220 if user_space else 0}
+    install_virtual_ip = no
+    keep_alive = 0
+    retransmit_tries = 3
+    retransmit_timeout = 1
+    retransmit_base = 1.4
+    half_open_timeout = 10
+    plugins {{
+        vici {{
+            socket = {SOCKET}
+        }}
+    }}
+    filelog {{
+        log {{
+            path = {LOG}
+            default = 1
+            flush_line = yes
+            append = no
+        }}
+    }}
+}}
+"""
+
+
+def swanctl_conf(end: End, *, start: bool = False) -> str:
+    """One connection with a child for each tunnel, and its secret; start: all but the first initiate when loaded."""
+    o = end.options
+    auth = "pubkey" if o.auth == "certificates" else "psk"
+    certificate = "\n            certs = own.pem" if o.auth == "certificates" else ""
+    # The first is up already when the others are loaded to start by themselves.
+    children = "".join(_child(n, end, start=start and n > 0) for n in range(len(end.tunnels)))
+    secret = f"""
+secrets {{
+    ike-pair {{
+        id-own = {end.own_id}
+        id-peer = {end.peer_id}
+        secret = {end.credentials.psk}
+    }}
+}}
+"""
+    return f"""\
+connections {{
+    {CONNECTION} {{
+        version = 2
+        local_addrs = {end.own}
+        remote_addrs = {end.peer}
+        proposals = {o.ike}
+        mobike = no
+        dpd_delay = 0
+        encap = {_yes(o.udp_encapsulation)}
+        reauth_time = 0
+        rekey_time = {_seconds(o.ike_lifetime_s if end.initiates else 0)}
+        over_time = {_seconds(0.1 * o.ike_lifetime_s)}
+        rand_time = 0
+        keyingtries = 1
+        local {{
+            auth = {auth}
+            id = {end.own_id}{certificate}
+        }}
+        remote {{
+            auth = {auth}
+            id = {end.peer_id}
+        }}
+        children {{
+{children}        }}
+    }}
+}}
+""" + (secret if o.auth == "psk" else "")
+
+
+def child_name(number: int) -> str:
+    """The name of one tunnel's CHILD SA."""
+    return f"tunnel{number}"
+
+
+def esp_proposal(end: End) -> str:
+    """The one ESP proposal offered."""
+    return PROPOSALS[end.suite.name] + ("-esn" if end.options.esn else "-noesn")
+
+
+def _child(number: int, end: End, *, start: bool) -> str:
+    o = end.options
+    own, peer = end.tunnels[number]
+    # One end rekeys, or both would at once; the other's SAs still end in time.
+    rekey = o.lifetime_s if end.initiates else 0
+    interface = (
+        f"""
+                if_id_in = {o.interface_id}
+                if_id_out = {o.interface_id}"""
+        if o.interface_id
+        else ""
+    )
+    return f"""\
+            {child_name(number)} {{
+                local_ts = {own}
+                remote_ts = {peer}
+                mode = tunnel
+                esp_proposals = {esp_proposal(end)}
+                replay_window = {o.replay_window}
+                copy_df = {_yes(o.df == "copy")}
+                rekey_time = {_seconds(rekey)}
+                life_time = {_seconds(1.1 * o.lifetime_s)}
+                rand_time = 0
+                policies_fwd_out = no{interface}
+                start_action = {"start" if start else "none"}
+            }}
+"""
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _seconds(value: float) -> str:
+    return f"{round(value)}s"

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real pairs of gateways with a stack of a plan on them, one after another, and a generator between."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from runs import write_plan
+
+from espbench.generators.native import NativeGenerator
+from espbench.measure.trial import Bench
+from espbench.plan import Case, cases, load_plan
+from espbench.platforms import placement
+from espbench.platforms.registry import Registry
+from espbench.procedures.lab import PairLab, choose
+
+
+class Workshop:
+    """A registry and a generator for a whole test module; each pair is built and undone in it."""
+
+    def __init__(self, registry: Registry, folder: Path) -> None:
+        self.registry = registry
+        self.folder = folder
+        self.placed = placement.choose()
+        self.generator = NativeGenerator(registry, folder / "generator.log")
+
+    @contextmanager
+    def pair(self, stack: Any, suite: str, **plan: Any) -> Iterator[tuple[Bench, Case]]:
+        """A pair with this stack (as a plan writes it) on it, neither blocking nor established."""
+        written = write_plan(
+            self.folder,
+            {
+                "name": "pair", "topology": "gateway-to-gateway", "dut": "uml", "stacks": [stack],
+                "suites": [suite], "frame_sizes": [256], "tests": [{"throughput": {}}],
+            } | plan,
+        )  # fmt: skip
+        checked = load_plan(written)
+        case = next(case for case in cases(checked) if case.stack.kind != "plain")
+        (choice,) = choose(checked)
+        lab = PairLab(checked, choice.profile, self.registry, self.placed, self.folder)
+        bed = lab.build(case)
+        try:
+            watched = sorted({c for cpus in self.placed.cpus.values() for c in cpus})
+            self.generator.open(list(bed.ports.values()), watched)
+            hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
+            yield Bench(bed, self.generator, lab.stack(bed, case), hops), case
+        finally:
+            bed.close()
+
+
+@contextmanager
+def workshop(folder: Path) -> Iterator[Workshop]:
+    """Open one; afterwards nothing of it is left, and this process may use all CPUs again."""
+    allowed = os.sched_getaffinity(0)
+    with Registry("t" + secrets.token_hex(3)) as registry:
+        made = Workshop(registry, folder)
+        placement.pin_controller(made.placed)
+        try:
+            yield made
+        finally:
+            os.sched_setaffinity(0, allowed)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every stack on real gateways: it negotiates, carries what it encrypted, and fails in its own words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ike_pairs import Workshop, workshop
+
+from espbench.measure import readiness
+from espbench.measure.traffic import Traffic
+from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
+from espbench.platforms.uml import readiness as uml_readiness
+from espbench.stacks.daemon import Credentials, NegotiationFailed
+from espbench.stacks.suites import suites
+from espbench.terms import Trial
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
+    reason="needs root and user-mode-linux",
+)
+
+STACKS = ("xfrm", "strongswan", "libreswan", "strongswan-libipsec")
+SUITES = ("3des-sha1", "aes128-sha1", "aes128gcm16", "null-sha1")
+TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
+WAITS = Waits(learning_s=0.0, residue_s=0.3, settle_s=0.0)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    with workshop(tmp_path_factory.mktemp("shop")) as made:
+        yield made
+
+
+def trial_of(bench: Bench, traffic: Traffic = TRAFFIC, fps: float = 400, seconds: float = 0.5) -> Trial:
+    for _ in range(5):  # on a busy machine the sender falls short now and then: not what is tested here
+        trial = measure(
+            bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=WAITS,
+            goals=[0.0], resolution=0.01,
+        )  # fmt: skip
+        if not any(reason.startswith(UNSENT) for reason in trial.reasons):
+            break
+    return trial
+
+
+def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
+    """The whole chain of proof, then the Security Context read back, without a mismatch."""
+    assert bench.stack is not None
+    shown = readiness.establish(bench, traffic)
+    assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
+    context = bench.stack.security_context()
+    assert context.pop("mismatches") == []
+    return context
+
+
+@pytest.mark.parametrize(("stack", "suite"), list(product(STACKS, SUITES)))
+def test_each_stack_negotiates_each_suite_and_carries_traffic(shop: Workshop, stack: str, suite: str) -> None:
+    """Real daemons, real kernels: as many frames encrypted and decrypted as were sent."""
+    with shop.pair(stack, suite) as (bench, _):
+        context = established(bench)
+        trial = trial_of(bench)
+    assert trial.proof == {"kind": trial.proof["kind"], "proven": True, "problems": []}
+    assert trial.rx_frames == trial.tx_frames == 200
+    for side in ("home", "office"):
+        assert trial.gateways[side].encrypted_frames == trial.gateways[side].decrypted_frames == 100
+    expected = suites()[suite].integrity or suites()[suite].aead
+    assert expected is not None
+    if stack == "strongswan-libipsec":
+        assert "Swan" in context["home"]["daemon"]
+    else:
+        assert expected.kernel_name in str(context["home"]["security_associations"])
+
+
+@pytest.mark.parametrize(("home", "office"), [("strongswan", "libreswan"), ("libreswan", "strongswan")])
+@pytest.mark.parametrize("auth", ["psk", "certificates"])
+def test_the_daemons_interoperate(shop: Workshop, home: str, office: str, auth: str) -> None:
+    """Home's is not Office's; the Security Context names both."""
+    with shop.pair({"home": home, "office": office, "auth": auth}, "aes128gcm16") as (bench, _):
+        context = established(bench)
+        trial = trial_of(bench)
+    assert trial.proof["proven"] is True
+    assert trial.rx_frames == trial.tx_frames
+    for side, name in (("home", home), ("office", office)):
+        assert name in context["stack_version"][side].lower()
+
+
+@pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
+@pytest.mark.parametrize(
+    ("options", "shows"),
+    [
+        ({"auth": "certificates", "esn": True, "replay_window": 128}, {"esn": True, "replay_window": 128}),
+        ({"udp_encapsulation": True, "df": "clear"}, {"udp_encapsulation": "4500 → 4500", "df": "cleared"}),
+        ({"ike": "aes256-sha384-modp2048", "replay_window": 0}, {"replay_window": 0}),
+    ],
+    ids=["certificates, ESN", "in UDP, DF cleared", "no replay check"],
+)
+def test_options_are_what_the_kernel_then_holds(
+    shop: Workshop, stack: str, options: dict[str, Any], shows: dict[str, Any]
+) -> None:
+    """Each key of a stack, read back from the running gateways."""
+    with shop.pair({"stack": stack, **options}, "aes128gcm16") as (bench, _):
+        context = established(bench)
+        trial = trial_of(bench)
+    assert trial.proof["proven"] is True
+    inbound = next(sa for sa in context["home"]["security_associations"] if sa["to"] == "192.0.2.1")
+    assert {key: inbound[key] for key in shows} == shows
+
+
+@pytest.mark.parametrize("stack", ["xfrm", "strongswan", "libreswan"])
+def test_many_tunnels_share_the_traffic(shop: Workshop, stack: str) -> None:
+    """Twelve tunnels: every one of them carries its share, both ways."""
+    tunnels = 12
+    with shop.pair({"stack": stack, "tunnels": tunnels}, "aes128gcm16") as (bench, _):
+        traffic = replace(TRAFFIC, tunnels=tunnels, tunnel_bits=20)
+        established(bench, traffic)
+        trial = trial_of(bench, traffic)
+        listing = bench.bed.gateways["home"].run(["ip", "-s", "xfrm", "state"]).out
+    assert trial.proof["proven"] is True
+    assert trial.rx_frames == trial.tx_frames
+    assert listing.count("(packets)") >= 2 * tunnels
+    assert "\t  0(bytes), 0(packets)" not in listing
+
+
+@pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
+def test_a_wrong_psk_is_told_in_the_daemons_own_words(shop: Workshop, stack: str) -> None:
+    with shop.pair(stack, "aes128gcm16") as (bench, _):
+        tamper(bench, "home", credentials=Credentials(psk="c0ffee" * 8))
+        text = failure(bench)
+    assert "AUTH" in text.upper()
+    assert "c0ffee" not in text
+
+
+@pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
+def test_no_common_proposal_is_told_in_the_daemons_own_words(shop: Workshop, stack: str) -> None:
+    with shop.pair(stack, "aes128gcm16") as (bench, _):
+        tamper(bench, "office", suite=suites()["3des-sha1"])
+        text = failure(bench)
+    assert "PROPOSAL" in text.upper()
+
+
+@pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
+def test_a_dead_peer_is_told_within_seconds(shop: Workshop, stack: str) -> None:
+    with shop.pair(stack, "aes128gcm16") as (bench, _):
+        assert bench.stack is not None
+        bench.stack._daemons["office"].start = lambda: None  # type: ignore[attr-defined]
+        text = failure(bench)
+    assert "retransmi" in text or "not responding" in text or "No response" in text
+
+
+def tamper(bench: Bench, side: str, **changes: Any) -> None:
+    """Give one daemon something its peer does not agree with."""
+    daemon = bench.stack._daemons[side]  # type: ignore[union-attr]
+    daemon._end = replace(daemon._end, **changes)
+
+
+def failure(bench: Bench) -> str:
+    with pytest.raises(NegotiationFailed) as caught:
+        readiness.establish(bench, TRAFFIC)
+    return str(caught.value)
+
+
+def test_an_overload_of_user_space_esp_does_not_reach_the_next_trial(shop: Workshop) -> None:
+    """Its queue is unbounded: what a flood left in it is gone before the next trial begins."""
+    with shop.pair("strongswan-libipsec", "aes128gcm16") as (bench, _):
+        established(bench)
+        one_way = replace(TRAFFIC, direction="one-way")
+        trial_of(bench, one_way, fps=40_000, seconds=1.0)
+        after = trial_of(bench, one_way, fps=200, seconds=0.5)
+    assert after.proof["proven"] is True
+    assert after.rx_frames == after.tx_frames
+
+
+def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> None:
+    """The daemon takes its policies along; those that block are still there."""
+    with shop.pair("strongswan", "aes128gcm16") as (bench, _):
+        established(bench)
+        command = (
+            "SWANCTL_DIR=/run/espbench/strongswan/swanctl swanctl --terminate --ike gateways "
+            "--uri unix:///run/espbench/strongswan/vici"
+        )
+        done = bench.bed.gateways["home"].run(["sh", "-c", command])
+        assert done.rc == 0, done.err
+        trial = trial_of(bench)
+    assert trial.rx_frames == 0
+
+
+def test_no_secret_is_in_logs_or_process_lists(shop: Workshop, tmp_path: Path) -> None:
+    """PSK and keys of the SAs: not in the logs of the run, not in a command line of the gateway."""
+    with shop.pair("strongswan", "aes128-sha1") as (bench, _):
+        established(bench)
+        stack = bench.stack
+        assert stack is not None
+        psk = stack._daemons["home"]._end.credentials.psk  # type: ignore[attr-defined]
+        hidden = [psk, *(sa["encryption_key"] for sa in stack.secrets())]
+        commands = bench.bed.gateways["home"].run(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]).out
+        charon_log = bench.bed.gateways["home"].read(["/run/espbench/strongswan/charon.log"])
+    logs = "".join(file.read_text(errors="replace") for file in shop.folder.glob("*.log"))
+    assert len(psk) == 64
+    assert all(len(secret) >= 32 for secret in hidden)
+    for secret in hidden:
+        assert secret not in logs
+        assert secret not in commands
+        assert secret not in str(charon_log)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`interface: true` on kernels that have XFRM interfaces; ESPBENCH_XFRMI_PROFILE names a DUT profile of such."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ike_pairs import Workshop, workshop
+
+from espbench.measure import readiness
+from espbench.measure.traffic import Traffic
+from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
+from espbench.stacks import policies
+from espbench.stacks.base import both
+from espbench.stacks.xfrm_devices import XFRM_DEVICE, XFRM_IF_ID
+from espbench.terms import Trial
+
+PROFILE = os.environ.get("ESPBENCH_XFRMI_PROFILE", "")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.skipif(
+        not PROFILE,
+        reason="ESPBENCH_XFRMI_PROFILE: set it to a DUT profile whose kernels have CONFIG_XFRM_INTERFACE "
+        "(docs/stacks.md says how to build one)",
+    ),
+]
+
+TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
+WAITS = Waits(learning_s=0.0, residue_s=0.3, settle_s=0.0)
+STACKS: list[Any] = [
+    "xfrm",
+    "strongswan",
+    "libreswan",
+    {"home": "strongswan", "office": "libreswan"},
+    {"home": "libreswan", "office": "strongswan"},
+]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    with workshop(tmp_path_factory.mktemp("shop")) as made:
+        yield made
+
+
+def on_interface(stack: Any, **options: Any) -> dict[str, Any]:
+    """A plan's entry: this stack, route-based."""
+    named = stack if isinstance(stack, dict) else {"stack": stack}
+    return {**named, "interface": True, **options}
+
+
+def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
+    """Network, nothing in clear, tunnel; then the Security Context, without a mismatch."""
+    assert bench.stack is not None
+    shown = readiness.establish(bench, traffic)
+    assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
+    context = bench.stack.security_context()
+    assert context.pop("mismatches") == []
+    assert context["based on"] == f"routes to an XFRM interface (if_id {XFRM_IF_ID})"
+    for side in ("home", "office"):
+        assert {sa["interface_id"] for sa in context[side]["security_associations"]} == {XFRM_IF_ID}
+    return context
+
+
+def trial_of(bench: Bench, traffic: Traffic = TRAFFIC) -> Trial:
+    for _ in range(5):  # on a busy machine the sender falls short now and then: not what is tested here
+        trial = measure(
+            bench, traffic, Request(400, 0.5, "search"), case="test", sequence=0, waits=WAITS,
+            goals=[0.0], resolution=0.01,
+        )  # fmt: skip
+        if not any(reason.startswith(UNSENT) for reason in trial.reasons):
+            break
+    return trial
+
+
+def assert_all_encrypted(trial: Trial) -> None:
+    """Nothing lost, and as many frames through each gateway's SAs as were sent."""
+    assert trial.proof == {"kind": trial.proof["kind"], "proven": True, "problems": []}
+    assert trial.rx_frames == trial.tx_frames == 200
+    for side in ("home", "office"):
+        assert trial.gateways[side].encrypted_frames == trial.gateways[side].decrypted_frames == 100
+
+
+def carried_by_interface(bench: Bench) -> list[tuple[int, int]]:
+    """(sent, received) frames of each gateway's XFRM interface."""
+    counters = (gateway.link_counters()[XFRM_DEVICE] for gateway, _ in both(bench.bed))
+    return [(link.tx_packets, link.rx_packets) for link in counters]
+
+
+@pytest.mark.parametrize("tunnels", [1, 12])
+@pytest.mark.parametrize("stack", STACKS, ids=lambda s: s if isinstance(s, str) else "-".join(s.values()))
+def test_what_is_routed_to_the_interface_is_encrypted(shop: Workshop, stack: Any, tunnels: int) -> None:
+    """Every frame of a trial passes the interface and an SA, both ways, in every tunnel."""
+    traffic = TRAFFIC if tunnels == 1 else replace(TRAFFIC, tunnels=tunnels, tunnel_bits=20)
+    with shop.pair(on_interface(stack, tunnels=tunnels), "aes128gcm16", dut=PROFILE) as (bench, _):
+        established(bench, traffic)
+        before = carried_by_interface(bench)
+        trial = trial_of(bench, traffic)
+        after = carried_by_interface(bench)
+        sas = policies.dump_sas(bench.bed.gateways["home"])
+    assert_all_encrypted(trial)
+    moved = [(sent - s, received - r) for (s, r), (sent, received) in zip(before, after, strict=True)]
+    assert all(sent >= 100 and received >= 100 for sent, received in moved)
+    assert len(sas) == 2 * tunnels
+    assert all(sa.packets for sa in sas)
+
+
+@pytest.mark.parametrize("stack", ["xfrm", "strongswan", "libreswan"])
+def test_ipv6(shop: Workshop, stack: str) -> None:
+    """The prefixes, the route to the interface and the tunnel are IPv6."""
+    with shop.pair(on_interface(stack), "aes128-sha1", dut=PROFILE, ip_versions=[6]) as (bench, _):
+        traffic = replace(TRAFFIC, ip_version=6)
+        established(bench, traffic)
+        assert_all_encrypted(trial_of(bench, traffic))
+
+
+def test_null(shop: Workshop) -> None:
+    """The best case can be route-based as well."""
+    with shop.pair(on_interface("null"), "aes128gcm16", dut=PROFILE) as (bench, _):
+        established(bench)
+        assert_all_encrypted(trial_of(bench))
+
+
+def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> None:
+    """The daemon takes SAs and policies along; the interface then finds the one that blocks."""
+    with shop.pair(on_interface("strongswan"), "aes128gcm16", dut=PROFILE) as (bench, _):
+        established(bench)
+        for daemon in bench.stack._daemons.values():  # type: ignore[union-attr]
+            daemon.stop()
+        assert [policies.dump_sas(gateway) for gateway, _ in both(bench.bed)] == [[], []]
+        assert trial_of(bench).rx_frames == 0
+
+
+@pytest.mark.parametrize("stack", ["xfrm", "strongswan"])
+def test_a_route_that_bypasses_the_interface_is_found(shop: Workshop, stack: str) -> None:
+    """By the middle link instead: the Security Context says so. With a daemon Office blocks what comes in clear."""
+    with shop.pair(on_interface(stack), "aes128gcm16", dut=PROFILE) as (bench, _):
+        established(bench)
+        home = bench.bed.gateways["home"]
+        home.ip([f"route replace 198.19.0.0/16 via 192.0.2.2 dev {home.wan}"])
+        assert bench.stack is not None
+        (mismatch,) = bench.stack.security_context()["mismatches"]
+        trial = trial_of(bench)
+    assert re.match(rf"home: route to 198\.19\.0\.0/16: expected by {XFRM_DEVICE}, the gateway has", mismatch)
+    assert trial.proof["proven"] is False
+    if stack == "strongswan":
+        assert trial.gateways["office"].decrypted_frames == 0
+        assert trial.rx_frames <= 100

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs of two arms that exist only as arithmetic: real searches against simulated, noisy DUTs."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+import simulated_duts as duts
+
+from espbench.comparison.build import of
+from espbench.comparison.model import Comparison, PointVerdict
+from espbench.comparison.samples import Run
+from espbench.results import FORMAT
+from espbench.search import GoalResult, Observation, TrialRequest
+from espbench.terms import CaseEntry, Manifest, Outcome, layer2_mbps
+
+SIZES = (64, 128, 256, 512, 1024, 1424)
+GOALS = (0.0, 1e-5)
+WOBBLE = 0.002  # from trial to trial within a search, relative
+STEP = 2e-4  # limits are told apart as finely as this, much finer than any resolution
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How two arms are measured; noise is run to run and relative, drift the loss of speed over the run."""
+
+    ratio: float = 1.0  # B / A in truth, at every size
+    noise: float = 0.03
+    resolution: float = 0.01
+    repeats: int = 5
+    sizes: Sequence[int] = SIZES
+    goals: tuple[float, ...] = GOALS
+    drift: float = 0.0
+    interleaved: bool = True
+    uneven: float = 1.0  # noise at the smallest size, as a multiple of the others'
+
+
+def a_run(setting: Setting, chance: random.Random) -> Run:
+    """One simulated run, ready to compare by stack."""
+    turns = list(product(range(1, setting.repeats + 1), setting.sizes, "AB"))
+    if setting.interleaved:
+        turns = [
+            turn
+            for repeat, size in product(range(1, setting.repeats + 1), setting.sizes)
+            for turn in [(repeat, size, arm) for arm in chance.sample("AB", 2)]
+        ]
+    else:
+        turns.sort(key=lambda turn: turn[2])
+    base = {size: chance.uniform(0.9, 1.1) * 60e3 / (1 + size / 1000) for size in setting.sizes}
+    outcomes = []
+    for position, (repeat, size, arm) in enumerate(turns):
+        noise = setting.noise * (setting.uneven if size == min(setting.sizes) else 1)
+        limit = base[size] * (setting.ratio if arm == "B" else 1) * (1 + noise * chance.gauss(0, 1))
+        limit *= 1 - setting.drift * position / len(turns)
+        results = searched(round(math.log(max(limit, 1500)) / STEP), setting.goals, setting.resolution)
+        outcomes += [an_outcome(result, arm, size, repeat) for result in results]
+    return run_of(outcomes, {"by": "stack", "seed": 1} if setting.interleaved else None)
+
+
+@cache
+def searched(step: int, goals: tuple[float, ...], resolution: float) -> list[GoalResult]:
+    """The real search against a DUT of exp(STEP · step) frames/s; kept, for thousands of them are asked for."""
+    dut = Wobbling(math.exp(STEP * step), WOBBLE, random.Random(step))
+    return duts.results_of(dut, goals, resolution=resolution, maximum_fps=150_000)
+
+
+class Wobbling:
+    """A hard limit that is a little different in each trial."""
+
+    def __init__(self, limit_fps: float, noise: float, chance: random.Random) -> None:
+        self._limit_fps, self._noise, self._chance = limit_fps, noise, chance
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        return duts.HardLimit(self._limit_fps * (1 + self._noise * self._chance.gauss(0, 1)))(asked)
+
+
+def an_outcome(result: GoalResult, stack: str, size: int, repeat: int) -> Outcome:
+    """A search's answer as a run directory holds it."""
+    fps = result.throughput_fps
+    return Outcome(
+        case=f"{stack}-{size}-r{repeat}", test="throughput", dut="simulated", stack=stack, suite="aes128gcm16",
+        ip_version=4, frame_size=size, direction="one-way", loss_goal=result.goal, status=result.status,
+        throughput_fps=fps, throughput_mbps=layer2_mbps(fps, size) if fps else None, line_rate_pct=None,
+        trials=result.trials, final_trial_s=60.0, rfc2544=False, cpu_home_pct=None, cpu_office_pct=None,
+        repeat=repeat, encryption="proven", lower_fps=result.lower_fps, upper_fps=result.upper_fps,
+        final_trial=result.final_trial_index,
+        warnings=["at the search's maximum"] if result.at_maximum else [],
+    )  # fmt: skip
+
+
+def run_of(outcomes: list[Outcome], compare: dict[str, object] | None, name: str = "run") -> Run:
+    """Outcomes as a run that compares what the plan says."""
+    manifest = Manifest(
+        format=FORMAT, espbench="0", name=name, started="", platform="simulated", platform_reason="",
+        topology="gateway-to-gateway", line_rate_bps=1e9,
+        cases=[
+            CaseEntry(
+                case=o.case, test=o.test, dut=o.dut, stack=o.stack, suite=o.suite, ip_version=o.ip_version,
+                frame_size=o.frame_size, direction=o.direction, repeat=o.repeat,
+            )
+            for o in outcomes
+        ],
+    )  # fmt: skip
+    return Run(name, manifest.model_copy(update={"compare": compare or {}}), outcomes)
+
+
+def compared(setting: Setting, chance: random.Random) -> Comparison:
+    """One whole simulated comparison, A the reference."""
+    return of([a_run(setting, chance)], by="stack", reference="A")
+
+
+def verdicts_of(comparison: Comparison) -> list[PointVerdict]:
+    """All its verdicts."""
+    return [point for panel in comparison.panels for pair in panel.pairs for point in pair.points]
+
+
+def is_none_shown(comparison: Comparison) -> bool:
+    """Whether nothing at all is claimed."""
+    return all(point.word == "no difference shown" for point in verdicts_of(comparison))
+
+
+def made(stack: str, size: int | str, repeat: int, fps: float | None, **changed: Any) -> Outcome:
+    """One outcome by hand; a resolution of 1 %, BELOW_MINIMUM without a figure unless told otherwise."""
+    values: dict[str, Any] = {
+        "case": f"{stack}-{size}-r{repeat}", "test": "throughput", "dut": "simulated", "stack": stack,
+        "suite": "none" if stack == "plain" else "aes128gcm16", "ip_version": 4, "frame_size": size,
+        "direction": "one-way", "loss_goal": 0.0, "status": "OK" if fps else "BELOW_MINIMUM",
+        "throughput_fps": fps, "throughput_mbps": fps * 1e-3 if fps else None, "line_rate_pct": None, "trials": 9,
+        "final_trial_s": 60.0, "final_trial": 8, "rfc2544": False, "cpu_home_pct": None, "cpu_office_pct": None,
+        "repeat": repeat, "encryption": "baseline" if stack == "plain" else "proven", "lower_fps": fps,
+        "upper_fps": fps * 1.01 if fps else 1000.0,
+    }  # fmt: skip
+    return Outcome(**{**values, **changed})
