@@ -27,6 +27,7 @@ bench:
 	@scripts/setup.sh test
 	$(PY) benchmarks/generator.py
 	$(PY) benchmarks/search_cost.py
+	$(PY) benchmarks/comparison.py
 	$(PY) benchmarks/large_run.py
 	$(PY) benchmarks/setup_times.py
 

@@ -62,6 +62,13 @@ def running() -> Iterator[Running]:
     assert started.process.wait(10) == 0
 
 
+def test_a_long_request_given_up_halfway_does_not_spoil_the_next(running: Running) -> None:
+    """Its first pieces are forgotten."""
+    assert running.channel.request("part", text="half of something", first=True, last=False)["ok"]
+    text = "".join(f"line {n}\n" for n in range(2000))
+    assert running.channel.request("exec", argv=["cat"], stdin=text)["out"] == text
+
+
 def test_greets_with_its_kernel(running: Running) -> None:
     """The first line names the kernel the gateway runs."""
     assert running.greeting["kernel"] == os.uname().release

@@ -165,7 +165,7 @@ def test_overheads_are_ratios_to_the_baseline_and_micros_above_it() -> None:
     assert a.slowdown == pytest.approx(3.2)
     assert b.slowdown == pytest.approx(2.0)
     assert (
-        "a is 3.20x slower than plain at 64 B and takes 22 µs of CPU a frame more than plain." in found.words
+        "a is 3.20× slower than plain at 64 B and takes 22 µs of CPU a frame more than plain." in found.words
     )
     cpu = only(found).cpu_ratio
     assert cpu
@@ -175,7 +175,7 @@ def test_overheads_are_ratios_to_the_baseline_and_micros_above_it() -> None:
 def test_a_baseline_at_the_testers_limit_makes_the_slowdown_a_bound() -> None:
     found = by_stack(repeats("plain", 64, 96e3, **CAPPED), repeats("a", 64, 30e3), repeats("b", 64, 30e3))
     assert {o.bound for o in found.overheads} == {"at least"}
-    assert "at least 3.20x slower" in " ".join(found.words)
+    assert "at least 3.20× slower" in " ".join(found.words)
 
 
 def test_goals_that_agree_are_told_once() -> None:

@@ -16,6 +16,7 @@ from espbench.comparison import compare as compare_runs
 from espbench.comparison.model import Comparison, PairVerdicts, PointVerdict
 from espbench.comparison.words import ratio_words, title
 from espbench.errors import EspbenchError
+from espbench.reporting.comparison_wording import verdict_word
 from espbench.results import RunDirectory
 
 _PIPED_WIDTH = 120
@@ -88,7 +89,7 @@ def _table(pair: PairVerdicts, x_name: str, where: str) -> Table:
     names = {"A": pair.a, "B": pair.b}
     for point in pair.points:
         first, _, rest = point.word.partition(" ")
-        word = f"{names[first]} {rest}" if first in names else point.word
+        word = f"{names[first]} {rest}" if first in names else verdict_word(point)
         table.add_row(str(point.x), _ratio(point), word, point.why)
     return table
 
@@ -97,5 +98,5 @@ def _ratio(point: PointVerdict) -> str:
     if point.ratio is not None:
         return ratio_words(point.ratio)
     if point.at_least is not None:
-        return f"at least {point.at_least:.2f}x"
-    return f"at most {point.at_most:.2f}x" if point.at_most is not None else "–"
+        return f"at least {point.at_least:.2f}×"
+    return f"at most {point.at_most:.2f}×" if point.at_most is not None else "–"

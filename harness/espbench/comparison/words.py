@@ -78,7 +78,7 @@ def _slowdown(found: Sequence[Overhead], baseline: str, is_size: bool) -> list[s
 
 def _factor(overhead: Overhead) -> str:
     bound = f"{overhead.bound} " if overhead.bound else ""
-    return f"{bound}{_number(overhead.slowdown or 0.0)}x"
+    return f"{bound}{_number(overhead.slowdown or 0.0)}×"
 
 
 def _extra(found: Sequence[Overhead], baseline: str, is_size: bool) -> list[str]:
@@ -98,7 +98,10 @@ def _no_difference(
     a: str, b: str, points: Sequence[PointVerdict], x_is_size: bool, *, everywhere: bool
 ) -> str:
     measured = [p for p in points if p.ratio is not None and p.ratio.n > 1]
-    told = f"No difference between {b} and {a} is shown"
+    beginning = (
+        "No difference between {b} and {a} is shown" if measured else "There is no verdict on {b} and {a}"
+    )
+    told = beginning.format(a=a, b=b)
     if not everywhere:
         told += _at([p.x for p in points], x_is_size)
     elif len(points) > 1:
@@ -110,12 +113,12 @@ def _no_difference(
         return f"{told}: {'; '.join(reasons) if len(reasons) < 3 else 'no figures that could show one'}."
     widest = max(max(p.ratio.high, 1 / p.ratio.low) for p in measured if p.ratio)
     rest = len(points) - len(measured)
-    limit = f"; one of up to {_number(widest)}x could have gone unseen"
+    limit = f"; one of up to {_number(widest)}× could have gone unseen"
     return f"{told}{limit}{f', and {rest} of {len(points)} points bear no verdict' if rest else ''}."
 
 
 def _by_how_much(points: Sequence[PointVerdict], a: str, b: str, x_is_size: bool) -> str:
-    """The least and the most, each with its interval, as `fast is 1.35x [1.28, 1.43] as fast as slow at 512 B`."""
+    """The least and the most, each with its interval, as `fast is 1.35× [1.28, 1.43] as fast as slow at 512 B`."""
     known = [p for p in points if p.ratio is not None]
     if not known:
         return _bounds(points, a, b, x_is_size)
@@ -132,9 +135,9 @@ def _bounds(points: Sequence[PointVerdict], a: str, b: str, x_is_size: bool) -> 
     told = []
     for p in points:
         if p.at_least is not None:
-            told.append(f"{b} is at least {_number(p.at_least)}x as fast at {_x(p.x, x_is_size)}")
+            told.append(f"{b} is at least {_number(p.at_least)}× as fast at {_x(p.x, x_is_size)}")
         elif p.at_most is not None:
-            told.append(f"{b} is at most {_number(p.at_most)}x as fast at {_x(p.x, x_is_size)}")
+            told.append(f"{b} is at most {_number(p.at_most)}× as fast at {_x(p.x, x_is_size)}")
     slow = a if points[0].word == "B faster" else b
     return ", ".join(told) if told else f"{slow} misses the goal even at its minimum"
 
@@ -161,15 +164,15 @@ def _x(x: int | str, is_size: bool) -> str:
 
 
 def ratio_words(ratio: Estimate) -> str:
-    """`1.35x [1.28, 1.43]`; with more decimals where rounding would put an end on the wrong side of 1."""
+    """`1.35× [1.28, 1.43]`; with more decimals where rounding would put an end on the wrong side of 1."""
     decimals = 2 if ratio.value < 10 else 1
     while decimals < _MOST_DECIMALS and any(
         end != 1 and round(end, decimals) == 1 for end in (ratio.low, ratio.high)
     ):
         decimals += 1
     if ratio.n <= 1:
-        return f"{ratio.value:.{decimals}f}x"
-    return f"{ratio.value:.{decimals}f}x [{ratio.low:.{decimals}f}, {ratio.high:.{decimals}f}]"
+        return f"{ratio.value:.{decimals}f}×"
+    return f"{ratio.value:.{decimals}f}× [{ratio.low:.{decimals}f}, {ratio.high:.{decimals}f}]"
 
 
 def _number(value: float) -> str:

@@ -28,6 +28,7 @@ import sys
 import termios
 import time
 import tty
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -268,13 +269,15 @@ PARTS: list[str] = []
 
 
 def do_part(request: dict[str, Any]) -> dict[str, Any]:
-    """A piece of a long request; the last piece gets the answer to the whole."""
+    """A piece of a long, compressed request; the last piece gets the answer to the whole."""
+    if field(request, "first", bool):
+        PARTS.clear()  # of a request that was given up half-way
     PARTS.append(field(request, "text", str))
     if not field(request, "last", bool):
         return {}
     whole = "".join(PARTS)
     PARTS.clear()
-    return answer(whole.encode())
+    return answer(zlib.decompress(base64.b64decode(whole)))
 
 
 OPERATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import select
 import socket
 import time
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +16,8 @@ from espbench.errors import EspbenchError
 
 BUFFER = 1 << 16
 # A terminal holds 4,095 bytes that nobody has read yet; of a longer request UML's line loses the rest. So a
-# long one goes in pieces, each answered before the next (a piece may double when it is quoted once more).
-LONGEST_LINE, PIECE = 3000, 1400
+# long one goes compressed and in pieces, each answered before the next.
+LONGEST_LINE, PIECE = 3000, 2800
 
 
 class AgentRefused(EspbenchError):
@@ -56,11 +58,12 @@ class AgentChannel:
         line = json.dumps({"id": self._number, "op": op, **fields})
         silence = f"did not answer {op} within {within_s:g} s"
         if len(line) > LONGEST_LINE:
-            pieces = [line[at : at + PIECE] for at in range(0, len(line), PIECE)]
-            for piece in pieces[:-1]:
-                self._send_line(self._part(piece, last=False), deadline, op)
+            packed = base64.b64encode(zlib.compress(line.encode())).decode()
+            pieces = [packed[at : at + PIECE] for at in range(0, len(packed), PIECE)]
+            for at, piece in enumerate(pieces[:-1]):
+                self._send_line(self._part(piece, first=at == 0, last=False), deadline, op)
                 self._receive(self._number, deadline, silence)
-            line = self._part(pieces[-1], last=True)
+            line = self._part(pieces[-1], first=len(pieces) == 1, last=True)
         self._send_line(line, deadline, op)
         reply = self._receive(self._number, deadline, silence)
         if not reply.get("ok"):
@@ -80,8 +83,9 @@ class AgentChannel:
         self.closed = True
         self._connection.close()
 
-    def _part(self, text: str, *, last: bool) -> str:
-        return json.dumps({"id": self._number, "op": "part", "text": text, "last": last})
+    def _part(self, text: str, *, first: bool, last: bool) -> str:
+        part = {"id": self._number, "op": "part", "text": text, "first": first, "last": last}
+        return json.dumps(part)
 
     def _send_line(self, line: str, deadline: float, op: str) -> None:
         data = memoryview(line.encode() + b"\n")

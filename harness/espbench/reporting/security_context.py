@@ -27,10 +27,22 @@ _TERMS = {
     "memory_mib": "memory, MiB",
 }
 # The columns of the SA table; an AEAD suite has one algorithm for both its columns.
-_SA_COLUMNS = ("from", "to", "spi", "encryption", "integrity", "mode", "replay_window", "esn", "lifetime")
+_SA_COLUMNS = (
+    "from",
+    "to",
+    "spi",
+    "encryption",
+    "integrity",
+    "mode",
+    "replay_window",
+    "esn",
+    "lifetime",
+    "udp_encapsulation",
+    "df",
+)
 _SA_HEAD = (
     "Gateway", "From", "To", "SPI", "Encryption", "Integrity", "Mode", "Replay window, packets", "ESN",
-    "Lifetime",
+    "Lifetime", "In UDP", "Outer DF",
 )  # fmt: skip
 
 
