@@ -31,7 +31,7 @@ RETRIES = 15
 
 
 def espbench(
-    *arguments: str | Path, as_user: Sequence[str] = (), cwd: Path | None = None
+    *arguments: str | Path, as_user: Sequence[str] = (), cwd: Path | None = None, timeout: float = 120
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; `as_user` is put before it."""
     return subprocess.run(
@@ -39,7 +39,7 @@ def espbench(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=timeout,
         cwd=cwd,
     )
 

@@ -15,14 +15,16 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
-from espbench.errors import MachineLacks
+from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.base import Readiness
 
 PACKAGES = {
     "strongswan": (
-        "strongswan-charon", "strongswan-swanctl", "strongswan-libcharon", "libcharon-extra-plugins",
+        "strongswan-charon", "strongswan-starter", "strongswan-swanctl", "strongswan-libcharon",
+        "libcharon-extra-plugins",
         "libstrongswan", "libstrongswan-standard-plugins", "libstrongswan-extra-plugins",
     ),
     "libreswan": ("libreswan", "libnss3-tools"),
@@ -30,7 +32,6 @@ PACKAGES = {
 # All built from one source: `version:` of a plan is theirs.
 _SAME_VERSION = {"strongswan": PACKAGES["strongswan"], "libreswan": ("libreswan",)}
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # of usr/, where usr is merged
-_UNKNOWN = re.compile(r"Unable to locate package|was not found|has no installation candidate")
 _INST = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ")
 
 
@@ -49,12 +50,22 @@ def unpacked(
     """
     if not (ready := readiness(daemon, daemon)).ready:
         raise MachineLacks(ready.missing, ready.install)
-    wanted = _versions(daemon, version)
+    try:
+        return _had(daemon, version, on_note, own_lists=False)
+    except MachineLacks:
+        # The host's package lists may be missing, or older than the archive: with new ones of our own.
+        on_note(f"apt's lists on this host do not lead to {daemon}: fetching new ones into the cache")
+        _update_own_lists()
+        return _had(daemon, version, on_note, own_lists=True)
+
+
+def _had(daemon: str, version: str | None, on_note: Callable[[str], None], *, own_lists: bool) -> Path:
+    wanted = _versions(daemon, version, own_lists)
     digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:12]
     folder = cache_dir() / "packages" / f"{daemon}-{digest}"
     if not folder.is_dir():
         on_note(f"fetching {daemon}: {len(wanted)} packages, unpacked into the cache, not installed")
-        _fetch(wanted, folder)
+        _fetch(wanted, folder, own_lists)
     return folder
 
 
@@ -71,66 +82,73 @@ def readiness(name: str, daemon: str) -> Readiness:
     )
 
 
-def _versions(daemon: str, version: str | None) -> list[str]:
+@cache  # asked for each pair of gateways; the answer should not change within a run
+def _versions(daemon: str, version: str | None, own_lists: bool) -> tuple[str, ...]:
     """`name=version` of the daemon's packages and all they need beside what the host has."""
     mine = PACKAGES[daemon]
     asked = [f"{name}={version}" if version and name in _SAME_VERSION[daemon] else name for name in mine]
     simulate = ["-s", "--no-install-recommends", "-o", "Debug::NoLocking=1", "install", *asked]
-    done = _apt(simulate)
-    if done.returncode and _UNKNOWN.search(done.stderr):
-        _update_own_lists()
-        done = _apt(simulate)
+    done = _apt(simulate, own_lists)
     if done.returncode:
-        raise _refused(daemon, version, done)
+        raise _refused(daemon, version, done, own_lists)
     found = {m[1]: m[2] for line in done.stdout.splitlines() if (m := _INST.match(line))}
     # A package the host has at that version is not installed again, but the daemon's own must be ours.
     for name in mine:
         if name not in found:
-            found[name] = version if version and name in _SAME_VERSION[daemon] else _candidate(name)
-    return sorted(f"{name}={found[name]}" for name in found)
+            known = version if version and name in _SAME_VERSION[daemon] else None
+            found[name] = known or _candidate(name, own_lists)
+    return tuple(sorted(f"{name}={found[name]}" for name in found))
 
 
-def _candidate(package: str) -> str:
-    shown = _apt(["--no-all-versions", "show", package], program="apt-cache").stdout
+def _candidate(package: str, own_lists: bool) -> str:
+    shown = _apt(["--no-all-versions", "show", package], own_lists, program="apt-cache").stdout
     candidate = re.search(r"^Version: (\S+)", shown, re.MULTILINE)
     if candidate is None:
         raise MachineLacks(f"apt knows no package {package}", "apt-get update")
     return candidate[1]
 
 
-def _refused(daemon: str, version: str | None, done: subprocess.CompletedProcess[str]) -> MachineLacks:
-    errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
-    which = f"{daemon} {version}" if version else daemon
-    known = ""
+def _refused(
+    daemon: str, version: str | None, done: subprocess.CompletedProcess[str], own_lists: bool
+) -> EspbenchError:
+    """A version that apt does not have is the user's mistake; the rest is the machine's."""
     if version:
-        madison = _apt(["madison", PACKAGES[daemon][0]], program="apt-cache").stdout
-        versions = list(dict.fromkeys(re.findall(r"\| *(\S+) *\|", madison)))
-        known = f"; it knows {', '.join(versions)}" if versions else ""
+        madison = _apt(["madison", PACKAGES[daemon][0]], own_lists, program="apt-cache").stdout
+        versions = list(dict.fromkeys(re.findall(r"^[^|]*\| *(\S+) *\|", madison, re.MULTILINE)))
+        if versions and version not in versions:
+            return UsageError(
+                f"stack {daemon}: version: expected one that apt can fetch ({', '.join(versions)}), "
+                f"got {version}; for another one, give prefix: with your own build"
+            )
     return MachineLacks(
-        f"apt cannot give {which}: {'; '.join(errors) or done.stderr.strip() or 'no reason'}{known}",
-        "apt-get update, another version:, or prefix: with your own build",
+        f"apt cannot give {daemon}: {_error(done)}",
+        "apt-get update, or prefix: with your own build",
     )
 
 
+def _error(done: subprocess.CompletedProcess[str]) -> str:
+    """The first of apt's own errors: the others mostly say it again for other packages."""
+    errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
+    return (errors or done.stderr.strip().splitlines()[-1:] or ["it gave no reason"])[0]
+
+
 def _own_lists() -> list[str]:
-    """Options that make apt use package lists of ours: the host's are missing or too old."""
+    """Options that make apt use package lists of ours."""
     own = cache_dir() / "apt"
-    if not (own / "lists").is_dir():
-        return []
     return ["-o", f"Dir::State::lists={own / 'lists'}", "-o", f"Dir::Cache={own / 'cache'}"]
 
 
 def _update_own_lists() -> None:
     for part in ("lists/partial", "cache/archives/partial"):
         (cache_dir() / "apt" / part).mkdir(parents=True, exist_ok=True)
-    _apt(["update"])
+    _apt(["update"], own_lists=True)
 
 
 def _apt(
-    arguments: Sequence[str], program: str = "apt-get", cwd: Path | None = None
+    arguments: Sequence[str], own_lists: bool, program: str = "apt-get", cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [program, "-o", "APT::Sandbox::User=", *_own_lists(), *arguments],
+        [program, "-o", "APT::Sandbox::User=", *(_own_lists() if own_lists else []), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -140,7 +158,7 @@ def _apt(
     )
 
 
-def _fetch(wanted: Sequence[str], folder: Path) -> None:
+def _fetch(wanted: Sequence[str], folder: Path, own_lists: bool) -> None:
     """Download and unpack beside the final name, then rename: a half-made folder is never used."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as name:
@@ -148,10 +166,9 @@ def _fetch(wanted: Sequence[str], folder: Path) -> None:
         archives, root = work / "archives", work / "root"
         archives.mkdir()
         root.mkdir(mode=0o755)
-        done = _apt(["download", *wanted], cwd=archives)
+        done = _apt(["download", *wanted], own_lists, cwd=archives)
         if done.returncode:
-            errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
-            raise MachineLacks(f"apt-get download failed: {'; '.join(errors)}", "apt-get update")
+            raise MachineLacks(f"apt-get download failed: {_error(done)}", "apt-get update")
         for archive in sorted(archives.iterdir()):
             subprocess.run(["dpkg-deb", "-x", str(archive), str(root)], check=True, capture_output=True)
         _merge_usr(root)

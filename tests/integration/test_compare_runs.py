@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison on real gateways: a difference that is there is shown, one that is not is not."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import espbench, quick, write_plan
+
+from espbench.platforms.uml import readiness as uml_readiness
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
+    reason="needs root and user-mode-linux",
+)
+
+SEARCH = quick(minimum="500fps", maximum="60000fps", resolution="10%", final_trial="600ms", residue="100ms")
+
+
+def plan(name: str, stacks: list[Any], **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name, "topology": "gateway-to-gateway", "dut": "uml", "stacks": stacks,
+        "suites": ["aes128gcm16"], "frame_sizes": [512], "repeat": 3, "tests": [{"throughput": SEARCH}],
+    } | changes  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run directory of three stacks side by side."""
+    folder = tmp_path_factory.mktemp("compared")
+    stacks = ["plain", "xfrm", "strongswan", "strongswan-libipsec"]
+    compare = {"by": "stack", "reference": "strongswan"}
+    file = write_plan(folder, plan("stacks", stacks, compare=compare))
+    done = espbench("run", file, "--out", folder, timeout=580)
+    assert done.returncode in (0, 3), done.stderr
+    return Path(done.stdout.strip().splitlines()[-1]).parent
+
+
+def verdicts(of: Path) -> dict[str, dict[str, Any]]:
+    """Arm → its only point against the reference."""
+    (panel,) = json.loads((of / "comparison.json").read_text())["panels"]
+    return {pair["b"]: pair["points"][0] for pair in panel["pairs"]}
+
+
+def test_user_space_esp_is_slower_and_static_keys_make_no_difference(compared: Path) -> None:
+    """Which daemon put the keys into the kernel is nothing its forwarding depends on; where ESP is done is."""
+    done = espbench("compare", compared, "--out", compared.parent)
+    assert done.returncode == 0, done.stderr
+    found = verdicts(Path(done.stdout.strip().splitlines()[-1]).parent)
+    user_space, static = found["strongswan-libipsec"], found["xfrm"]
+    assert user_space["word"] == "A faster"
+    assert user_space["ratio"]["high"] < 0.7
+    assert static["word"] == "no difference shown"
+    assert static["ratio"]["n"] == 3
+    assert static["ratio"]["low"] < 1 < static["ratio"]["high"]
+
+
+def test_the_cases_were_interleaved_by_the_recorded_seed(compared: Path) -> None:
+    """All stacks of one repeat before any of the next; the manifest says by which seed they were shuffled."""
+    manifest = json.loads((compared / "manifest.json").read_text())
+    assert manifest["compare"]["seed"] == 2544
+    repeat_of = {case["case"]: case["repeat"] for case in manifest["cases"]}
+    trials = [json.loads(line)["case"] for line in (compared / "trials.jsonl").read_text().splitlines()]
+    repeats = [repeat_of[case] for case in trials]
+    assert repeats == sorted(repeats)
+    orders = [list(dict.fromkeys(c[5:-3] for c in trials if repeat_of[c] == repeat)) for repeat in (1, 2, 3)]
+    assert len({tuple(order) for order in orders}) > 1
+
+
+def test_the_security_context_names_the_daemon_as_it_called_itself(compared: Path) -> None:
+    """Read back from the running gateways, and in the report."""
+    contexts = json.loads((compared / "manifest.json").read_text())["contexts"]
+    context = contexts["strongswan-aes128gcm16-ipv4"]
+    assert context["stack_version"]["home"].startswith("strongSwan 5.")
+    assert context["kernel"]["home"] == context["kernel"]["office"] != ""
+    assert "rfc4106(gcm(aes)), 160 bit key" in str(context["office"]["security_associations"])
+    assert context["stack_version"]["home"] in (compared / "report.html").read_text()
+
+
+def test_the_run_directory_holds_no_secret(compared: Path) -> None:
+    """It can be published: no PSK, no key file, nothing that looks like one."""
+    for file in compared.rglob("*"):
+        if file.is_file():
+            text = file.read_text(errors="replace")
+            assert "secret =" not in text, file
+            assert "PRIVATE KEY" not in text, file
+
+
+def test_a_run_of_other_conditions_is_not_compared_unless_allowed(compared: Path, tmp_path: Path) -> None:
+    """The message names what differs; with --allow-different the report says so."""
+    other = write_plan(tmp_path, plan("other", ["plain", "xfrm"], flows={"ports": 7}, repeat=1))
+    done = espbench("run", other, "--out", tmp_path, timeout=300)
+    assert done.returncode in (0, 3), done.stderr
+    second = Path(done.stdout.strip().splitlines()[-1]).parent
+    refused = espbench("compare", compared, second, "--out", tmp_path)
+    assert refused.returncode == 2
+    assert "flows" in refused.stderr
+    assert "--allow-different" in refused.stderr
+    allowed = espbench("compare", compared, second, "--allow-different", "--out", tmp_path)
+    assert allowed.returncode == 0, allowed.stderr
+    assert "flows" in Path(allowed.stdout.strip().splitlines()[-1]).read_text()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the throughput procedure makes of trials that the tester spoilt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from espbench.measure.trial import UNSENT
+from espbench.plan import Case, cases, load_plan
+from espbench.procedures.throughput import Limits, ThroughputCase
+from espbench.terms import Trial
+
+PLAN = """\
+name: t
+topology: gateway-to-gateway
+dut: uml
+stacks: [plain]
+frame_sizes: [512]
+tests: [{throughput: {loss_goals: [0]}}]
+"""
+MAXIMUM = 100_000.0
+SHORT = f"{UNSENT} 6500 of 10000 frames (65.00 %)"
+
+
+def case(folder: Path) -> Case:
+    file = folder / "plan.yaml"
+    file.write_text(PLAN)
+    return cases(load_plan(file))[0]
+
+
+def spoilt(case: Case, sequence: int, reason: str) -> Trial:
+    """A first trial at the maximum, its `sequence`-th attempt, of which the tester sent 65 %."""
+    return Trial(
+        case=case.id, sequence=sequence, phase="search", attempt=sequence, intended_fps=MAXIMUM,
+        offered_fps=0.65 * MAXIMUM, duration_s=2.0, intended_duration_s=2.0, tx_frames=130_000,
+        rx_frames=130_000, lost=0, duplicated=0, reordered=0, corrupted=0, frame_loss_ratio=0.0,
+        validity="INVALID", reasons=[reason],
+    )  # fmt: skip
+
+
+def maximum_after(folder: Path, *reasons: str) -> float:
+    measured = case(folder)
+    trials = [spoilt(measured, n, reason) for n, reason in enumerate(reasons)]
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], trials)
+    return running.search.maximum_fps
+
+
+def test_a_generator_that_falls_short_twice_bounds_the_search(tmp_path: Path) -> None:
+    """Beyond what it managed nothing can be said of this DUT."""
+    assert maximum_after(tmp_path, SHORT, SHORT) < 0.65 * MAXIMUM
+
+
+def test_once_is_no_bound(tmp_path: Path) -> None:
+    assert maximum_after(tmp_path, SHORT) == MAXIMUM
+
+
+def test_what_the_host_spoilt_before_does_not_count(tmp_path: Path) -> None:
+    """The first attempt was the host's fault: the generator alone has fallen short only once."""
+    assert maximum_after(tmp_path, "host starvation: others used 30 %", SHORT) == MAXIMUM
+    assert maximum_after(tmp_path, "host starvation: others used 30 %", SHORT, SHORT) < MAXIMUM
