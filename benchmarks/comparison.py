@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints how often a comparison is right: of two equal configurations, and of two that differ.
+"""Prints how often a comparison is right: of equal configurations, and of two that differ.
 
 Each comparison is a whole one: real searches against simulated DUTs at six sizes and two loss goals, their
 outcomes through the real comparison. Run it from anywhere: `python benchmarks/comparison.py [comparisons]`.
@@ -8,6 +8,7 @@ outcomes through the real comparison. Run it from anywhere: `python benchmarks/c
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 import time
@@ -22,11 +23,23 @@ import simulated_comparisons as sim
 
 NOISES, RESOLUTIONS, REPEATS = (0.0, 0.01, 0.03, 0.1), (0.01, 0.05), (3, 5)
 RATIOS = (1.02, 1.05, 1.1, 1.15, 1.2)
+FORMS = {
+    "3 %, 15 % at 64 B": {"uneven": 5.0},
+    "3 %, not in turns": {"interleaved": False},
+    "3 %, three arms": {"arms": "ABC"},
+    "3 %, at minimum": {"edge": "minimum"},
+    "3 %, at limit": {"edge": "maximum"},
+}
 
 
-def equal_arms(setting: sim.Setting, times: int, chance: random.Random) -> float:
-    """The share of comparisons of two equal configurations in which no verdict at all claims a difference."""
-    return sum(sim.is_none_shown(sim.compared(setting, chance)) for _ in range(times)) / times
+def equal_arms(setting: sim.Setting, times: int, chance: random.Random) -> tuple[int, float]:
+    """Of comparisons of equal configurations those in which nothing claims a difference; verdicts there were."""
+    right, judged = 0, []
+    for _ in range(times):
+        found = sim.compared(setting, chance)
+        right += sim.is_none_shown(found)
+        judged += [v.word != "no verdict" for v in sim.verdicts_of(found)]
+    return right, sum(judged) / len(judged)
 
 
 def power(setting: sim.Setting, times: int, chance: random.Random) -> tuple[float, float]:
@@ -35,23 +48,36 @@ def power(setting: sim.Setting, times: int, chance: random.Random) -> tuple[floa
     return words.count("B faster") / len(words), words.count("A faster") / len(words)
 
 
+def wilson(right: int, of: int) -> tuple[float, float]:
+    """The 95 % interval of a share (E. B. Wilson, 1927)."""
+    z, share = 1.96, right / of
+    middle = (share + z**2 / (2 * of)) / (1 + z**2 / of)
+    half = z / (1 + z**2 / of) * math.sqrt(share * (1 - share) / of + z**2 / (4 * of**2))
+    return middle - half, middle + half
+
+
 def main() -> None:
     """Print the tables."""
-    times = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    times = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     began, chance = time.monotonic(), random.Random(2544)
     print(
         f"{len(sim.SIZES)} frame sizes, {len(sim.GOALS)} loss goals, {times} comparisons a figure, seed 2544"
     )
-    print("\nTwo equal configurations: comparisons that show no difference anywhere (wanted: 95 % or more)")
-    print(_row("noise", [f"{n:.0%}" for n in NOISES] + ["3 %, 15 % at 64 B", "3 %, not in turns"]))
-    worst = 1.0
+    print("\nEqual configurations: comparisons that show no difference anywhere (wanted: 95 % or more);")
+    print("in brackets the share of points that had figures enough for a verdict, where not all had")
+    print(_row("noise", [f"{n:.0%}" for n in NOISES] + list(FORMS)))
+    worst = total = 0
+    lowest = times
     for resolution, repeats in product(RESOLUTIONS, REPEATS):
-        settings = [sim.Setting(noise=n, resolution=resolution, repeats=repeats) for n in NOISES]
         usual = sim.Setting(noise=0.03, resolution=resolution, repeats=repeats)
-        settings += [replace(usual, uneven=5), replace(usual, interleaved=False)]
-        rates = [equal_arms(setting, times, chance) for setting in settings]
-        worst = min(worst, *rates)
-        print(_row(f"{repeats} repeats, resolution {resolution:.0%}", [f"{rate:.1%}" for rate in rates]))
+        settings = [replace(usual, noise=n) for n in NOISES]
+        settings += [replace(usual, **form) for form in FORMS.values()]  # type: ignore[arg-type]
+        cells = []
+        for setting in settings:
+            right, judged = equal_arms(setting, times, chance)
+            lowest, worst, total = min(lowest, right), worst + right, total + times
+            cells.append(f"{right / times:.1%}" + (f" ({judged:.0%})" if judged < 1 else ""))
+        print(_row(f"{repeats} repeats, resolution {resolution:.0%}", cells))
     few = max(times // 10, 1)
     print(f"\nB really is faster: verdicts that show it ({few} comparisons a figure)")
     print(_row("true ratio", [f"{ratio:g}" for ratio in RATIOS]))
@@ -59,19 +85,30 @@ def main() -> None:
         shown = []
         for ratio in RATIOS:
             setting = sim.Setting(ratio=ratio, noise=noise, resolution=resolution, repeats=repeats)
-            right, wrong = power(setting, few, chance)
-            shown.append(f"{right:.0%}" + (f" ({wrong:.1%} wrong)" if wrong else ""))
+            right_share, wrong = power(setting, few, chance)
+            shown.append(f"{right_share:.0%}" + (f" ({wrong:.1%} wrong)" if wrong else ""))
         print(_row(f"{repeats} repeats, resolution {resolution:.0%}, noise {noise:.0%}", shown))
     print(f"\nTwo equal configurations on a machine that slows by 10 % over the run ({few} comparisons)")
     for interleaved in (True, False):
         setting = sim.Setting(drift=0.1, noise=0.01, interleaved=interleaved)
-        rate = equal_arms(setting, few, chance)
-        print(_row("interleaved, paired" if interleaved else "all of A, then all of B", [f"{rate:.1%}"]))
-    print(f"\nlowest rate of equal configurations: {worst:.1%}; took {time.monotonic() - began:.0f} s")
+        right, _ = equal_arms(setting, few, chance)
+        print(
+            _row("interleaved, paired" if interleaved else "all of A, then all of B", [f"{right / few:.1%}"])
+        )
+    for what, right, of in (
+        ("of all", worst, total),
+        (f"the lowest of {total // times} cells", lowest, times),
+    ):
+        low, high = wilson(right, of)
+        print(
+            f"\nequal configurations, {what}: {right} of {of}, {right / of:.1%} [{low:.1%}, {high:.1%}]",
+            end="",
+        )
+    print(f"\ntook {time.monotonic() - began:.0f} s")
 
 
 def _row(name: str, cells: Iterable[str]) -> str:
-    return f"{name:42}" + "".join(f"{cell:>19}" if len(cell) > 9 else f"{cell:>10}" for cell in cells)
+    return f"{name:42}" + "".join(f"{cell:>19}" if len(cell) > 9 else f"{cell:>13}" for cell in cells)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,19 @@ Validity = Literal["VALID", "INVALID"]
 
 FCS_BYTES = 4
 PREAMBLE_AND_GAP_BYTES = 20
+RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
+# How the warnings of an outcome begin whose figure is the tester's or the search's and not the DUT's.
+LIMITED_BY_TESTER, AT_MAXIMUM = "tester-limited", "at the search's maximum"
 
 
 def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
     """The theoretical frame rate of an Ethernet link (RFC 2544 20): frame + preamble + gap."""
     return bits_per_second / (8 * (frame_size + PREAMBLE_AND_GAP_BYTES))
+
+
+def goal_name(goal: float) -> str:
+    """A loss goal in per cent: `0 %`, `0.001 %`."""
+    return f"{goal * 100:.10f}".rstrip("0").rstrip(".") + " %"
 
 
 def layer2_mbps(fps: float, frame_size: float) -> float:
@@ -150,6 +158,17 @@ class Outcome(Record):
     reasons: list[str] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     rfc2544_deviations: list[str] = Field(default_factory=list)
+
+    @property
+    def is_at_limit(self) -> bool:
+        """Whether its figure met the limit of the tester or of the search: the DUT may be faster."""
+        return any(text.startswith((LIMITED_BY_TESTER, AT_MAXIMUM)) for text in self.warnings)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its final trial was shorter than RFC 2544 24 wants; there may have been none."""
+        # As measured: a trial of 60 s may have taken 59.99998.
+        return self.final_trial is not None and round(self.final_trial_s, 2) < RFC2544_FINAL_TRIAL_S
 
 
 class CaseEntry(Record):

@@ -15,7 +15,7 @@ from ike_pairs import Workshop, workshop
 
 from espbench.measure import readiness
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
+from espbench.measure.trial import UNSENT, Bench, Request, TrialBroken, Waits, measure
 from espbench.platforms.uml import readiness as uml_readiness
 from espbench.stacks.daemon import Credentials, NegotiationFailed
 from espbench.stacks.suites import suites
@@ -150,7 +150,8 @@ def test_a_dead_peer_is_told_within_seconds(shop: Workshop, stack: str) -> None:
         assert bench.stack is not None
         bench.stack._daemons["office"].start = lambda: None  # type: ignore[attr-defined]
         text = failure(bench)
-    assert "retransmi" in text or "not responding" in text or "No response" in text
+    # charon counts its retransmissions; pluto hears the ICMP error of a host where nobody listens.
+    assert {"strongswan": "retransmi", "libreswan": "Connection refused"}[stack] in text
 
 
 def tamper(bench: Bench, side: str, **changes: Any) -> None:
@@ -186,8 +187,10 @@ def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> N
         )
         done = bench.bed.gateways["home"].run(["sh", "-c", command])
         assert done.rc == 0, done.err
-        trial = trial_of(bench)
-    assert trial.rx_frames == 0
+        with pytest.raises(TrialBroken, match=r"home holds 0 of 2 SAs; office holds 0 of 2 SAs"):
+            trial_of(bench)
+        streams = TRAFFIC.streams(bench.bed, bench.next_hops, 400.0)
+        assert [s.rx_frames for s in bench.generator.offer(streams, 0.5, 0.3).streams] == [0, 0]
 
 
 def test_no_secret_is_in_logs_or_process_lists(shop: Workshop, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 from addresses import GATEWAY_TO_GATEWAY
@@ -20,9 +19,8 @@ from espbench.platforms.base import Gateway, Placement, Side
 from espbench.platforms.registry import Registry
 from espbench.platforms.uml import UmlPlatform
 from espbench.platforms.uml_kernel import UmlProfile, readiness
-from espbench.stacks import credentials, packages
+from espbench.stacks import builds, credentials, layers
 from espbench.stacks.daemon import Credentials, End, IkeOptions, NegotiationFailed
-from espbench.stacks.layers import DaemonFiles, lay_packages
 from espbench.stacks.libreswan import FOLDER, Libreswan
 from espbench.stacks.policies import dump_sas
 from espbench.stacks.suites import suites
@@ -59,22 +57,22 @@ sender.sendto(b"from west", ("{address}", 4000))
 
 @dataclass(frozen=True)
 class Pair:
-    """Two gateways with libreswan's packages, unpacked in folder, laid over their roots."""
+    """Two gateways with libreswan's packages laid over their roots."""
 
     gateways: dict[Side, Gateway]
-    folder: Path
+    build: builds.Build
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """One boot for all checks."""
-    folder = packages.unpacked("libreswan")
+    build = builds.find("libreswan", None, None)
     with Registry(f"t{uuid.uuid4().hex[:10]}") as registry:
         logs = tmp_path_factory.mktemp("logs")
         built = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(registry, logs, PLACEMENT)
         for gateway in built.gateways.values():
-            lay_packages(gateway, folder)
-        yield Pair(built.gateways, folder)
+            layers.lay(gateway, build)
+        yield Pair(built.gateways, build)
         assert PSK not in "".join(path.read_text() for path in logs.rglob("*") if path.is_file())
 
 
@@ -106,10 +104,28 @@ def ends(
     return {"home": end("home"), "office": end("office")}
 
 
+STOP = f"""
+pid=$(cat {FOLDER}/pluto.pid 2>/dev/null) || exit 0
+$1 --rundir {FOLDER} --shutdown >/dev/null 2>&1
+tries=0
+while kill -0 "$pid" 2>/dev/null; do
+    [ $tries -lt 100 ] || kill -9 "$pid"
+    tries=$((tries + 1))
+    sleep 0.05
+done
+ip xfrm state flush proto esp
+"""
+
+
+def stop(gateway: Gateway) -> None:
+    """Shut pluto down, which takes its SAs along and tells the peer; a new one can be started."""
+    gateway.run(["sh", "-c", STOP, "stop", "/usr/libexec/ipsec/whack"])
+
+
 @contextlib.contextmanager
 def started(pair: Pair, wanted: dict[Side, End]) -> Iterator[tuple[Libreswan, Libreswan]]:
     """Home's and Office's pluto, started and stopped."""
-    both = [Libreswan(pair.gateways[side], end, DaemonFiles()) for side, end in wanted.items()]
+    both = [Libreswan(pair.gateways[side], end, pair.build) for side, end in wanted.items()]
     try:
         for daemon in both:
             daemon.start()
@@ -117,8 +133,8 @@ def started(pair: Pair, wanted: dict[Side, End]) -> Iterator[tuple[Libreswan, Li
         for side, end in wanted.items():
             assert_no_secrets(pair.gateways[side], end.credentials)
     finally:
-        for daemon in both:
-            daemon.stop()
+        for gateway in pair.gateways.values():
+            stop(gateway)
     for gateway in pair.gateways.values():
         assert dump_sas(gateway) == []
         assert gateway.run(["pgrep", "-x", "pluto"]).out == ""
@@ -220,7 +236,7 @@ def test_ipv6(pair: Pair) -> None:
 def test_options_reach_the_kernel(pair: Pair) -> None:
     """Replay window, ESN, UDP encapsulation, DF and another IKE proposal."""
     options = IkeOptions(
-        ike="aes256gcm16-prfsha384-ecp384", replay_window=128, esn=True, udp_encapsulation=True, df="clear"
+        ike="aes256gcm16-sha384-ecp384", replay_window=128, esn=True, udp_encapsulation=True, df="clear"
     )
     with started(pair, ends(options, "aes128-sha1")) as (home, office):
         home.initiate(30)
@@ -283,8 +299,9 @@ def test_a_wrong_psk(pair: Pair) -> None:
     wanted = ends()
     wanted["office"] = replace(wanted["office"], credentials=Credentials(psk="another one"))
     with started(pair, wanted) as (home, office):
-        with pytest.raises(NegotiationFailed, match="AUTHENTICATION_FAILED"):
+        with pytest.raises(NegotiationFailed, match="AUTHENTICATION_FAILED") as caught:
             home.initiate(30)
+        assert caught.value.final
         assert "computed hash does not match hash received from peer" in office.reason()
 
 
@@ -311,10 +328,11 @@ def test_no_common_esp_proposal(pair: Pair) -> None:
 
 def test_a_peer_without_daemon(pair: Pair) -> None:
     """Its kernel says that nobody listens."""
-    with started(pair, ends()) as (home, office):
-        office.stop()
-        with pytest.raises(NegotiationFailed, match="Connection refused"):
+    with started(pair, ends()) as (home, _):
+        stop(pair.gateways["office"])
+        with pytest.raises(NegotiationFailed, match="Connection refused") as caught:
             home.initiate(30)
+        assert not caught.value.final
 
 
 def test_a_peer_that_never_answers(pair: Pair) -> None:
@@ -359,20 +377,25 @@ def test_a_pluto_that_died_is_noticed(pair: Pair) -> None:
 def test_a_connection_it_does_not_take_is_quoted(pair: Pair, own: str, words: str) -> None:
     """Libreswan's own words, from its loader or from its log."""
     wanted = ends(tunnels=((own, "198.19.0.0/16"),))["home"]
-    daemon = Libreswan(pair.gateways["home"], wanted, DaemonFiles())
+    daemon = Libreswan(pair.gateways["home"], wanted, pair.build)
     try:
         with pytest.raises(NegotiationFailed, match=re.escape(words)):
             daemon.start()
     finally:
-        daemon.stop()
+        stop(pair.gateways["home"])
+
+
+def elsewhere(build: builds.Build, prefix: str) -> builds.Build:
+    """The same with its programs under a prefix."""
+    return replace(build, programs={name: f"{prefix}/libexec/ipsec/{name}" for name in build.programs})
 
 
 def test_a_build_under_a_prefix(pair: Pair) -> None:
     """The prefix's own programs run; they negotiate with the packages' ones."""
-    prefix = f"{pair.folder}/usr"
+    prefix = f"{pair.build.folder}/usr"
     wanted = ends()
-    home = Libreswan(pair.gateways["home"], wanted["home"], DaemonFiles(prefix=prefix))
-    office = Libreswan(pair.gateways["office"], wanted["office"], DaemonFiles())
+    home = Libreswan(pair.gateways["home"], wanted["home"], elsewhere(pair.build, prefix))
+    office = Libreswan(pair.gateways["office"], wanted["office"], pair.build)
     try:
         home.start()
         office.start()
@@ -381,13 +404,13 @@ def test_a_build_under_a_prefix(pair: Pair) -> None:
         assert program.strip() == f"{prefix}/libexec/ipsec/pluto"
         assert home.reading().mismatches == office.reading().mismatches == []
     finally:
-        home.stop()
-        office.stop()
+        for gateway in pair.gateways.values():
+            stop(gateway)
 
 
 def test_programs_that_are_not_there_are_named(pair: Pair) -> None:
-    """A prefix without a build of libreswan."""
-    daemon = Libreswan(pair.gateways["home"], ends()["home"], DaemonFiles(prefix="/opt/nothing"))
+    """In the shell's own words."""
+    daemon = Libreswan(pair.gateways["home"], ends()["home"], elsewhere(pair.build, "/opt/nothing"))
     with pytest.raises(NegotiationFailed, match="/opt/nothing/libexec/ipsec/pluto"):
         daemon.start()
-    daemon.stop()
+    stop(pair.gateways["home"])

@@ -14,7 +14,7 @@ from ike_pairs import Workshop, workshop
 
 from espbench.measure import readiness
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
+from espbench.measure.trial import UNSENT, Bench, Request, TrialBroken, Waits, measure
 from espbench.stacks import policies
 from espbench.stacks.base import both
 from espbench.stacks.xfrm_devices import XFRM_DEVICE, XFRM_IF_ID
@@ -134,7 +134,10 @@ def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> N
         done = home.run(["sh", "-c", terminate.format("/run/espbench/strongswan")])
         assert done.rc == 0, done.err
         assert policies.dump_sas(home) == []
-        assert trial_of(bench).rx_frames == 0
+        with pytest.raises(TrialBroken, match=r"home holds 0 of 2 SAs; office holds 0 of 2 SAs"):
+            trial_of(bench)
+        streams = TRAFFIC.streams(bench.bed, bench.next_hops, 400.0)
+        assert [s.rx_frames for s in bench.generator.offer(streams, 0.5, 0.3).streams] == [0, 0]
 
 
 @pytest.mark.parametrize("stack", ["xfrm", "strongswan"])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import simulated_duts as duts
 
@@ -23,6 +23,8 @@ from espbench.terms import CaseEntry, Manifest, Outcome, layer2_mbps
 SIZES = (64, 128, 256, 512, 1024, 1424)
 GOALS = (0.0, 1e-5)
 WOBBLE = 0.002  # from trial to trial within a search, relative
+EDGE = 0.05  # how far from an edge of the search the true rate lies at most, relative
+_EDGES = {"": (1000, 150_000), "minimum": (20_000, 150_000), "maximum": (1000, 60_000)}
 STEP = 2e-4  # limits are told apart as finely as this, much finer than any resolution
 
 
@@ -39,35 +41,46 @@ class Setting:
     drift: float = 0.0
     interleaved: bool = True
     uneven: float = 1.0  # noise at the smallest size, as a multiple of the others'
+    arms: str = "AB"  # a letter each; all but B are equal to A
+    edge: Literal["", "minimum", "maximum"] = ""  # of the search: where every second size has its true rate
 
 
 def a_run(setting: Setting, chance: random.Random) -> Run:
     """One simulated run, ready to compare by stack."""
-    turns = list(product(range(1, setting.repeats + 1), setting.sizes, "AB"))
+    turns = list(product(range(1, setting.repeats + 1), setting.sizes, setting.arms))
     if setting.interleaved:
         turns = [
             turn
             for repeat, size in product(range(1, setting.repeats + 1), setting.sizes)
-            for turn in [(repeat, size, arm) for arm in chance.sample("AB", 2)]
+            for turn in [(repeat, size, arm) for arm in chance.sample(setting.arms, len(setting.arms))]
         ]
     else:
         turns.sort(key=lambda turn: turn[2])
     base = {size: chance.uniform(0.9, 1.1) * 60e3 / (1 + size / 1000) for size in setting.sizes}
+    minimum, maximum = _EDGES[setting.edge]
+    if setting.edge:
+        edge = minimum if setting.edge == "minimum" else maximum
+        base |= {size: edge * chance.uniform(1 - EDGE, 1 + EDGE) for size in setting.sizes[::2]}
     outcomes = []
     for position, (repeat, size, arm) in enumerate(turns):
         noise = setting.noise * (setting.uneven if size == min(setting.sizes) else 1)
         limit = base[size] * (setting.ratio if arm == "B" else 1) * (1 + noise * chance.gauss(0, 1))
         limit *= 1 - setting.drift * position / len(turns)
-        results = searched(round(math.log(max(limit, 1500)) / STEP), setting.goals, setting.resolution)
+        step = round(math.log(max(limit, 1500)) / STEP)
+        results = searched(step, setting.goals, setting.resolution, minimum, maximum)
         outcomes += [an_outcome(result, arm, size, repeat) for result in results]
     return run_of(outcomes, {"by": "stack", "seed": 1} if setting.interleaved else None)
 
 
 @cache
-def searched(step: int, goals: tuple[float, ...], resolution: float) -> list[GoalResult]:
+def searched(
+    step: int, goals: tuple[float, ...], resolution: float, minimum_fps: float, maximum_fps: float
+) -> list[GoalResult]:
     """The real search against a DUT of exp(STEP · step) frames/s; kept, for thousands of them are asked for."""
     dut = Wobbling(math.exp(STEP * step), WOBBLE, random.Random(step))
-    return duts.results_of(dut, goals, resolution=resolution, maximum_fps=150_000)
+    return duts.results_of(
+        dut, goals, resolution=resolution, minimum_fps=minimum_fps, maximum_fps=maximum_fps
+    )
 
 
 class Wobbling:
@@ -122,7 +135,7 @@ def verdicts_of(comparison: Comparison) -> list[PointVerdict]:
 
 def is_none_shown(comparison: Comparison) -> bool:
     """Whether nothing at all is claimed."""
-    return all(point.word == "no difference shown" for point in verdicts_of(comparison))
+    return all(point.word in ("no difference shown", "no verdict") for point in verdicts_of(comparison))
 
 
 def made(stack: str, size: int | str, repeat: int, fps: float | None, **changed: Any) -> Outcome:

@@ -118,6 +118,18 @@ def test_reads_and_writes_files(running: Running, tmp_path: Path) -> None:
         gateway.write("/no/such/file", "")
 
 
+def test_what_may_hold_keys_is_its_owners_alone(running: Running, tmp_path: Path) -> None:
+    """A new file is read by nobody else, an old one keeps its mode; and no daemon leaves a core."""
+    gateway = running.gateway(tmp_path)
+    old = tmp_path / "old"
+    old.touch(0o644)
+    for name in ("new", "old"):
+        gateway.write(str(tmp_path / name), "key")
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("new", "old")] == [0o600, 0o644]
+    assert (tmp_path / "new").read_text() == "key"
+    assert gateway.run(["sh", "-c", "ulimit -c; ulimit -H -c"]).out.split() == ["0", "0"]
+
+
 def test_counts_every_interface(running: Running, tmp_path: Path) -> None:
     """The columns of /proc/net/dev land under their names."""
     counters = running.gateway(tmp_path).link_counters()

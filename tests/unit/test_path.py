@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.generators.base import Offered, StreamCounts
-from espbench.measure.counters import GatewayCounters
+from espbench.measure.counters import GatewayCounters, vanished
 from espbench.measure.path import UNACCOUNTED, Crossing, crossings, loss_places, proof_of_encryption
 from espbench.platforms.base import LinkCounters
 from espbench.stacks.base import SaCounters
@@ -61,6 +61,22 @@ def test_sa_counters_that_count_foreign_traffic_spoil_the_proof() -> None:
 def test_counters_that_stand_still_spoil_the_proof() -> None:
     """All frames arrived and no SA moved: nothing was encrypted."""
     assert proof_of_encryption(crossing(1000, 1000, encrypted=0, decrypted=0), fragments=False)
+
+
+def test_a_gateway_that_encrypts_nothing_of_a_lost_trial_is_no_proof() -> None:
+    """Frames reached Home, none was encrypted and none arrived: the tunnel is gone, whatever the loss says."""
+    nothing = dict.fromkeys(("left_first", "entered_second", "left_second", "encrypted", "decrypted"), 0)
+    (problem,) = proof_of_encryption(crossing(1000, 0, **nothing), fragments=False)
+    assert problem == "west-east: 1000 frames entered home, it encrypted none"
+    dropped_before = nothing | {"entered_first": 0}
+    assert proof_of_encryption(crossing(1000, 0, **dropped_before), fragments=False) == []
+
+
+def test_a_gateway_with_fewer_sas_than_its_tunnels_need_is_named() -> None:
+    """Of two tunnels one is gone on Office: what is lost then says nothing of speed. Rekeying may show more."""
+    none = LinkCounters(0, 0, 0, 0, 0, 0)
+    home, office = (GatewayCounters(SaCounters(spis=frozenset(range(n))), none, none) for n in (5, 2))
+    assert vanished({"home": home, "office": office}, 4) == ["office holds 2 of 4 SAs"]
 
 
 @given(

@@ -128,6 +128,7 @@ def test_the_schema_refuses_what_validate_refuses(change: dict[str, Any]) -> Non
         {"stacks": [{"stack": "libreswan", "lifetime": "10m", "ike_lifetime": 0, "interface": True}],
          "suites": ["null-sha1"]},
         {"stacks": [{"stack": "strongswan-libipsec", "udp_encapsulation": True, "mode": "tunnel"}],
+         "frame_sizes": [64, 1418],
          "suites": ["aes128-sha1"]},
         {"stacks": [{"home": "libreswan", "office": "strongswan", "esn": True}], "suites": ["aes128-sha1"]},
         {"stacks": ["plain", None], "compare": "stack"},

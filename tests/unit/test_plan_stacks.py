@@ -237,10 +237,33 @@ def test_whole_frames_are_smaller_inside_udp() -> None:
         text = _text(stacks, "dont_fragment: true\n").replace("[512]", f"[{size}]")
         check_plan(read_text(text, "plan.yaml", "plan"))
 
-    checked("[strongswan-libipsec]", 1456)
-    with pytest.raises(UsageError, match=r"at most 1456 B .*\(aes128gcm16, tunnel mode in UDP, IPv4"):
-        checked("[strongswan-libipsec]", 1457)
     checked("[{stack: xfrm, udp_encapsulation: true}]", 1456)
+    with pytest.raises(UsageError, match=r"at most 1456 B .*\(aes128gcm16, tunnel mode in UDP, IPv4"):
+        checked("[{stack: xfrm, udp_encapsulation: true}]", 1457)
     checked("[null, xfrm]", 1464)
     with pytest.raises(UsageError, match=r"at most 1488 B .*\(null-null, tunnel mode, IPv4"):
         checked("[null, xfrm]", 1489)
+
+
+@pytest.mark.parametrize("dont_fragment", ["false", "true"])
+def test_frames_that_charons_tun_device_does_not_take(dont_fragment: str) -> None:
+    """Whether they may be fragmented or not, and whoever else is in the plan."""
+    text = _text("[xfrm, strongswan-libipsec]", f"dont_fragment: {dont_fragment}\n")
+    check_plan(read_text(text.replace("[512]", "[1418]"), "plan.yaml", "plan"))
+    with pytest.raises(UsageError) as error:
+        check_plan(read_text(text.replace("[512]", "[64, 1419]"), "plan.yaml", "plan"))
+    assert str(error.value) == (
+        "plan.yaml:5:19: frame_sizes[1]: expected frames of at most 1418 B with strongswan-libipsec (charon reads "
+        "at most 1400 B from its TUN device), got 1419; choose 1418 or less, or measure that stack in a plan of its own"
+    )
+
+
+@pytest.mark.parametrize("stack", ["stack: libreswan", "home: strongswan, office: libreswan"])
+@pytest.mark.parametrize("key", ["lifetime", "ike_lifetime"])
+def test_libreswan_keeps_no_sa_longer_than_a_day(stack: str, key: str) -> None:
+    """A tenth of it is for rekeying; strongSwan keeps them as long as one likes."""
+    _plan(f"[{{{stack}, {key}: 78545s}}]")
+    _plan(f"[{{stack: strongswan, {key}: 1400m}}]")
+    assert f'stacks[0].{key}: expected 0 (never) or at most 78545s with libreswan, got "84000s"' in _said(
+        f"[{{{stack}, {key}: 1400m}}]"
+    )

@@ -16,7 +16,7 @@ from espbench.measure.traffic import Traffic
 from espbench.platforms.base import Port, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks.base import StackOptions, Tunnel, split
-from espbench.stacks.policies import SideView, block, few, sa_entries
+from espbench.stacks.policies import SideView, few, floor, sa_entries
 from espbench.stacks.suites import suites
 from espbench.stacks.xfrm import Xfrm
 
@@ -121,34 +121,27 @@ def test_what_the_kernel_cannot_do_is_refused(
         Xfrm(BED, tunnel_of(version, n), suites()["aes128-sha1"], options)
 
 
-class Recorder:
-    """A gateway that keeps what it is sent."""
-
-    side = "home"
-
-    def __init__(self) -> None:
-        self.sent: list[xfrm.PolicyReading] = []
-
-    def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
-        self.sent += [xfrm.read_policy(message) for message in messages]
-        return [[] for _ in messages]
-
-
-@pytest.mark.parametrize(("n", "policies"), [(1, 6), (10, 3)])
-def test_blocking_covers_all_and_is_no_tunnels_own_selector(n: int, policies: int) -> None:
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("n", [1, 10])
+def test_what_blocks_covers_all_and_is_no_tunnels_own_selector(version: int, n: int) -> None:
     """The kernel keeps one policy a selector: a daemon's must not replace a blocking one."""
-    gateway = Recorder()
-    tunnel = tunnel_of(4, n)
-    block(cast(Any, gateway), tunnel)
-    assert len(gateway.sent) == policies
-    assert {p.demands for p in gateway.sent} == {"block"}
-    assert {p.priority for p in gateway.sent} == {2**32 - 1}
-    own = {xfrm.text_of(s) for v in SideView.each("home", tunnel) for s in (v.outbound, v.inbound)}
-    assert not own & {p.selector for p in gateway.sent}
-    out = [p.selector.split(" → ") for p in gateway.sent if p.direction == "out"]
-    covered = ipaddress.collapse_addresses(ipaddress.IPv4Network(source) for source, _ in out)
-    assert list(covered) == [ipaddress.IPv4Network(IPV4[0])]
-    assert {destination for _, destination in out} == {IPV4[1]}
+    tunnel = tunnel_of(version, n)
+    found = floor("home", tunnel)
+    assert {(p.priority, p.action, p.template) for p in found} == {(2**32 - 1, "block", None)}
+    own = {s for v in SideView.each("home", tunnel) for s in (v.outbound, v.inbound)}
+    assert not own & {p.selector for p in found}
+    (out,) = (p.selector for p in found if p.direction == "out")
+    assert out.destination == tunnel.east
+    assert {p.selector.source for p in found if p.direction != "out"} == {tunnel.east}
+    assert {p.direction for p in found} == {"in", "out", "fwd"}
+
+
+def test_the_kernel_need_not_search_tunnels_one_by_one() -> None:
+    """An open end, shorter than a /16 or /48, keeps a policy out of the tree the tunnels' policies are in."""
+    for version, shortest in ((4, 16), (6, 48)):
+        for policy in floor("office", tunnel_of(version, 10)):
+            ends = (policy.selector.source, policy.selector.destination)
+            assert min(ipaddress.ip_network(end).prefixlen for end in ends) < shortest
 
 
 def test_many_sas_are_counted_and_their_kinds_named() -> None:

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 
 from espbench.comparison import compare as compare_runs
-from espbench.comparison.model import Comparison, PairVerdicts, PointVerdict
-from espbench.comparison.words import ratio_words, title
+from espbench.comparison.model import Comparison, PairVerdicts
+from espbench.comparison.words import title
 from espbench.errors import EspbenchError
-from espbench.reporting.comparison_wording import verdict_word
+from espbench.reporting.comparison_wording import ratio_or_bound
 from espbench.results import RunDirectory
 
 _PIPED_WIDTH = 120
@@ -75,7 +75,7 @@ def _show(comparison: Comparison) -> None:
         console.print(text, soft_wrap=True)
     for difference in comparison.differences:
         told = "; ".join(f"{run}: {value}" for run, value in difference.values.items())
-        console.print(f"different all the same: {difference.what}: {told}", soft_wrap=True)
+        console.print(f"allowed difference: {difference.what}: {told}", soft_wrap=True)
     for text in comparison.warnings:
         console.print(f"note: {text}", soft_wrap=True)
 
@@ -89,14 +89,6 @@ def _table(pair: PairVerdicts, x_name: str, where: str) -> Table:
     names = {"A": pair.a, "B": pair.b}
     for point in pair.points:
         first, _, rest = point.word.partition(" ")
-        word = f"{names[first]} {rest}" if first in names else verdict_word(point)
-        table.add_row(str(point.x), _ratio(point), word, point.why)
+        word = f"{names[first]} {rest}" if first in names else point.word
+        table.add_row(str(point.x), ratio_or_bound(point), word, point.why)
     return table
-
-
-def _ratio(point: PointVerdict) -> str:
-    if point.ratio is not None:
-        return ratio_words(point.ratio)
-    if point.at_least is not None:
-        return f"at least {point.at_least:.2f}×"
-    return f"at most {point.at_most:.2f}×" if point.at_most is not None else "–"

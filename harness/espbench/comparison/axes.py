@@ -10,6 +10,7 @@ from typing import get_args
 from espbench.comparison.model import Arm, Axis
 from espbench.comparison.samples import Sample
 from espbench.errors import UsageError
+from espbench.terms import goal_name
 
 AXES: tuple[Axis, ...] = get_args(Axis)
 X = int | str
@@ -44,7 +45,7 @@ class Layout:
     arms: list[Arm]  # the reference first
     x_name: str
     groups: list[Group]
-    left_out: list[str]  # conditions that only one arm was measured under, in words
+    left_out: list[str]  # conditions under which nothing can be held against the reference, in words
 
 
 def layout(samples: Sequence[Sample], axis: Axis, reference: str | None = None) -> Layout:
@@ -82,7 +83,8 @@ def layout(samples: Sequence[Sample], axis: Axis, reference: str | None = None) 
             _add(group.arms, group, odd, axis)
         if axis != "frame_size":
             _add(group.baselines, group, [s for s in usable if s.outcome.stack in baselines], axis)
-    shared = [g for g in groups.values() if _is_shared(g)]
+    shared = [g for g in groups.values() if _is_shared(g, first)]
+    shared.sort(key=lambda group: group.baseline != "")  # stable: what a baseline is measured for comes first
     if not shared:
         raise UsageError(_nothing_shared(axis, names, groups.values()))
     return Layout(
@@ -91,9 +93,10 @@ def layout(samples: Sequence[Sample], axis: Axis, reference: str | None = None) 
         x_name="frame size" if axis != "frame_size" else "stack" if x_is_stack else "suite",
         groups=shared,
         left_out=[
-            f"{', '.join(g.arms)} alone: {', '.join(g.conditions.values())}"
+            f"{' and '.join(g.arms)} {'alone' if len(g.arms) == 1 else f'without {first}'}: "
+            f"{', '.join(g.conditions.values())}"
             for g in groups.values()
-            if not _is_shared(g)
+            if not _is_shared(g, first)
         ],
     )
 
@@ -110,13 +113,11 @@ def differing(samples: Sequence[Sample]) -> list[Axis]:
         "stack": {s.outcome.stack for s in arms} or {s.outcome.stack for s in samples},
         "suite": {s.outcome.suite for s in arms},
         "dut": {s.outcome.dut for s in samples},
-        "kernel": {s.kernel for s in samples},
-        "version": {(s.kind, s.outcome.stack, s.version) for s in arms},
+        "kernel": {s.kernel for s in samples if s.kernel},
+        "version": set(max(_versions(samples).values(), key=len, default=())),
         "frame_size": {s.outcome.frame_size for s in samples},
         "run": {s.run for s in samples},
     }
-    if len(values["version"]) == len({s.kind for s in arms}):
-        values["version"] = set()
     return [axis for axis in AXES if len(values[axis]) > 1]
 
 
@@ -124,10 +125,7 @@ def _of_axis(samples: Sequence[Sample], axis: Axis, reference: str | None) -> li
     """All samples; for versions, those of the one stack that has several, and the baselines."""
     if axis != "version":
         return list(samples)
-    versions: dict[str, set[tuple[str, str]]] = {}
-    for s in samples:
-        if not s.is_baseline:
-            versions.setdefault(s.kind, set()).add((s.outcome.stack, s.version))
+    versions = _versions(samples)
     several = [kind for kind, found in versions.items() if len(found) > 1]
     if reference is not None and len(several) > 1:
         several = [k for k in several if any(reference.startswith(label) for label, _ in versions[k])]
@@ -140,16 +138,25 @@ def _of_axis(samples: Sequence[Sample], axis: Axis, reference: str | None) -> li
     return [s for s in samples if s.kind in several or s.is_baseline]
 
 
+def _versions(samples: Sequence[Sample]) -> dict[str, set[tuple[str, str]]]:
+    """(label, version) of every stack; a version nobody read back counts only where its label has no other."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for s in samples:
+        if not s.is_baseline:
+            found.setdefault(s.kind, set()).add((s.outcome.stack, s.version))
+    return {kind: told - {(label, "") for label, version in told if version} for kind, told in found.items()}
+
+
 def _names(samples: Sequence[Sample], axis: Axis) -> Callable[[Sample], str]:
     """What a sample's arm is called."""
     if axis == "version":
         of_label: dict[str, set[str]] = {}
         for s in samples:
-            of_label.setdefault(s.outcome.stack, set()).add(s.version)
+            of_label.setdefault(s.outcome.stack, set()).update({s.version} - {""})
 
         def version(s: Sample) -> str:
             label = s.outcome.stack
-            return label if len(of_label[label]) == 1 else f"{label} ({s.version or 'version unknown'})"
+            return label if len(of_label[label]) <= 1 else f"{label} ({s.version or 'version unknown'})"
 
         return version
     by_axis: dict[Axis, Callable[[Sample], str]] = {
@@ -230,9 +237,10 @@ def _add(into: dict[str, dict[X, list[Sample]]], group: Group, found: Iterable[S
         here.append(s)
 
 
-def _is_shared(group: Group) -> bool:
-    arms = list(group.arms.values())
-    return any(set(a) & set(b) for i, a in enumerate(arms) for b in arms[:i])
+def _is_shared(group: Group, reference: str) -> bool:
+    """Whether some arm can be held against the reference at some point."""
+    measured = group.arms.get(reference, {})
+    return any(name != reference and set(by_x) & set(measured) for name, by_x in group.arms.items())
 
 
 def size_name(size: X) -> str:
@@ -240,17 +248,13 @@ def size_name(size: X) -> str:
     return f"{size} B" if isinstance(size, int) else size
 
 
-def goal_name(goal: float) -> str:
-    """A loss goal in per cent: `0 %`, `0.001 %`."""
-    return f"{goal * 100:.10f}".rstrip("0").rstrip(".") + " %"
-
-
 def _detail(samples: Sequence[Sample]) -> str:
-    """What the gateways of an arm said they run, each once."""
+    """What the gateways of an arm said they run, and the options they were given, each once."""
     told = dict.fromkeys(
         ", ".join(
             ([s.version] if s.version not in ("", "kernel") else [])
             + ([f"Linux {s.kernel}"] if s.kernel else [])
+            + ([s.options] if s.options != "defaults" else [])
         )
         for s in samples
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from espbench.comparison import conditions, overheads, words
+from espbench.comparison import conditions, costs, overheads, remarks, words
 from espbench.comparison.axes import AXES, Group, X, differing, layout
 from espbench.comparison.model import Axis, Comparison, PairVerdicts, Panel
 from espbench.comparison.points import arm_point, side
@@ -16,19 +16,26 @@ from espbench.comparison.verdicts import Point, verdicts
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
 
-RFC2544_FINAL_S = 60.0  # RFC 2544 24
 # A run interleaved over one of these is so over the other: the arms are the same.
 _SAME_ORDER = ({"stack", "version"}, {"dut", "kernel"})
 
 
 def of_run(directory: RunDirectory) -> Comparison | None:
-    """What a run's own plan asks to compare; None where it asks nothing, or too little is measured yet."""
-    if not directory.manifest.compare or not directory.outcomes():
+    """What a run's own plan asks to compare; None where it asks nothing or nothing is measured yet.
+
+    Where what is measured cannot be compared, the comparison is empty but for why.
+    """
+    by = directory.manifest.compare.get("by")
+    if not by or not directory.outcomes():
         return None
     try:
         return compare([directory])
-    except UsageError:
-        return None
+    except UsageError as error:
+        why = "; ".join(line.strip() for line in str(error).splitlines())
+        return Comparison(
+            axis=by, arms=[], confidence=CONFIDENCE, family=0, method="", runs=[directory.manifest.name],
+            common={}, panels=[], overheads=[], words=[f"No comparison: {why}."],
+        )  # fmt: skip
 
 
 def compare(
@@ -66,31 +73,40 @@ def of(
     panels = [
         replace(p, conditions={k: v for k, v in p.conditions.items() if k not in common}) for p in panels
     ]
-    costs = overheads.overheads(plan.groups, panels, overheads.cpu_mhz(runs))
-    is_short = any(
-        s.outcome.final_trial is not None and round(s.outcome.final_trial_s, 2) < RFC2544_FINAL_S
-        for s in found
-    )
-    paired = _all_interleaved(found, interleaved)
+    mhz = overheads.cpu_mhz(runs)
+    beside = overheads.overheads(plan.groups, mhz)
+    is_paired = {pair.b: pair.paired for panel in panels for pair in panel.pairs}
+    seed = runs[0].compare.get("seed") if len(runs) == 1 and any(is_paired.values()) else None
     return Comparison(
         axis=axis,
         arms=plan.arms,
         confidence=CONFIDENCE,
         family=family,
-        method=_method(family, paired, runs),
+        method=remarks.method(family, is_paired, seed),
         runs=[run.name for run in runs],
         common=common,
         panels=panels,
-        overheads=costs,
+        overheads=beside,
         words=[
+            *remarks.allowed(differences),
             *words.paragraph(panels),
-            *words.cost_words(panels, costs),
-            *(["Some final trials were shorter than the 60 s of RFC 2544: a short run."] if is_short else []),
+            *costs.cost_words(panels, beside),
+            *remarks.load(panels, beside),
+            *remarks.short(found),
         ],
         differences=differences,
-        warnings=_warnings(runs, panels, plan.left_out, paired),
-        is_short=is_short,
-        seed=_seed(runs),
+        warnings=[
+            *remarks.arms(plan.groups, axis),
+            *remarks.order(plan.groups, is_paired, axis, runs),
+            *remarks.runs(runs),
+            *remarks.figures(panels),
+            *conditions.unchecked(runs),
+            *(f"Not compared: {text}." for text in plan.left_out),
+        ],
+        is_short=any(s.outcome.is_short for s in found),
+        seed=seed if isinstance(seed, int) else None,
+        facts=remarks.facts(runs, axis),
+        cpu_mhz=mhz,
     )
 
 
@@ -114,10 +130,6 @@ def _axis(runs: Sequence[Run], found: Sequence[Sample], by: str | None) -> Axis:
 def _is_interleaved(run: Run, axis: Axis) -> bool:
     by = run.compare.get("by")
     return by == axis or any({by, axis} == same for same in _SAME_ORDER)
-
-
-def _all_interleaved(found: Sequence[Sample], interleaved: set[str]) -> bool:
-    return all(s.run in interleaved for s in found)
 
 
 def _panel(group: Group, x_name: str) -> Panel:
@@ -160,53 +172,11 @@ def _pairs(
         for index, of_panel in enumerate(panels):
             here = [v for (where, _), v in zip(found, judged, strict=True) if where == index]
             if here:
-                of_panel.append(PairVerdicts(a, b, here, words.pair_words(a, b, here, x_is_size)))
+                told = words.pair_words(a, b, here, x_is_size)
+                of_panel.append(PairVerdicts(a, b, here, told, paired[b]))
     return panels, family
 
 
 def _common(panels: Sequence[Panel]) -> dict[str, str]:
     first = panels[0].conditions
     return {k: v for k, v in first.items() if all(p.conditions.get(k) == v for p in panels)}
-
-
-def _method(family: int, paired: bool, runs: Sequence[Run]) -> str:
-    order = (
-        "The cases were interleaved, and repeats are compared in pairs (paired t)."
-        if paired
-        else "The repeats of the arms are compared as independent samples (Welch's t)."
-    )
-    seed = _seed(runs)
-    return (
-        f"Ratios of geometric means of the throughput (frames/s) of the repeats. {order}"
-        f"{f' The order was shuffled with seed {seed}.' if paired and seed is not None else ''} "
-        f"The intervals hold together at {CONFIDENCE:.0%} over {family} verdicts (Bonferroni). The resolution of "
-        "the search is in them in full. The scatter of a point is drawn towards that of all points of the "
-        "two arms as far as they agree (moderated t, Smyth 2004), and never below its own. Intervals of the "
-        f"curves and of CPU are {CONFIDENCE:.0%} for each point alone."
-    )
-
-
-def _warnings(runs: Sequence[Run], panels: Sequence[Panel], left_out: list[str], paired: bool) -> list[str]:
-    told = []
-    if not paired:
-        told.append(
-            "not interleaved: what changed between the arms' measurements (a warmer or busier machine) "
-            "looks like a difference between them, and no interval holds it"
-        )
-    for run in runs:
-        missing = len({e.case for e in run.manifest.cases} - {o.case for o in run.outcomes})
-        if missing:
-            told.append(f"{run.name}: {missing} of {len(run.manifest.cases)} cases have no outcome yet")
-    points = [point for p in panels for curve in p.curves.values() for point in curve.values()]
-    if not all(point.proven for point in points):
-        told.append("encryption not proven: some figures are of boxes whose counters espbench may not read")
-    if any(point.at_least for point in points):
-        told.append(
-            "some figures met the limit of the tester or of the search: those DUTs may be faster than shown"
-        )
-    return told + [f"not compared: {text}" for text in left_out]
-
-
-def _seed(runs: Sequence[Run]) -> int | None:
-    seed = runs[0].compare.get("seed") if len(runs) == 1 else None
-    return seed if isinstance(seed, int) else None

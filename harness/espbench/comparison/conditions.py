@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from espbench.comparison.model import Axis, Difference
-from espbench.comparison.samples import Run, read_back
+from espbench.comparison.samples import BASELINES, VERSION_OPTIONS, Run, options_of, said
 
 # Differ between any two runs of one machine, and say nothing of it.
-_PASSING = re.compile(r"\b(load|uptime|started|date|time|free|available)\b", re.IGNORECASE)
+_FLUCTUATING = {"cpu_mhz", "load average at start"}
 # Programs that only read what was measured, or run the controller.
 _READERS = {"python", "pydantic", "pandas", "vl-convert-python"}
 # Matched point by point: one run may have more of them than another.
@@ -19,12 +19,11 @@ _OF_POINTS = {"loss_goals", "stacks", "suites", "frame_sizes", "directions", "ip
 _TOLD_ELSEWHERE = ("topology", "line_rate")
 # What follows from the axis by its nature, by the start of a condition's name.
 _FOLLOWS: dict[Axis, tuple[str, ...]] = {
-    "dut": ("platform", "placement", "queues", "profile: ", "kernel of "),
-    "kernel": ("host: kernel", "kernel of ", "tools: linux.uml", "profile: kernel"),
+    "dut": ("platform", "placement", "queues", "profile"),
+    "kernel": ("tools: linux.uml", "profile: kernel"),
     "version": ("version of ",),
 }
-# A stack's options that choose its version.
-_VERSION_OPTIONS = ("version", "prefix", "label")
+_CEILINGS_DIFFER = 1.1
 
 
 def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:
@@ -32,20 +31,48 @@ def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:
 
     What a run does not record (an older one, another platform) is not held against it.
     """
-    facts = {run.name: dict(_facts(run, axis)) for run in runs}
-    found = []
-    for what in dict.fromkeys(key for of_run in facts.values() for key in of_run):
-        values = {name: of_run[what] for name, of_run in facts.items() if of_run.get(what)}
-        if len(set(values.values())) > 1 and not what.startswith(_FOLLOWS.get(axis, ())):
-            found.append(Difference(what, values))
-    return found
+    follows = _follows(runs, axis)
+    return [found for found in _unequal(runs, axis) if not found.what.startswith(follows)]
+
+
+def following(runs: Sequence[Run], axis: Axis) -> list[Difference]:
+    """What differs because the axis does: part of what is compared, and to be told."""
+    follows = _follows(runs, axis)
+    return [found for found in _unequal(runs, axis) if found.what.startswith(follows)]
+
+
+def unchecked(runs: Sequence[Run]) -> list[str]:
+    """What could not be held against each other, and ceilings of the generator that are far apart; in words."""
+    told = []
+    if any(run.manifest.conditions for run in runs):
+        told += [
+            f"{run.name} records no settings: trial lengths, resolution and flows could not be checked."
+            for run in runs
+            if not run.manifest.conditions
+        ]
+    ceilings: dict[str, dict[str, float]] = {}
+    for run in runs:
+        for c in run.manifest.calibration:
+            size = f"{c.frame_size} B" if isinstance(c.frame_size, int) else c.frame_size
+            ceilings.setdefault(f"{size}, {c.direction}, IPv{c.ip_version}", {})[run.name] = c.offered_fps
+    far = {
+        where: found
+        for where, found in ceilings.items()
+        if max(found.values()) > _CEILINGS_DIFFER * min(found.values())
+    }
+    if far:
+        where, found = next(iter(far.items()))
+        figures = "; ".join(f"{name}: {fps:,.0f} frames/s" for name, fps in found.items())
+        more = f" (and at {len(far) - 1} more)" if len(far) > 1 else ""
+        told.append(
+            f"The generator's own ceiling differs between the runs by more than 10 % at {where}{more}: {figures}."
+        )
+    return told
 
 
 def refusal(found: Sequence[Difference], axis: Axis, others: Sequence[Axis]) -> str:
     """The message for runs that differ in more than the axis."""
-    told = "\n".join(
-        f"    {d.what}: " + "; ".join(f"{run}: {value}" for run, value in d.values.items()) for d in found
-    )
+    told = "\n".join(f"    {in_words(d)}" for d in found)
     rest = [other for other in others if other != axis]
     instead = f"; or compare by what differs: --by {' or --by '.join(rest)}" if rest else ""
     return (
@@ -57,6 +84,27 @@ def refusal(found: Sequence[Difference], axis: Axis, others: Sequence[Axis]) -> 
     )
 
 
+def in_words(found: Difference) -> str:
+    """`line rate: first: 1e+09 bit/s; second: 1e+10 bit/s`."""
+    return f"{found.what}: " + "; ".join(f"{run}: {value}" for run, value in found.values.items())
+
+
+def _unequal(runs: Sequence[Run], axis: Axis) -> list[Difference]:
+    facts = {run.name: dict(_facts(run, axis)) for run in runs}
+    found = []
+    for what in dict.fromkeys(key for of_run in facts.values() for key in of_run):
+        values = {name: of_run[what] for name, of_run in facts.items() if of_run.get(what)}
+        if len(set(values.values())) > 1:
+            found.append(Difference(what, values))
+    return found
+
+
+def _follows(runs: Sequence[Run], axis: Axis) -> tuple[str, ...]:
+    # A namespace runs the host's kernel; a guest or a box has its own, and the host's is a condition.
+    of_host = axis == "kernel" and all(run.manifest.platform == "netns" for run in runs)
+    return _FOLLOWS.get(axis, ()) + (("host: kernel",) if of_host else ())
+
+
 def _facts(run: Run, axis: Axis) -> Iterator[tuple[str, str]]:
     """Name → value, as text, of everything that must be equal."""
     m = run.manifest
@@ -65,17 +113,16 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[str, str]]:
     yield "topology", m.topology
     yield "line rate", f"{m.line_rate_bps:g} bit/s"
     sections: dict[str, Mapping[str, Any]] = {
-        "host": m.host,
+        "host": {key: value for key, value in m.host.items() if key not in _FLUCTUATING},
         "placement": m.placement,
         "queues": m.queues,
         "tools": {name: version for name, version in m.tools.items() if name not in _READERS},
     }
     for section, values in sections.items():
         for key, value in _flat(values):
-            if not _PASSING.search(key):
-                yield f"{section}: {key}", value
+            yield f"{section}: {key}", value
     if m.conditions:
-        yield from _of_plan(m.conditions)
+        yield from _of_plan(m.conditions, axis)
     else:
         # Older runs record no settings; the length of their final trials shows in what they found.
         lengths = [round(o.final_trial_s, 1) for o in run.outcomes if o.final_trial is not None]
@@ -84,49 +131,56 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[str, str]]:
     yield from _of_stacks(run, axis)
 
 
-def _of_plan(recorded: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The plan's conditions; one profile without its name, since a kernel or a DUT is one of another name."""
+def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[str, str]]:
+    """The plan's conditions, profiles by their names; but a DUT or kernel compared is one of another name."""
     profiles = recorded.get("profiles") or {}
-    if len(profiles) == 1:
-        profiles = next(iter(profiles.values()))
-        for key, value in _flat(profiles):
-            yield f"profile: {key}", value
+    for name, profile in profiles.items():
+        is_axis = axis in ("dut", "kernel") and len(profiles) == 1
+        for key, value in _flat(profile):
+            yield f"profile: {key}" if is_axis else f"profile {name}: {key}", value
     yield from _flat({k: v for k, v in recorded.items() if k not in (*_TOLD_ELSEWHERE, "profiles")})
 
 
 def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[str, str]]:
-    """What each stack, by its label, was told and said of itself."""
+    """What each stack, by its label, was told and said of itself; and the kernels under them, by DUT."""
     m = run.manifest
-    of_label: dict[str, dict[str, set[str]]] = {}
+    facts: dict[str, set[str]] = {}
     for entry in m.cases:
-        facts = of_label.setdefault(entry.stack, {})
-        context = m.contexts.get(m.context_of_case.get(entry.case, ""), {})
-        options = {k: v for k, v in entry.options.items() if axis != "version" or k not in _VERSION_OPTIONS}
-        told = ", ".join(f"{k}={v}" for k, v in sorted(options.items())) or "defaults"
-        # Without a kind, the run is of before options and tunnels were recorded.
-        for name, value in (
-            ("kind of", entry.stack_kind),
-            ("options of", told if entry.stack_kind else ""),
-            ("tunnels of", str(entry.tunnels) if entry.stack_kind else ""),
-            ("version of", read_back(context.get("stack_version"))),
-            ("kernel of", read_back(context.get("kernel"))),
-        ):
+        told = said(m, entry.case)
+        named = {
+            f"kind of {entry.stack}": entry.stack_kind,
+            f"version of {entry.stack}": told["stack_version"],
+        }
+        if entry.stack_kind:  # else the run is of before options were recorded
+            # Versions of a stack have a label each, and options that must be equal.
+            label, without = (entry.stack_kind, VERSION_OPTIONS) if axis == "version" else (entry.stack, ())
+            named[f"options of {label}"] = options_of(entry.options, without)
+            if axis == "stack" and entry.stack_kind not in BASELINES:
+                named["options of the stacks"] = options_of(entry.options, VERSION_OPTIONS)
+        if axis not in ("dut", "kernel"):
+            named[f"kernel of the gateways ({entry.dut})"] = told["kernel"]
+        for name, value in named.items():
             if value:
                 facts.setdefault(name, set()).add(value)
-    for label, facts in of_label.items():
-        for name, values in facts.items():
-            yield f"{name} {label}", " / ".join(sorted(values))
+    for name, values in facts.items():
+        yield name, " / ".join(sorted(values))
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested tables as `outer.inner` → text; empty values and what is matched point by point left out."""
+    """Nested tables as `outer.inner` → text; empty values and what is matched point by point left out.
+
+    The items of a list of tables (a plan's tests) go by their own names, numbered only where one comes twice.
+    """
     for key, value in values.items():
         name = f"{prefix}{key}"
         if key in _OF_POINTS:
             continue
         if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-            for number, item in enumerate(value, start=1):
-                yield from _flat(item, f"{name}." if len(value) == 1 else f"{name}.{number}.")
+            met: Counter[tuple[str, ...]] = Counter()
+            for item in value:
+                met[tuple(item)] += 1
+                again = met[tuple(item)]
+                yield from _flat(item, f"{name}." if again == 1 else f"{name}.{again}.")
         elif isinstance(value, Mapping):
             yield from _flat(value, f"{name}.")
         elif value not in (None, "", [], ()):

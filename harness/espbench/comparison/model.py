@@ -12,7 +12,8 @@ from typing import Literal
 from espbench.terms import Status
 
 Axis = Literal["stack", "suite", "dut", "kernel", "version", "frame_size", "run"]
-Word = Literal["A faster", "B faster", "no difference shown"]
+# `no difference shown` is a finding of enough repeats; `no verdict` says there was too little to judge by.
+Word = Literal["A faster", "B faster", "no difference shown", "no verdict"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Arm:
     """One of the things compared: its value on the axis, and what the gateways said they run."""
 
     name: str
-    detail: str = ""  # such as `strongSwan 5.9.8, Linux 6.1.176`; read back, not the plan's
+    # such as `strongSwan 5.9.8, Linux 6.1.176; tunnels=100`; what they run is read back, not the plan's
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class PointVerdict:
 
     ratio is B / A with its simultaneous interval (together over all points of the family, the
     resolution of the search included); None where one of them has no figure. why says in words
-    what the verdict rests on, or why none was possible.
+    what the verdict rests on, or why none was possible. bound_by names what makes it a bound: the limit
+    of the tester or of the search, or the minimum that one of them missed.
     """
 
     x: int | str  # frame size, or what stands in its place when that is the axis
@@ -68,10 +71,11 @@ class PointVerdict:
     word: Word
     why: str
     cpu_ratio: Estimate | None = None  # of cpu_us, B / A; per-point interval, no verdict rests on it
-    # Where one figure is only a lower bound (ArmPoint.at_least), ratio is None and one of these is what is
-    # known of B / A, as simultaneous as the ratio would be.
+    # Where one figure is only a bound, ratio is None and one of these is what is known of B / A, as
+    # simultaneous as the ratio would be.
     at_least: float | None = None
     at_most: float | None = None
+    bound_by: Literal["", "limit", "minimum"] = ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,8 @@ class PairVerdicts:
     a: str
     b: str
     points: list[PointVerdict]
-    words: str  # one or two sentences: who, where, by how much, crossovers
+    words: str  # a few sentences: who, where, by how much, crossovers, at what CPU cost
+    paired: bool = False  # whether repeats were compared in pairs
 
 
 @dataclass(frozen=True)
@@ -105,23 +110,25 @@ class Panel:
 class Overhead:
     """What one arm costs beside a baseline at one point (the seed articles' `3.2x`).
 
-    slowdown is baseline fps / arm fps; extra_us is µs of CPU per frame (Home + Office) above the
-    baseline's, cycles the same in CPU cycles where the host's clock rate is known.
+    slowdown is baseline fps / arm fps; None where one of them is a bound, and then at_least or at_most is
+    what is known. extra_us is µs of CPU per frame (Home + Office) above the baseline's, extra_cycles the
+    same at Comparison.cpu_mhz. Intervals are of this point alone; fewer than three repeats have none (`n` 1).
     """
 
     panel: int  # index into Comparison.panels
     arm: str
     baseline: str  # `plain` or `null`
     x: int | str
-    slowdown: float | None
-    extra_us: float | None
+    slowdown: Estimate | None
+    extra_us: Estimate | None
     extra_cycles: float | None = None
-    bound: str = ""  # `at least`, `at most`: what slowdown is where one of the two is a lower bound
+    at_least: float | None = None
+    at_most: float | None = None
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A condition that differs between the runs though it is not the axis, and was allowed to."""
+    """A condition that differs between the runs."""
 
     what: str
     values: dict[str, str]  # run → its value
@@ -135,13 +142,15 @@ class Comparison:
     arms: list[Arm]  # the reference first
     confidence: float  # such as 0.95, simultaneous over `family` verdicts
     family: int
-    method: str  # in words: paired or Welch, interval, resolution, multiplicity, order and seed
+    method: str  # in words: which pairs by paired t or Welch, interval, resolution, multiplicity, order
     runs: list[str]  # paths or names of the runs compared
     common: dict[str, str]  # conditions that all panels share
     panels: list[Panel]
     overheads: list[Overhead]
     words: list[str]  # the paragraph: what a reader who reads nothing else should know
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)  # not of the axis; allowed by the user
     warnings: list[str] = field(default_factory=list)
     is_short: bool = False  # some final trial was shorter than RFC 2544 24 wants
-    seed: int | None = None
+    seed: int | None = None  # of the order; None where no pair was measured in turns
+    facts: dict[str, str] = field(default_factory=dict)  # of the machine: platform, CPU, kernels
+    cpu_mhz: float | None = None  # as read at the start of the runs; a CPU's clock may change

@@ -14,53 +14,66 @@ from espbench.comparison.samples import Sample
 from espbench.comparison.statistics import Reading
 from espbench.terms import Outcome
 
-# How `procedures/throughput` begins its warnings about a figure that is the tester's and not the DUT's.
-AT_LIMIT = ("tester-limited", "at the search's maximum")
+Pair = tuple[str, int]  # run, repeat
 
 
 @dataclass(frozen=True)
 class Side:
     """The repeats of one arm at one point.
 
-    ok holds those with a figure by pair (run, repeat); below counts those that missed the goal at
-    the minimum; left_out those that say nothing (INVALID, UNRESOLVABLE), by status.
+    ok holds those with a figure; below those that missed the goal at the minimum; left_out counts those
+    that say nothing (INVALID, UNRESOLVABLE), by status.
     is_capped: some figure met the tester's limit or the search's maximum, so the mean is a lower bound.
     """
 
-    ok: dict[tuple[str, int], Outcome]
-    below: int
+    ok: dict[Pair, Outcome]
+    below: dict[Pair, Outcome]
     left_out: Counter[str]
     is_capped: bool
 
     @property
-    def valid(self) -> int:
-        """Repeats that say something of the DUT."""
-        return len(self.ok) + self.below
-
-    @property
     def is_mixed(self) -> bool:
         """Whether some repeats have a figure and others are below the minimum: then there is no mean."""
-        return bool(self.ok) and self.below > 0
+        return bool(self.ok and self.below)
+
+    @property
+    def has_figure(self) -> bool:
+        """Whether every repeat that says anything has a figure, and that is no bound."""
+        return bool(self.ok) and not self.below and not self.is_capped
+
+    @property
+    def readings(self) -> dict[Pair, Reading]:
+        """What is known of the log throughput of each repeat; infinite where an end is not known.
+
+        Below the minimum the truth lies below the lowest rate that missed. Empty where some repeats are
+        below it and some are not.
+        """
+        if self.is_mixed:
+            return {}
+        if self.below:
+            ends = {pair: math.log(o.upper_fps) for pair, o in self.below.items() if o.upper_fps}
+            return {pair: Reading(-math.inf, end, end) for pair, end in ends.items()}
+        found = {pair: reading(o) for pair, o in self.ok.items()}
+        if self.is_capped:
+            return {pair: Reading(r.low, r.value, math.inf) for pair, r in found.items()}
+        return found
 
 
 def side(samples: Sequence[Sample]) -> Side:
     """Sort the repeats of one arm at one point."""
     ok = {s.pair: s.outcome for s in samples if s.outcome.status == "OK" and s.outcome.throughput_fps}
-    others = Counter[str](s.outcome.status for s in samples if s.pair not in ok)
-    below = others.pop("BELOW_MINIMUM", 0)
+    below = {s.pair: s.outcome for s in samples if s.outcome.status == "BELOW_MINIMUM"}
+    others = Counter[str](s.outcome.status for s in samples if s.pair not in ok | below)
     return Side(ok, below, others, any(map(is_capped, ok.values())))
 
 
 def is_capped(outcome: Outcome) -> bool:
     """Whether the DUT may be faster than its figure."""
-    return outcome.upper_fps is None or any(text.startswith(AT_LIMIT) for text in outcome.warnings)
+    return outcome.upper_fps is None or outcome.is_at_limit
 
 
 def reading(outcome: Outcome) -> Reading:
-    """The log throughput of an outcome with a figure, between the rates shown to meet and to miss the goal.
-
-    A capped figure has no upper end that means anything; it is then its own.
-    """
+    """The log throughput of an outcome with a figure, between the rates shown to meet and to miss the goal."""
     fps = outcome.throughput_fps
     assert fps is not None
     low = min(outcome.lower_fps or fps, fps)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from espbench.errors import UsageError
 from espbench.results import RunDirectory
 from espbench.terms import CaseEntry, Manifest, Outcome
 
+VERSION_OPTIONS = ("version", "prefix")  # a stack's options that choose its version
 BASELINES = ("plain", "null")  # kinds of stacks that show what the rest costs without or with empty ESP
 
 
@@ -39,6 +40,7 @@ class Sample:
     kind: str  # the stack itself, whatever its label
     kernel: str
     version: str
+    options: str = "defaults"  # of the stack, but for those that choose its version
 
     @property
     def is_baseline(self) -> bool:
@@ -69,22 +71,51 @@ def read(directories: Sequence[RunDirectory]) -> list[Run]:
 
 
 def samples(runs: Sequence[Run]) -> list[Sample]:
-    """Every outcome of every run, in the order of the runs and of their cases."""
+    """Every outcome of every run, in the order of the runs and of their cases.
+
+    What a case's gateways did not say (a negotiation that never succeeded) is taken from the other cases
+    of its run with the same DUT and stack, where those agree.
+    """
     found = []
     for run in runs:
         entries = {entry.case: entry for entry in run.manifest.cases}
+        told: dict[tuple[str, str, str], set[str]] = {}
+        for entry in run.manifest.cases:
+            for what, value in said(run.manifest, entry.case).items():
+                told.setdefault((entry.dut, entry.stack, what), set()).add(value)
         for outcome in run.outcomes:
-            context = run.manifest.contexts.get(run.manifest.context_of_case.get(outcome.case, ""), {})
+            own = {
+                what: value or _only(told.get((outcome.dut, outcome.stack, what), set()) - {""})
+                for what, value in said(run.manifest, outcome.case).items()
+            }
+            entry_of = entries.get(outcome.case)
             found.append(
                 Sample(
                     outcome=outcome,
                     run=run.name,
-                    kind=kind_of(entries.get(outcome.case), outcome.stack),
-                    kernel=read_back(context.get("kernel")),
-                    version=read_back(context.get("stack_version")),
+                    kind=kind_of(entry_of, outcome.stack),
+                    kernel=own["kernel"],
+                    version=own["stack_version"],
+                    options=options_of(entry_of.options if entry_of else {}, VERSION_OPTIONS),
                 )
             )
     return found
+
+
+def said(manifest: Manifest, case: str) -> dict[str, str]:
+    """What the gateways of a case said of kernel and stack_version; empty where nothing was read back."""
+    context = manifest.contexts.get(manifest.context_of_case.get(case, ""), {})
+    return {what: read_back(context.get(what)) for what in ("kernel", "stack_version")}
+
+
+def _only(values: set[str]) -> str:
+    return values.pop() if len(values) == 1 else ""
+
+
+def options_of(options: Mapping[str, Any], without: Collection[str] = ()) -> str:
+    """A stack's options that are not defaults: `replay_window=64, tunnels=100`, or `defaults`."""
+    told = ", ".join(f"{key}={value}" for key, value in sorted(options.items()) if key not in without)
+    return told or "defaults"
 
 
 def kind_of(entry: CaseEntry | None, label: str) -> str:

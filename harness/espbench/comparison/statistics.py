@@ -29,6 +29,7 @@ from espbench.comparison import student_t
 from espbench.comparison.model import Estimate
 
 CONFIDENCE = 0.95
+PER_CENT = f"{CONFIDENCE * 100:g} %"
 FEWEST_REPEATS = 3  # two repeats say next to nothing of their scatter
 # The others' scatter counts as at most so many times the point's own degrees of freedom.
 MOST_BORROWED = 2.0

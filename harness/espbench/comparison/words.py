@@ -1,43 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison in plain sentences: who is faster, where, by how much, what it costs against plain."""
+"""A comparison in plain sentences: who is faster, where, by how much, and at what CPU cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-from espbench.comparison.model import Estimate, Overhead, PairVerdicts, Panel, PointVerdict
+from espbench.comparison.model import PairVerdicts, Panel, PointVerdict
+from espbench.comparison.numbers import factor
 
-_MOST_DECIMALS = 4
-ALIKE = 1.05  # a slowdown no larger is told as none: baselines carry no verdict of their own
+X = int | str
 
 
 def pair_words(a: str, b: str, points: Sequence[PointVerdict], x_is_size: bool) -> str:
-    """One or more sentences about B against A in one panel."""
-    faster = [p for p in points if p.word == "B faster"]
-    slower = [p for p in points if p.word == "A faster"]
-    none = [p for p in points if p.word == "no difference shown"]
+    """Some sentences about B against A in one panel."""
     told = []
-    if not faster and not slower:
-        return f"{_no_difference(a, b, none, x_is_size, everywhere=True)}"
-    if faster:
-        told.append(
-            f"{b} is faster than {a} {_where(faster, points, x_is_size)}: {_by_how_much(faster, a, b, x_is_size)}."
-        )
-    if slower:
-        told.append(
-            f"{a} is faster than {b} {_where(slower, points, x_is_size)}: {_by_how_much(slower, a, b, x_is_size)}."
-        )
-    if none:
-        told.append(_no_difference(a, b, none, x_is_size, everywhere=False))
+    for fast, slow, word in ((b, a, "B faster"), (a, b, "A faster")):
+        if found := [p for p in points if p.word == word]:
+            unit = "" if x_is_size else " in frames/s"
+            where = _where(found, points, x_is_size)
+            told.append(
+                f"{fast} is faster than {slow}{unit} {where}: {_by_how_much(found, a, b, x_is_size)}."
+            )
+    if none := [p for p in points if p.word == "no difference shown"]:
+        told.append(_no_difference(a, b, none, points, x_is_size))
+    if unknown := [p for p in points if p.word == "no verdict"]:
+        told.append(_no_verdict(a, b, unknown, points, x_is_size))
     if x_is_size:
         told += crossovers(a, b, points)
-    return " ".join(told)
+    return " ".join(told + _cpu(a, b, points, x_is_size))
 
 
 def crossovers(a: str, b: str, points: Sequence[PointVerdict]) -> list[str]:
     """`B passes A from 512 B.`: where a shown verdict turns into the other, sizes rising; mixes have no place."""
-    shown = [p for p in points if isinstance(p.x, int) and p.word != "no difference shown"]
+    shown = [p for p in points if isinstance(p.x, int) and p.word in ("A faster", "B faster")]
     told = []
     for before, after in pairwise(shown):
         if before.word != after.word:
@@ -46,143 +42,95 @@ def crossovers(a: str, b: str, points: Sequence[PointVerdict]) -> list[str]:
     return told
 
 
-def cost_words(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[str]:
-    """One sentence for each arm, panel and baseline: the range of slowdowns and of extra CPU."""
-    told = []
-    for index, panel in enumerate(panels):
-        here = [o for o in overheads if o.panel == index]
-        for arm, baseline in dict.fromkeys((o.arm, o.baseline) for o in here):
-            found = [o for o in here if (o.arm, o.baseline) == (arm, baseline)]
-            is_size = panel.x_name == "frame size"
-            parts = _slowdown(found, baseline, is_size) + _extra(found, baseline, is_size)
-            if parts:
-                told.append(f"{title(panel)}{arm} {' and '.join(parts)}.")
-    return told
-
-
-def _slowdown(found: Sequence[Overhead], baseline: str, is_size: bool) -> list[str]:
-    known = [o for o in found if o.slowdown is not None]
-    if not known:
-        return []
-    least, most = (pick(known, key=lambda o: o.slowdown or 0.0) for pick in (min, max))
-    if all(1 / ALIKE < (o.slowdown or 0.0) < ALIKE for o in known) and not any(o.bound for o in known):
-        return [f"is about as fast as {baseline}"]
-    if (least.slowdown or 0.0) < 1 / ALIKE:
-        return [f"is between {_factor(least)} and {_factor(most)} slower than {baseline} (below 1: faster)"]
-    if _factor(least) == _factor(most):
-        where = _at([most.x], is_size) if len(known) == 1 else ""
-        return [f"is {_factor(most)} slower than {baseline}{where}"]
-    span = f"{_factor(least)} ({_x(least.x, is_size)}) to {_factor(most)} ({_x(most.x, is_size)})"
-    return [f"is {span} slower than {baseline}"]
-
-
-def _factor(overhead: Overhead) -> str:
-    bound = f"{overhead.bound} " if overhead.bound else ""
-    return f"{bound}{_number(overhead.slowdown or 0.0)}×"
-
-
-def _extra(found: Sequence[Overhead], baseline: str, is_size: bool) -> list[str]:
-    known = [o for o in found if o.extra_us is not None]
-    if not known:
-        return []
-    least, most = (pick(known, key=lambda o: o.extra_us or 0.0) for pick in (min, max))
-    low, high = (f"{o.extra_us:.3g}" for o in (least, most))
-    if low == high:
-        return [f"takes {high} µs of CPU a frame more than {baseline}"]
-    return [
-        f"takes {low} ({_x(least.x, is_size)}) to {high} ({_x(most.x, is_size)}) µs of CPU a frame more than {baseline}"
-    ]
+def _by_how_much(points: Sequence[PointVerdict], a: str, b: str, x_is_size: bool) -> str:
+    """`fast is 1.35× [1.28, 1.43] as fast as slow at 512 B`: the least and the most, then what is a bound."""
+    known = sorted((p for p in points if p.ratio), key=lambda p: p.ratio.value if p.ratio else 0.0)
+    ends = list(dict.fromkeys(p.x for p in (known[:1] + known[-1:])))
+    told = [f"{factor(p.ratio)} as fast{at([p.x], x_is_size)}" for p in points if p.ratio and p.x in ends]
+    text = [f"{b} is {' and '.join(told)}"] if told else []
+    for p in points:
+        if p.ratio is None:
+            way, bound = ("at least", p.at_least) if p.at_least is not None else ("at most", p.at_most)
+            text.append(f"{b} is {way} {factor(bound)} as fast{at([p.x], x_is_size)}")
+    if missed := [p.x for p in points if p.bound_by == "minimum"]:
+        slow = a if points[0].word == "B faster" else b
+        text.append(f"{slow} misses the goal even at its minimum{at(missed, x_is_size)}")
+    return "; ".join(text)
 
 
 def _no_difference(
-    a: str, b: str, points: Sequence[PointVerdict], x_is_size: bool, *, everywhere: bool
+    a: str, b: str, points: Sequence[PointVerdict], of: Sequence[PointVerdict], x_is_size: bool
 ) -> str:
-    measured = [p for p in points if p.ratio is not None and p.ratio.n > 1]
-    beginning = (
-        "No difference between {b} and {a} is shown" if measured else "There is no verdict on {b} and {a}"
+    told = f"No difference between {b} and {a} is shown {_where(points, of, x_is_size, negated=True)}"
+    limits = []
+    if measured := [p.ratio for p in points if p.ratio]:
+        widest = max(max(ratio.high, 1 / ratio.low) for ratio in measured)
+        limits.append(f"a difference of up to a factor of {factor(widest)[:-1]} would not have been seen")
+    limits += [
+        f"{b} is {way} {factor(bound)} as fast{at([p.x], x_is_size)}"
+        for p in points
+        for way, bound in (("at least", p.at_least), ("at most", p.at_most))
+        if bound is not None
+    ]
+    return f"{'; '.join([told, *limits])}."
+
+
+def _no_verdict(
+    a: str, b: str, points: Sequence[PointVerdict], of: Sequence[PointVerdict], x_is_size: bool
+) -> str:
+    reasons = list(dict.fromkeys(p.why for p in points))
+    why = "; ".join(reasons) if len(reasons) < 3 else "no figures to judge by"
+    return f"There is no verdict on {b} and {a} {_where(points, of, x_is_size, negated=True)}: {why}."
+
+
+def _cpu(a: str, b: str, points: Sequence[PointVerdict], x_is_size: bool) -> list[str]:
+    """What B takes of CPU for a frame, as a multiple of A's."""
+    known = sorted(
+        (p for p in points if p.cpu_ratio), key=lambda p: p.cpu_ratio.value if p.cpu_ratio else 0.0
     )
-    told = beginning.format(a=a, b=b)
-    if not everywhere:
-        told += _at([p.x for p in points], x_is_size)
-    elif len(points) > 1:
-        told += " at any size" if x_is_size else " anywhere"
-    else:
-        told += _at([p.x for p in points], x_is_size)
-    if not measured:
-        reasons = dict.fromkeys(p.why for p in points)
-        return f"{told}: {'; '.join(reasons) if len(reasons) < 3 else 'no figures that could show one'}."
-    widest = max(max(p.ratio.high, 1 / p.ratio.low) for p in measured if p.ratio)
-    rest = len(points) - len(measured)
-    limit = f"; one of up to {_number(widest)}× could have gone unseen"
-    return f"{told}{limit}{f', and {rest} of {len(points)} points bear no verdict' if rest else ''}."
-
-
-def _by_how_much(points: Sequence[PointVerdict], a: str, b: str, x_is_size: bool) -> str:
-    """The least and the most, each with its interval, as `fast is 1.35× [1.28, 1.43] as fast as slow at 512 B`."""
-    known = [p for p in points if p.ratio is not None]
     if not known:
-        return _bounds(points, a, b, x_is_size)
-    ends = [min(known, key=lambda p: p.ratio.value if p.ratio else 0.0)]
-    most = max(known, key=lambda p: p.ratio.value if p.ratio else 0.0)
-    if most is not ends[0]:
-        ends.append(most)
-    ends.sort(key=lambda p: [q.x for q in points].index(p.x))
-    told = " and ".join(f"{ratio_words(p.ratio)} as fast at {_x(p.x, x_is_size)}" for p in ends if p.ratio)
-    return f"{b} is {told}"
+        return []
+    ends = [known[0]] if len(known) == 1 else [known[0], known[-1]]
+    told = " to ".join(f"{factor(p.cpu_ratio)}{at([p.x], x_is_size)}" for p in ends)
+    return [f"CPU per frame of {b}: {told} that of {a}."]
 
 
-def _bounds(points: Sequence[PointVerdict], a: str, b: str, x_is_size: bool) -> str:
-    told = []
-    for p in points:
-        if p.at_least is not None:
-            told.append(f"{b} is at least {_number(p.at_least)}× as fast at {_x(p.x, x_is_size)}")
-        elif p.at_most is not None:
-            told.append(f"{b} is at most {_number(p.at_most)}× as fast at {_x(p.x, x_is_size)}")
-    slow = a if points[0].word == "B faster" else b
-    return ", ".join(told) if told else f"{slow} misses the goal even at its minimum"
-
-
-def _where(points: Sequence[PointVerdict], of: Sequence[PointVerdict], x_is_size: bool) -> str:
+def _where(
+    points: Sequence[PointVerdict], of: Sequence[PointVerdict], x_is_size: bool, *, negated: bool = False
+) -> str:
     if len(points) == len(of) > 1:
-        return "at every size" if x_is_size else "everywhere"
-    return _at([p.x for p in points], x_is_size).strip()
+        every = "any" if negated else "every"
+        return f"at {every} size" if x_is_size else f"{every}where"
+    return at([p.x for p in points], x_is_size).strip()
 
 
-def _at(xs: Sequence[int | str], is_size: bool) -> str:
-    """` at 64, 128 and 512 B`; empty for nothing."""
+def at(xs: Sequence[X], is_size: bool) -> str:
+    """` at 64, 128 and 512 B`; ` with aes128gcm16`; empty for nothing."""
     if not xs:
         return ""
-    names = [_x(x, False) for x in xs]
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return (
-        f" at {listed}{' B' if is_size and isinstance(xs[-1], int) else ''}" if is_size else f" with {listed}"
-    )
+    names = listed([str(x) for x in xs])
+    return f" at {names}{' B' if isinstance(xs[-1], int) else ''}" if is_size else f" with {names}"
 
 
-def _x(x: int | str, is_size: bool) -> str:
-    return f"{x} B" if is_size and isinstance(x, int) else str(x)
-
-
-def ratio_words(ratio: Estimate) -> str:
-    """`1.35× [1.28, 1.43]`; with more decimals where rounding would put an end on the wrong side of 1."""
-    decimals = 2 if ratio.value < 10 else 1
-    while decimals < _MOST_DECIMALS and any(
-        end != 1 and round(end, decimals) == 1 for end in (ratio.low, ratio.high)
-    ):
-        decimals += 1
-    if ratio.n <= 1:
-        return f"{ratio.value:.{decimals}f}×"
-    return f"{ratio.value:.{decimals}f}× [{ratio.low:.{decimals}f}, {ratio.high:.{decimals}f}]"
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+def listed(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def title(panel: Panel) -> str:
-    """A panel's conditions, to stand in front of a sentence: `aes128gcm16, loss goal 0 %: `; empty if it has none."""
+    """A panel's conditions, to head a table: `aes128gcm16, loss goal 0 %: `; empty if it has none."""
     told = ", ".join(f"{k} {v}" if k == "loss goal" else v for k, v in panel.conditions.items())
     return f"{told}: " if told else ""
+
+
+def opening(panel: Panel, goals: Sequence[str] = ()) -> str:
+    """The conditions to begin a sentence with: `At a loss goal of 0 % (aes128gcm16): `; goals: all it holds at."""
+    rest = ", ".join(v for k, v in panel.conditions.items() if k != "loss goal")
+    goals = goals or [v for k, v in panel.conditions.items() if k == "loss goal"]
+    if not goals:
+        return f"With {rest}: " if rest else ""
+    of = f"At a loss goal of {goals[0]}" if len(goals) == 1 else f"At loss goals of {listed(goals)}"
+    return f"{of} ({rest}): " if rest else f"{of}: "
 
 
 def paragraph(panels: Sequence[Panel]) -> list[str]:
@@ -197,11 +145,11 @@ def paragraph(panels: Sequence[Panel]) -> list[str]:
         rest = tuple((k, v) for k, v in panel.conditions.items() if k != "loss goal")
         first = before.setdefault(rest, panel.pairs)
         if first is not panel.pairs and _verdicts(first) == _verdicts(panel.pairs):
-            told.append(f"{title(panel)}the same verdicts.")
+            told.append(f"{opening(panel)[:-2]} every verdict is the same.")
         else:
-            told += [f"{title(panel)}{pair.words}" for pair in panel.pairs]
+            told += [f"{opening(panel)}{pair.words}" for pair in panel.pairs]
     return told
 
 
-def _verdicts(pairs: Sequence[PairVerdicts]) -> list[tuple[str, str, list[tuple[int | str, str]]]]:
+def _verdicts(pairs: Sequence[PairVerdicts]) -> list[tuple[str, str, list[tuple[X, str]]]]:
     return [(p.a, p.b, [(v.x, v.word) for v in p.points]) for p in pairs]

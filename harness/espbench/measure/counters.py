@@ -41,6 +41,15 @@ def rekeyed(delta: Counters) -> list[str]:
     return [side for side, c in delta.items() if c.sas.spis]
 
 
+def vanished(found: Counters, expected: int) -> list[str]:
+    """Which gateways hold fewer SAs than their tunnels need: what is lost then is not for lack of speed."""
+    return [
+        f"{side} holds {len(c.sas.spis)} of {expected} SAs"
+        for side, c in found.items()
+        if len(c.sas.spis) < expected
+    ]
+
+
 def backwards(delta: Counters) -> list[str]:
     """Names of counters that ran backwards: a reset link or a restarted gateway."""
     names = []

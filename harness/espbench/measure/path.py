@@ -109,6 +109,8 @@ def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[str]:
     c = crossing
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
     problems = []
+    if c.entered_first and not c.encrypted:
+        problems.append(f"{where}: {c.entered_first} frames entered {c.first}, it encrypted none")
     if c.encrypted > sent:
         problems.append(f"{where}: {c.first} encrypted {c.encrypted} frames, only {sent} were sent")
     if c.decrypted > c.encrypted:

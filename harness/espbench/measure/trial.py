@@ -100,6 +100,10 @@ def measure(
         after = counters.read(bench.bed, bench.stack)
     except EspbenchError as error:
         raise TrialBroken(_blame(bench, error)) from error
+    if bench.stack is not None:
+        gone = [text for c in (before, after) for text in counters.vanished(c, bench.stack.sas)]
+        if gone:
+            raise TrialBroken(f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}")
     cpu = {side: cpu_after[side] - cpu_before[side] for side in cpu_after}
     trial = _record(
         bench, traffic, request, offered, counters.moved(before, after), cpu,

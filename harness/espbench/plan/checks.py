@@ -153,8 +153,27 @@ def _large_frames(plan: Plan, mtu: int) -> Iterator[Problem]:
                 "choose a smaller size, or a DUT profile with a larger mtu",
                 involves=(("dut",),),
             )
-        elif plan.dont_fragment:
+            continue
+        refused = list(_frames_no_stack_takes(plan, at, frame_size, largest))
+        yield from refused
+        if plan.dont_fragment and not refused:
             yield from _frames_that_cannot_pass(plan, mtu, at, frame_size, largest)
+
+
+def _frames_no_stack_takes(plan: Plan, at: KeyPath, frame_size: int | str, largest: int) -> Iterator[Problem]:
+    for choice in plan.stacks:
+        for facts in choice.facts:
+            if facts.largest_packet is None:
+                continue
+            packet, why = facts.largest_packet
+            if largest - FRAMING_BYTES > packet:
+                yield Problem(
+                    at,
+                    f"frames of at most {packet + FRAMING_BYTES} B with {choice.shown} ({why})",
+                    shown(frame_size),
+                    f"choose {packet + FRAMING_BYTES} or less, or measure that stack in a plan of its own",
+                    involves=(("stacks",),),
+                )
 
 
 def _frames_that_cannot_pass(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 from espbench.plan.model import Plan
@@ -162,6 +163,16 @@ def _options(plan: Plan, choice: StackChoice, at: KeyPath, path: Path | None) ->
 
 
 def _lifetime(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
+    for facts, key in product(choice.facts, ("lifetime", "ike_lifetime")):
+        kept_s = facts.longest_lifetime_s
+        if kept_s is not None and getattr(choice, key) > kept_s:
+            yield Problem(
+                (*at, key),
+                f"0 (never) or at most {format_duration(kept_s)} with {facts.daemon}",
+                shown(format_duration(getattr(choice, key))),
+                f"{facts.daemon} keeps no SA longer than a day: shorten it or remove it",
+                involves=((*at, "stack"), (*at, "home"), (*at, "office")),
+            )
     if not choice.lifetime:
         return
     longest = max((test.settings.final_trial + test.settings.trial for test in plan.tests), default=0.0)

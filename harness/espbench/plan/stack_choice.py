@@ -13,7 +13,7 @@ from espbench.plan import units
 from espbench.plan.reader import Strict, did_you_mean
 from espbench.plan.units import Expected
 from espbench.plan.values import Name, text
-from espbench.stacks.names import NULL_SUITE
+from espbench.stacks.names import NULL_SUITE, STACKS, StackFacts
 from espbench.stacks.suites import Mode
 
 # IKE proposals in strongSwan's vocabulary; with a GCM cipher the second word is the PRF alone.
@@ -124,6 +124,11 @@ class StackChoice(Strict):
     def kind(self) -> str:
         """The stack's own name whatever its label; Home's and Office's where they differ."""
         return self.stack or f"{self.home}+{self.office}"
+
+    @property
+    def facts(self) -> list[StackFacts]:
+        """What is true of the stack it names; of Home's and of Office's where they differ."""
+        return [STACKS[name] for name in (self.stack, self.home, self.office) if name in STACKS]
 
     @property
     def shown(self) -> str:

@@ -20,6 +20,7 @@ import ctypes
 import json
 import os
 import platform
+import resource
 import signal
 import socket
 import struct
@@ -129,10 +130,13 @@ def do_read(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_write(request: dict[str, Any]) -> dict[str, Any]:
-    """Write one file whole (a sysctl, a configuration)."""
+    """Write one file whole (a sysctl, a configuration); a new one is its owner's alone: it may hold keys."""
     path = field(request, "path", str)
+    text = field(request, "text", str)
     try:
-        Path(path).write_bytes(field(request, "text", str).encode())
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(text.encode())
     except OSError as error:
         raise Refused(f"cannot write {path}: {error.strerror}", error.errno) from error
     return {}
@@ -341,6 +345,7 @@ def main() -> int:
     parser.add_argument("--tty", help="a serial line instead")
     options = parser.parse_args()
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a daemon's core would hold keys
     os.environ["PATH"] = SEARCH_PATH
     fd_in, fd_out = options.fd
     if options.tty:

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from espbench.errors import EspbenchError
+
 Side = Literal["home", "office"]
 PortName = Literal["west", "east"]
 SIDES: tuple[Side, ...] = ("home", "office")
@@ -129,7 +131,7 @@ class Testbed(ABC):
         """Undo everything the platform made for it."""
 
 
-class NetlinkRefused(Exception):
+class NetlinkRefused(EspbenchError):
     """The gateway's kernel answered a netlink message with an error."""
 
     def __init__(self, errno: int, what: str = "") -> None:

@@ -19,11 +19,12 @@ import os
 import shutil
 import socket
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.addressing import PairAddressing, configure
 from espbench.platforms.base import SIDES, Gateway, Placement, PortName, Readiness, Side, Testbed
 from espbench.platforms.channel import AgentChannel
@@ -189,6 +190,8 @@ def _start_agent(
             # Its daemons too are the gateway: on its CPU, in its account.
             cpus=cpus,
             nice=NICE,
+            # A gateway's daemons are root: they can write no file of the host, only what is laid for them.
+            read_only=True,
             # What the agent leaves running dies with it. /sys shows the interfaces of the network
             # namespace in which it was mounted, /proc the processes of the PID namespace.
             own_pids=True,
@@ -284,6 +287,21 @@ def kernel_lacks_esp(new_sa: bytes) -> str:
         )
     errno = int(done.stdout)
     return "" if errno == 0 else f"the running kernel refuses an ESP SA: {os.strerror(errno)}"
+
+
+def need_tun(on_note: Callable[[str], None]) -> None:
+    """TUN devices in the running kernel, its module loaded if need be; MachineLacks where there are none."""
+    if Path("/dev/net/tun").exists():
+        return
+    on_note(
+        "modprobe tun: strongswan-libipsec needs TUN devices of the running kernel; the module stays loaded"
+    )
+    done = subprocess.run(["modprobe", "tun"], capture_output=True, text=True, check=False)
+    if done.returncode or not Path("/dev/net/tun").exists():
+        raise MachineLacks(
+            f"no TUN devices: {done.stderr.strip() or 'no /dev/net/tun'}",
+            "use dut: uml, or a kernel with CONFIG_TUN",
+        )
 
 
 def readiness() -> list[Readiness]:

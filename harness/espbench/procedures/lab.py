@@ -17,7 +17,7 @@ from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import Placement, PortName, Readiness, Testbed
 from espbench.platforms.registry import Registry
 from espbench.procedures import stacking
-from espbench.stacks import netlink_xfrm, packages
+from espbench.stacks import netlink_xfrm
 from espbench.stacks.base import Stack, Tunnel, split
 
 AUTO = "auto"
@@ -251,7 +251,8 @@ def demand(needs: list[Readiness]) -> None:
 def require(plan: Plan, choices: Sequence[Choice], on_note: Callable[[str], None]) -> None:
     """MachineLacks if the machine cannot carry the plan's platforms and stacks, before anything is made.
 
-    Daemons' packages are fetched here: a run that was begun should not fail for want of them.
+    Daemons are looked for and their packages fetched here: a run that was begun should not fail for want of
+    them. UsageError where a plan's prefix holds none.
     """
     if not choices:
         demand(external.readiness())
@@ -262,9 +263,10 @@ def require(plan: Plan, choices: Sequence[Choice], on_note: Callable[[str], None
                 raise MachineLacks(
                     f"dut {choice.profile.name}: {lack}", "use dut: uml, or a kernel with CONFIG_INET_ESP"
                 )
+            if any(s.kind == "strongswan-libipsec" for s in plan.stacks):
+                netns.need_tun(on_note)
         else:
             demand(uml.readiness(_uml_profile(choice.profile)))
-    for stack in plan.stacks:
-        for daemon in stacking.daemons_of(stack):
-            if choices and not stack.prefix:
-                packages.unpacked(daemon, stack.version, on_note)
+    if choices:
+        for stack in plan.stacks:
+            stacking.builds_of(stack, plan.path, on_note)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.generators.base import Generator
 from espbench.measure import decryption, readiness, trial
 from espbench.measure.traffic import Traffic
@@ -201,7 +201,7 @@ class Session:
                 self._discard(pair)
                 pair, warm = None, False
                 broken += 1
-                if isinstance(error, NegotiationFailed):
+                if isinstance(error, NegotiationFailed) and error.final:
                     self._hopeless[case.pair] = str(error)
                 if broken > MAXIMUM_REBUILDS or case.pair in self._hopeless:
                     self._give_up(case, running, str(error))
@@ -259,11 +259,17 @@ class Session:
             if mismatches := context.pop("mismatches", []):
                 text = "; ".join(mismatches)
                 raise readiness.NotReady(f"the gateways do not run what the plan asks: {text}")
+            name = self._name_of(case)
+            self._same_as_before(name, context)
+        except (UsageError, MachineLacks, Interrupted, readiness.NotReady, NegotiationFailed):
+            bed.close()
+            raise
+        except EspbenchError as error:
+            bed.close()
+            raise readiness.NotReady(str(error)) from error
         except BaseException:
             bed.close()
             raise
-        parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
-        name = "-".join(parts if len(self._plan.duts) == 1 else [case.dut, *parts])
         contexts = {**self._directory.manifest.contexts, name: context}
         members = {c.id: name for c in self._cases if c.pair == case.pair}
         self._update(
@@ -273,6 +279,21 @@ class Session:
             queues=bed.queues,
         )
         return _Pair(bench, name)
+
+    def _name_of(self, case: Case) -> str:
+        """Of its Security Context in the manifest."""
+        parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
+        return "-".join(parts if len(self._plan.duts) == 1 else [case.dut, *parts])
+
+    def _same_as_before(self, name: str, context: dict[str, Any]) -> None:
+        """Repeats and a resumed run are of one configuration: a newer package or kernel makes another run."""
+        before = self._directory.manifest.contexts.get(name, context)
+        for what in ("kernel", "stack_version"):
+            if before.get(what) != context[what]:
+                raise UsageError(
+                    f"{name}: {what.replace('_', ' ')} was {_told(before.get(what))} for the cases measured so far, "
+                    f"now it is {_told(context[what])}; start a new run, or bring the old one back"
+                )
 
     def _attach(self, bed: Testbed) -> Bench:
         """Open the ports; resolve the next hop on the wire where the platform does not know it."""
@@ -386,6 +407,12 @@ def _kernels(bed: Testbed) -> dict[str, str]:
     """The kernel's release of each gateway, read inside it."""
     path = "/proc/sys/kernel/osrelease"
     return {side: (g.read([path])[path] or "").strip() for side, g in bed.gateways.items()}
+
+
+def _told(value: Any) -> str:
+    """A fact of the Security Context that both gateways share, or each one's."""
+    kinds = list(dict.fromkeys(value.values())) if isinstance(value, dict) else [value]
+    return " and ".join(map(str, kinds))
 
 
 def _placement(bed: Testbed) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from espbench.errors import UsageError
 from espbench.plan import Case
 from espbench.plan.stack_choice import StackChoice
-from espbench.platforms.base import SIDES, Gateway, Side, Testbed
-from espbench.stacks import credentials, layers, packages
-from espbench.stacks.base import Stack, StackOptions, Tunnel
+from espbench.platforms.base import SIDES, Side, Testbed
+from espbench.stacks import builds, credentials, layers
+from espbench.stacks.base import Stack, Tunnel
+from espbench.stacks.builds import Build
 from espbench.stacks.daemon import Credentials, Daemon, End, IkeOptions
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.libreswan import Libreswan
@@ -21,7 +21,6 @@ from espbench.stacks.strongswan import StrongSwan
 from espbench.stacks.suites import Suite, suites
 from espbench.stacks.user_space import UserSpaceStack
 from espbench.stacks.xfrm import Xfrm
-from espbench.stacks.xfrm_devices import XFRM_IF_ID
 
 OnNote = Callable[[str], None]
 
@@ -36,66 +35,64 @@ def kernel_esp(choice: StackChoice) -> bool:
     return any(STACKS[_name(choice, side)].kernel_esp for side in SIDES)
 
 
+def builds_of(choice: StackChoice, plan_path: Path | None, on_note: OnNote) -> dict[str, Build]:
+    """The build of each daemon a stack needs, its packages fetched; relative prefixes start at plan_path.
+
+    UsageError or MachineLacks where there is none: to be asked before any gateway is made.
+    """
+    prefix = choice.prefix_beside(plan_path)
+    return {daemon: builds.find(daemon, choice.version, prefix, on_note) for daemon in daemons_of(choice)}
+
+
 def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_note: OnNote) -> Stack:
-    """The case's stack on this bed, not yet blocking or established; relative prefixes start at plan_path."""
+    """The case's stack on this bed, not yet blocking or established."""
     choice = case.stack
     if choice.kind == "plain":
         return Plain(bed, tunnel)
     suite = suites()[case.suite]
     options = options_of(choice)
-    if not daemons_of(choice):
+    found = builds_of(choice, plan_path, on_note)
+    if not found:
         return Xfrm(bed, tunnel, suite, options)
-    ike = ike_options_of(choice)
-    made = credentials.make(ike.auth)
-    prefix = choice.prefix_beside(plan_path)
+    made = credentials.make(options.auth)
     charons: dict[Side, StrongSwan] = {}
     daemons: dict[Side, Daemon] = {}
     for side in SIDES:
         gateway, name = bed.gateways[side], _name(choice, side)
-        end = end_of(side, tunnel, suite, ike, made[side])
-        files = install(gateway, STACKS[name].daemon, choice.version, prefix, on_note)
+        build = found[STACKS[name].daemon]
+        layers.lay(gateway, build)
+        end = end_of(side, tunnel, suite, options, made[side])
         if name == "strongswan-libipsec":
-            charons[side] = StrongSwan(gateway, end, files, user_space=True)
+            charons[side] = StrongSwan(gateway, end, build, user_space=True)
         else:
-            daemons[side] = (StrongSwan if name == "strongswan" else Libreswan)(gateway, end, files)
+            daemons[side] = (StrongSwan if name == "strongswan" else Libreswan)(gateway, end, build)
     if charons:
-        return UserSpaceStack(choice.shown, bed, tunnel, suite, options, ike, charons)
-    return IkeStack(choice.shown, bed, tunnel, suite, options, ike, daemons)
+        return UserSpaceStack(choice.shown, bed, tunnel, suite, options, charons)
+    return IkeStack(choice.shown, bed, tunnel, suite, options, daemons)
 
 
 def _name(choice: StackChoice, side: Side) -> str:
     return choice.stack or getattr(choice, side)
 
 
-def options_of(choice: StackChoice) -> StackOptions:
-    """The plan's keys as the kernel's part of a stack takes them."""
-    return StackOptions(
+def options_of(choice: StackChoice) -> IkeOptions:
+    """The plan's keys as stacks and daemons take them."""
+    return IkeOptions(
         mode=choice.mode,
         replay_window=choice.replay_window,
         esn=choice.esn,
         tunnels=choice.tunnels,
-        udp_encapsulation=choice.udp_encapsulation,
+        udp_encapsulation=choice.in_udp,
         df=choice.df,
         interface=choice.interface,
-    )
-
-
-def ike_options_of(choice: StackChoice) -> IkeOptions:
-    """The plan's keys as a daemon takes them."""
-    return IkeOptions(
         ike=choice.ike,
         auth=choice.auth,
-        replay_window=choice.replay_window,
-        esn=choice.esn,
-        udp_encapsulation=choice.udp_encapsulation,
-        df=choice.df,
         lifetime_s=choice.lifetime,
         ike_lifetime_s=choice.ike_lifetime,
-        interface_id=XFRM_IF_ID if choice.interface else 0,
     )
 
 
-def end_of(side: Side, tunnel: Tunnel, suite: Suite, ike: IkeOptions, made: Credentials) -> End:
+def end_of(side: Side, tunnel: Tunnel, suite: Suite, options: IkeOptions, made: Credentials) -> End:
     """One gateway's view of the tunnels."""
     home = side == "home"
     return End(
@@ -105,26 +102,7 @@ def end_of(side: Side, tunnel: Tunnel, suite: Suite, ike: IkeOptions, made: Cred
         peer_id="office" if home else "home",
         tunnels=tuple((west, east) if home else (east, west) for west, east in tunnel.pairs),
         suite=suite,
-        options=ike,
+        options=options,
         credentials=made,
         initiates=home,
     )
-
-
-def install(
-    gateway: Gateway, daemon: str, version: str | None, prefix: Path | None, on_note: OnNote
-) -> layers.DaemonFiles:
-    """Put a daemon's files where the gateway finds them; nothing of the host changes."""
-    if prefix is None:
-        layers.lay_packages(gateway, packages.unpacked(daemon, version, on_note))
-        return layers.DaemonFiles()
-    if (prefix / "usr").is_dir():
-        layers.lay_packages(gateway, prefix)
-        return layers.DaemonFiles()
-    if not (prefix / "sbin").is_dir():
-        raise UsageError(
-            f"prefix: expected an install prefix (with sbin/) or a DESTDIR image (with usr/), got {prefix}; "
-            "give the folder that `make install` filled"
-        )
-    layers.lay_prefix(gateway, prefix)
-    return layers.DaemonFiles(str(prefix))

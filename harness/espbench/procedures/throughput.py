@@ -10,7 +10,15 @@ from espbench.measure.trial import UNSENT
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
 from espbench.search import GoalResult, Observation, ThroughputSearch, TrialRequest, goal_name
-from espbench.terms import Calibration, Outcome, Trial, layer2_mbps, line_rate_fps
+from espbench.terms import (
+    AT_MAXIMUM,
+    LIMITED_BY_TESTER,
+    Calibration,
+    Outcome,
+    Trial,
+    layer2_mbps,
+    line_rate_fps,
+)
 
 # A tester cannot offer its own ceiling again and again to 99.5 %, so the search starts below it;
 # what is found there is within 10 % of the ceiling and flagged.
@@ -150,13 +158,11 @@ class ThroughputCase:
         flags = []
         if fps is not None and self.bounds.ceiling_fps and fps >= TESTER_LIMITED * self.bounds.ceiling_fps:
             flags.append(
-                f"tester-limited: within 10 % of what the generator itself can offer "
+                f"{LIMITED_BY_TESTER}: within 10 % of what the generator itself can offer "
                 f"({self.bounds.ceiling_fps:,.0f} frames/s); the DUT may be faster"
             )
         elif result.at_maximum:
-            flags.append(
-                f"at the search's maximum ({self.search.maximum_fps:,.0f} frames/s): the DUT may be faster"
-            )
+            flags.append(f"{AT_MAXIMUM} ({self.search.maximum_fps:,.0f} frames/s): the DUT may be faster")
         if self.search.maximum_fps < self.bounds.maximum_fps:
             flags.append(
                 f"maximum lowered from {self.bounds.maximum_fps:,.0f} to {self.search.maximum_fps:,.0f} "

@@ -92,7 +92,7 @@ class _Sheet:
         )
 
     def ratios(self, rows: list[Spec]) -> Spec:
-        """B / A with its interval and the line at 1; hollow where no difference is shown."""
+        """B / A with its interval and the line at 1; hollow where no arm is shown to be faster."""
         known = [row for row in rows if row["ratio"]]
         domain, ticks = _ratio_scale(rows)
         series = list(dict.fromkeys(row["series"] for row in rows))
@@ -116,7 +116,7 @@ class _Sheet:
                 self._interval(y, series),
                 self._points(
                     y, series, [*which, _tip("words", "ratio"), *verdict],
-                    hollow="datum.verdict == 'no difference shown'",
+                    hollow="datum.verdict != 'A faster' && datum.verdict != 'B faster'",
                 ),
                 self._marks(y, series, [*which, *verdict]),
             ],

@@ -14,7 +14,6 @@ from espbench.reporting.comparison_wording import (
     rate_interval,
     ratio_or_bound,
     repeats_note,
-    verdict_word,
 )
 from espbench.reporting.figures import Spec
 from espbench.reporting.wording import NONE, number
@@ -60,7 +59,7 @@ def ratio_rows(panel: Panel) -> list[Spec]:
                 _row(pair.b, x, point.ratio if point else None)
                 | {
                     "ratio": _plain(point.ratio.value if point and point.ratio else None),
-                    "verdict": verdict_word(point) if point else "not compared",
+                    "verdict": point.word if point else "not compared",
                     "words": ratio_or_bound(point) if point else "",
                     "bound": _plain((point.at_least or point.at_most) if point else None),
                     "sign": _sign(point) if point else NONE,
@@ -93,13 +92,8 @@ def cpu_rows(panel: Panel, series: Sequence[str], arms: Sequence[str]) -> list[S
 
 
 def _sign(point: PointVerdict) -> str:
-    """What stands for a ratio that is no figure: the way from a bound to the truth, or who is faster."""
-    if point.at_least is not None:
-        return "↑"
-    if point.at_most is not None:
-        return "↓"
-    # A letter: a triangle would look like the point of some arm.
-    return {"A faster": "A", "B faster": "B"}.get(point.word, NONE)
+    """What stands for a ratio that is no figure: the way from a bound to the truth."""
+    return "↑" if point.at_least is not None else "↓" if point.at_most is not None else NONE
 
 
 def unplotted(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from espbench.comparison.model import Comparison, Overhead, Panel
 from espbench.reporting.comparison_wording import (
@@ -11,9 +11,9 @@ from espbench.reporting.comparison_wording import (
     microseconds,
     rate,
     rate_interval,
+    ratio_or_bound,
     repeats_note,
     rounded,
-    slowdown,
     x_title,
 )
 from espbench.reporting.table import Table
@@ -60,11 +60,17 @@ def overheads(position: int, comparison: Comparison) -> Table:
     mine = {(o.arm, o.baseline, o.x): o for o in comparison.overheads if o.panel == position}
     baselines = list(dict.fromkeys(baseline for _, baseline, _ in mine))
     arms = list(dict.fromkeys(arm for arm, _, _ in mine))
-    columns = [(f"Slowdown beside {name}", name, slowdown) for name in baselines]
+    columns: list[tuple[str, str, Callable[[Overhead], str]]]
+    columns = [(f"Slowdown beside {name}", name, ratio_or_bound) for name in baselines]
     columns += [(f"µs/frame above {name}", name, _extra_us) for name in baselines]
-    columns += [(f"CPU cycles/frame above {name}", name, _extra_cycles) for name in baselines]
+    clock = f"at the {comparison.cpu_mhz:,.0f} MHz read at the start" if comparison.cpu_mhz else ""
+    columns += [(f"CPU cycles/frame above {name}, {clock}", name, _extra_cycles) for name in baselines]
     table = [
-        [str(x), arm, *(word(mine.get((arm, name, x))) for _, name, word in columns)]
+        [
+            str(x),
+            arm,
+            *(word(mine[arm, name, x]) if (arm, name, x) in mine else NONE for _, name, word in columns),
+        ]
         for x in panel.x
         for arm in arms
         if any((arm, name, x) in mine for name in baselines)
@@ -84,16 +90,17 @@ def facts(comparison: Comparison) -> Table:
         ["Seed of the order", NONE if comparison.seed is None else str(comparison.seed)],
         ["Runs", ", ".join(comparison.runs) or NONE],
     ]
-    return Table(["What", "Value"], rows + [[what, value] for what, value in comparison.common.items()])
+    rows += [[what, value] for what, value in (comparison.common | comparison.facts).items()]
+    return Table(["What", "Value"], rows)
 
 
 def _is_numeric(panel: Panel) -> bool:
     return all(isinstance(x, int) for x in panel.x)
 
 
-def _extra_us(overhead: Overhead | None) -> str:
-    return number(overhead.extra_us, 3) if overhead else NONE
+def _extra_us(overhead: Overhead) -> str:
+    return microseconds(overhead.extra_us)
 
 
-def _extra_cycles(overhead: Overhead | None) -> str:
-    return rounded(overhead.extra_cycles) if overhead else NONE
+def _extra_cycles(overhead: Overhead) -> str:
+    return rounded(overhead.extra_cycles)

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from espbench.comparison.model import ArmPoint, Comparison, PairVerdicts, Panel, PointVerdict
+from espbench.comparison.numbers import factor
+from espbench.comparison.statistics import PER_CENT
 from espbench.reporting.comparison_figures import Kind, figures, styles
 from espbench.reporting.comparison_rows import series_of
 from espbench.reporting.comparison_tables import facts, figures_table, overheads
@@ -16,10 +18,8 @@ from espbench.reporting.comparison_wording import (
     panel_title,
     rate,
     rate_interval,
-    ratio,
     ratio_or_bound,
     repeats_note,
-    verdict_word,
     x_title,
 )
 from espbench.reporting.final_trials import NOT_PROVEN
@@ -52,11 +52,6 @@ class VerdictRow:
     why: str
     cpu_factor: str  # of µs per frame, B / A
     cpu_interval: str
-
-    @property
-    def short(self) -> str:
-        """The factor, or the verdict that stands without one."""
-        return self.word if self.factor == NONE else self.factor
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,7 @@ class PanelView:
     panel: Panel
     x_title: str
     x_head: str  # the same, shorter
-    goal: str
+    key: str  # what the tables' intervals are
     pairs: list[PairTable]
     kinds: list[Kind]  # the pictures there are
     legend: list[LegendEntry]
@@ -140,6 +135,11 @@ class ComparisonView:
     arms: Table
     differences: Table
 
+    @property
+    def shared_labels(self) -> list[str]:
+        """The labels of every panel, said at the top and not again at each."""
+        return [label for label in self.labels if all(label in panel.labels for panel in self.panels)]
+
 
 def compared_view(comparison: Comparison | None) -> ComparisonView | None:
     """Word a comparison for its reader; None of none."""
@@ -153,14 +153,14 @@ def compared_view(comparison: Comparison | None) -> ComparisonView | None:
         for panel in panels
         for pair in panel.pairs
     ]
+    labels = list(dict.fromkeys(label for panel in panels for label in panel.labels))
     runs = list(dict.fromkeys(run for d in comparison.differences for run in d.values))
     differences = [[d.what, *(d.values.get(run, NONE) for run in runs)] for d in comparison.differences]
     by = comparison.axis.replace("_", " ")
     return ComparisonView(
         comparison=comparison,
-        title=f"Comparison by {by}: {', '.join(arms)}",
-        labels=list(dict.fromkeys(label for panel in panels for label in panel.labels))
-        or ([SHORT] if comparison.is_short else []),
+        title=f"Comparison by {by}" + (f": {', '.join(arms)}" if arms else ""),
+        labels=labels,
         confidence=confidence(comparison),
         style=style,
         xs=list(dict.fromkeys(str(x) for panel in comparison.panels for x in panel.x)),
@@ -193,16 +193,24 @@ def _panel(position: int, comparison: Comparison, style: dict[str, tuple[str, st
         panel=panel,
         x_title=x_title(panel),
         x_head="Frame, bytes" if panel.x_name == "frame size" else x_title(panel),
-        goal=goal_name(panel.loss_goal),
+        key=_key(panel, comparison),
         pairs=pairs,
         kinds=list(found),
         legend=[LegendEntry(name, *style[name], is_baseline=name not in arms) for name in series],
         alt="",
-        caption=_caption(panel, pairs, list(found), comparison),
+        caption=_caption(panel, list(found), comparison),
         figures=figures_table(panel, series),
         overhead=overheads(position, comparison),
     )
     return _with_alt(view)
+
+
+def _key(panel: Panel, comparison: Comparison) -> str:
+    return (
+        f"Frames/s at loss goal {goal_name(panel.loss_goal)}. Brackets after B / A (throughput): "
+        f"{confidence(comparison)}. All other intervals, CPU included, are {PER_CENT} for that point alone; "
+        "no verdict rests on them."
+    )
 
 
 def _with_alt(view: PanelView) -> PanelView:
@@ -210,15 +218,15 @@ def _with_alt(view: PanelView) -> PanelView:
     return PanelView(**(vars(view) | {"alt": text}))
 
 
-def _caption(panel: Panel, pairs: list[PairTable], kinds: list[Kind], comparison: Comparison) -> str:
+def _caption(panel: Panel, kinds: list[Kind], comparison: Comparison) -> str:
     parts = [
         "Throughput: mean of the repeats, bars are the confidence interval"
         + (" (narrower than the point where none is seen)." if "fps" in kinds else "."),
     ]
     if "ratio" in kinds:
         parts.append(
-            "Ratio: each arm to the reference, with the interval the verdict rests on. A bar that crosses "
-            "the dashed line at 1 shows no difference, and its point is hollow."
+            "Ratio: each arm to the reference, with the interval the verdict rests on; hollow where no "
+            "difference is shown (the bar crosses the dashed line at 1) or there is no verdict (no bar)."
         )
     if "cpu" in kinds:
         parts.append(
@@ -235,11 +243,11 @@ def _caption(panel: Panel, pairs: list[PairTable], kinds: list[Kind], comparison
         )
     if any(point.at_least for curve in panel.curves.values() for point in curve.values()):
         parts.append(
-            "Arrows and ≥: the tester or the search allowed no more; the true figure may be higher, "
-            "and a ratio to it is a bound."
+            "Arrows up and ≥ at a throughput: the tester or the search allowed no more; the true figure may "
+            "be higher."
         )
-    if any(p.faster and p.short == p.word for pair in pairs for p in pair.rows):
-        parts.append("A or B at the foot of the ratios: that one is faster, by no ratio anyone knows.")
+    if any(v.at_least is not None or v.at_most is not None for pair in panel.pairs for v in pair.points):
+        parts.append("An arrow at a ratio, ≥ and ≤: a bound, and the way to the true ratio.")
     arms = [arm.name for arm in comparison.arms]
     if grey := [name for name in panel.curves if name not in arms]:
         parts.append(f"Grey: {' and '.join(grey)}, the baselines, which are not compared.")
@@ -253,18 +261,17 @@ def _pair(pair: PairVerdicts, panel: Panel, comparison: Comparison) -> PairTable
 
 
 def _row(point: PointVerdict, pair: PairVerdicts, panel: Panel) -> VerdictRow:
-    word = verdict_word(point)
-    factor, _, interval = ratio_or_bound(point).partition(" ")
-    cpu_factor, _, cpu_interval = ratio(point.cpu_ratio).partition(" ")
+    of_rate, _, interval = ratio_or_bound(point).partition(" ")
+    cpu_factor, _, cpu_interval = factor(point.cpu_ratio).partition(" ")
     return VerdictRow(
         x=str(point.x),
         a=_side(panel.curves.get(pair.a, {}).get(point.x)),
         b=_side(panel.curves.get(pair.b, {}).get(point.x)),
-        factor=factor,
+        factor=of_rate,
         interval=interval,
-        word=word,
-        symbol=SYMBOLS[word],
-        faster={"A faster": pair.a, "B faster": pair.b}.get(word, ""),
+        word=point.word,
+        symbol=SYMBOLS[point.word],
+        faster={"A faster": pair.a, "B faster": pair.b}.get(point.word, ""),
         why=point.why,
         cpu_factor=cpu_factor,
         cpu_interval=cpu_interval,

@@ -5,20 +5,11 @@ from __future__ import annotations
 
 import math
 
-from espbench.comparison.model import ArmPoint, Comparison, Estimate, Overhead, Panel, PointVerdict
+from espbench.comparison.model import ArmPoint, Comparison, Estimate, Overhead, Panel, PointVerdict, Word
+from espbench.comparison.numbers import factor
 from espbench.reporting.wording import NONE, count, goal_name, number, plural
 
-NO_VERDICT = "no verdict"  # there were no two figures that can be compared
-SYMBOLS = {"B faster": "▲", "A faster": "▼", "no difference shown": "○", NO_VERDICT: "–"}
-_MOST_DECIMALS = 4
-
-
-def slowdown(overhead: Overhead | None) -> str:
-    """A factor to three digits: `3.21×`, `0.98×`, `12.3×`; `≥ 3.21×` where it is a bound."""
-    if overhead is None or overhead.slowdown is None:
-        return NONE
-    sign = {"at least": "≥\N{NO-BREAK SPACE}", "at most": "≤\N{NO-BREAK SPACE}"}.get(overhead.bound, "")
-    return f"{sign}{overhead.slowdown:,.{_decimals(overhead.slowdown)}f}×"
+SYMBOLS: dict[Word, str] = {"B faster": "▲", "A faster": "▼", "no difference shown": "○", "no verdict": "–"}
 
 
 def rate(point: ArmPoint | None) -> str:
@@ -28,30 +19,12 @@ def rate(point: ArmPoint | None) -> str:
     return ("≥\N{NO-BREAK SPACE}" if point.at_least else "") + count(point.fps.value)
 
 
-def ratio(estimate: Estimate | None) -> str:
-    """`1.35× [1.28, 1.43]`; without brackets where one repeat gives no interval."""
-    if estimate is None:
-        return NONE
-    decimals = _decimals(estimate.value, estimate.low, estimate.high)
-    bounds = f" [{estimate.low:.{decimals}f}, {estimate.high:.{decimals}f}]" if has_interval(estimate) else ""
-    return f"{estimate.value:.{decimals}f}×{bounds}"
-
-
-def ratio_or_bound(point: PointVerdict) -> str:
-    """The ratio with its interval; `≥ 1.20×` where one figure is only a lower bound."""
+def ratio_or_bound(point: PointVerdict | Overhead) -> str:
+    """B / A, or a slowdown, with its interval; `≥ 1.20×` where it is only a bound."""
     for sign, bound in (("≥", point.at_least), ("≤", point.at_most)):
-        if point.ratio is None and bound is not None:
-            return f"{sign}\N{NO-BREAK SPACE}{bound:.{_decimals(bound, bound)}f}×"
-    return ratio(point.ratio)
-
-
-def _decimals(value: float, *bounds: float) -> int:
-    """As many as three digits need, and more where rounding would put 1 between bounds it is not between."""
-    decimals = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
-    leaves_out_1 = bool(bounds) and (min(bounds) > 1 or max(bounds) < 1)
-    while leaves_out_1 and decimals < _MOST_DECIMALS and any(round(b, decimals) == 1 for b in bounds):
-        decimals += 1
-    return decimals
+        if bound is not None:
+            return f"{sign}\N{NO-BREAK SPACE}{factor(bound)}"
+    return factor(point.ratio if isinstance(point, PointVerdict) else point.slowdown)
 
 
 def has_interval(estimate: Estimate) -> bool:
@@ -73,7 +46,8 @@ def microseconds(estimate: Estimate | None) -> str:
     value = number(estimate.value, 3)
     if not has_interval(estimate):
         return value
-    return f"{value} ({number(estimate.low, 3)} – {number(estimate.high, 3)})"
+    low, high = number(estimate.low, 3), number(estimate.high, 3)
+    return f"{value} ({low} to {high})" if estimate.low < 0 else f"{value} ({low} – {high})"
 
 
 def rounded(value: float | None, significant: int = 3) -> str:
@@ -99,12 +73,6 @@ def repeats_note(point: ArmPoint | None) -> str:
     elif not has_interval(point.fps):
         notes.append("1 repeat, no interval")
     return "; ".join(notes)
-
-
-def verdict_word(point: PointVerdict) -> str:
-    """The verdict, `no verdict` where nothing could be compared: that is no finding of equality."""
-    known = point.ratio is not None or point.at_least is not None or point.at_most is not None
-    return point.word if known or point.word != "no difference shown" else NO_VERDICT
 
 
 def confidence(comparison: Comparison) -> str:

@@ -11,7 +11,6 @@ from espbench.reporting.table import Table
 from espbench.reporting.wording import NONE, goal_name, number
 from espbench.terms import Outcome
 
-_AT_LIMIT = ("tester-limited", "at the search's maximum")
 # (plain at its limit, the suite at its limit) → what the throughput ratio then means.
 _DOUBTS = {
     (False, False): "",
@@ -60,9 +59,5 @@ def _ratios(own: list[Outcome], plain: list[Outcome]) -> list[str]:
         ratio("throughput_fps"),
         ratio("cpu_home_us_per_frame"),
         ratio("cpu_office_us_per_frame"),
-        _DOUBTS[any(map(_at_limit, plain)), any(map(_at_limit, own))],
+        _DOUBTS[any(o.is_at_limit for o in plain), any(o.is_at_limit for o in own)],
     ]
-
-
-def _at_limit(outcome: Outcome) -> bool:
-    return any(text.startswith(_AT_LIMIT) for text in outcome.warnings)

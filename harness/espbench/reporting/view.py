@@ -29,7 +29,6 @@ from espbench.results.run_directory import slug
 from espbench.terms import CaseEntry, Manifest, Outcome, Status, line_rate_fps
 
 STATUSES: tuple[Status, ...] = ("OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE")
-RFC2544_FINAL_TRIAL_S = 60.0
 SHORT = "short trials: not RFC 2544"
 
 
@@ -122,7 +121,7 @@ def view(manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest) -
         verdicts=[(status, statuses[status]) for status in STATUSES if statuses[status]],
         unfinished=sum(case.case not in finished for case in manifest.cases),
         is_short=SHORT in _labels(outcomes),
-        short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if _is_short(o))],
+        short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if o.is_short)],
         unproven=sum(map(_is_unproven, outcomes)),
         rfc2544_results=sum(o.rfc2544 for o in outcomes),
         deviations=deviations.most_common(),
@@ -173,7 +172,7 @@ def _listed(values: Any) -> str:
 def _labels(outcomes: Sequence[Outcome]) -> list[str]:
     """What any of these results is not, for wherever their figures are shown."""
     planned_short = any(text.startswith("24:") for o in outcomes for text in o.rfc2544_deviations)
-    short = planned_short or any(map(_is_short, outcomes))
+    short = planned_short or any(o.is_short for o in outcomes)
     unproven = any(map(_is_unproven, outcomes))
     return [label for label, applies in ((SHORT, short), (final_trials.NOT_PROVEN, unproven)) if applies]
 
@@ -181,12 +180,6 @@ def _labels(outcomes: Sequence[Outcome]) -> list[str]:
 def _is_unproven(o: Outcome) -> bool:
     """Whether it has a figure that may be of cleartext."""
     return o.throughput_fps is not None and o.encryption == "not proven"
-
-
-def _is_short(o: Outcome) -> bool:
-    """Whether its final trial was shorter than RFC 2544 24 wants; there may have been none."""
-    # As measured: a trial of 60 s may have taken 59.99998.
-    return o.final_trial is not None and round(o.final_trial_s, 2) < RFC2544_FINAL_TRIAL_S
 
 
 def _section(position: int, group: Group, manifest: Manifest, notes: Notes, trials: TrialDigest) -> Section:
@@ -271,7 +264,7 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling:
         p50=number(o.latency_us.p50, 3),
         p99=number(o.latency_us.p99, 3),
         encryption=final_trials.NOT_PROVEN if o.encryption == "not proven" else o.encryption,
-        rfc2544=NONE if o.final_trial is None else "yes" if o.rfc2544 else "short" if _is_short(o) else "no",
+        rfc2544=NONE if o.final_trial is None else "yes" if o.rfc2544 else "short" if o.is_short else "no",
         flags=notes.flags(o),
         words=o.words,
         reasons=reasons,

@@ -7,14 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from espbench.terms import goal_name
+
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 
 NONE = "–"
 
-
-def goal_name(goal: float) -> str:
-    """A loss goal in per cent: `0 %`, `0.001 %`."""
-    return f"{goal * 100:.10f}".rstrip("0").rstrip(".") + " %"
+__all__ = [
+    "NONE", "condensed", "count", "flat", "goal_name", "kind", "merged", "number", "plural", "seconds",
+]  # fmt: skip
 
 
 def count(value: float | None) -> str:

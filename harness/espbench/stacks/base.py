@@ -91,6 +91,10 @@ class Stack(Protocol):
     name: str
     encrypts: bool
 
+    @property
+    def sas(self) -> int:
+        """How many SAs each gateway's kernel must hold as long as the tunnels are up."""
+
     def block(self) -> None:
         """Forbid cleartext between the prefixes; from here on nothing passes without an SA."""
 

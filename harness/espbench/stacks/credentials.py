@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
 from espbench.platforms.base import SIDES, Side
-from espbench.stacks.daemon import Credentials
+from espbench.stacks.daemon import PKCS12_PASSWORD, Credentials
 
-PKCS12_PASSWORD = b"espbench"  # the file is the secret; NSS wants it wrapped
 _RSA_BITS = 2048
 _PSK_BYTES = 32
 # Guests may have a clock of their own: a certificate must be valid on it too.
@@ -45,7 +44,11 @@ def _of(side: Side, ca: x509.Certificate, ca_key: rsa.RSAPrivateKey) -> Credenti
             serialization.NoEncryption(),
         ).decode(),
         pkcs12=pkcs12.serialize_key_and_certificates(
-            side.encode(), key, certificate, [ca], serialization.BestAvailableEncryption(PKCS12_PASSWORD)
+            side.encode(),
+            key,
+            certificate,
+            [ca],
+            serialization.BestAvailableEncryption(PKCS12_PASSWORD.encode()),
         ),
     )
 

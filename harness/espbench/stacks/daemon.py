@@ -3,41 +3,60 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from espbench.errors import EspbenchError
+from espbench.stacks.base import StackOptions
 from espbench.stacks.suites import Suite
+from espbench.stacks.xfrm_devices import XFRM_IF_ID
+
+PKCS12_PASSWORD = "espbench"  # the file is the secret; NSS wants it wrapped
+# What a peer answers that has understood and refuses (RFC 7296 3.10.1), and what its own log says then.
+_FINAL = re.compile(
+    r"AUTH(?:ENTICATION)?_FAILED|NO_PROPOSAL_CHOSEN|TS_UNACCEPTABLE|"
+    r"MAC mismatched|computed hash does not match|no local proposal matches"
+)
 
 
 class NegotiationFailed(EspbenchError):
-    """IKE did not bring the tunnel up; the text quotes the daemon's own reason. Trying again won't help."""
+    """IKE did not bring the tunnel up, or the daemon is gone; the text quotes the daemon's own reason.
+
+    final: the daemons will say the same however often they are asked. Silence is not: a host may be busy.
+    """
+
+    def __init__(self, text: str, *, final: bool = False) -> None:
+        super().__init__(text)
+        self.final = final
+
+
+def final_words(text: str) -> bool:
+    """Whether a daemon's words say that trying again will not help."""
+    return bool(_FINAL.search(text))
 
 
 @dataclass(frozen=True)
-class IkeOptions:
-    """What both ends must agree on; the plan's keys of a stack. Times in s, 0: the SA never expires.
-
-    interface_id is that of the XFRM interface the traffic is routed to; 0: by policy alone.
-    """
+class IkeOptions(StackOptions):
+    """What both ends must agree on; the plan's keys of a stack. Times in s, 0: the SA never expires."""
 
     ike: str = "aes128-sha256-ecp256"  # IKE proposal: encryption-integrity-group, strongSwan's names
     auth: Literal["psk", "certificates"] = "psk"
-    replay_window: int = 32
-    esn: bool = False
-    udp_encapsulation: bool = False
-    df: Literal["copy", "clear", "set"] = "copy"
     lifetime_s: float = 0.0
     ike_lifetime_s: float = 0.0
-    interface_id: int = 0
+
+    @property
+    def interface_id(self) -> int:
+        """That of the XFRM interface the traffic is routed to; 0: by policy alone."""
+        return XFRM_IF_ID if self.interface else 0
 
 
 @dataclass(frozen=True)
 class Credentials:
     """What one end proves who it is with, and checks the other by; made for each pair, never written to a log.
 
-    PEM texts are there with auth: certificates only; pkcs12 is certificate, key and CA under the
-    password `espbench`, for libreswan's NSS database.
+    PEM texts are there with auth: certificates only; pkcs12 is certificate, key and CA under
+    PKCS12_PASSWORD, for libreswan's NSS database.
     """
 
     psk: str = field(default="", repr=False)
@@ -68,7 +87,7 @@ class End:
 class IkeReading:
     """What the running daemon says of itself and its SAs; free of keys."""
 
-    version: str  # such as `strongSwan 5.9.8`
+    version: str  # with the build it is: `strongSwan 5.9.8 (5.9.8-5+deb12u6)`
     ike: str  # the negotiated IKE proposal in the daemon's words
     tunnels_up: int
     details: dict[str, Any] = field(default_factory=dict)  # what else belongs into the Security Context
@@ -97,7 +116,5 @@ class Daemon(Protocol):
         Asked of both ends, since often only the responder knows why. Never holds a secret.
         """
 
-    def reading(self) -> IkeReading: ...
-
-    def stop(self) -> None:
-        """End it and its SAs; used where it is restarted between trials."""
+    def reading(self) -> IkeReading:
+        """What it says of itself and its SAs; a daemon that died is a mismatch, not an exception."""

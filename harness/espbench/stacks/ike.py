@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from espbench.platforms.base import Side, Testbed
+from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import policies, xfrm_devices
-from espbench.stacks.base import SaCounters, StackOptions, Tunnel, both, udp_sent
-from espbench.stacks.daemon import Daemon, IkeOptions, NegotiationFailed
-from espbench.stacks.read_back import sa_mismatches
+from espbench.stacks.base import SaCounters, Tunnel, both, udp_sent
+from espbench.stacks.daemon import Daemon, IkeOptions, NegotiationFailed, final_words
+from espbench.stacks.read_back import policy_mismatches, sa_mismatches
 from espbench.stacks.suites import Suite
 
 INITIATE_S = 15.0
@@ -33,8 +34,7 @@ class IkeStack:
         bed: Testbed,
         tunnel: Tunnel,
         suite: Suite,
-        options: StackOptions,
-        ike: IkeOptions,
+        options: IkeOptions,
         daemons: dict[Side, Daemon],
     ) -> None:
         self.name = name
@@ -42,8 +42,11 @@ class IkeStack:
         self._tunnel = tunnel
         self._suite = suite
         self._options = options
-        self._ike = ike
         self._daemons = daemons
+
+    @property
+    def sas(self) -> int:
+        return 2 * self._options.tunnels
 
     def block(self) -> None:
         for gateway, _ in both(self._bed):
@@ -51,7 +54,7 @@ class IkeStack:
             if self._options.interface:
                 view = policies.SideView.of(gateway.side, self._tunnel)
                 xfrm_devices.route_through_interface(gateway, view)
-            policies.block(gateway, self._tunnel, interface_id=self._ike.interface_id)
+            policies.install(gateway, self._floor(gateway.side))
 
     def establish(self) -> None:
         """Start both daemons, then let Home initiate. NegotiationFailed quotes both daemons' reasons."""
@@ -63,7 +66,8 @@ class IkeStack:
             theirs = self._daemons["office"].reason()
             raise NegotiationFailed(
                 f"IKE failed; Home's {self._daemons['home'].name}: {failure or 'no reason given'}"
-                + (f"; Office's {self._daemons['office'].name}: {theirs}" if theirs else "")
+                + (f"; Office's {self._daemons['office'].name}: {theirs}" if theirs else ""),
+                final=failure.final or final_words(theirs),
             ) from None
 
     def counters(self, side: Side) -> SaCounters:
@@ -100,7 +104,7 @@ class IkeStack:
         return policies.sa_secrets(self._bed.gateways["home"], self._suite.name)
 
     def _common(self) -> dict[str, Any]:
-        o = self._ike
+        o = self._options
         return {
             "protocol": "ESP" + (" in UDP" if o.udp_encapsulation else ""),
             "keying": f"IKEv2, {_KEYING[o.auth]}",
@@ -113,29 +117,29 @@ class IkeStack:
             "selectors": f"{self._tunnel.west} ↔ {self._tunnel.east}",
             "ike proposal asked for": o.ike,
             "lifetime": f"{o.lifetime_s:g} s" if o.lifetime_s else "no rekeying",
-            "cleartext": "blocked by policies behind the daemon's own, before, during and after",
+            "cleartext": "blocked by policies of lowest precedence, which stay when a tunnel goes down",
         }
 
     def _esp_of(self, side: Side) -> tuple[dict[str, Any], list[str]]:
         """The kernel's SAs and policies of one gateway, and what they are that was not asked for."""
-        gateway, own, tunnels = self._bed.gateways[side], self._own(side), self._options.tunnels
+        gateway, own = self._bed.gateways[side], self._own(side)
         sas, held = policies.dump_sas(gateway), policies.dump_policies(gateway)
         problems = []
         for sa in sas:
             inbound = sa.destination == own
             problems += sa_mismatches(sa, self._suite, self._options, inbound=inbound)
-        if len(sas) != 2 * tunnels:
-            problems.append(f"expected {2 * tunnels} SAs, the kernel has {len(sas)}")
-        protecting = sum(p.demands.startswith("esp") and p.direction == "out" for p in held)
-        if protecting != tunnels:
-            problems.append(f"expected {tunnels} protecting policies, the kernel has {protecting}")
-        if not any(p.demands == "block" for p in held):
-            problems.append("the policies that block cleartext are gone")
+        if len(sas) != self.sas:
+            problems.append(f"expected {self.sas} SAs, the kernel has {len(sas)}")
+        wanted = policies.protecting(side, self._tunnel, interface_id=self._options.interface_id)
+        problems += policy_mismatches([*wanted, *self._floor(side)], held, by_daemon=True)
         if self._options.interface:
             view = policies.SideView.of(side, self._tunnel)
             problems += xfrm_devices.routed_wrongly(gateway, view, xfrm_devices.XFRM_DEVICE)
         entries = policies.sa_entries(sas) | {"policies": policies.policy_entries(held)}
         return entries, policies.few(problems)
+
+    def _floor(self, side: Side) -> list[xfrm.Policy]:
+        return policies.floor(side, self._tunnel, interface_id=self._options.interface_id)
 
     def _own(self, side: Side) -> str:
         return self._tunnel.home if side == "home" else self._tunnel.office

@@ -8,64 +8,55 @@ and goes with the gateway.
 
 from __future__ import annotations
 
+import re
 import shlex
-from dataclasses import dataclass
-from pathlib import Path
 
-from espbench.errors import MachineLacks
+from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.base import Gateway
+from espbench.stacks.builds import Build
 
-# /run first: the uppers and works of the overlays live on it, and an overlay cannot be an upper.
+# /run first: the uppers and works of the overlays live on it, and an overlay cannot be an upper. All layers
+# are bound before anything is laid: what is laid over /var would hide a prefix below it, and one overlay
+# more under the prefix may be one too many for the kernel. (Bound, since an overlay's options end at colons.)
 _SCRIPT = """\
 set -e
 mount -t tmpfs -o mode=0755 espbench /run
-mkdir -p /run/espbench/layers /run/lock
-lay() {{ # the layer (a bind mount, since an overlay's options end at colons), what it is laid over
-    mkdir -p "/run/espbench/layers/$3" "/run/espbench/upper/$3" "/run/espbench/work/$3"
-    mount --bind "$1" "/run/espbench/layers/$3"
-    lower="/run/espbench/layers/$3"
-    [ "$1" = "$2" ] || lower="$lower:$2"
-    mount -t overlay -o "lowerdir=$lower,upperdir=/run/espbench/upper/$3,workdir=/run/espbench/work/$3" \\
+mkdir -p /run/lock
+bind() {{ # the layer, its name
+    mkdir -p "/run/espbench/layers/$2" "/run/espbench/upper/$2" "/run/espbench/work/$2"
+    mount --bind "$1" "/run/espbench/layers/$2"
+}}
+lay() {{ # the layer's name, what it is laid over, that again if it shows through
+    lower="/run/espbench/layers/$1${{3:+:$3}}"
+    mount -t overlay -o "lowerdir=$lower,upperdir=/run/espbench/upper/$1,workdir=/run/espbench/work/$1" \
         espbench "$2"
 }}
 {lines}
 """
 _LAID = ("usr", "etc", "var")
+_NO_OVERLAYS = re.compile(r"unknown filesystem type|No such device")
+_TOO_DEEP = re.compile(r"wrong fs type|Invalid argument")
 
 
-@dataclass(frozen=True)
-class DaemonFiles:
-    """Where a daemon's programs are inside the gateway: at their usual places, or under a prefix."""
-
-    prefix: str = ""  # of the user's own build, such as /opt/strongswan; empty: the usual places
-
-    def program(self, place: str) -> str:
-        """The path of a program inside the gateway; place is its usual one below /usr: `sbin/swanctl`."""
-        return f"{self.prefix or '/usr'}/{place}"
-
-
-def lay_packages(gateway: Gateway, folder: Path) -> None:
-    """Lay a folder that looks like a root (usr/, etc/, var/) over the gateway's own."""
-    lines = [
-        f"lay {shlex.quote(str(folder / part))} /{part} {part}"
-        if (folder / part).is_dir()
-        else f"lay /{part} /{part} {part}"
-        for part in _LAID
-    ]
-    _run(gateway, lines)
-
-
-def lay_prefix(gateway: Gateway, prefix: Path) -> None:
-    """Make an install prefix writable for the gateway alone, and /etc and /var likewise."""
-    lines = [f"lay /{part} /{part} {part}" for part in ("etc", "var")]
-    lines.append(f"lay {shlex.quote(str(prefix))} {shlex.quote(str(prefix))} prefix")
-    _run(gateway, lines)
-
-
-def _run(gateway: Gateway, lines: list[str]) -> None:
-    done = gateway.run(["sh", "-c", _SCRIPT.format(lines="\n".join(lines))])
+def lay(gateway: Gateway, build: Build) -> None:
+    """Put a build where the gateway finds it; what the daemon writes goes to memory, nothing to the host."""
+    done = gateway.run(["sh", "-c", _SCRIPT.format(lines="\n".join(_lines(build)))])
     if done.rc:
-        raise MachineLacks(
-            f"gateway {gateway.side}: cannot lay the daemon's files over its root: {done.err.strip()}",
-            "use a kernel with CONFIG_OVERLAY_FS, and a root that is not already two overlays deep",
-        )
+        what = f"gateway {gateway.side}: cannot lay {build.folder} over its root: {done.err.strip()}"
+        if _NO_OVERLAYS.search(done.err):
+            raise MachineLacks(what, "use a kernel with CONFIG_OVERLAY_FS")
+        if _TOO_DEEP.search(done.err):
+            raise MachineLacks(what, "use a root, and a place of the build, not already two overlays deep")
+        raise EspbenchError(what)
+
+
+def _lines(build: Build) -> list[str]:
+    """An image's usr, etc and var over the gateway's; or the prefix made writable where it is, /etc and /var too."""
+    own = [part for part in _LAID if build.image and (build.folder / part).is_dir()]
+    parts = _LAID if build.image else _LAID[1:]
+    sources = {part: str(build.folder / part) if part in own else f"/{part}" for part in parts}
+    laid = [f"lay {part} /{part}{f' /{part}' if part in own else ''}" for part in parts]
+    if not build.image:
+        sources["prefix"] = str(build.folder)
+        laid.append(f"lay prefix {shlex.quote(str(build.folder))}")
+    return [*(f"bind {shlex.quote(source)} {name}" for name, source in sources.items()), *laid]

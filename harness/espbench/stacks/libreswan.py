@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -13,16 +14,14 @@ from ipaddress import ip_network
 from espbench.platforms.base import CommandResult, Gateway
 from espbench.stacks import libreswan_config as config
 from espbench.stacks import libreswan_status as status
-from espbench.stacks.daemon import End, IkeReading, NegotiationFailed
-from espbench.stacks.layers import DaemonFiles
+from espbench.stacks.builds import Build
+from espbench.stacks.daemon import PKCS12_PASSWORD, End, IkeReading, NegotiationFailed, final_words
 
 FOLDER = "/run/espbench/libreswan"  # configuration, secrets, NSS database, socket, log: a tmpfs
 LOG = f"{FOLDER}/log"
-_PASSWORD = "espbench"  # of the PKCS#12 file, which is the secret; NSS wants one
 _COMPLAINT = re.compile(r"while loading|\bbad\b|error", re.IGNORECASE)
 _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
-_STOP_S = 5.0
 _LOG_LINES = 400
 
 # Pluto reads only setup.conf: at its start it loads the connections of its configuration in a process
@@ -44,49 +43,40 @@ base64 -d < end.p12.base64 > end.p12
 pk12util -i end.p12 -d sql:{folder} -W {password} >&2
 rm -f end.p12 end.p12.base64 ca.pem
 """
-_STOP = """\
-pid=$(cat {folder}/pluto.pid 2>/dev/null) || exit 0
-{whack} --rundir {folder} --shutdown >/dev/null 2>&1
-tries=0
-while kill -0 "$pid" 2>/dev/null; do
-    [ $tries -lt {tries} ] || kill -9 "$pid"
-    tries=$((tries + 1))
-    sleep 0.05
-done
-"""
 
 
 class Libreswan:
-    """Pluto with a connection for each tunnel; UsageError where it cannot do what End asks for."""
+    """Pluto with a connection for each tunnel."""
 
     name = "libreswan"
 
-    def __init__(self, gateway: Gateway, end: End, files: DaemonFiles) -> None:
+    def __init__(self, gateway: Gateway, end: End, build: Build) -> None:
         self._gateway = gateway
         self._end = end
-        self._connections = config.connections_text(end)
-        self._pluto, self._addconn, self._whack = (
-            files.program(f"libexec/ipsec/{name}") for name in ("pluto", "addconn", "whack")
-        )
+        self._build = build
 
     def start(self) -> None:
         """Fill the NSS database, start pluto, load the connections; NegotiationFailed quotes its own words."""
         self._gateway.run(["sh", "-c", f"rm -rf {FOLDER}; mkdir -p -m 700 {FOLDER} /run/pluto"])
         write = self._gateway.write
         write(f"{FOLDER}/setup.conf", config.setup_text(self._end.own))
-        write(f"{FOLDER}/connections.conf", self._connections)
+        write(f"{FOLDER}/connections.conf", config.connections_text(self._end))
         write(f"{FOLDER}/secrets", config.secrets_text(self._end))
         import_ = ""
         if self._end.options.auth == "certificates":
             write(f"{FOLDER}/ca.pem", self._end.credentials.ca_pem)
             write(f"{FOLDER}/end.p12.base64", base64.b64encode(self._end.credentials.pkcs12).decode())
-            import_ = _IMPORT.format(folder=FOLDER, ca=config.CA, password=_PASSWORD)
+            import_ = _IMPORT.format(folder=FOLDER, ca=config.CA, password=PKCS12_PASSWORD)
         done = self._gateway.run(
             [
                 "sh",
                 "-c",
                 _START.format(
-                    folder=FOLDER, log=LOG, import_=import_, pluto=self._pluto, addconn=self._addconn
+                    folder=FOLDER,
+                    log=LOG,
+                    import_=import_,
+                    pluto=shlex.quote(self._build.programs["pluto"]),
+                    addconn=shlex.quote(self._build.programs["addconn"]),
                 ),
             ]
         )
@@ -98,7 +88,8 @@ class Libreswan:
             said = [(done.out + done.err).strip(), self.reason()]
             raise NegotiationFailed(
                 f"gateway {self._gateway.side}: libreswan did not start with its {wanted} connections"
-                f" ({loaded} loaded): {'; '.join(filter(None, said)) or 'no reason given'}"
+                f" ({loaded} loaded): {'; '.join(filter(None, said)) or 'no reason given'}",
+                final=bool(_COMPLAINT.search(done.out)),
             )
 
     def initiate(self, timeout_s: float) -> None:
@@ -121,7 +112,9 @@ class Libreswan:
             if late or idle >= 3 or status.hopeless(log):
                 within = f" within {timeout_s:g} s" if late else ""
                 why = status.reason(log) or answer.err.strip() or status.last_line(log) or "no reason given"
-                raise NegotiationFailed(f"{now.up} of {wanted} tunnels came up{within}: {why}")
+                raise NegotiationFailed(
+                    f"{now.up} of {wanted} tunnels came up{within}: {why}", final=final_words(why)
+                )
             time.sleep(pause_s)
             pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)
 
@@ -141,10 +134,11 @@ class Libreswan:
             )
         found = status.status(answer.out)
         return IkeReading(
-            version=f"Libreswan {found.version}",
+            version=f"Libreswan {found.version} ({self._build.name})",
             ike=", ".join(found.ike) or "none",
             tunnels_up=len(found.tunnels),
             details={
+                "build": self._build.details,
                 "ESP": ", ".join(found.esp) or "none",
                 "identities": f"@{self._end.own_id} ↔ @{self._end.peer_id}",
                 **{key: _said(values) for key, values in found.keys.items()},
@@ -152,17 +146,11 @@ class Libreswan:
             mismatches=mismatches(self._end, found),
         )
 
-    def stop(self) -> None:
-        """Shut pluto down, which takes its SAs and policies along and tells the peer; then what it left."""
-        tries = round(_STOP_S / 0.05)
-        self._gateway.run(["sh", "-c", _STOP.format(folder=FOLDER, whack=self._whack, tries=tries)])
-        self._gateway.ip(["xfrm state flush proto esp"])
-
     def _status(self) -> status.Status:
         return status.status(self._whacked("--status").out)
 
     def _whacked(self, *arguments: str) -> CommandResult:
-        return self._gateway.run([self._whack, "--rundir", FOLDER, *arguments])
+        return self._gateway.run([self._build.programs["whack"], "--rundir", FOLDER, *arguments])
 
     def _log(self, after: int = 0) -> str:
         """The last lines of pluto's log, of those after a number of them."""
@@ -180,7 +168,7 @@ def mismatches(end: End, found: status.Status) -> list[str]:
             ("tunnels up", len(end.tunnels), len(found.tunnels)),
             ("IKE SAs", 1, found.ike.total()),
             ("IKE proposal", config.ike_words(o.ike).status, _plain(_said(found.ike))),
-            ("ESP proposal", config.esp_words(end.suite.name).status, _plain(_said(found.esp))),
+            ("ESP proposal", config.ESP[end.suite.name].status, _plain(_said(found.esp))),
             ("replay window", str(o.replay_window), _said(keys["replay_window"])),
             ("authentication", _AUTH[o.auth], _said(keys["our auth"]).partition("(")[0]),
             ("UDP encapsulation", "yes" if o.udp_encapsulation else "no", _said(keys["encaps"])),

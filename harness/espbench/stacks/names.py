@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NULL_SUITE = "null-null"  # the one suite of the stack `null`
+# pluto cannot keep an SA for ever: this is the longest it takes (ipsec.conf(5), salifetime), s.
+PLUTO_KEEPS_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -14,12 +16,16 @@ class StackFacts:
 
     daemon is the IKE daemon that negotiates for it, whose `version` or `prefix` a plan may choose;
     empty where nothing negotiates. kernel_esp: the kernel's ESP (XFRM) carries the traffic.
+    largest_packet: bytes of the largest cleartext IP packet it carries, whatever the MTU, and why.
+    longest_lifetime_s: of an SA before it is rekeyed.
     """
 
     description: str
     encrypts: bool = True
     kernel_esp: bool = True
     daemon: str = ""
+    largest_packet: tuple[int, str] | None = None
+    longest_lifetime_s: int | None = None
 
     @property
     def ike(self) -> bool:
@@ -45,11 +51,15 @@ STACKS = {
     "libreswan": StackFacts(
         "libreswan's pluto negotiates (IKEv2), the kernel's ESP carries the traffic; successor of OpenSwan",
         daemon="libreswan",
+        # A tenth more is left for the rekeying itself.
+        longest_lifetime_s=PLUTO_KEEPS_S * 10 // 11,
     ),
     "strongswan-libipsec": StackFacts(
         "strongSwan with ESP in user space (libipsec, a TUN device), always inside UDP",
         kernel_esp=False,
         daemon="strongswan",
+        # kernel-libipsec gives its device that MTU once, and its buffer for reading that size.
+        largest_packet=(1400, "charon reads at most 1400 B from its TUN device"),
     ),
 }
 

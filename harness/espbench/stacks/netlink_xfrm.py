@@ -20,8 +20,14 @@ NETLINK_XFRM = 6
 NEWSA, GETSA, NEWPOLICY, GETPOLICY, FLUSHSA, FLUSHPOLICY = 0x10, 0x12, 0x13, 0x15, 0x1C, 0x1D
 NLM_REQUEST, NLM_ACK, NLM_DUMP, NLM_CREATE, NLM_EXCL = 0x1, 0x4, 0x300, 0x400, 0x200
 A_AUTH, A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_IF_ID = 1, 2, 4, 5, 18, 20, 23, 31
-STATE_NOPMTUDISC, STATE_ESN = 4, 128
+STATE_NOECN, STATE_DECAP_DSCP, STATE_NOPMTUDISC, STATE_ESN = 1, 2, 4, 128
 IPPROTO_ESP = 50
+# What makes an SA's work another one than a stack of ours would ask for.
+_EXTRA_ATTRIBUTES = {
+    21: "mark", 22: "traffic flow padding", 24: "extra flags", 28: "offload to a device", 29: "output mark",
+}  # fmt: skip
+_EXTRA_FLAGS = {STATE_NOECN: "no ECN", STATE_DECAP_DSCP: "DSCP copied inwards"}
+_PROTOCOLS = {IPPROTO_ESP: "esp", 51: "ah", 108: "ipcomp"}
 UDP_ENCAP_ESPINUDP = 2
 UDP_ENCAP_PORT = 4500  # RFC 3948 2.1
 
@@ -40,6 +46,7 @@ _CURRENT = struct.Struct("=4Q")  # bytes, packets, add_time, use_time
 _SA_TAIL = struct.Struct("=IIIIIHBBB7x")  # stats (3), seq, reqid, family, mode, window, flags
 _POLICY_TAIL = struct.Struct("=IIBBBB4x")  # priority, index, dir, action, flags, share
 _TEMPLATE_TAIL = struct.Struct("=IBBBxIII")  # reqid, mode, share, optional, aalgos, ealgos, calgos
+_TEMPLATE_BYTES = _ID.size + 4 + 16 + _TEMPLATE_TAIL.size
 _ENCAP = struct.Struct("=HHH2x16s")  # type, source and destination port, original address
 _SA_BYTES = _SELECTOR.size + _ID.size + 16 + len(_UNLIMITED) + _CURRENT.size + _SA_TAIL.size
 _LIFETIME_OFFSET = _SELECTOR.size + _ID.size + 16
@@ -130,6 +137,7 @@ class SaReading:
     algorithms: dict[str, str]  # `encryption`, `integrity`, `aead` → kernel name and sizes
     selector: str
     lifetime: str
+    extras: tuple[str, ...] = ()  # marks, padding, offload, treatment of ECN and DSCP: none is usual
 
 
 @dataclass(frozen=True)
@@ -245,6 +253,7 @@ def read_sa(message: bytes) -> SaReading:
     _, replay, integrity_failed, _, reqid, family, mode, window, flags = tail
     algorithms = {}
     encapsulation, interface_id = "", 0
+    extras = [word for bit, word in _EXTRA_FLAGS.items() if flags & bit]
     for kind, value in _attributes(body[_SA_BYTES:]):
         if kind in (A_CRYPT, A_AEAD, A_AUTH_TRUNC):
             name = value[:64].split(b"\0")[0].decode()
@@ -258,6 +267,8 @@ def read_sa(message: bytes) -> SaReading:
             encapsulation = f"{socket.ntohs(sport)} → {socket.ntohs(dport)}"
         elif kind == A_IF_ID:
             (interface_id,) = struct.unpack_from("=I", value)
+        elif kind in _EXTRA_ATTRIBUTES and any(value):
+            extras.append(_EXTRA_ATTRIBUTES[kind])
     return SaReading(
         source=_text(source, family),
         destination=_text(destination, family),
@@ -276,6 +287,7 @@ def read_sa(message: bytes) -> SaReading:
         algorithms=algorithms,
         selector=_selector_text(body),
         lifetime=_lifetime_text(lifetime),
+        extras=tuple(extras),
     )
 
 
@@ -311,20 +323,29 @@ def read_policy(message: bytes) -> PolicyReading:
     interface_id = reqid = 0
     for kind, value in _attributes(body[offset + _POLICY_TAIL.size :]):
         if kind == A_TMPL:
-            destination, _, _ = _ID.unpack_from(value)
+            destination, _, protocol = _ID.unpack_from(value)
             (family,) = struct.unpack_from("=H", value, _ID.size)
             source = value[_ID.size + 4 : _ID.size + 20]
-            reqid, mode, *_ = _TEMPLATE_TAIL.unpack_from(value, _ID.size + 20)
-            demands = f"esp {MODES[mode]} {_text(source, family)} → {_text(destination, family)}"
+            reqid, mode, _, optional, *_ = _TEMPLATE_TAIL.unpack_from(value, _ID.size + 20)
+            ends = f"{_text(source, family)} → {_text(destination, family)}"
+            demands = f"{_PROTOCOLS.get(protocol, protocol)} {MODES[mode]} {ends}"
+            if optional:
+                demands += ", optional"
+            if len(value) > _TEMPLATE_BYTES:
+                demands += f", and {len(value) // _TEMPLATE_BYTES - 1} more"
         elif kind == A_IF_ID:
             (interface_id,) = struct.unpack_from("=I", value)
     text = _selector_text(body)
     return PolicyReading(text, DIRECTIONS[direction], priority, demands, interface_id, reqid)
 
 
-def text_of(selector: Selector) -> str:
-    """A selector in the words of PolicyReading and SaReading."""
-    return _selector_text(_selector(selector))
+def reading_of(policy: Policy) -> PolicyReading:
+    """What read_policy says of a policy that the kernel took as it is."""
+    demands, reqid = ("block" if policy.action == "block" else "nothing"), 0
+    if t := policy.template:
+        demands, reqid = f"esp {t.mode} {t.source} → {t.destination}", t.reqid
+    selector = _selector_text(_selector(policy.selector))
+    return PolicyReading(selector, policy.direction, policy.priority, demands, policy.interface_id, reqid)
 
 
 def is_policy_of_user(message: bytes) -> bool:
@@ -397,7 +418,8 @@ def _lifetime_text(limits: tuple[int, ...]) -> str:
         "s use soft",
         "s use hard",
     )
-    set_limits = [f"{n} {name}" for n, name in zip(limits, names, strict=True) if n not in (0, 2**64 - 1)]
+    # Pluto writes 2^63 where it wants no limit.
+    set_limits = [f"{n} {name}" for n, name in zip(limits, names, strict=True) if 0 < n < 2**63]
     return ", ".join(set_limits) or "unlimited"
 
 

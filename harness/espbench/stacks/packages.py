@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
@@ -32,6 +31,8 @@ PACKAGES = {
 # All built from one source: `version:` of a plan is theirs.
 _SAME_VERSION = {"strongswan": PACKAGES["strongswan"], "libreswan": ("libreswan",)}
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # of usr/, where usr is merged
+_LIST = "packages.txt"
+_FOUND: dict[tuple[str, str | None], Path] = {}
 _INST = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ")
 
 
@@ -43,20 +44,55 @@ def cache_dir() -> Path:
 def unpacked(
     daemon: str, version: str | None = None, on_note: Callable[[str], None] = lambda text: None
 ) -> Path:
-    """The folder with a daemon's packages and those they need that this host has not; fetched once.
+    """The folder with a daemon's packages and those they need that this host has not.
 
-    version is a Debian package version; None: the newest the host's apt knows. MachineLacks when they
-    cannot be had.
+    version is a Debian package version; None: the newest the host's apt knows. Asked of apt once, so that
+    the answer does not change within a run. MachineLacks when they cannot be had, UsageError when apt knows
+    others than this version.
     """
+    if (daemon, version) not in _FOUND:
+        _FOUND[daemon, version] = _find(daemon, version, on_note)
+    return _FOUND[daemon, version]
+
+
+def listed(folder: Path) -> dict[str, str]:
+    """The packages in a folder of the cache and their versions."""
+    lines = (folder / _LIST).read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def _find(daemon: str, version: str | None, on_note: Callable[[str], None]) -> Path:
     if not (ready := readiness(daemon, daemon)).ready:
         raise MachineLacks(ready.missing, ready.install)
     try:
         return _had(daemon, version, on_note, own_lists=False)
-    except MachineLacks:
+    except EspbenchError:
         # The host's package lists may be missing, or older than the archive: with new ones of our own.
         on_note(f"apt's lists on this host do not lead to {daemon}: fetching new ones into the cache")
-        _update_own_lists()
+    _update_own_lists(on_note)
+    try:
         return _had(daemon, version, on_note, own_lists=True)
+    except EspbenchError as error:
+        if (kept := _kept(daemon, version)) is None:
+            raise
+        which = listed(kept)[PACKAGES[daemon][0]]
+        on_note(f"{str(error).splitlines()[0]}: using {daemon} {which}, fetched before")
+        return kept
+
+
+def _kept(daemon: str, version: str | None) -> Path | None:
+    """The newest folder of the cache with a daemon of this version, or of any."""
+    found = None
+    for folder in sorted((cache_dir() / "packages").glob(f"{daemon}-*")):
+        here = listed(folder)[PACKAGES[daemon][0]]
+        if version in (None, here) and (found is None or _newer(here, listed(found)[PACKAGES[daemon][0]])):
+            found = folder
+    return found
+
+
+def _newer(version: str, other: str) -> bool:
+    compared = subprocess.run(["dpkg", "--compare-versions", version, "gt", other], check=False)
+    return compared.returncode == 0
 
 
 def _had(daemon: str, version: str | None, on_note: Callable[[str], None], *, own_lists: bool) -> Path:
@@ -82,7 +118,6 @@ def readiness(name: str, daemon: str) -> Readiness:
     )
 
 
-@cache  # asked for each pair of gateways; the answer should not change within a run
 def _versions(daemon: str, version: str | None, own_lists: bool) -> tuple[str, ...]:
     """`name=version` of the daemon's packages and all they need beside what the host has."""
     mine = PACKAGES[daemon]
@@ -138,10 +173,12 @@ def _own_lists() -> list[str]:
     return ["-o", f"Dir::State::lists={own / 'lists'}", "-o", f"Dir::Cache={own / 'cache'}"]
 
 
-def _update_own_lists() -> None:
+def _update_own_lists(on_note: Callable[[str], None]) -> None:
     for part in ("lists/partial", "cache/archives/partial"):
         (cache_dir() / "apt" / part).mkdir(parents=True, exist_ok=True)
-    _apt(["update"], own_lists=True)
+    done = _apt(["-o", "APT::Update::Error-Mode=any", "update"], own_lists=True)
+    if done.returncode:  # of several sources one may have failed that is not needed
+        on_note(f"apt-get update: {_error(done)}")
 
 
 def _apt(
@@ -170,9 +207,16 @@ def _fetch(wanted: Sequence[str], folder: Path, own_lists: bool) -> None:
         if done.returncode:
             raise MachineLacks(f"apt-get download failed: {_error(done)}", "apt-get update")
         for archive in sorted(archives.iterdir()):
-            subprocess.run(["dpkg-deb", "-x", str(archive), str(root)], check=True, capture_output=True)
+            opened = subprocess.run(
+                ["dpkg-deb", "-x", str(archive), str(root)], capture_output=True, text=True, check=False
+            )
+            if opened.returncode:
+                raise MachineLacks(
+                    f"{archive.name} cannot be unpacked into {folder.parent}: {opened.stderr.strip()}",
+                    "make room there, or set XDG_CACHE_HOME to a folder elsewhere",
+                )
         _merge_usr(root)
-        (root / "packages.txt").write_text("\n".join(wanted) + "\n")
+        (root / _LIST).write_text("\n".join(wanted) + "\n")
         try:
             root.rename(folder)
         except OSError:

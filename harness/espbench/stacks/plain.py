@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from espbench.platforms.base import Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
+from espbench.stacks import policies
 from espbench.stacks.base import SaCounters, Tunnel, both, xfrm_errors
-from espbench.stacks.policies import SideView, dump_policies, few, flush, policy_entries
+from espbench.stacks.read_back import policy_mismatches
 
 
 class Plain:
@@ -21,22 +23,17 @@ class Plain:
         self._bed = bed
         self._tunnel = tunnel
 
+    @property
+    def sas(self) -> int:
+        return 0
+
     def block(self) -> None:
         """Nothing to forbid: cleartext is what is measured."""
 
     def establish(self) -> None:
         for gateway, _ in both(self._bed):
-            flush(gateway)
-            policies = [
-                policy
-                for view in SideView.each(gateway.side, self._tunnel)
-                for policy in (
-                    xfrm.Policy(view.outbound, "out"),
-                    xfrm.Policy(view.inbound, "in"),
-                    xfrm.Policy(view.inbound, "fwd"),
-                )
-            ]
-            gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.new_policy(policy) for policy in policies])
+            policies.flush(gateway)
+            policies.install(gateway, self._policies(gateway.side))
 
     def rest(self) -> None:
         """Forwarding keeps nothing from one trial to the next."""
@@ -45,28 +42,29 @@ class Plain:
         return SaCounters(errors=xfrm_errors(self._bed.gateways[side]))
 
     def security_context(self) -> dict[str, Any]:
-        policies = {gateway.side: dump_policies(gateway) for gateway, _ in both(self._bed)}
-        wanted = 3 * len(self._tunnel.pairs)
+        held = {gateway.side: policies.dump_policies(gateway) for gateway, _ in both(self._bed)}
         mismatches = [
-            f"{side}: expected {wanted} policies, the kernel has {len(found)}"
-            for side, found in policies.items()
-            if len(found) != wanted
+            f"{side}: {problem}"
+            for side, found in held.items()
+            for problem in policy_mismatches(self._policies(side), found)
         ]
-        mismatches += [
-            f"the baseline has a policy that demands {p.demands}"
-            for found in policies.values()
-            for p in found
-            if p.demands != "nothing"
-        ]
-        selectors = few((f"{west} ↔ {east}" for west, east in self._tunnel.pairs), at_most=4)
+        selectors = policies.few((f"{west} ↔ {east}" for west, east in self._tunnel.pairs), at_most=4)
         return {
             "protocol": "none (baseline)",
             "ip_version": self._tunnel.ip_version,
             "tunnels": len(self._tunnel.pairs),
             "selectors": "; ".join(selectors),
-            "policies": {side: policy_entries(found) for side, found in policies.items()},
-            "mismatches": few(mismatches),
+            "policies": {side: policies.policy_entries(found) for side, found in held.items()},
+            "mismatches": policies.few(mismatches),
         }
 
     def secrets(self) -> list[dict[str, Any]]:
         return []
+
+    def _policies(self, side: Side) -> list[xfrm.Policy]:
+        """As many and with the same selectors as with ESP."""
+        tunnels = policies.protecting(side, self._tunnel)
+        return [
+            *(replace(policy, template=None) for policy in tunnels),
+            *policies.floor(side, self._tunnel, "allow"),
+        ]

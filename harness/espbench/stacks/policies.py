@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks.base import SaCounters, Tunnel, xfrm_errors
 
 LOWEST_PRECEDENCE = 2**32 - 1
+FIRST_REQID = 2544
 # So many tunnels are listed one by one in the Security Context; of more the first one is, and the rest counted.
 LISTED_TUNNELS = 4
 
@@ -43,39 +43,60 @@ class SideView:
             return SideView(tunnel.home, tunnel.office, west_east, east_west)
         return SideView(tunnel.office, tunnel.home, east_west, west_east)
 
+    def policies(self, mode: xfrm.Mode, reqid: int, interface_id: int) -> list[xfrm.Policy]:
+        """Out, in and fwd: each demands this request id's SA."""
+        out = xfrm.Template(self.own, self.peer, mode, reqid)
+        back = xfrm.Template(self.peer, self.own, mode, reqid)
+        return [
+            xfrm.Policy(self.outbound, "out", out, interface_id=interface_id),
+            xfrm.Policy(self.inbound, "in", back, interface_id=interface_id),
+            xfrm.Policy(self.inbound, "fwd", back, interface_id=interface_id),
+        ]
+
 
 def flush(gateway: Gateway) -> None:
     """Delete every ESP SA and policy of the gateway."""
     gateway.netlink(xfrm.NETLINK_XFRM, xfrm.flush())
 
 
-def block(
-    gateway: Gateway, tunnel: Tunnel, priority: int = LOWEST_PRECEDENCE, *, interface_id: int = 0
-) -> None:
-    """Forbid all traffic between both prefixes, but for what a policy of higher precedence protects.
+def floor(
+    side: Side, tunnel: Tunnel, action: xfrm.PolicyAction = "block", *, interface_id: int = 0
+) -> list[xfrm.Policy]:
+    """The policies of lowest precedence: whatever goes to or comes from the far prefix and no tunnel takes.
 
-    The kernel holds one policy for a selector, whatever its priority: a daemon's would replace one of
-    these and leave nothing when it goes. So these never have a tunnel's own selectors: where one tunnel
-    has it all, they are for two halves.
+    Every stack has them: those that encrypt to block, the baseline to let pass, so that all pay the same
+    look-ups. One end of each selector is open, for two reasons. The kernel holds one policy for a selector,
+    whatever its priority: a daemon's for the same would replace it and leave nothing when it goes. And a
+    policy over the prefixes of all tunnels would make the kernel search theirs one by one, not in a tree.
 
-    interface_id: of the XFRM interface the traffic is routed to. What leaves is then blocked there: the
+    interface_id: of the XFRM interface the traffic is routed to. What leaves is then looked for there: the
     kernel asks for a policy without interface when it forwards, before the interface asks for its own.
-    What arrives is blocked both ways it may come.
+    What arrives is looked for both ways it may come.
     """
-    halves = [(tunnel.west, tunnel.east)]
-    if halves[0] in tunnel.pairs:
-        halves = [(str(half), tunnel.east) for half in ipaddress.ip_network(tunnel.west).subnets()]
-    messages = []
-    for west, east in halves:
-        view = SideView.of(gateway.side, Tunnel(tunnel.ip_version, tunnel.home, tunnel.office, west, east))
-        blocked = [xfrm.Policy(view.outbound, "out", interface_id=interface_id)]
-        for found in sorted({0, interface_id}):
-            blocked += [
-                xfrm.Policy(view.inbound, "in", interface_id=found),
-                xfrm.Policy(view.inbound, "fwd", interface_id=found),
-            ]
-        messages += [xfrm.new_policy(replace(p, priority=priority, action="block")) for p in blocked]
-    gateway.netlink(xfrm.NETLINK_XFRM, messages)
+    view = SideView.of(side, tunnel)
+    anywhere = "0.0.0.0/0" if tunnel.ip_version == 4 else "::/0"
+    outbound = xfrm.Selector(anywhere, view.outbound.destination)
+    inbound = xfrm.Selector(view.inbound.source, anywhere)
+    found = [xfrm.Policy(outbound, "out", interface_id=interface_id)]
+    for number in sorted({0, interface_id}):
+        found += [
+            xfrm.Policy(inbound, "in", interface_id=number),
+            xfrm.Policy(inbound, "fwd", interface_id=number),
+        ]
+    return [replace(policy, priority=LOWEST_PRECEDENCE, action=action) for policy in found]
+
+
+def protecting(side: Side, tunnel: Tunnel, *, interface_id: int = 0) -> list[xfrm.Policy]:
+    """What every stack on XFRM in tunnel mode makes of the tunnels; request ids count from FIRST_REQID."""
+    found = []
+    for reqid, view in enumerate(SideView.each(side, tunnel), start=FIRST_REQID):
+        found += view.policies("tunnel", reqid, interface_id)
+    return found
+
+
+def install(gateway: Gateway, policies: list[xfrm.Policy]) -> None:
+    """Put policies into the gateway's kernel."""
+    gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.new_policy(policy) for policy in policies])
 
 
 def dump_sas(gateway: Gateway) -> list[xfrm.SaReading]:

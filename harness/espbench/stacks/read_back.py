@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks.base import StackOptions
 from espbench.stacks.suites import Suite
+from espbench.stacks.xfrm_devices import XFRM_IF_ID
+
+_ICMPV6 = "protocol 58"
+_IN_UDP = f"{xfrm.UDP_ENCAP_PORT} → {xfrm.UDP_ENCAP_PORT}"
 
 
 def expected_algorithms(suite: Suite) -> dict[str, str]:
@@ -29,15 +36,45 @@ def sa_mismatches(sa: xfrm.SaReading, suite: Suite, options: StackOptions, *, in
     facts: list[tuple[str, object, object]] = [
         ("mode", options.mode, sa.mode),
         ("ESN", options.esn, sa.esn),
-        ("UDP encapsulation", options.udp_encapsulation, bool(sa.udp_encapsulation)),
-        ("route-based", options.interface, bool(sa.interface_id)),
+        ("UDP encapsulation", _IN_UDP if options.udp_encapsulation else "", sa.udp_encapsulation),
+        ("interface", XFRM_IF_ID if options.interface else 0, sa.interface_id),
+        ("extras", "", ", ".join(sa.extras)),
     ]
     if inbound:
         facts.append(("replay window", options.replay_window, sa.replay_window))
     elif options.mode == "tunnel":
         facts.append(("DF copied to the outer header", options.df == "copy", sa.copy_df))
-    problems += [f"{what}: expected {a}, the kernel has {b}" for what, a, b in facts if a != b]
+    problems += [
+        f"{what}: expected {_shown(a)}, the kernel has {_shown(b)}" for what, a, b in facts if a != b
+    ]
     return problems
+
+
+def policy_mismatches(
+    expected: Iterable[xfrm.Policy], held: Iterable[xfrm.PolicyReading], *, by_daemon: bool = False
+) -> list[str]:
+    """Policies that are missing, and those nobody asked for.
+
+    by_daemon: priorities and request ids are the daemon's choice, and it may let ICMPv6 pass for
+    neighbour discovery.
+    """
+
+    def comparable(policy: xfrm.PolicyReading) -> xfrm.PolicyReading:
+        own_choice = by_daemon and policy.demands not in ("block", "nothing")
+        return replace(policy, priority=0, reqid=0) if own_choice else policy
+
+    wanted = {comparable(xfrm.reading_of(policy)) for policy in expected}
+    found = {comparable(policy) for policy in held if not (by_daemon and _neighbour_discovery(policy))}
+    missing = [f"policy {policy} is not there" for policy in wanted - found]
+    return missing + [f"unknown policy {policy}" for policy in found - wanted]
+
+
+def _neighbour_discovery(policy: xfrm.PolicyReading) -> bool:
+    return policy.demands == "nothing" and policy.selector.endswith(_ICMPV6)
+
+
+def _shown(value: object) -> str:
+    return "none" if value == "" else str(value)
 
 
 def _listed(algorithms: dict[str, str]) -> str:

@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from typing import Any
 
-from espbench.errors import EspbenchError, UsageError
+from espbench.errors import EspbenchError
 from espbench.platforms.base import Gateway
+from espbench.stacks import strongswan_status as status
 from espbench.stacks import vici_text
-from espbench.stacks.daemon import End, IkeReading, NegotiationFailed
-from espbench.stacks.layers import DaemonFiles
+from espbench.stacks.builds import Build
+from espbench.stacks.daemon import End, IkeReading, NegotiationFailed, final_words
 from espbench.stacks.strongswan_config import (
     CONNECTION,
     FOLDER,
     LOG,
-    PROPOSALS,
     SOCKET,
     child_name,
     strongswan_conf,
@@ -24,18 +25,7 @@ from espbench.stacks.strongswan_config import (
 )
 
 START_S = 15.0
-TUN = "ipsec0"  # the first device kernel-libipsec makes
 _POLL_S = 0.1
-# Log lines of charon that say why, the telling ones of its level 1; the others are the course of things.
-_TELLING = re.compile(
-    r"notify error|unacceptable|NO_PROPOSAL|no (?:acceptable|matching|proposal)|proposal.* found|AUTHENTICATION_FAILED|"
-    r"MAC mismatched|authentication of .* failed|giving up|not responding|peer not|no (?:shared key|private key|"
-    r"trusted|issuer)|unable to|failed|constraint|unsupported|not supported|TS_UNACCEPTABLE|no IKE config",
-    re.IGNORECASE,
-)
-_NOT_TELLING = re.compile(
-    r"plugin '|plugins:|parsed |generating |failed to load|loading|initiate failed|establishing CHILD_SA"
-)
 
 
 class StrongSwan:
@@ -43,25 +33,19 @@ class StrongSwan:
 
     name = "strongSwan"
 
-    def __init__(self, gateway: Gateway, end: End, files: DaemonFiles, *, user_space: bool = False) -> None:
-        if end.suite.name not in PROPOSALS:
-            raise UsageError(
-                f"suites: expected one strongSwan negotiates ({', '.join(PROPOSALS)}), got {end.suite.name}"
-            )
+    def __init__(self, gateway: Gateway, end: End, build: Build, *, user_space: bool = False) -> None:
         self._gateway = gateway
         self._end = end
         self._user_space = user_space
-        self._charon = files.program("lib/ipsec/charon" if not files.prefix else "libexec/ipsec/charon")
-        self._swanctl = files.program("sbin/swanctl")
+        self._build = build
 
     def start(self) -> None:
         """Write the configuration, start charon, load connection and secrets."""
         self._write_configuration()
         if self._user_space:
+            # A guest's own module; what the host's kernel has was seen to before (lab.require).
             self._gateway.run(["sh", "-c", "[ -e /dev/net/tun ] || modprobe tun"])
         self._start_charon()
-        if self._user_space:
-            self._widen_tun()
         self._load()
 
     def initiate(self, timeout_s: float) -> None:
@@ -71,7 +55,8 @@ class StrongSwan:
         arguments = ["--initiate", "--ike", CONNECTION, "--child", child_name(0), "--timeout", seconds]
         done = self._gateway.run(self._command(*arguments), timeout_s=timeout_s + 5)
         if done.rc:
-            raise NegotiationFailed(self.reason() or _last_line(done.out + done.err))
+            why = self.reason() or status.complaint(done.out + done.err)
+            raise NegotiationFailed(why, final=final_words(why))
         wanted = len(self._end.tunnels)
         if wanted == 1:
             return
@@ -81,60 +66,47 @@ class StrongSwan:
         self._run("--load-conns")
         while (up := self._tunnels_up()) < wanted:
             if time.monotonic() > deadline:
+                why = self.reason() or "no reason given"
                 raise NegotiationFailed(
-                    f"{up} of {wanted} tunnels came up within {timeout_s:g} s; {self.reason() or 'no reason given'}"
+                    f"{up} of {wanted} tunnels came up within {timeout_s:g} s; {why}", final=final_words(why)
                 )
             time.sleep(5 * _POLL_S)
 
     def reason(self) -> str:
         """The telling lines at the end of charon's log."""
-        log = self._gateway.read([LOG])[LOG] or ""
-        told = [
-            re.sub(r"^\S+\s+", "", line).strip()
-            for line in log.splitlines()
-            if _TELLING.search(line) and not _NOT_TELLING.search(line)
-        ]
-        return "; ".join(dict.fromkeys(told[-4:]))
+        return status.reason(self._gateway.read([LOG])[LOG] or "")
 
     def reading(self) -> IkeReading:
-        """What charon says of itself, its IKE SA and its children."""
-        found = self._sas()
+        """What charon says of itself, its IKE SA and its children; a charon that died is a mismatch."""
+        try:
+            found, version = self._sas(), self._version()
+        except NegotiationFailed as failure:
+            return IkeReading(self.name, "none", 0, mismatches=[f"charon does not answer: {failure}"])
+        details = {"build": self._build.details}
         if not found:
-            raise EspbenchError(
-                f"{self._gateway.side}: charon has no IKE SA: {self.reason() or 'no reason given'}"
-            )
-        sa = found[0]
-        children = list(sa.get("child-sas", {}).values())
-        wanted = self._end.options
-        ike = "-".join(
-            filter(None, (sa.get("encr-alg", ""), sa.get("encr-keysize", ""), sa.get("integ-alg", ""),
-                          sa.get("prf-alg", ""), sa.get("dh-group", "")))
-        )  # fmt: skip
-        mismatches = []
-        if len(found) > 1:
-            mismatches.append(f"{len(found)} IKE SAs instead of 1")
-        if sa.get("state") != "ESTABLISHED":
-            mismatches.append(f"the IKE SA is {sa.get('state')}")
-        for child in children:
-            mismatches += _child_mismatches(child, self._end, user_space=self._user_space)
+            problem = f"charon has no IKE SA: {self.reason() or 'no reason given'}"
+            return IkeReading(version, "none", 0, details, [problem])
+        children = list(found[0].get("child-sas", {}).values())
+        methods = status.authentication(self._gateway.run(["grep", "authentication of", LOG]).out)
         return IkeReading(
-            version=self.version(),
-            ike=ike,
+            version=version,
+            ike=status.algorithms(found[0]),
             tunnels_up=sum(child.get("state") == "INSTALLED" for child in children),
-            details={
-                "identities": f"{sa.get('local-id')} ↔ {sa.get('remote-id')}",
-                "authentication": "certificates (RSA 2048)" if wanted.auth == "certificates" else "PSK",
+            details=details
+            | {
+                "identities": f"{found[0].get('local-id')} ↔ {found[0].get('remote-id')}",
+                "authentication": " ↔ ".join(methods),
                 "ESP by": "user space (kernel-libipsec, TUN)" if self._user_space else "the kernel's XFRM",
-                "first child": _shown(children[0]) if children else "none",
+                "first child": status.shown(children[0]) if children else "none",
             },
-            mismatches=list(dict.fromkeys(mismatches)),
+            mismatches=status.mismatches(self._end, found, methods, user_space=self._user_space),
         )
 
-    def version(self) -> str:
-        """Such as `strongSwan 5.9.8`, asked of the daemon itself."""
+    def _version(self) -> str:
+        """Such as `strongSwan 5.9.8 (5.9.8-5+deb12u6)`, asked of the daemon itself; and the build it is of."""
         answer = vici_text.messages(self._run("--version", "--daemon", "--raw"))
         version = answer[0].get("version", "of unknown version") if answer else "of unknown version"
-        return f"strongSwan {version}"
+        return f"strongSwan {version} ({self._build.name})"
 
     def packets(self) -> tuple[int, int]:
         """Frames (encrypted, decrypted) by all children, as charon counts them; for user-space ESP."""
@@ -145,12 +117,12 @@ class StrongSwan:
         )
 
     def memory_kib(self) -> int:
-        """Charon's resident memory, KiB; EspbenchError when it has died."""
+        """Charon's resident memory, KiB; NegotiationFailed when it has died."""
         pid = (self._gateway.read([f"{FOLDER}/pid"])[f"{FOLDER}/pid"] or "").strip()
         status = self._gateway.read([f"/proc/{pid}/status"])[f"/proc/{pid}/status"] or ""
         resident = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
         if resident is None:
-            raise EspbenchError(f"{self._gateway.side}: charon has died (out of memory?)")
+            raise NegotiationFailed(f"{self._gateway.side}: charon has died (out of memory?)")
         return int(resident[1])
 
     def stop(self) -> None:
@@ -189,31 +161,27 @@ class StrongSwan:
     def _start_charon(self) -> None:
         """Return when its vici socket is there; if it ends before, its own words say why."""
         steps = round(START_S / 0.05)
+        charon = shlex.quote(self._build.programs["charon"])
         script = (
-            f"{self._environment} {self._charon} >{FOLDER}/out 2>&1 & pid=$!; echo $pid >{FOLDER}/pid; "
+            f"{self._environment} {charon} >{FOLDER}/out 2>&1 & pid=$!; echo $pid >{FOLDER}/pid; "
             f"n=0; while [ ! -S {FOLDER}/vici ] && [ $n -lt {steps} ] && kill -0 $pid 2>/dev/null; "
             f"do sleep 0.05; n=$((n+1)); done; [ -S {FOLDER}/vici ]"
         )
         done = self._gateway.run(["sh", "-c", script], timeout_s=START_S + 15)
         if done.rc:
             texts = self._gateway.read([f"{FOLDER}/out", LOG])
-            words = " ".join(filter(None, (_last_line(texts[f"{FOLDER}/out"] or ""), self.reason())))
+            words = " ".join(filter(None, (status.complaint(texts[f"{FOLDER}/out"] or ""), self.reason())))
             raise NegotiationFailed(
                 f"{self._gateway.side}: charon did not start: {words or 'it said nothing'}"
             )
 
-    def _widen_tun(self) -> None:
-        """The TUN device as wide as the link: frames are fragmented after ESP, as the kernel's ESP does it."""
-        link = f"/sys/class/net/{self._gateway.wan}/mtu"
-        mtu = (self._gateway.read([link])[link] or "").strip()
-        done = self._gateway.run(["ip", "link", "set", "dev", TUN, "mtu", mtu])
-        if done.rc:
-            raise EspbenchError(f"{self._gateway.side}: cannot set the MTU of {TUN}: {done.err.strip()}")
-
     def _load(self) -> None:
-        output = self._run("--load-all", "--noprompt")
-        if "failed" in output:
-            raise NegotiationFailed(f"{self._gateway.side}: {_last_line(output)}")
+        done = self._gateway.run(self._command("--load-all", "--noprompt"))
+        if done.rc:
+            why = status.complaint(done.err + done.out)
+            raise NegotiationFailed(
+                f"{self._gateway.side}: charon refuses its configuration: {why}", final=True
+            )
 
     def _tunnels_up(self) -> int:
         children = [child for sa in self._sas() for child in sa.get("child-sas", {}).values()]
@@ -234,70 +202,13 @@ class StrongSwan:
         # --uri stands behind the command, whose options these are.
         command, *rest = arguments
         environment = self._environment.split()
-        return ["env", *environment, self._swanctl, command, "--uri", SOCKET, *rest]
+        return ["env", *environment, self._build.programs["swanctl"], command, "--uri", SOCKET, *rest]
 
     def _run(self, *arguments: str) -> str:
         done = self._gateway.run(self._command(*arguments))
         if done.rc:
-            raise EspbenchError(
-                f"{self._gateway.side}: swanctl {arguments[0]}: {_last_line(done.err or done.out)}"
+            raise NegotiationFailed(
+                f"{self._gateway.side}: swanctl {arguments[0]}: {status.complaint(done.err or done.out)}"
                 + (f"; {why}" if (why := self.reason()) else "")
             )
         return done.out
-
-
-def _child_mismatches(child: dict[str, Any], end: End, *, user_space: bool) -> list[str]:
-    """What a child is that the plan did not ask for; algorithms and windows of kernel SAs are read there."""
-    wanted_encap = end.options.udp_encapsulation or user_space
-    problems = []
-    if child.get("state") not in ("INSTALLED", "REKEYED", "REKEYING"):
-        problems.append(f"{child.get('name')} is {child.get('state')}")
-    if (child.get("encap") == "yes") != wanted_encap:
-        problems.append(f"UDP encapsulation: expected {wanted_encap}, charon says {child.get('encap', 'no')}")
-    if child.get("mode") != "TUNNEL":
-        problems.append(f"mode: expected TUNNEL, charon says {child.get('mode')}")
-    if user_space and (got := _algorithms(child)) != (wanted := _EXPECTED[end.suite.name]):
-        problems.append(f"suite: expected {wanted}, charon says {got}")
-    return problems
-
-
-# What charon calls the algorithms of a suite: `encr-alg-keysize integ-alg`.
-_EXPECTED = {
-    "null-sha1": "NULL HMAC_SHA1_96",
-    "3des-sha1": "3DES_CBC HMAC_SHA1_96",
-    "aes128-sha1": "AES_CBC-128 HMAC_SHA1_96",
-    "aes256-sha256": "AES_CBC-256 HMAC_SHA2_256_128",
-    "aes128gcm16": "AES_GCM_16-128",
-    "aes256gcm16": "AES_GCM_16-256",
-    "chacha20poly1305": "CHACHA20_POLY1305",
-}
-
-
-def _algorithms(child: dict[str, Any]) -> str:
-    size = child.get("encr-keysize", "")
-    cipher = child.get("encr-alg", "") + (
-        f"-{size}" if size and child.get("encr-alg", "").startswith("AES") else ""
-    )
-    return " ".join(filter(None, (cipher, child.get("integ-alg", ""))))
-
-
-def _shown(child: dict[str, Any]) -> str:
-    """A child without what changes with every frame."""
-    kept = (
-        "state",
-        "mode",
-        "protocol",
-        "encap",
-        "encr-alg",
-        "encr-keysize",
-        "integ-alg",
-        "esn",
-        "local-ts",
-        "remote-ts",
-    )
-    return ", ".join(f"{key} {child[key]}" for key in kept if key in child)
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    return lines[-1] if lines else ""

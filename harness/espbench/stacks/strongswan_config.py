@@ -10,16 +10,16 @@ SOCKET = f"unix://{FOLDER}/vici"
 LOG = f"{FOLDER}/charon.log"
 CONNECTION = "gateways"
 
-# ESP suites in strongSwan's words (proposal keywords of its documentation).
-PROPOSALS = {
-    "null-sha1": "null-sha1",
-    "3des-sha1": "3des-sha1",
-    "aes128-sha1": "aes128-sha1",
-    "aes256-sha256": "aes256-sha256",
-    "aes128gcm16": "aes128gcm16",
-    "aes256gcm16": "aes256gcm16",
-    "chacha20poly1305": "chacha20poly1305",
-}
+# ESP suites strongSwan negotiates; their names are its own words for them.
+SUITES = (
+    "null-sha1",
+    "3des-sha1",
+    "aes128-sha1",
+    "aes256-sha256",
+    "aes128gcm16",
+    "aes256gcm16",
+    "chacha20poly1305",
+)
 _PLUGINS = (
     "random nonce openssl hmac kdf gcm chapoly curve25519 pem pkcs1 pkcs8 x509 pubkey constraints "
     "kernel-netlink socket-default vici"
@@ -89,7 +89,6 @@ connections {{
         encap = {_yes(o.udp_encapsulation)}
         reauth_time = 0
         rekey_time = {_seconds(o.ike_lifetime_s if end.initiates else 0)}
-        over_time = {_seconds(0.1 * o.ike_lifetime_s)}
         rand_time = 0
         keyingtries = 1
         local {{
@@ -114,7 +113,7 @@ def child_name(number: int) -> str:
 
 def esp_proposal(end: End) -> str:
     """The one ESP proposal offered."""
-    return PROPOSALS[end.suite.name] + ("-esn" if end.options.esn else "-noesn")
+    return end.suite.name + ("-esn" if end.options.esn else "-noesn")
 
 
 def _child(number: int, end: End, *, start: bool) -> str:

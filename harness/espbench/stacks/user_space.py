@@ -8,7 +8,7 @@ from typing import Any
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.platforms.base import SIDES, Side, Testbed
-from espbench.stacks.base import SaCounters, StackOptions, Tunnel, both
+from espbench.stacks.base import SaCounters, Tunnel, both
 from espbench.stacks.daemon import IkeOptions
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.strongswan import StrongSwan
@@ -33,14 +33,17 @@ class UserSpaceStack(IkeStack):
         bed: Testbed,
         tunnel: Tunnel,
         suite: Suite,
-        options: StackOptions,
-        ike: IkeOptions,
+        options: IkeOptions,
         daemons: dict[Side, StrongSwan],
     ) -> None:
-        super().__init__(name, bed, tunnel, suite, options, ike, {**daemons})
+        super().__init__(name, bed, tunnel, suite, options, {**daemons})
         self._charons = daemons
         self._memory_kib: dict[Side, int] = {}
-        self.restarts = 0
+
+    @property
+    def sas(self) -> int:
+        """None: charon holds them itself."""
+        return 0
 
     def block(self) -> None:
         for gateway, _ in both(self._bed):
@@ -79,13 +82,18 @@ class UserSpaceStack(IkeStack):
         raise UsageError("capture: expected a stack whose keys can be read back, got strongswan-libipsec")
 
     def _restart(self) -> None:
-        self.restarts += 1
         for side in SIDES:
             self._charons[side].stop()
         self.establish()
 
     def _moved(self) -> tuple[SaCounters, ...]:
         return tuple(self.counters(side) for side in SIDES)
+
+    def _common(self) -> dict[str, Any]:
+        return super()._common() | {
+            "based on": "routes to a TUN device",
+            "cleartext": "blocked by a blackhole route, which stays when a tunnel goes down",
+        }
 
     def _esp_of(self, side: Side) -> tuple[dict[str, Any], list[str]]:
         """The routes that make the TUN device the only way, in the kernel's words."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import secrets
 from typing import Any
 
@@ -14,19 +13,23 @@ from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import xfrm_devices as devices
 from espbench.stacks.base import SaCounters, StackOptions, Tunnel, both
 from espbench.stacks.policies import (
+    FIRST_REQID,
     SideView,
     dump_policies,
     dump_sas,
     few,
+    floor,
     flush,
+    install,
     policy_entries,
+    protecting,
     sa_counters,
     sa_entries,
     secret_entry,
 )
+from espbench.stacks.read_back import policy_mismatches, sa_mismatches
 from espbench.stacks.suites import Suite
 
-_FIRST_REQID = 2544
 _ENOENT, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP, _EAFNOSUPPORT = 2, 38, 93, 95, 97
 _NO_SUCH_FEATURE = {_ENOENT, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP, _EAFNOSUPPORT}
 _IPIP = {4: 4, 6: 41}  # upper-layer protocol of IP in IP
@@ -57,6 +60,10 @@ class Xfrm:
             for number, view in enumerate(self._views(side))
         }
 
+    @property
+    def sas(self) -> int:
+        return 2 * len(self._tunnel.pairs)
+
     def block(self) -> None:
         for gateway, _ in both(self._bed):
             flush(gateway)
@@ -65,8 +72,7 @@ class Xfrm:
                 devices.route_through_ipip(gateway, whole, self._options.df)
             if self._options.interface:
                 devices.route_through_interface(gateway, whole)
-            policies = self._policies(gateway.side)
-            gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.new_policy(policy) for policy in policies])
+            install(gateway, self._policies(gateway.side))
 
     def establish(self) -> None:
         for gateway, _ in both(self._bed):
@@ -110,8 +116,8 @@ class Xfrm:
             readings, policies = dump_sas(gateway), dump_policies(gateway)
             context[gateway.side] = sa_entries(readings) | {"policies": policy_entries(policies)}
             found = [
-                *self._sa_mismatches(readings),
-                *self._policy_mismatches(gateway.side, policies),
+                *self._sa_mismatches(SideView.of(gateway.side, self._tunnel).own, readings),
+                *policy_mismatches(self._policies(gateway.side), policies),
                 *self._route_mismatches(gateway),
             ]
             mismatches += [f"{gateway.side}: {problem}" for problem in few(found)]
@@ -143,7 +149,7 @@ class Xfrm:
             spi=spi,
             selector=view.outbound,
             mode=self._options.mode,
-            reqid=_FIRST_REQID + number,
+            reqid=FIRST_REQID + number,
             encryption=encryption,
             integrity=keyed(s.integrity.kernel_name, s.integrity.key_bits, s.integrity.icv_bits)
             if s.integrity
@@ -166,18 +172,15 @@ class Xfrm:
         return [SideView(own, peer, out, back)]
 
     def _policies(self, side: Side) -> list[xfrm.Policy]:
-        """Out, in and fwd of every tunnel: each demands its own request id's SA."""
-        mode, interface_id = self._options.mode, self._interface_id
-        found = []
-        for reqid, view in enumerate(self._views(side), start=_FIRST_REQID):
-            out = xfrm.Template(view.own, view.peer, mode, reqid)
-            back = xfrm.Template(view.peer, view.own, mode, reqid)
-            found += [
-                xfrm.Policy(view.outbound, "out", out, interface_id=interface_id),
-                xfrm.Policy(view.inbound, "in", back, interface_id=interface_id),
-                xfrm.Policy(view.inbound, "fwd", back, interface_id=interface_id),
-            ]
-        return found
+        """Out, in and fwd of every tunnel, and behind them those that block.
+
+        Not in transport mode: there the prefixes themselves are routed into IP in IP, and only that is for XFRM.
+        """
+        if self._options.mode == "tunnel":
+            of_tunnels = protecting(side, self._tunnel, interface_id=self._interface_id)
+            return of_tunnels + floor(side, self._tunnel, interface_id=self._interface_id)
+        (view,) = self._views(side)
+        return view.policies("transport", FIRST_REQID, self._interface_id)
 
     def _receive_udp(self, gateway: Gateway) -> None:
         try:
@@ -198,57 +201,18 @@ class Xfrm:
         s = self._suite
         return [a.kernel_name for a in (s.encryption, s.integrity, s.aead) if a]
 
-    def _sa_mismatches(self, readings: list[xfrm.SaReading]) -> list[str]:
-        """What the kernel holds against what the plan asked for."""
-        options = self._options
-        expected = {(sa.source, sa.destination, sa.spi): sa for sa in self._sas.values()}
+    def _sa_mismatches(self, own: str, readings: list[xfrm.SaReading]) -> list[str]:
+        """What the kernel holds against what was put in and what the plan asked for."""
+        expected = {(sa.source, sa.destination, sa.spi): sa.reqid for sa in self._sas.values()}
         found = {(sa.source, sa.destination, sa.spi): sa for sa in readings}
-        problems = []
-        if len(readings) != 2 * len(self._tunnel.pairs):
-            problems.append(f"expected {2 * len(self._tunnel.pairs)} SAs, the kernel has {len(readings)}")
-        problems += [f"SA {spi:#x} {a} → {b} is not there" for a, b, spi in expected.keys() - found.keys()]
+        problems = [f"SA {spi:#x} {a} → {b} is not there" for a, b, spi in expected.keys() - found.keys()]
         problems += [f"unknown SA {spi:#x} {a} → {b}" for a, b, spi in found.keys() - expected.keys()]
         for key in expected.keys() & found.keys():
             sa = found[key]
-            names = {text.split(", ")[0] for text in sa.algorithms.values()}
-            if names != set(self._algorithms()):
-                problems.append(
-                    f"expected {', '.join(self._algorithms())}, the kernel has {', '.join(names)}"
-                )
-            for what, wanted, got in (
-                ("mode", options.mode, sa.mode),
-                ("replay window", options.replay_window, sa.replay_window),
-                ("ESN", options.esn, sa.esn),
-                (
-                    "UDP encapsulation",
-                    "4500 → 4500" if options.udp_encapsulation else "",
-                    sa.udp_encapsulation,
-                ),
-                ("DF copied", options.df != "clear", sa.copy_df),
-                ("interface", self._interface_id, sa.interface_id),
-                ("request id", expected[key].reqid, sa.reqid),
-            ):
-                if wanted != got:
-                    problems.append(f"{what}: expected {wanted or 'none'}, the kernel has {got or 'none'}")
+            problems += sa_mismatches(sa, self._suite, self._options, inbound=sa.destination == own)
+            if sa.reqid != expected[key]:
+                problems.append(f"request id: expected {expected[key]}, the kernel has {sa.reqid}")
         return problems
-
-    def _policy_mismatches(self, side: Side, readings: list[xfrm.PolicyReading]) -> list[str]:
-        expected = {
-            xfrm.PolicyReading(
-                selector=xfrm.text_of(p.selector),
-                direction=p.direction,
-                priority=p.priority,
-                demands=f"esp {t.mode} {t.source} → {t.destination}",
-                interface_id=self._interface_id,
-                reqid=t.reqid,
-            )
-            for p in self._policies(side)
-            if (t := p.template)
-        }
-        found = set(readings)
-        missing = (f"policy {policy} is not there" for policy in expected - found)
-        unknown = (f"unknown policy {policy}" for policy in found - expected)
-        return list(itertools.chain(missing, unknown))
 
     def _route_mismatches(self, gateway: Gateway) -> list[str]:
         whole = SideView.of(gateway.side, self._tunnel)
@@ -264,7 +228,7 @@ class Xfrm:
 
 
 def _distinct_des_keys() -> bytes:
-    """Three different DES keys, no weak ones: FIPS kernels refuse equal halves."""
+    """Three different DES keys: FIPS kernels refuse equal ones."""
     while True:
         key = secrets.token_bytes(24)
         parts = {key[i : i + 8] for i in (0, 8, 16)}
