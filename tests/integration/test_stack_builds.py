@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,9 +28,16 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def own_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A DESTDIR image: Debian's strongSwan whose version, as charon tells it, is of the same length but ours."""
-    image = tmp_path_factory.mktemp("own") / "image"
+def own_build() -> Iterator[Path]:
+    """A DESTDIR image: Debian's strongSwan whose version, as charon tells it, is of the same length but ours.
+
+    Below /var, over which its own var/ is laid.
+    """
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="espbench-test-") as folder:
+        yield _own_build(Path(folder) / "image")
+
+
+def _own_build(image: Path) -> Path:
     shutil.copytree(packages.unpacked("strongswan"), image, symlinks=True)
     plugin = image / "usr/lib/ipsec/plugins/libstrongswan-vici.so"
     code = plugin.read_bytes()

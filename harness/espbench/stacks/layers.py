@@ -22,9 +22,12 @@ _SCRIPT = """\
 set -e
 mount -t tmpfs -o mode=0755 espbench /run
 mkdir -p /run/lock
-bind() {{ # the layer, its name
+bind() {{ # the layer, its name, what it will be laid over
     mkdir -p "/run/espbench/layers/$2" "/run/espbench/upper/$2" "/run/espbench/work/$2"
-    mount --bind "$1" "/run/espbench/layers/$2"
+    case "$1" in # an overlay's layers must not lie in each other: what does is copied into memory
+    "${{3:-/nowhere}}"/*) cp -a "$1/." "/run/espbench/layers/$2" ;;
+    *) mount --bind "$1" "/run/espbench/layers/$2" ;;
+    esac
 }}
 lay() {{ # the layer's name, what it is laid over, that again if it shows through
     lower="/run/espbench/layers/$1${{3:+:$3}}"
@@ -59,4 +62,6 @@ def _lines(build: Build) -> list[str]:
     if not build.image:
         sources["prefix"] = str(build.folder)
         laid.append(f"lay prefix {shlex.quote(str(build.folder))}")
-    return [*(f"bind {shlex.quote(source)} {name}" for name, source in sources.items()), *laid]
+    over = {part: f" /{part}" for part in own}
+    bound = (f"bind {shlex.quote(source)} {name}{over.get(name, '')}" for name, source in sources.items())
+    return [*bound, *laid]
