@@ -39,12 +39,12 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 
 def trial_of(bench: Bench, traffic: Traffic = TRAFFIC, fps: float = 400, seconds: float = 0.5) -> Trial:
-    for _ in range(5):  # on a busy machine the sender falls short now and then: not what is tested here
+    for _ in range(5):  # a busy machine spoils one now and then: not what is tested here
         trial = measure(
             bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=WAITS,
             goals=[0.0], resolution=0.01,
         )  # fmt: skip
-        if not any(reason.startswith(UNSENT) for reason in trial.reasons):
+        if not any(reason.startswith((UNSENT, "host ")) for reason in trial.reasons):
             break
     return trial
 

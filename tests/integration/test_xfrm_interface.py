@@ -67,12 +67,12 @@ def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
 
 
 def trial_of(bench: Bench, traffic: Traffic = TRAFFIC) -> Trial:
-    for _ in range(5):  # on a busy machine the sender falls short now and then: not what is tested here
+    for _ in range(5):  # a busy machine spoils one now and then: not what is tested here
         trial = measure(
             bench, traffic, Request(400, 0.5, "search"), case="test", sequence=0, waits=WAITS,
             goals=[0.0], resolution=0.01,
         )  # fmt: skip
-        if not any(reason.startswith(UNSENT) for reason in trial.reasons):
+        if not any(reason.startswith((UNSENT, "host ")) for reason in trial.reasons):
             break
     return trial
 
