@@ -68,19 +68,19 @@ class GatewayReading(Record):
 
 
 class DirectionReading(Record):
-    """One direction of a trial (`west-east` or `east-west`); frame counts as in `Trial`."""
+    """One direction of a trial (`west-east` or `east-west`); frame counts as in `Trial`, None: not measured."""
 
     intended_fps: float
     offered_fps: float
     tx_frames: int
     rx_frames: int
     lost: int
-    duplicated: int
-    reordered: int
-    corrupted: int
+    duplicated: int | None
+    reordered: int | None
+    corrupted: int | None
     unsent: int = 0
-    backlog_frames: int = 0  # frames that arrived after the last one was sent
-    drain_s: float = 0.0  # from the last frame sent to the last received
+    backlog_frames: int | None = 0  # frames that arrived after the last one was sent
+    drain_s: float | None = 0.0  # from the last frame sent to the last received
     latency_us: Latency = Field(default_factory=Latency)
 
 
@@ -91,7 +91,8 @@ class Trial(Record):
     frame_loss_ratio = (tx_frames - rx_frames) / tx_frames, since RFC 2544 10 does not count a
     damaged frame as received. Rates and frame counts are sums over both directions.
     `reasons` says why a trial is INVALID or, where valid, why it failed a goal it looks to
-    meet (`stored, not forwarded`). `loss_at` books each lost frame to a place.
+    meet (`stored, not forwarded`). `loss_at` books each lost frame to a place. Counts the generator
+    cannot give are None and named in `not_measured`; `warnings` go to every figure taken from the trial.
     """
 
     case: str
@@ -105,9 +106,9 @@ class Trial(Record):
     tx_frames: int
     rx_frames: int
     lost: int
-    duplicated: int
-    reordered: int
-    corrupted: int
+    duplicated: int | None
+    reordered: int | None
+    corrupted: int | None
     frame_loss_ratio: float
     sustained: bool = True  # False: the rate was stored in a queue, not forwarded
     validity: Validity
@@ -117,6 +118,8 @@ class Trial(Record):
     per_direction: dict[str, DirectionReading] = Field(default_factory=dict)
     gateways: dict[str, GatewayReading] = Field(default_factory=dict)
     proof: dict[str, Any] = Field(default_factory=dict)
+    warnings: list[str] = Field(default_factory=list)
+    not_measured: list[str] = Field(default_factory=list)
     host: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -9,6 +9,7 @@ Every test makes its own namespaces; the kernel's own chatter (IPv6) is switched
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import os
@@ -46,7 +47,8 @@ def start() -> subprocess.Popen[str]:
 class Generator:
     """One `espbench-traffic serve`."""
 
-    def __init__(self) -> None:
+    def __init__(self, tx: str = "auto", rx: str = "auto") -> None:
+        self.ways = {"tx": tx, "rx": rx}
         self.process = start()
 
     def tell(self, command: dict[str, Any] | str) -> None:
@@ -106,6 +108,8 @@ class Net:
     def pair(self, left: str, a: str, right: str, b: str) -> None:
         one, two = f"esp-{self.tag}-{left}", f"esp-{self.tag}-{right}"
         sh(f"ip link add {a} netns {one} type veth peer name {b} netns {two}")
+        for space, end in ((one, a), (two, b)):
+            sh(f"ip netns exec {space} ethtool -K {end} gro on")  # NAPI, so that it takes XDP frames
         sh(f"ip -n {one} link set {a} up")
         sh(f"ip -n {two} link set {b} up")
 
@@ -126,9 +130,10 @@ def net() -> Iterator[Net]:
         made.close()
 
 
-@pytest.fixture
-def generator() -> Iterator[Generator]:
-    made = Generator()
+@pytest.fixture(params=["af_packet", "xdp", "af_xdp"])
+def generator(request: pytest.FixtureRequest) -> Iterator[Generator]:
+    """One for each way to the wire: they keep one contract."""
+    made = Generator(tx=request.param, rx=request.param)
     try:
         yield made
         made.close()
@@ -170,6 +175,7 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
             "tx_cpu": 0,
             "rx_cpu": 0,
             "rx_ring_mib": 16,
+            **generator.ways,
         },
         {
             "name": "east",
@@ -178,6 +184,7 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
             "tx_cpu": 0,
             "rx_cpu": 0,
             "rx_ring_mib": 16,
+            **generator.ways,
         },
     ]
     opened = generator.ask({"cmd": "open", "watch_cpus": [0], "ports": ports, **more})
@@ -239,6 +246,46 @@ def test_idle_pair_loses_nothing(generator: Generator, wire: Net) -> None:
     assert result["clock_step_ns"] == 0
 
 
+@pytest.mark.parametrize(("tx", "rx"), [("xdp", "af_packet"), ("af_packet", "xdp")])
+@pytest.mark.parametrize("version", [4, 6])
+def test_each_way_understands_the_other(wire: Net, tx: str, rx: str, version: int) -> None:
+    """What one path sends the other finds intact to the last byte, in every size of a mix, and counts alike."""
+    generator = Generator(tx, rx)
+    try:
+        ports = open_ports(generator, wire)
+        addresses = {} if version == 4 else {"src": "2001:2::2", "dst": "2001:2:0:8000::2"}
+        frames = [
+            {"size": size, "weight": weight} for size, weight in ((84, 7), (85, 1), (594, 4), (1518, 1))
+        ]
+        mixed = stream(ports, frames=frames, ip_version=version, ports=100, networks=7, **addresses)
+        [one] = trial(generator, mixed)["streams"]
+    finally:
+        generator.close()
+    assert one["rx_frames"] == one["tx_frames"] > 500
+    assert (one["lost"], one["duplicated"], one["reordered"], one["corrupted"]) == (0, 0, 0, 0)
+    assert sum(part["rx_frames"] for part in one["slices"]) == one["rx_frames"]
+
+
+def test_auto_takes_xdp_where_the_other_end_has_napi(wire: Net) -> None:
+    """A veth whose other end has none is sent to by AF_PACKET, and the port's note says how to change that."""
+    generator = Generator()
+    try:
+        with_napi = open_ports(generator, wire)
+        wire.inside("t2", "ethtool -K a1 gro off")
+        # The receiving program of a1 gives it NAPI, whatever ethtool says: without it the link has none.
+        generator.ways["rx"] = "af_packet"
+        without = open_ports(generator, wire)
+        generator.ways["tx"] = "xdp"
+        west = {"name": "west", "interface": "a0", "netns": wire.path("t1"), "tx": "xdp", "rx": "af_packet"}
+        refused = generator.ask({"cmd": "open", "ports": [west]})
+    finally:
+        generator.close()
+    assert (with_napi["west"]["sender"], with_napi["east"]["receiver"]) == ("xdp live frames", "xdp, native")
+    assert without["west"]["sender"].startswith("af_packet")
+    assert any("gro on" in note for note in without["west"]["notes"])
+    assert "gro on" in refused["hint"]
+
+
 def test_histogram_is_readable_elsewhere(generator: Generator, wire: Net) -> None:
     """The latency histogram decodes with the Python library and holds every received frame."""
     hdrh = pytest.importorskip("hdrh.histogram")
@@ -293,6 +340,7 @@ def test_frames_are_spread_over_the_tunnels_both_ways(
     generator: Generator, wire: Net, version: int, bits: int, size: int, src: str, dst: str
 ) -> None:
     """1000 tunnels: the kernel sees 1000 pairs of addresses, subnet i with subnet i, each host's part kept."""
+    generator.ways["rx"] = "af_packet"  # an XDP program would take the frames before nftables sees them
     for name, port in (("t1", "a0"), ("t2", "a1")):
         wire.nft(
             name,
@@ -645,3 +693,91 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+ETHERNET = bytes(12)
+IP = bytes.fromhex("4500000000000000 0011 0000 00000000 00000000".replace(" ", ""))
+UDP = bytes.fromhex("13c413c400000000")
+SYN = bytes.fromhex("0050c001 00000001 00000002 6002 0400 0000 0000 020405b4".replace(" ", ""))
+HEADERS = {
+    "VLAN 7, DSCP EF": ETHERNET + bytes.fromhex("810000070800") + IP[:1] + b"\xb8" + IP[2:] + UDP,
+    "two tags": ETHERNET + bytes.fromhex("88a80005810000070800") + IP + UDP,
+    "IPv4 options": ETHERNET + b"\x08\x00\x46" + IP[1:] + bytes.fromhex("94040000") + UDP,
+    "TCP with an option": ETHERNET + b"\x08\x00" + IP[:9] + b"\x06" + IP[10:] + SYN,
+}
+HEADERS_V6 = {
+    "TCP": ETHERNET + bytes.fromhex("86dd6f0000000000 0640".replace(" ", "")) + bytes(32) + SYN,
+    "VLAN 7": ETHERNET + bytes.fromhex("8100000786dd600000000000 1140".replace(" ", "")) + bytes(32) + UDP,
+}
+
+
+@pytest.mark.parametrize(("version", "headers"), [(4, HEADERS), (6, HEADERS_V6)])
+def test_other_headers_arrive_as_they_were_made(
+    generator: Generator, wire: Net, version: int, headers: dict[str, bytes]
+) -> None:
+    """Mixed with each other in several sizes; every byte is checked, and the checksums the generator wrote."""
+    ports = open_ports(generator, wire)
+    addresses = {} if version == 4 else {"src": "2001:2::2", "dst": "2001:2:0:8000::2"}
+    frames = [{"size": size, "header": number} for number in range(len(headers)) for size in (128, 129, 1518)]
+    encoded = [base64.b64encode(header).decode() for header in headers.values()]
+    asked = stream(
+        ports,
+        headers=encoded,
+        frames=frames,
+        ip_version=version,
+        networks=3,
+        ports=5,
+        rate_fps=2400.0,
+        **addresses,
+    )
+    result = trial(generator, asked)
+    [one] = result["streams"]
+    assert one["rx_frames"] == one["tx_frames"] > 500
+    assert (one["lost"], one["duplicated"], one["reordered"], one["corrupted"]) == (0, 0, 0, 0)
+    assert [port["foreign"] for port in result["ports"]] == [0, 0]
+
+
+def test_other_headers_that_are_damaged_are_corruption(generator: Generator, router: Net) -> None:
+    """A router changes one byte of the TCP header of every second frame: the checksum tells."""
+    router.nft(
+        "dut",
+        "table ip t { chain c { type filter hook forward priority 0;"
+        " numgen inc mod 2 == 0 @th,104,8 set 0x3; }; }",
+    )
+    generator.ways["rx"] = "af_packet" if generator.ways["rx"] == "af_xdp" else generator.ways["rx"]
+    ports = open_ports(generator, router)
+    hops = {}
+    for port, address, gateway in (
+        ("west", "198.18.0.2", "198.18.0.1"),
+        ("east", "198.19.0.2", "198.19.0.1"),
+    ):
+        asked = {"cmd": "resolve", "port": port, "address": address, "gateway": gateway}
+        hops[port] = generator.ask(asked)["mac"]
+    header = base64.b64encode(HEADERS["TCP with an option"]).decode()
+    [one] = trial(
+        generator,
+        stream(ports, dst_mac=hops["west"], headers=[header], frames=[{"size": 128}], rate_fps=1000.0),
+    )["streams"]
+    assert one["rx_frames"] + one["corrupted"] == one["tx_frames"] > 200
+    assert abs(one["rx_frames"] - one["corrupted"]) <= 2
+
+
+def test_two_cpus_send_one_stream_together(wire: Net) -> None:
+    """Each sends its share with numbers of its own: nothing is lost, nothing counts as reordered, rates add up."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU")
+    generator = Generator("xdp", "xdp")
+    try:
+        generator.ways |= {"tx_cpus": [0, 1]}  # type: ignore[dict-item]
+        ports = open_ports(generator, wire)
+        [one] = trial(generator, stream(ports, rate_fps=10001.0, networks=16, ports=4))["streams"]
+        [burst] = trial(generator, stream(ports, rate_fps=None, burst_frames=1001))["streams"]
+    finally:
+        generator.close()
+    assert one["intended_frames"] == 10001
+    assert one["tx_frames"] + one["unsent"] == 10001
+    assert one["rx_frames"] == one["tx_frames"] > 1000
+    assert (one["lost"], one["duplicated"], one["reordered"], one["corrupted"]) == (0, 0, 0, 0)
+    assert sum(part["rx_frames"] for part in one["slices"]) == one["rx_frames"]
+    assert one["duration_s"] == pytest.approx(1.0, abs=0.1)
+    assert burst["tx_frames"] == 1001

@@ -151,7 +151,7 @@ def test_a_comparison_repeats_five_times_unless_told() -> None:
          "3:6: dut: expected one profile without compare: dut, got a list; "
          "keep one, or add compare: dut (or kernel)"),
         (_with(compare="dut").replace("dut: netns", "dut: [netns, auto]"),
-         '3:14: dut[1]: expected one of netns, uml, or a path, got "auto"; '
+         '3:14: dut[1]: expected one of netns, remote-example, uml, or a path, got "auto"; '
          "write the path of a profile of your own as ./my-profile.yaml"),
         (_with(compare="dut").replace("dut: netns", "dut: [netns, netns]"),
          '3:14: dut[1]: expected a profile of another name, got "netns" again; '

@@ -149,8 +149,8 @@ def test_the_schema_knows_that_a_test_may_leave_all_settings_out() -> None:
 
 def test_the_profiles_that_come_with_espbench_can_be_read() -> None:
     """Their names are their file names; queues are named for the report."""
-    assert profile_names() == ["netns", "uml"]
-    for name in profile_names():
+    assert profile_names() == ["netns", "remote-example", "uml"]
+    for name in ("netns", "uml"):
         profile = load_profile(name)
         assert (profile.name, profile.platform, profile.mtu) == (name, name, 1500)
         assert profile.line_rate == {"netns": 10e9, "uml": 1e9}[name]
@@ -176,7 +176,7 @@ def test_a_profile_beside_the_plan_may_give_each_gateway_its_kernel(tmp_path: Pa
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("platform: kvm", '3:11: platform: expected one of netns, uml, got "kvm"; choose one of these'),
+        ("platform: kvm", '3:11: platform: expected one of netns, uml, remote, got "kvm"; choose one of these'),
         ("platform: uml\nmemory: 1G",
          '4:9: memory: expected memory from 128M to 512M, got "1G"; 256M is enough for one tunnel'),
         ("platform: uml\nkernel: {home: a}",
@@ -185,7 +185,7 @@ def test_a_profile_beside_the_plan_may_give_each_gateway_its_kernel(tmp_path: Pa
          '4:1: kernal: expected a key of a DUT profile, got "kernal"; did you mean kernel?'),
         ("platform: netns\nkernel: a",
          "4:1: kernel: expected no such key with platform: netns, got one; "
-         "namespaces run the host's kernel; remove it"),
+         "namespaces are of this machine and run its kernel; remove it"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_profile_is_named_with_its_place(tmp_path: Path, line: str, message: str) -> None:
@@ -201,7 +201,10 @@ def test_an_unknown_profile_is_answered_with_the_known_ones() -> None:
     """And with the nearest of them."""
     with pytest.raises(UsageError) as error:
         load_profile("umll")
-    assert str(error.value) == 'dut: expected a profile (netns, uml) or a path, got "umll"; did you mean uml?'
+    assert (
+        str(error.value)
+        == 'dut: expected a profile (netns, remote-example, uml) or a path, got "umll"; did you mean uml?'
+    )
 
 
 def test_the_gateway_to_gateway_topology_uses_the_benchmarking_blocks() -> None:

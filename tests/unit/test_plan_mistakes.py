@@ -90,7 +90,7 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
         ("dut: auto", "dut: 8548",
          "3:6: dut: expected auto, a profile or a label, got 8548; espbench list duts shows the profiles"),
         ("dut: auto", "dut: netnss",
-         '3:6: dut: expected one of auto, netns, uml, or a path, got "netnss"; did you mean netns?'),
+         '3:6: dut: expected one of auto, netns, remote-example, uml, or a path, got "netnss"; did you mean netns?'),
         ("dut: auto", "dut: ./none.yaml",
          '3:6: dut: expected a DUT profile that can be read, got "./none.yaml"; it says: none.yaml: '
          "expected a DUT profile file, got: No such file or directory; check the path"),
@@ -134,7 +134,8 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
          "6:15: frame_sizes[0]: expected a frame size from 64 to 9000 bytes, or the name of a mix, got 63; "
          "sizes count the 4-byte FCS"),
         ("[512]", "[simple-imx]",
-         '6:15: frame_sizes[0]: expected a frame size in bytes or a mix (simple-imix), got "simple-imx"; '
+         '6:15: frame_sizes[0]: expected a frame size in bytes or a mix (csit-imix, imix-genome, '
+         'simple-imix), got "simple-imx"; '
          "did you mean simple-imix?"),
         ("[512]", "[512, 512]",
          "6:20: frame_sizes[1]: expected each entry once, got 512 again; "
@@ -167,8 +168,8 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
         ("[512]", "[512]\nline_rate: 5%",
          "7:12: line_rate: expected a link's rate such as 100Mbps or 10Gbps, got \"5%\"; "
          "write a number and its unit: Mbps or Gbps"),
-        ("[512]", "[512]\ngenerator: trex",
-         '7:12: generator: expected native, got "trex"; choose one of these'),
+        ("[512]", "[512]\ngenerator: trx",
+         '7:12: generator: expected one of native, trex, scapy, got "trx"; did you mean trex?'),
         # Test settings.
         ("trial: 2s", "trial: two",
          '8:25: tests[0].throughput.trial: expected a duration such as 2s or 500ms, got "two"; '

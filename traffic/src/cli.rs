@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use crate::protocol::Path;
 use clap::{Args, Parser, Subcommand};
 
 use crate::protocol::FrameShare;
@@ -59,6 +60,7 @@ fn share(text: &str) -> Result<FrameShare, String> {
             .map_err(|_| format!("'{text}' is not SIZE or SIZE:WEIGHT"))
     };
     Ok(FrameShare {
+        header: 0,
         size: number(size)? as usize,
         weight: number(weight)?,
     })
@@ -127,15 +129,21 @@ pub struct Trial {
     pub ports: u16,
     #[arg(long)]
     pub dont_fragment: bool,
-    /// CPU of the sending threads
-    #[arg(long)]
-    pub tx_cpu: Option<usize>,
+    /// CPU of the sending threads; several send together (0,1)
+    #[arg(long, value_delimiter = ',')]
+    pub tx_cpu: Vec<usize>,
     /// CPU of the receiving threads
     #[arg(long)]
     pub rx_cpu: Option<usize>,
     /// Receive ring of each port, MiB
     #[arg(long, default_value_t = 64)]
     pub rx_ring: usize,
+    /// How frames go out
+    #[arg(long, value_enum, default_value_t = Path::Auto)]
+    pub tx: Path,
+    /// How frames come in
+    #[arg(long, value_enum, default_value_t = Path::Auto)]
+    pub rx: Path,
     /// Record stalls of these CPUs
     #[arg(long, value_delimiter = ',')]
     pub watch_cpus: Vec<usize>,

@@ -13,6 +13,7 @@ use std::net::IpAddr;
 
 use crate::failure::{Failure, Outcome};
 use crate::flows::Flows;
+use crate::header::{self, Header, Place};
 use crate::protocol::Stream;
 
 pub const ETHERNET: usize = 14;
@@ -20,7 +21,8 @@ pub const FCS: usize = 4;
 pub const UDP: usize = 8;
 pub const TEST_HEADER: usize = 18;
 pub const NUMBER_MASK: u64 = (1 << 48) - 1;
-const PROTOCOL_UDP: u8 = 17;
+pub const PROTOCOL_UDP: u8 = 17;
+pub const PROTOCOL_TCP: u8 = 6;
 
 pub type Mac = [u8; 6];
 
@@ -43,6 +45,15 @@ impl RunKey {
         RunKey {
             magic: (mix(secret ^ 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db) >> 24) as u16,
             secret,
+        }
+    }
+
+    /// As the programs of bpf/ take it.
+    pub fn parts(&self) -> crate::xdp::Key {
+        crate::xdp::Key {
+            secret: self.secret,
+            magic: self.magic,
+            unused: [0; 3],
         }
     }
 
@@ -129,43 +140,76 @@ pub fn show_mac(mac: &[u8]) -> String {
         .join(":")
 }
 
-/// What depends on the frame's size alone.
+/// One kind of frame in a stream: its size and its headers.
 #[derive(Debug)]
-struct SizeParts {
-    /// Bytes handed to the interface (without FCS).
-    length: usize,
-    ip_length: u16,
-    udp_length: u16,
+pub struct Variant {
+    /// The whole frame without FCS; what changes from frame to frame is zero.
+    pub bytes: Vec<u8>,
+    pub place: Place,
+    /// Of the first flow; flow p of a network adds p.
+    pub src_port: u16,
     /// Sum of the IPv4 header's words that do not change from frame to frame.
-    ip_sum: u64,
-    /// The same for pseudo header, UDP header and pattern.
-    udp_sum: u64,
+    pub ip_sum: u64,
+    /// The same for pseudo header, UDP or TCP header, and pattern.
+    pub l4_sum: u64,
 }
 
 /// The frames of one stream, ready but for the fields that change with each.
 #[derive(Debug)]
 pub struct Template {
-    bytes: Vec<u8>,
+    variants: Vec<Variant>,
+    /// Which variant frame k of a cycle is.
+    order: Vec<u16>,
     ipv6: bool,
-    /// Offset of the UDP payload.
-    payload: usize,
-    sizes: Vec<SizeParts>,
-    order: Vec<u8>,
     stream: u16,
     key: RunKey,
     ports: u64,
-    src_port: u16,
     dont_fragment: bool,
     flows: Flows,
     /// Source and destination of every flow, one flow after the other as in the frame, and the sum of each.
     addresses: Vec<u8>,
     address_sums: Vec<u64>,
-    addresses_at: usize,
 }
 
-/// The smallest frame that holds the test header, FCS included.
-pub fn minimum_size(ip_version: u8) -> usize {
-    ETHERNET + if ip_version == 6 { 40 } else { 20 } + UDP + TEST_HEADER + FCS
+/// All that a stream's frames are made of, for those who make them elsewhere.
+pub struct Parts<'a> {
+    pub variants: &'a [Variant],
+    pub order: &'a [u16],
+    pub ipv6: bool,
+    pub stream: u16,
+    pub ports: u64,
+    pub dont_fragment: bool,
+    pub addresses: &'a [u8],
+    pub address_sums: &'a [u64],
+}
+
+impl Variant {
+    fn new(header: &Header, size: usize, protocol: u64) -> Self {
+        let place = header.place;
+        let length = size - FCS;
+        let mut bytes = header.bytes.clone();
+        let (ip_length, l4_length) = ((length - place.l3) as u16, (length - place.l4) as u16);
+        let length_at = place.l3 + if place.ipv6 { 4 } else { 2 };
+        let counted = if place.ipv6 { ip_length - 40 } else { ip_length };
+        bytes[length_at..length_at + 2].copy_from_slice(&counted.to_be_bytes());
+        if !place.tcp {
+            bytes[place.l4 + 4..place.l4 + 6].copy_from_slice(&l4_length.to_be_bytes());
+        }
+        bytes.extend([0; TEST_HEADER]);
+        bytes.extend(pattern(length - bytes.len()));
+        Variant {
+            place,
+            src_port: be16(&bytes, place.l4),
+            ip_sum: if place.ipv6 {
+                0
+            } else {
+                sum(&bytes[place.l3..place.l4])
+            },
+            // The source port is added with each frame, as are the addresses and the test header.
+            l4_sum: protocol + u64::from(l4_length) + sum(&bytes[place.l4 + 2..]),
+            bytes,
+        }
+    }
 }
 
 impl Template {
@@ -186,10 +230,31 @@ impl Template {
             }
             (other, ..) => return Err(wrong(format!("ip_version is {other}, expected 4 or 6"), "")),
         };
-        let ip_header = if ipv6 { 40 } else { 20 };
-        let payload = ETHERNET + ip_header + UDP;
-        let minimum = minimum_size(stream.ip_version);
+        let headers = header::of(stream).map_err(|failure| wrong(failure.message, &failure.hint))?;
+        let order = crate::sizes::cycle(&stream.frames)
+            .map_err(|failure| wrong(failure.message.clone(), &failure.hint))?;
+        let flows = Flows::of(stream)?;
+        for header in &headers {
+            let first = be16(&header.bytes, header.place.l4);
+            if stream.ports == 0 || u32::from(first) + u32::from(stream.ports) > 65_536 {
+                return Err(wrong(
+                    format!("{} ports from {first} on do not fit", stream.ports),
+                    "source ports rotate upwards from src_port and must stay below 65536",
+                ));
+            }
+        }
+        // A sequence may name the same frame again and again: each is made once.
+        let mut kinds: Vec<(usize, usize)> = Vec::new();
+        let mut variants = Vec::new();
+        let mut kind_of = Vec::new();
         for share in &stream.frames {
+            let Some(header) = headers.get(share.header) else {
+                return Err(wrong(
+                    format!("header {} of {}", share.header, headers.len()),
+                    "a frame's header is an index into headers",
+                ));
+            };
+            let minimum = header.bytes.len() + TEST_HEADER + FCS;
             if !(minimum..=65_535).contains(&share.size) {
                 return Err(wrong(
                     format!(
@@ -199,95 +264,57 @@ impl Template {
                     "sizes count the 4-byte FCS; the smallest frame holds the headers and an 18-byte test header",
                 ));
             }
+            let kind = (share.size, share.header);
+            let place = kinds.iter().position(|&known| known == kind).unwrap_or_else(|| {
+                kinds.push(kind);
+                let protocol = if header.place.tcp {
+                    PROTOCOL_TCP
+                } else {
+                    PROTOCOL_UDP
+                };
+                variants.push(Variant::new(header, share.size, protocol.into()));
+                kinds.len() - 1
+            });
+            kind_of.push(place as u16);
         }
-        let order = crate::sizes::cycle(&stream.frames)
-            .map_err(|failure| wrong(failure.message.clone(), &failure.hint))?;
-        let flows = Flows::of(stream)?;
-        if stream.ports == 0 || u32::from(stream.src_port) + u32::from(stream.ports) > 65_536 {
-            return Err(wrong(
-                format!("{} ports from {} on do not fit", stream.ports, stream.src_port),
-                "source ports rotate upwards from src_port and must stay below 65536",
-            ));
-        }
-        let longest = stream
-            .frames
-            .iter()
-            .map(|share| share.size)
-            .max()
-            .unwrap_or(minimum)
-            - FCS;
-        let mut bytes = Vec::with_capacity(longest);
-        bytes.extend(parse_mac(&stream.dst_mac)?);
-        bytes.extend(parse_mac(&stream.src_mac)?);
-        if ipv6 {
-            bytes.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, PROTOCOL_UDP, stream.ttl]);
-        } else {
-            let flags = if stream.dont_fragment { 0x40 } else { 0 };
-            bytes.extend([
-                8,
-                0,
-                0x45,
-                0,
-                0,
-                0,
-                0,
-                0,
-                flags,
-                0,
-                stream.ttl,
-                PROTOCOL_UDP,
-                0,
-                0,
-            ]);
-        }
-        let addresses_at = bytes.len();
-        bytes.extend(flows.addresses(0));
-        bytes.extend([0, 0]);
-        bytes.extend(stream.dst_port.to_be_bytes());
-        bytes.extend([0; 4 + TEST_HEADER]);
-        bytes.extend(pattern(longest - bytes.len()));
-
         let addresses: Vec<Vec<u8>> = (0..flows.count).map(|flow| flows.addresses(flow)).collect();
-        let sizes = stream
-            .frames
-            .iter()
-            .map(|share| {
-                let length = share.size - FCS;
-                let udp_length = (length - ETHERNET - ip_header) as u16;
-                let ip_length = (length - ETHERNET - if ipv6 { 40 } else { 0 }) as u16;
-                SizeParts {
-                    length,
-                    ip_length,
-                    udp_length,
-                    ip_sum: sum(&bytes[ETHERNET..addresses_at]) + u64::from(ip_length),
-                    udp_sum: u64::from(PROTOCOL_UDP)
-                        + 2 * u64::from(udp_length)
-                        + u64::from(stream.dst_port)
-                        + sum(&bytes[payload + TEST_HEADER..length]),
-                }
-            })
-            .collect();
         Ok(Template {
-            bytes,
+            order: order
+                .into_iter()
+                .map(|share| kind_of[usize::from(share)])
+                .collect(),
+            variants,
             ipv6,
-            payload,
-            sizes,
-            order,
             stream: stream.id,
             key,
             ports: stream.ports.into(),
-            src_port: stream.src_port,
             dont_fragment: stream.dont_fragment,
             flows,
             address_sums: addresses.iter().map(|pair| sum(pair)).collect(),
             addresses: addresses.concat(),
-            addresses_at,
         })
     }
 
     /// The longest frame, with the fields that change left zero.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.variants
+            .iter()
+            .map(|variant| variant.bytes.as_slice())
+            .max_by_key(|bytes| bytes.len())
+            .unwrap_or_default()
+    }
+
+    pub fn parts(&self) -> Parts<'_> {
+        Parts {
+            variants: &self.variants,
+            order: &self.order,
+            ipv6: self.ipv6,
+            stream: self.stream,
+            ports: self.ports,
+            dont_fragment: self.dont_fragment,
+            addresses: &self.addresses,
+            address_sums: &self.address_sums,
+        }
     }
 
     /// The addresses of the stream's frames.
@@ -295,49 +322,46 @@ impl Template {
         self.flows
     }
 
-    /// Lengths (without FCS) that the stream's frames have.
-    pub fn lengths(&self) -> Vec<usize> {
-        self.sizes.iter().map(|size| size.length).collect()
-    }
-
     /// Makes frame `index` of the stream in a buffer that began as a copy of `bytes()`; returns its length.
     ///
     /// Flows rotate with the index: first through networks or tunnels, then through the source ports.
     pub fn write(&self, buffer: &mut [u8], index: u64, sequence: u64, time: u64) -> usize {
-        let size = &self.sizes[self.order[(index % self.order.len() as u64) as usize] as usize];
+        let variant = &self.variants[usize::from(self.order[(index % self.order.len() as u64) as usize])];
+        if self.variants.len() > 1 {
+            buffer[..variant.bytes.len()].copy_from_slice(&variant.bytes);
+        }
+        let Place { l3, l4, payload, .. } = variant.place;
         let count = u64::from(self.flows.count);
         let flow = (index % count) as usize;
-        let port = self.src_port + (index / count % self.ports) as u16;
-        let udp = self.payload - UDP;
+        let port = variant.src_port + (index / count % self.ports) as u16;
 
-        let width = udp - self.addresses_at;
-        buffer[self.addresses_at..udp].copy_from_slice(&self.addresses[flow * width..(flow + 1) * width]);
+        let width = self.addresses.len() / self.address_sums.len();
+        let addresses_at = l3 + if self.ipv6 { 8 } else { 12 };
+        buffer[addresses_at..addresses_at + width]
+            .copy_from_slice(&self.addresses[flow * width..(flow + 1) * width]);
         let address_sum = self.address_sums[flow];
-        if self.ipv6 {
-            buffer[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&size.ip_length.to_be_bytes());
-        } else {
+        if !self.ipv6 {
             // An identification is only meaningful where the frame may be fragmented (RFC 6864).
             let identification = if self.dont_fragment { 0 } else { index as u16 };
-            let check = !fold(size.ip_sum + address_sum + u64::from(identification));
-            buffer[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&size.ip_length.to_be_bytes());
-            buffer[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&identification.to_be_bytes());
-            buffer[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&check.to_be_bytes());
+            let check = !fold(variant.ip_sum + address_sum + u64::from(identification));
+            buffer[l3 + 4..l3 + 6].copy_from_slice(&identification.to_be_bytes());
+            buffer[l3 + 10..l3 + 12].copy_from_slice(&check.to_be_bytes());
         }
-        let header = &mut buffer[self.payload..self.payload + TEST_HEADER];
+        let header = &mut buffer[payload..payload + TEST_HEADER];
         header[..2].copy_from_slice(&self.key.magic.to_be_bytes());
         header[2..4].copy_from_slice(&self.stream.to_be_bytes());
         header[4..10].copy_from_slice(&sequence.to_be_bytes()[2..]);
         header[10..16].copy_from_slice(&time.to_be_bytes()[2..]);
         header[16..].copy_from_slice(&self.key.check(self.stream, sequence, time).to_be_bytes());
-        let total = size.udp_sum + address_sum + u64::from(port) + sum(header);
+        let total = variant.l4_sum + address_sum + u64::from(port) + sum(header);
         let check = match !fold(total) {
             0 => 0xffff, // 0 would mean "no checksum" (RFC 768)
             check => check,
         };
-        buffer[udp..udp + 2].copy_from_slice(&port.to_be_bytes());
-        buffer[udp + 4..udp + 6].copy_from_slice(&size.udp_length.to_be_bytes());
-        buffer[udp + 6..udp + 8].copy_from_slice(&check.to_be_bytes());
-        size.length
+        buffer[l4..l4 + 2].copy_from_slice(&port.to_be_bytes());
+        let check_at = variant.place.checksum();
+        buffer[check_at..check_at + 2].copy_from_slice(&check.to_be_bytes());
+        variant.bytes.len()
     }
 }
 
@@ -358,7 +382,14 @@ pub mod tests {
             to: "east".into(),
             rate_fps: None,
             burst_frames: None,
-            frames: sizes.iter().map(|&size| FrameShare { size, weight: 1 }).collect(),
+            frames: sizes
+                .iter()
+                .map(|&size| FrameShare {
+                    size,
+                    weight: 1,
+                    header: 0,
+                })
+                .collect(),
             src_mac: "02:00:00:00:00:01".into(),
             dst_mac: "02:00:00:00:00:02".into(),
             ip_version,
@@ -372,6 +403,7 @@ pub mod tests {
             tunnels: 1,
             tunnel_bits: 0,
             ports: 1,
+            headers: Vec::new(),
         }
     }
 
@@ -429,7 +461,6 @@ pub mod tests {
     /// The smallest IPv4 frame is exactly 64 bytes with its FCS, and one byte less is refused with the minimum.
     #[test]
     fn smallest_frames() {
-        assert_eq!((minimum_size(4), minimum_size(6)), (64, 84));
         let template = Template::new(&stream(4, &[64]), RunKey::new(1, 2)).unwrap();
         assert_eq!(template.bytes().len(), 60);
         let failure = Template::new(&stream(6, &[83]), RunKey::new(1, 2)).unwrap_err();

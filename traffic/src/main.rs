@@ -6,13 +6,18 @@ mod clock;
 mod failure;
 mod flows;
 mod frame;
+mod header;
+mod lanes;
 mod latency;
 mod neighbours;
+mod netlink;
 mod one_trial;
 mod pace;
 mod port;
 mod protocol;
 mod receiver;
+mod request;
+mod result;
 mod sender;
 mod sequence;
 mod serve;
@@ -23,7 +28,9 @@ mod stalls;
 mod threads;
 mod trial;
 mod verify;
+mod watch;
 mod wire;
+mod xdp;
 
 use clap::Parser;
 

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+
 use crate::failure::{Failure, Outcome};
 use crate::frame::{ETHERNET, Mac, be16, fold, show_mac, sum};
 use crate::port::Port;
@@ -17,6 +19,7 @@ const IPV6: u16 = 0x86dd;
 const ICMPV6: u8 = 58;
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
+const TAG: usize = 4;
 const RETRY: Duration = Duration::from_millis(500);
 /// How soon a responder sees that it is to end.
 const WAIT: Duration = Duration::from_millis(100);
@@ -186,9 +189,38 @@ fn listen(interface: i32, ipv6: bool) -> Outcome<PacketSocket> {
     Ok(socket)
 }
 
+/// The bytes of one VLAN tag, or none. The kernel takes one off before it hands over an answer, not two.
+pub fn tags_of(text: &str) -> Outcome<Vec<u8>> {
+    let wrong = |what: String| {
+        Failure::new(
+            format!("tags: {what}"),
+            "give base64 of one VLAN tag, such as gQAABw==",
+        )
+    };
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .map_err(|error| wrong(error.to_string()))?;
+    if !matches!(bytes.as_slice(), [] | [0x81, 0x00, ..] | [0x88, 0xa8, ..]) || bytes.len() > TAG {
+        return Err(wrong(format!("{bytes:02x?}")));
+    }
+    Ok(bytes)
+}
+
+/// The frame with a tag behind its MAC addresses.
+fn tagged(mut frame: Vec<u8>, tags: &[u8]) -> Vec<u8> {
+    frame.splice(12..12, tags.iter().copied());
+    frame
+}
+
 /// Finds the MAC of `gateway`; the error says what was seen instead.
-pub fn resolve(port: &Port, address: IpAddr, gateway: IpAddr, timeout: Duration) -> Outcome<Mac> {
-    let Some(ask) = question(port.mac, address, gateway) else {
+pub fn resolve(
+    port: &Port,
+    address: IpAddr,
+    gateway: IpAddr,
+    tags: &[u8],
+    timeout: Duration,
+) -> Outcome<Mac> {
+    let Some(ask) = question(port.mac, address, gateway).map(|frame| tagged(frame, tags)) else {
         return Err(Failure::new(
             format!("address {address} and gateway {gateway} are of different IP versions"),
             "give both as IPv4 or both as IPv6",
@@ -260,7 +292,8 @@ pub struct Responder {
 }
 
 impl Responder {
-    pub fn start(port: &Port, address: IpAddr) -> Outcome<Self> {
+    /// `tags`: of its answers.
+    pub fn start(port: &Port, address: IpAddr, tags: Vec<u8>) -> Outcome<Self> {
         let index = port.index;
         let socket = port.netns.enter(|| listen(index, address.is_ipv6()))?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -280,7 +313,7 @@ impl Responder {
                             read(&buffer[..length]).filter(|heard| heard.question && heard.target == address);
                         if let Some(frame) = asked.and_then(|asked| answer(mac, &asked)) {
                             // An answer that is not sent is asked for again.
-                            let _ = socket.send(&frame);
+                            let _ = socket.send(&tagged(frame, &tags));
                         }
                     }
                 }

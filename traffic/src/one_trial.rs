@@ -33,6 +33,7 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
             address,
             gateway,
             timeout_s: 3.0,
+            tags: String::new(),
         };
         match session.resolve(&asked)? {
             Event::Resolved { mac, .. } => Ok(mac),
@@ -64,6 +65,7 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
         tunnels: arguments.tunnels,
         tunnel_bits: arguments.tunnel_bits.unwrap_or(0),
         ports: arguments.ports,
+        headers: Vec::new(),
     };
     let mut streams = vec![stream(0, "west", "east", arguments.src, arguments.dst, from_west)];
     if arguments.both_ways {
@@ -92,10 +94,13 @@ fn open(arguments: &cli::Trial) -> Open {
         interface: port.interface.clone(),
         netns: port.netns.clone(),
         i_own_this_network: arguments.i_own_this_network,
-        tx_cpu: arguments.tx_cpu,
+        tx_cpu: None,
+        tx_cpus: arguments.tx_cpu.clone(),
         rx_cpu: arguments.rx_cpu,
         rx_ring_mib: arguments.rx_ring,
         promiscuous: true,
+        tx: arguments.tx,
+        rx: arguments.rx,
     };
     Open {
         run_key: None,

@@ -3,7 +3,7 @@
 
 /// After a stall frames follow at most so much faster than intended: a burst would overflow the DUT's ring,
 /// and the loss would be the tester's.
-const CATCH_UP: f64 = 1.1;
+pub const CATCH_UP: f64 = 1.1;
 /// How far behind frames may leave together: the price of a system call per frame at high rates.
 const SLACK_NS: f64 = 20_000.0;
 
@@ -45,6 +45,22 @@ impl Schedule {
             planned: Some(frames),
             ..Schedule::flood(start_ns)
         }
+    }
+
+    /// Of a schedule of several who take turns, the frames of one: its number of so many.
+    pub fn every(mut self, number: u64, parts: u64) -> Self {
+        self.interval_ns *= parts as f64;
+        self.planned = self.planned.map(|planned| (planned + parts - 1 - number) / parts);
+        self
+    }
+
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// The first frame is due at this time instead.
+    pub fn begin_at(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
     }
 
     pub fn planned(&self) -> Option<u64> {

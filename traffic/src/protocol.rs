@@ -49,12 +49,32 @@ pub struct OpenPort {
     pub i_own_this_network: bool,
     #[serde(default)]
     pub tx_cpu: Option<usize>,
+    /// Several CPUs that send together, in place of tx_cpu; only XDP uses more than the first.
+    #[serde(default)]
+    pub tx_cpus: Vec<usize>,
     #[serde(default)]
     pub rx_cpu: Option<usize>,
     #[serde(default = "default_ring")]
     pub rx_ring_mib: usize,
     #[serde(default = "yes")]
     pub promiscuous: bool,
+    #[serde(default)]
+    pub tx: Path,
+    #[serde(default)]
+    pub rx: Path,
+}
+
+/// How frames go out, or come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Path {
+    /// XDP where the port's driver can, else AF_PACKET.
+    #[default]
+    Auto,
+    /// XDP, or a failure that says what is missing.
+    Xdp,
+    AfXdp,
+    AfPacket,
 }
 
 /// Find the MAC of `gateway` and answer for `address` until the ports are closed.
@@ -66,6 +86,9 @@ pub struct Resolve {
     pub gateway: std::net::IpAddr,
     #[serde(default = "default_resolve_timeout")]
     pub timeout_s: f64,
+    /// A VLAN tag of the question and of our answers, base64 of its four bytes; empty: none.
+    #[serde(default)]
+    pub tags: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -122,6 +145,11 @@ pub struct Stream {
     pub tunnel_bits: u8,
     #[serde(default = "one")]
     pub ports: u16,
+    /// Other headers than the RFC 2544 test frame's, base64 of all bytes before the payload: Ethernet, up to two
+    /// VLAN tags, IPv4 or IPv6 without extension headers, UDP or TCP. Written by the generator all the same: MAC
+    /// and IP addresses, lengths, TTL, identification, DF, checksums; a header's ports stand for src_port, dst_port.
+    #[serde(default)]
+    pub headers: Vec<String>,
 }
 
 /// One frame size of a mix; weights are counts of frames in a cycle.
@@ -131,6 +159,9 @@ pub struct FrameShare {
     pub size: usize,
     #[serde(default = "one_u32")]
     pub weight: u32,
+    /// Index into the stream's headers.
+    #[serde(default)]
+    pub header: usize,
 }
 
 #[derive(Debug, Serialize)]

@@ -19,10 +19,20 @@ pub const SLICES: usize = 20;
 const WAIT: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default, Clone, Copy)]
-struct SliceSum {
-    frames: u64,
-    min_ns: u64,
-    total_ns: u64,
+pub struct SliceSum {
+    pub frames: u64,
+    pub min_ns: u64,
+    pub total_ns: u64,
+}
+
+impl SliceSum {
+    fn add(&mut self, other: &SliceSum) {
+        if other.frames > 0 && (self.frames == 0 || other.min_ns < self.min_ns) {
+            self.min_ns = other.min_ns;
+        }
+        self.frames += other.frames;
+        self.total_ns += other.total_ns;
+    }
 }
 
 /// What arrived of one stream.
@@ -65,6 +75,11 @@ impl StreamCount {
         })
     }
 
+    /// Sending starts at this time instead.
+    pub fn begin_at(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
+    }
+
     fn intact(&mut self, number: u64, time: u64, at_ns: u64) {
         if !self.sequence.intact(number) {
             return;
@@ -88,26 +103,56 @@ impl StreamCount {
     }
 
     fn publish(&self) {
-        let arrived = self.sequence.received + self.sequence.duplicated + self.sequence.corrupted;
-        self.live.arrived.store(arrived, Ordering::Relaxed);
-        self.live.last_rx_ns.store(self.last_rx_ns, Ordering::Relaxed);
-        self.live
-            .accounted
-            .store(self.sequence.accounted(), Ordering::Release);
+        self.publish_with(0, 0, 0);
     }
 
-    pub fn slices(&self) -> Vec<Slice> {
-        self.slices
-            .iter()
-            .enumerate()
-            .map(|(i, slice)| Slice {
-                t_s: (i as u64 * self.slice_ns) as f64 / 1e9,
-                rx_frames: slice.frames,
-                min_us: (slice.frames > 0).then(|| slice.min_ns as f64 / 1e3),
-                mean_us: (slice.frames > 0).then(|| slice.total_ns as f64 / slice.frames as f64 / 1e3),
-            })
-            .collect()
+    /// Tells the trial what has come, and what was counted elsewhere in addition.
+    pub fn publish_with(&self, arrived: u64, accounted: u64, last_rx_ns: u64) {
+        let own = self.sequence.received + self.sequence.duplicated + self.sequence.corrupted;
+        self.live.arrived.store(own + arrived, Ordering::Relaxed);
+        self.live
+            .last_rx_ns
+            .store(self.last_rx_ns.max(last_rx_ns), Ordering::Relaxed);
+        self.live
+            .accounted
+            .store(self.sequence.accounted() + accounted, Ordering::Release);
     }
+
+    /// Adds what was counted elsewhere of the frames sent in one slice of the trial.
+    pub fn add_slice(&mut self, place: usize, slice: SliceSum) {
+        self.slices[place].add(&slice);
+    }
+
+    /// Adds the frames that came after the last was sent, from arrivals in bins from `from_ns` on and beyond.
+    pub fn take_tail(&mut self, from_ns: u64, bin_ns: u64, bins: &[u64], beyond: u64) {
+        let last_tx_ns = self.live.last_tx_ns.load(Ordering::Acquire);
+        if last_tx_ns == 0 || last_tx_ns > from_ns + bin_ns * bins.len() as u64 {
+            return; // it never ended, or so late that its frames are missing: no trial to tell more of
+        }
+        let first = last_tx_ns.saturating_sub(from_ns).div_ceil(bin_ns) as usize;
+        self.after_stop += bins[first..].iter().sum::<u64>() + beyond;
+    }
+}
+
+/// The slices of several counts of one trial, put together.
+pub fn slices<'a>(counts: impl Iterator<Item = &'a StreamCount>) -> Vec<Slice> {
+    let mut sums = [SliceSum::default(); SLICES];
+    let mut slice_ns = 0;
+    for count in counts {
+        slice_ns = count.slice_ns;
+        for (sum, slice) in sums.iter_mut().zip(&count.slices) {
+            sum.add(slice);
+        }
+    }
+    sums.iter()
+        .enumerate()
+        .map(|(i, slice)| Slice {
+            t_s: (i as u64 * slice_ns) as f64 / 1e9,
+            rx_frames: slice.frames,
+            min_us: (slice.frames > 0).then(|| slice.min_ns as f64 / 1e3),
+            mean_us: (slice.frames > 0).then(|| slice.total_ns as f64 / slice.frames as f64 / 1e3),
+        })
+        .collect()
 }
 
 /// What arrived at one port.
@@ -122,7 +167,7 @@ pub struct PortCount {
 }
 
 impl PortCount {
-    fn count(&mut self, frame: &RxFrame) {
+    pub fn count(&mut self, frame: &RxFrame) {
         self.total += 1;
         match judge(&self.expected, frame) {
             Verdict::Intact { stream, number, time } => {
@@ -185,6 +230,21 @@ mod tests {
                 sent,
                 "sent {sent}, seen {now}"
             );
+        }
+    }
+
+    /// Of arrivals in bins, those after the last departure are counted, and none if sending never ended.
+    #[test]
+    fn the_tail_is_counted_from_the_last_departure() {
+        let live = Arc::new(Live::default());
+        let mut count = StreamCount::new(0, 1_000, live.clone()).unwrap();
+        count.take_tail(1_000, 100, &[1, 2, 4, 8], 16);
+        assert_eq!(count.after_stop, 0);
+        for (last_tx_ns, expected) in [(1, 31), (1_150, 28), (1_200, 28), (1_400, 16), (1_401, 0)] {
+            live.last_tx_ns.store(last_tx_ns, Ordering::Relaxed);
+            count.after_stop = 0;
+            count.take_tail(1_000, 100, &[1, 2, 4, 8], 16);
+            assert_eq!(count.after_stop, expected, "last departure at {last_tx_ns}");
         }
     }
 }

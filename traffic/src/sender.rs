@@ -22,7 +22,7 @@ const LISTED: usize = 200;
 /// Paced frames share a time stamp only with few others, so that latency stays honest.
 const PACED_BATCH: usize = 16;
 /// How often it is noted which frame was sent when.
-const MARK_NS: u64 = 500_000;
+pub const MARK_NS: u64 = 500_000;
 
 /// What sender and receiver of a stream tell the trial while it runs.
 #[derive(Debug, Default)]
@@ -106,12 +106,12 @@ impl SendReport {
 
 /// A stream on its way out.
 pub struct Outgoing {
-    template: Template,
-    schedule: Schedule,
-    first_sequence: u64,
+    pub template: Template,
+    pub schedule: Schedule,
+    pub first_sequence: u64,
     batch: Batch,
-    live: Arc<Live>,
-    report: SendReport,
+    pub live: Arc<Live>,
+    pub report: SendReport,
     stalls: StallList,
     /// Index of the port in the lane.
     pub port: usize,

@@ -65,6 +65,23 @@ impl SequenceCount {
         true
     }
 
+    /// Adds what another counted: the numbers that came there, as bits, and its own counts.
+    pub fn take_over(&mut self, numbers: Vec<u64>, duplicated: u64, reordered: u64, beyond: u64) {
+        if self.intact.0.len() < numbers.len() {
+            self.intact.0.resize(numbers.len(), 0);
+        }
+        for (index, theirs) in numbers.into_iter().enumerate() {
+            let ours = self.intact.0[index];
+            self.received += u64::from((theirs & !ours).count_ones());
+            self.duplicated += u64::from((theirs & ours).count_ones());
+            self.corrupted_copies += u64::from((theirs & !ours & self.damaged.word(index)).count_ones());
+            self.intact.0[index] = ours | theirs;
+        }
+        self.duplicated += duplicated;
+        self.reordered += reordered;
+        self.highest = self.highest.max(beyond.checked_sub(1));
+    }
+
     /// A damaged frame, with its number if the header that carries it is unhurt.
     pub fn corrupted(&mut self, number: Option<u64>) {
         self.corrupted += 1;
@@ -172,5 +189,19 @@ mod tests {
         count.intact(2);
         assert_eq!(count.corrupted, 4);
         assert_eq!(count.lost(10), 6);
+    }
+
+    /// What another counted is added, and a number both saw is a duplicate; one damaged and intact is not lost.
+    #[test]
+    fn counts_of_two_come_together() {
+        let mut ours = count(&[0, 1]);
+        ours.corrupted(Some(5));
+        ours.corrupted(Some(7));
+        ours.take_over(vec![0b10_0110, 1], 3, 2, 65);
+        assert_eq!((ours.received, ours.duplicated, ours.reordered), (5, 4, 2));
+        assert_eq!(ours.accounted(), 6); // 0 1 2 5 64, and 7 damaged
+        let mut runs = Vec::new();
+        ours.missing_runs(66, |run| runs.push((run.first, run.last)));
+        assert_eq!(runs, [(3, 4), (6, 6), (8, 63), (65, 65)]);
     }
 }

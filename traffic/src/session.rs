@@ -7,9 +7,10 @@ use crate::clock::monotonic_ns;
 use crate::failure::{Failure, Outcome};
 use crate::frame::{RunKey, show_mac};
 use crate::neighbours::{self, Responder};
-use crate::port::{Port, af_packet};
+use crate::port::{self, Port};
 use crate::protocol::{self, Event};
 use crate::trial;
+use crate::xdp::sender::LiveSender;
 
 #[derive(Default)]
 pub struct Session {
@@ -18,6 +19,7 @@ pub struct Session {
     key: Option<RunKey>,
     watch_cpus: Vec<usize>,
     next_sequence: u64,
+    idle: Vec<LiveSender>,
 }
 
 fn random() -> Outcome<u64> {
@@ -51,7 +53,7 @@ impl Session {
         let run_key = open.run_key.map_or_else(random, Ok)?;
         let mut ports = Vec::new();
         for asked in &open.ports {
-            ports.push(af_packet::open(asked)?);
+            ports.push(port::open::open(asked)?);
         }
         // The instant keeps frames of a killed predecessor with the same run key apart from ours.
         self.key = Some(RunKey::new(run_key, monotonic_ns()));
@@ -67,6 +69,7 @@ impl Session {
     pub fn close(&mut self) {
         self.responders.clear();
         self.ports.clear();
+        self.idle.clear();
         self.key = None;
     }
 
@@ -83,19 +86,23 @@ impl Session {
                 "",
             ));
         }
+        let tags = neighbours::tags_of(&asked.tags)?;
         // Answer first: a gateway that wants to know us before it answers gets what it needs.
         if !self
             .responders
             .iter()
             .any(|(name, here)| *name == asked.port && here.address == asked.address)
         {
-            self.responders
-                .push((asked.port.clone(), Responder::start(port, asked.address)?));
+            self.responders.push((
+                asked.port.clone(),
+                Responder::start(port, asked.address, tags.clone())?,
+            ));
         }
         let mac = neighbours::resolve(
             port,
             asked.address,
             asked.gateway,
+            &tags,
             Duration::from_secs_f64(asked.timeout_s),
         )?;
         Ok(Event::Resolved {
@@ -118,6 +125,7 @@ impl Session {
             ports: &mut self.ports,
             key,
             watch_cpus: &self.watch_cpus,
+            idle: &mut self.idle,
             next_sequence: &mut self.next_sequence,
         };
         trial::run(bench, asked, emit, asked_to_stop)

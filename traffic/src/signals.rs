@@ -17,6 +17,19 @@ pub fn install() {
     }
 }
 
+extern "C" fn ignore(_signal: libc::c_int) {}
+
+/// SIGUSR1 ends the system call that the calling thread is in, and does nothing else.
+pub fn wake_on_user_signal() {
+    // SAFETY: an all-zero sigaction is valid; the handler does nothing, and without SA_RESTART calls end.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let handler = ignore as extern "C" fn(libc::c_int);
+        action.sa_sigaction = handler as libc::sighandler_t;
+        libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut());
+    }
+}
+
 pub fn asked_to_end() -> bool {
     ASKED.load(Ordering::Relaxed)
 }

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::protocol::FrameShare;
 
 const LONGEST_CYCLE: u64 = 65_536;
+const MOST_SHARES: usize = 4096;
 
 fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 {
@@ -15,10 +16,10 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 }
 
 /// Indexes into `shares` for one cycle (smooth weighted round robin): always the same order, no size in clumps.
-pub fn cycle(shares: &[FrameShare]) -> Outcome<Vec<u8>> {
-    if shares.is_empty() || shares.len() > 255 || shares.iter().any(|share| share.weight == 0) {
+pub fn cycle(shares: &[FrameShare]) -> Outcome<Vec<u16>> {
+    if shares.is_empty() || shares.len() > MOST_SHARES || shares.iter().any(|share| share.weight == 0) {
         return Err(Failure::new(
-            "frames: expected 1 to 255 sizes, each with a weight of at least 1",
+            "frames: expected 1 to 4096 sizes, each with a weight of at least 1",
             "give for example [{\"size\":64,\"weight\":7},{\"size\":594,\"weight\":4},{\"size\":1518,\"weight\":1}]",
         ));
     }
@@ -45,7 +46,7 @@ pub fn cycle(shares: &[FrameShare]) -> Outcome<Vec<u8>> {
             }
         }
         credit[richest] -= total as i64;
-        order.push(richest as u8);
+        order.push(richest as u16);
     }
     Ok(order)
 }
@@ -57,7 +58,11 @@ mod tests {
     fn shares(weights: &[u32]) -> Vec<FrameShare> {
         weights
             .iter()
-            .map(|&weight| FrameShare { size: 64, weight })
+            .map(|&weight| FrameShare {
+                size: 64,
+                weight,
+                header: 0,
+            })
             .collect()
     }
 
@@ -69,7 +74,7 @@ mod tests {
             [0, 1, 2].map(|i| order.iter().filter(|&&x| x == i).count()),
             [7, 4, 1]
         );
-        let twice: Vec<u8> = order.iter().chain(&order).copied().collect();
+        let twice: Vec<u16> = order.iter().chain(&order).copied().collect();
         assert!(!twice.windows(3).any(|w| w == [0, 0, 0]), "{order:?}");
     }
 

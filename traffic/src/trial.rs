@@ -4,128 +4,44 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crate::clock::{StepWatch, monotonic_ns};
 use crate::failure::{Failure, Outcome};
 use crate::frame::{RunKey, Template};
+use crate::lanes::{self, Part, Way};
 use crate::pace::Schedule;
-use crate::port::{FrameSender, Port};
-use crate::protocol::{self, Event, LossEpisode, PortResult, StreamResult, TrialResult};
-use crate::receiver::{PortCount, StreamCount};
+use crate::port::{Port, Rx, Tx};
+use crate::protocol::{self, Event, OpenPort, PortResult, TrialResult};
+use crate::receiver::{PortCount, SLICES, StreamCount};
 use crate::sender::{self, Live, Outgoing, SendReport};
-use crate::stalls;
 use crate::verify::Expected;
+use crate::watch::{PROGRESS_NS, Watch};
+use crate::xdp::sender::LiveSender;
+use crate::{request, result, stalls};
 
 /// Time for all threads to be up before the first frame is due.
 const LEAD_NS: u64 = 30_000_000;
-/// A receive block may be handed over so much later than its last frame; nothing ends sooner.
-const SETTLE_NS: u64 = 30_000_000;
 /// Frames that are late at the deadline may still leave for 0.1 % of the duration, at most 1 ms.
 const GRACE_NS: f64 = 1_000_000.0;
-const EPISODES: u64 = 1000;
-/// No port is faster: bounds the sequence numbers of a flood.
-const FASTEST_FPS: f64 = 50e6;
-/// After residue_s, so long a silence means that nothing more comes.
-const SILENCE_S: f64 = 0.1;
-const PROGRESS_NS: u64 = 500_000_000;
+/// Frames per second that a flood has sequence numbers for.
+const FLOOD_FPS: f64 = 20e6;
+/// No port is faster.
+pub const FASTEST_FPS: f64 = 50e6;
 
 /// What a trial needs of the session.
 pub struct Bench<'a> {
     pub ports: &'a mut [Port],
     pub key: RunKey,
     pub watch_cpus: &'a [usize],
+    /// Sending programs of trials before.
+    pub idle: &'a mut Vec<LiveSender>,
     /// Sequence numbers go on from trial to trial: a late frame of an earlier one is foreign.
     pub next_sequence: &'a mut u64,
 }
 
-/// A user's request that makes no sense is refused before any frame is sent.
-fn check(trial: &protocol::Trial, ports: &[Port]) -> Outcome<()> {
-    let seconds = |name: &str, value: f64, least: f64, most: f64| {
-        if (least..=most).contains(&value) {
-            Ok(())
-        } else {
-            Err(Failure::new(
-                format!("{name} is {value}, expected {least} to {most} seconds"),
-                "",
-            ))
-        }
-    };
-    seconds("duration_s", trial.duration_s, 0.001, 86_400.0)?;
-    seconds("residue_s", trial.residue_s, 0.0, 3_600.0)?;
-    seconds("residue_max_s", trial.residue_max_s, 0.0, 3_600.0)?;
-    seconds("quiet_s", trial.quiet_s.unwrap_or(0.0), 0.0, 3_600.0)?;
-    if trial.streams.is_empty() {
-        return Err(Failure::new(
-            "streams is empty",
-            "give one stream for each direction of traffic",
-        ));
-    }
-    for (position, stream) in trial.streams.iter().enumerate() {
-        let wrong =
-            |message: String, hint: &str| Err(Failure::new(format!("stream {}: {message}", stream.id), hint));
-        if trial.streams[..position]
-            .iter()
-            .any(|other| other.id == stream.id)
-        {
-            return wrong(
-                "the id is used twice".into(),
-                "each stream needs an id of its own",
-            );
-        }
-        for name in [&stream.from, &stream.to] {
-            if !ports.iter().any(|port| port.told.name == *name) {
-                let open: Vec<_> = ports.iter().map(|port| port.told.name.as_str()).collect();
-                return wrong(
-                    format!("port '{name}' is not open"),
-                    &format!(
-                        "open ports: {}",
-                        if open.is_empty() {
-                            "none".into()
-                        } else {
-                            open.join(", ")
-                        }
-                    ),
-                );
-            }
-        }
-        if let Some(rate) = stream.rate_fps
-            && !(rate.is_finite() && rate > 0.0 && rate <= FASTEST_FPS)
-        {
-            return wrong(
-                format!("rate_fps is {rate}, expected more than 0 and at most {FASTEST_FPS}"),
-                "",
-            );
-        }
-        if stream.burst_frames == Some(0) {
-            return wrong("burst_frames is 0".into(), "a burst has at least one frame");
-        }
-        for port in ports
-            .iter()
-            .filter(|port| port.told.name == stream.from || port.told.name == stream.to)
-        {
-            let longest = stream.frames.iter().map(|share| share.size).max().unwrap_or(0);
-            if longest > port.told.mtu as usize + 18 {
-                return wrong(
-                    format!(
-                        "frame size {longest} exceeds what {} can carry: MTU {} + 18 bytes of Ethernet header and FCS",
-                        port.told.interface, port.told.mtu
-                    ),
-                    "use smaller frames, or raise the MTU of both ends",
-                );
-            }
-        }
-    }
-    Ok(())
-}
-
-/// One thread's worth of sending: the ports of a CPU and the streams that leave from them.
-struct Lane<'a> {
-    cpu: Option<usize>,
-    ports: Vec<&'a mut dyn FrameSender>,
-    streams: Vec<Outgoing>,
-    /// Which stream of the trial each of `streams` is.
-    positions: Vec<usize>,
+/// The parts of the trial that arrive at a port.
+fn arriving<'a>(parts: &'a [Part], port: &'a str) -> impl Iterator<Item = usize> + 'a {
+    (0..parts.len()).filter(move |&position| parts[position].stream.to == port)
 }
 
 /// Runs the trial from the calling thread. `emit` takes progress; `asked_to_stop` is polled.
@@ -135,22 +51,21 @@ pub fn run(
     emit: &mut dyn FnMut(&Event),
     asked_to_stop: &mut dyn FnMut() -> bool,
 ) -> Outcome<TrialResult> {
-    check(trial, bench.ports)?;
+    request::check(trial, bench.ports)?;
     let duration_ns = (trial.duration_s * 1e9) as u64;
     let first_sequence = *bench.next_sequence;
+    let names: Vec<String> = bench.ports.iter().map(|port| port.told.name.clone()).collect();
+    let asked: Vec<(&OpenPort, bool)> = bench
+        .ports
+        .iter()
+        .map(|port| (&port.asked, matches!(port.tx, Tx::Live(_))))
+        .collect();
+    let parts = lanes::parts(trial, &asked);
     let mut templates = Vec::new();
-    for stream in &trial.streams {
-        templates.push(Template::new(stream, bench.key)?);
+    for part in &parts {
+        templates.push(Template::new(&part.stream, bench.key)?);
     }
-    let lives: Vec<Arc<Live>> = trial.streams.iter().map(|_| Arc::default()).collect();
-
-    for port in bench.ports.iter_mut() {
-        port.receiver.begin()?;
-    }
-    let mut steps = StepWatch::start();
-    let start_ns = monotonic_ns() + LEAD_NS;
-    let grace_ns = (duration_ns as f64 * 0.001).min(GRACE_NS) as u64;
-    let deadline_ns = start_ns + duration_ns + grace_ns;
+    let lives: Vec<Arc<Live>> = parts.iter().map(|_| Arc::default()).collect();
 
     let mut counts = Vec::new();
     for port in bench.ports.iter() {
@@ -162,14 +77,10 @@ pub fn run(
             merged: 0,
             overrun: 0,
         };
-        for (position, stream) in trial
-            .streams
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| s.to == port.told.name)
-        {
+        for position in arriving(&parts, &port.told.name) {
+            let stream = &parts[position].stream;
             let most = stream.burst_frames.unwrap_or_else(|| {
-                (stream.rate_fps.unwrap_or(FASTEST_FPS) * trial.duration_s).ceil() as u64 + 1
+                (stream.rate_fps.unwrap_or(FLOOD_FPS) * trial.duration_s).ceil() as u64 + 1
             });
             count.expected.push(Expected::new(
                 stream,
@@ -180,55 +91,79 @@ pub fn run(
             ));
             count
                 .streams
-                .push(StreamCount::new(start_ns, duration_ns, lives[position].clone())?);
+                .push(StreamCount::new(0, duration_ns, lives[position].clone())?);
         }
         counts.push(count);
     }
-
+    let mut outgoing = Vec::new();
+    for ((part, template), live) in parts.iter().zip(templates).zip(&lives) {
+        let stream = &trial.streams[part.of];
+        let schedule = match (part.stream.burst_frames, stream.rate_fps) {
+            (Some(frames), _) => Schedule::burst(0, frames),
+            (None, Some(rate)) => Schedule::at_rate(0, rate, trial.duration_s).every(part.number, part.parts),
+            (None, None) => Schedule::flood(0),
+        };
+        outgoing.push(Some(Outgoing::new(
+            template,
+            schedule,
+            first_sequence,
+            live.clone(),
+            0,
+        )?));
+    }
+    for (port, count) in bench.ports.iter_mut().zip(&counts) {
+        match &mut port.rx {
+            Rx::Packets(receiver) => receiver.begin()?,
+            Rx::Kernel(receiver) => receiver.begin(count, bench.key, &port.netns)?,
+        }
+    }
     let (mut senders, mut receivers) = (Vec::new(), Vec::new());
     for port in bench.ports.iter_mut() {
-        senders.push((port.told.name.clone(), port.asked.tx_cpu, &mut port.sender));
-        receivers.push((port.asked.rx_cpu, &mut port.receiver));
+        senders.push((&port.asked, port.index as u32, &port.netns, &mut port.tx));
+        receivers.push((port.asked.rx_cpu, &mut port.rx));
     }
-    let mut lanes: Vec<Lane> = Vec::new();
-    let mut templates: Vec<Option<Template>> = templates.into_iter().map(Some).collect();
-    for (name, cpu, port) in senders {
-        let leaving: Vec<usize> = (0..trial.streams.len())
-            .filter(|&position| trial.streams[position].from == name)
-            .collect();
-        if leaving.is_empty() {
-            continue;
-        }
-        let shared = lanes.iter().position(|lane| cpu.is_some() && lane.cpu == cpu);
-        let lane = shared.unwrap_or_else(|| {
-            lanes.push(Lane {
-                cpu,
-                ports: Vec::new(),
-                streams: Vec::new(),
-                positions: Vec::new(),
-            });
-            lanes.len() - 1
-        });
-        let lane = &mut lanes[lane];
-        lane.ports.push(port.as_mut());
-        for position in leaving {
-            let stream = &trial.streams[position];
-            let schedule = match (stream.burst_frames, stream.rate_fps) {
-                (Some(frames), _) => Schedule::burst(start_ns, frames),
-                (None, Some(rate)) => Schedule::at_rate(start_ns, rate, trial.duration_s),
-                (None, None) => Schedule::flood(start_ns),
-            };
-            if let Some(template) = templates[position].take() {
-                let port = lane.ports.len() - 1;
-                lane.streams.push(Outgoing::new(
-                    template,
-                    schedule,
-                    first_sequence,
-                    lives[position].clone(),
-                    port,
-                )?);
-                lane.positions.push(position);
+    let mut lanes = lanes::lanes(senders, &parts, &mut outgoing);
+    let mut live_senders = Vec::new();
+    for lane in &lanes {
+        live_senders.push(match &lane.way {
+            Way::Packets(_) => None,
+            Way::Live(ports) => {
+                let mut sender = LiveSender::get(bench.idle, &lane.streams)?;
+                sender.prepare(&lane.streams, ports, bench.key, trial.duration_s)?;
+                Some(sender)
             }
+        });
+    }
+
+    let mut steps = StepWatch::start();
+    let start_ns = monotonic_ns() + LEAD_NS;
+    let grace_ns = (duration_ns as f64 * 0.001).min(GRACE_NS) as u64;
+    let deadline_ns = start_ns + duration_ns + grace_ns;
+    for (lane, sender) in lanes.iter_mut().zip(&live_senders) {
+        for (stream, &position) in lane.streams.iter_mut().zip(&lane.positions) {
+            let part = &parts[position];
+            let turn_ns = stream.schedule.interval_ns() * part.number as f64 / part.parts as f64;
+            stream.schedule.begin_at(start_ns + turn_ns as u64);
+        }
+        if let Some(sender) = sender {
+            sender.set_times(&lane.streams, start_ns, deadline_ns);
+        }
+    }
+    for ((_, rx), (port_name, count)) in receivers.iter_mut().zip(names.iter().zip(&mut counts)) {
+        for stream in &mut count.streams {
+            stream.begin_at(start_ns);
+        }
+        if let Rx::Kernel(receiver) = rx {
+            let durations: Vec<u64> = arriving(&parts, port_name)
+                .map(|position| {
+                    if parts[position].stream.burst_frames.is_some() {
+                        0
+                    } else {
+                        duration_ns
+                    }
+                })
+                .collect();
+            receiver.set_times(start_ns, (duration_ns / SLICES as u64).max(1), &durations);
         }
     }
 
@@ -248,16 +183,35 @@ pub fn run(
             })
             .collect();
         let mut receiving = Vec::new();
-        for (count, (cpu, receiver)) in counts.iter_mut().zip(receivers) {
+        for (count, (cpu, rx)) in counts.iter_mut().zip(receivers) {
             let stop = &stop_receiving;
-            receiving.push(scope.spawn(move || count.run(cpu, receiver.as_mut(), stop)));
+            receiving.push(scope.spawn(move || match rx {
+                Rx::Packets(receiver) => count.run(cpu, receiver.as_mut(), stop),
+                Rx::Kernel(receiver) => receiver.run(cpu, count, stop),
+            }));
         }
         let mut sending = Vec::new();
-        for lane in lanes {
+        let mut attended = Vec::new();
+        for (lane, live) in lanes.into_iter().zip(&live_senders) {
             let stop = &stop_sending;
+            if let (Some(live), Way::Live(ports)) = (live, &lane.way) {
+                let told = lane.streams.iter().map(|stream| stream.live.clone());
+                attended.push((
+                    live,
+                    told.zip(ports.iter().map(|port| port.link)).collect::<Vec<_>>(),
+                ));
+            }
             sending.push(scope.spawn(move || {
-                let mut ports = lane.ports;
-                let sent = sender::run(lane.cpu, lane.streams, &mut ports, start_ns, deadline_ns, stop);
+                let sent = match (lane.way, live) {
+                    (Way::Packets(mut ports), _) => {
+                        sender::run(lane.cpu, lane.streams, &mut ports, start_ns, deadline_ns, stop)
+                    }
+                    (Way::Live(ports), live) => live
+                        .as_ref()
+                        .ok_or_else(|| Failure::new("a lane without its sender", "report this"))
+                        .and_then(|live| Ok((live.run(lane.cpu)?, live)))
+                        .map(|(notes, live)| (live.reports(lane.streams, &ports), notes)),
+                };
                 (lane.positions, sent)
             }));
         }
@@ -269,6 +223,7 @@ pub fn run(
             next_progress_ns: start_ns + PROGRESS_NS,
             emit,
         };
+        let mut failure = None;
         while !sending.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             if !stopped_early && asked_to_stop() {
                 stopped_early = true;
@@ -277,10 +232,14 @@ pub fn run(
             if receiving.iter().any(std::thread::ScopedJoinHandle::is_finished) {
                 stop_sending.store(true, Ordering::Relaxed); // a port failed; its thread says how
             }
+            for (live, told) in &attended {
+                if let Err(down) = live.attend(told, &stop_sending) {
+                    failure = Some(down);
+                }
+            }
             watch.pause();
         }
-        let mut reports: Vec<Option<SendReport>> = trial.streams.iter().map(|_| None).collect();
-        let mut failure = None;
+        let mut reports: Vec<Option<SendReport>> = parts.iter().map(|_| None).collect();
         for thread in sending {
             match thread.join() {
                 Ok((positions, Ok((sent, more)))) => {
@@ -334,6 +293,7 @@ pub fn run(
             None => Ok((reports.into_iter().flatten().collect::<Vec<_>>(), stalls)),
         }
     })?;
+    bench.idle.extend(live_senders.into_iter().flatten());
     steps.sample();
     *bench.next_sequence += reports.iter().map(|report| report.sent).max().unwrap_or(0) + 1;
 
@@ -358,29 +318,18 @@ pub fn run(
         stopped_early,
         notes,
     };
-    for (position, (stream, report)) in trial.streams.iter().zip(&reports).enumerate() {
-        let mut arrived = None;
-        for (port, count) in bench
-            .ports
-            .iter()
-            .zip(&counts)
-            .filter(|(port, _)| port.told.name == stream.to)
-        {
-            let place = trial.streams[..position]
-                .iter()
-                .filter(|other| other.to == port.told.name)
-                .count();
-            arrived = count.streams.get(place);
+    for (of, stream) in trial.streams.iter().enumerate() {
+        let mut both = Vec::new();
+        for (port, count) in names.iter().zip(&counts) {
+            for (place, position) in arriving(&parts, port).enumerate() {
+                if parts[position].of == of {
+                    both.push((&reports[position], &count.streams[place]));
+                }
+            }
         }
-        if let Some(arrived) = arrived {
-            result.streams.push(stream_result(
-                stream,
-                report,
-                arrived,
-                start_ns,
-                trial,
-                stopped_early,
-            )?);
+        if !both.is_empty() {
+            let told = result::stream_result(stream, &both, start_ns, trial, stopped_early)?;
+            result.streams.push(told);
         }
     }
     result.duration_s = result
@@ -413,133 +362,4 @@ pub fn run(
     }
     result.host_stalls.sort_by_key(|stall| stall.at_ns);
     Ok(result)
-}
-
-/// The trial as seen from outside while its threads work.
-struct Watch<'a> {
-    trial: &'a protocol::Trial,
-    lives: &'a [Arc<Live>],
-    steps: &'a mut StepWatch,
-    start_ns: u64,
-    next_progress_ns: u64,
-    emit: &'a mut dyn FnMut(&Event),
-}
-
-impl Watch<'_> {
-    fn sum(&self, what: impl Fn(&Live) -> u64) -> u64 {
-        self.lives.iter().map(|live| what(live)).sum()
-    }
-
-    /// A short sleep, with progress when its time has come.
-    fn pause(&mut self) {
-        std::thread::sleep(Duration::from_millis(10));
-        let now = monotonic_ns();
-        if now >= self.next_progress_ns {
-            self.next_progress_ns += PROGRESS_NS;
-            self.steps.sample();
-            let event = Event::Progress {
-                id: self.trial.id.clone(),
-                elapsed_s: now.saturating_sub(self.start_ns) as f64 / 1e9,
-                tx_frames: self.sum(|live| live.sent.load(Ordering::Relaxed)),
-                rx_frames: self.sum(|live| live.arrived.load(Ordering::Relaxed)),
-            };
-            (self.emit)(&event);
-        }
-    }
-
-    /// Whether the wait for frames still on their way may end.
-    fn residue_over(&self, last_tx_ns: u64) -> bool {
-        let now = monotonic_ns();
-        let waited_ns = now.saturating_sub(last_tx_ns);
-        let last_rx_ns = self
-            .lives
-            .iter()
-            .map(|live| live.last_rx_ns.load(Ordering::Relaxed))
-            .max()
-            .unwrap_or(0);
-        let silent_ns = now.saturating_sub(last_rx_ns.max(last_tx_ns));
-        let longer = |ns: u64, seconds: f64| ns as f64 >= seconds * 1e9 && ns >= SETTLE_NS;
-        let complete = self
-            .lives
-            .iter()
-            .all(|live| live.accounted.load(Ordering::Acquire) >= live.sent.load(Ordering::Relaxed));
-        if let Some(quiet_s) = self.trial.quiet_s
-            && complete
-            && longer(silent_ns, quiet_s)
-        {
-            return true;
-        }
-        longer(waited_ns, self.trial.residue_s)
-            && (longer(silent_ns, SILENCE_S) || longer(waited_ns, self.trial.residue_max_s))
-    }
-}
-
-fn stream_result(
-    stream: &protocol::Stream,
-    report: &SendReport,
-    arrived: &StreamCount,
-    start_ns: u64,
-    trial: &protocol::Trial,
-    stopped_early: bool,
-) -> Outcome<StreamResult> {
-    let unsent = report.planned.map_or(0, |planned| planned - report.sent);
-    let interval_ns = if report.interval_ns > 0.0 {
-        report.interval_ns
-    } else {
-        // Back to back: the last frame takes as long as the others did on average.
-        report.last_tx_ns.saturating_sub(start_ns) as f64 / report.sent.max(1) as f64
-    };
-    let mut duration_s = match (report.sent, report.interval_ns > 0.0) {
-        (0, _) => 0.0,
-        (_, true) => (report.last_tx_ns.saturating_sub(start_ns) as f64 + interval_ns) / 1e9,
-        (_, false) => report.last_tx_ns.saturating_sub(start_ns) as f64 / 1e9,
-    };
-    if unsent > 0 && !stopped_early {
-        // The port held frames back until the deadline: that time was spent sending, too.
-        duration_s = duration_s.max(trial.duration_s);
-    }
-    let mut loss_episodes = Vec::new();
-    let mut loss_episodes_more = 0;
-    arrived.sequence.missing_runs(report.sent, |run| {
-        if (loss_episodes.len() as u64) < EPISODES {
-            loss_episodes.push(LossEpisode {
-                from_ns: report.sent_at(run.first),
-                to_ns: report.sent_at(run.last),
-                frames: run.last - run.first + 1,
-            });
-        } else {
-            loss_episodes_more += 1;
-        }
-    });
-    let sequence = &arrived.sequence;
-    Ok(StreamResult {
-        id: stream.id,
-        from: stream.from.clone(),
-        to: stream.to.clone(),
-        intended_frames: report.planned,
-        tx_frames: report.sent,
-        tx_refused: report.refused,
-        unsent,
-        tx_retries: report.retries,
-        duration_s,
-        rx_frames: sequence.received,
-        lost: sequence.lost(report.sent),
-        duplicated: sequence.duplicated,
-        reordered: sequence.reordered,
-        corrupted: sequence.corrupted,
-        rx_after_stop: arrived.after_stop,
-        drain_s: if arrived.last_rx_ns == 0 {
-            0.0
-        } else {
-            arrived.last_rx_ns.saturating_sub(report.last_tx_ns) as f64 / 1e9
-        },
-        latency_us: crate::latency::latency(&arrived.latency)?,
-        slices: arrived.slices(),
-        loss_episodes,
-        loss_episodes_more,
-        late_frames: report.late_frames,
-        lateness_us: crate::latency::lateness(&report.lateness),
-        tx_stalls: report.stalls.clone(),
-        tx_stalls_more: report.stalls_more,
-    })
 }

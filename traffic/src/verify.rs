@@ -8,22 +8,44 @@
 //! from several (GRO) or tagged (VLAN) is corrupted: one frame of that length was never sent.
 
 use crate::flows::Flows;
-use crate::frame::{ETHERNET, NUMBER_MASK, RunKey, TEST_HEADER, Template, TestHeader, UDP, be16, fold, sum};
+use crate::frame::{
+    ETHERNET, NUMBER_MASK, PROTOCOL_TCP, PROTOCOL_UDP, RunKey, TEST_HEADER, Template, TestHeader, be16, fold,
+    sum,
+};
+use crate::header::Place;
 use crate::port::RxFrame;
 use crate::protocol::Stream;
+
+/// Bytes without FCS of the shortest frame on a wire.
+const SHORTEST: usize = 60;
+
+/// One kind of frame of a stream, from its IP header on: routers may strip and add VLAN tags.
+#[derive(Debug, PartialEq, Eq)]
+struct Shape {
+    ip_length: usize,
+    /// Offsets from the IP header.
+    l4: usize,
+    payload: usize,
+    tcp: bool,
+    pattern_sum: u64,
+}
 
 /// What one stream's frames look like at the port where they arrive.
 #[derive(Debug)]
 pub struct Expected {
     stream: u16,
     ipv6: bool,
-    payload: usize,
-    lengths: Vec<usize>,
+    shapes: Vec<Shape>,
+    /// Where a test header may be in a frame.
+    payloads: Vec<usize>,
+    /// VLAN tags that a frame may bear.
+    tags: usize,
+    /// Whether all are RFC 2544 test frames, of one payload offset and without tags.
+    plain: bool,
+    longest: usize,
     pattern: Vec<u8>,
-    /// Sum of the pattern for each of `lengths`.
-    pattern_sums: Vec<u64>,
     flows: Flows,
-    dst_port: u16,
+    dst_ports: Vec<u16>,
     key: RunKey,
     first_sequence: u64,
     sequences: u64,
@@ -53,136 +75,212 @@ impl Expected {
         first_sequence: u64,
         sequences: u64,
     ) -> Self {
-        let lengths = template.lengths();
-        let ipv6 = stream.ip_version == 6;
-        let payload = ETHERNET + if ipv6 { 40 } else { 20 } + UDP;
-        let longest = lengths.iter().copied().max().unwrap_or(0);
-        let pattern = crate::frame::pattern(longest.saturating_sub(payload + TEST_HEADER));
-        let pattern_sums = lengths
-            .iter()
-            .map(|length| sum(&pattern[..length - payload - TEST_HEADER]))
-            .collect();
+        let parts = template.parts();
+        let mut shapes: Vec<Shape> = Vec::new();
+        let (mut payloads, mut dst_ports) = (Vec::new(), Vec::new());
+        for variant in parts.variants {
+            let place = variant.place;
+            let shape = Shape {
+                ip_length: variant.bytes.len() - place.l3,
+                l4: place.l4 - place.l3,
+                payload: place.payload - place.l3,
+                tcp: place.tcp,
+                pattern_sum: sum(&variant.bytes[place.payload + TEST_HEADER..]),
+            };
+            payloads.extend([place.payload, ETHERNET + shape.payload]);
+            dst_ports.push(be16(&variant.bytes, place.l4 + 2));
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+            }
+        }
+        payloads.sort_unstable();
+        payloads.dedup();
+        dst_ports.sort_unstable();
+        dst_ports.dedup();
+        let longest = template.bytes().len();
         Expected {
             stream: stream.id,
-            ipv6,
-            payload,
-            lengths,
-            pattern,
-            pattern_sums,
+            ipv6: parts.ipv6,
+            shapes,
+            plain: stream.headers.is_empty(),
+            tags: if parts.variants.iter().any(|variant| variant.place.l3 > ETHERNET) {
+                2
+            } else {
+                0
+            },
+            payloads,
+            longest,
+            pattern: crate::frame::pattern(longest),
             flows: template.flows(),
-            dst_port: stream.dst_port,
+            dst_ports,
             key,
             first_sequence,
             sequences,
         }
     }
 
+    pub fn stream(&self) -> u16 {
+        self.stream
+    }
+
+    pub fn ipv6(&self) -> bool {
+        self.ipv6
+    }
+
+    pub fn plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Of each kind of frame: its length in bytes without tags and FCS, and the sum of its pattern.
+    pub fn sizes(&self) -> impl ExactSizeIterator<Item = (usize, u64)> + '_ {
+        self.shapes
+            .iter()
+            .map(|shape| (ETHERNET + shape.ip_length, shape.pattern_sum))
+    }
+
+    pub fn first_sequence(&self) -> u64 {
+        self.first_sequence
+    }
+
+    pub fn sequences(&self) -> u64 {
+        self.sequences
+    }
+
     pub fn longest(&self) -> usize {
-        self.lengths.iter().copied().max().unwrap_or(0)
+        self.longest
     }
 
-    fn ip_header(&self) -> usize {
-        self.payload - UDP - ETHERNET
+    /// The header, if it is one that this run wrote for this stream, and where it is.
+    fn header(&self, bytes: &[u8]) -> Option<(TestHeader, usize)> {
+        self.payloads.iter().find_map(|&at| {
+            let header = TestHeader::read(bytes.get(at..at + TEST_HEADER)?);
+            let ours = header.magic == self.key.magic
+                && header.stream == self.stream
+                && header.check == self.key.check(header.stream, header.sequence, header.time);
+            ours.then_some((header, at))
+        })
     }
 
-    /// The header, if it is one that this run wrote for this stream.
-    fn header(&self, bytes: &[u8]) -> Option<TestHeader> {
-        let header = TestHeader::read(bytes.get(self.payload..self.payload + TEST_HEADER)?);
-        (header.magic == self.key.magic
-            && header.stream == self.stream
-            && header.check == self.key.check(header.stream, header.sequence, header.time))
-        .then_some(header)
+    /// Where the frame ends that its IP header tells of; None if its headers are not sound.
+    fn sound(&self, bytes: &[u8], place: Place) -> Option<usize> {
+        let ip = &bytes[place.l3..];
+        let end = place.l3
+            + if place.ipv6 {
+                40 + usize::from(be16(ip, 4))
+            } else {
+                usize::from(be16(ip, 2))
+            };
+        // A short frame whose tag was taken away keeps its length.
+        let padded = self.tags > 0 && bytes.len() <= SHORTEST && end <= bytes.len();
+        if place.ipv6 != self.ipv6 || !(end == bytes.len() || padded) || place.payload > end {
+            return None;
+        }
+        if !place.ipv6 {
+            // Neither a fragment nor the first of several.
+            let whole = be16(ip, 6) & 0x3fff == 0;
+            if !whole || fold(sum(&ip[..place.l4 - place.l3])) != 0xffff {
+                return None;
+            }
+        }
+        let udp_length = usize::from(be16(bytes, place.l4 + 4));
+        (place.tcp || udp_length == end - place.l4).then_some(end)
     }
 
-    /// Sum over pseudo header, UDP header and test header: what a correct checksum turns to 0xffff with the rest.
-    fn headers_sum(&self, bytes: &[u8], end: usize) -> u64 {
-        let addresses = if self.ipv6 { ETHERNET + 8 } else { ETHERNET + 12 };
-        let udp = self.payload - UDP;
-        sum(&bytes[addresses..ETHERNET + self.ip_header()])
-            + 17
-            + (end - udp) as u64
-            + sum(&bytes[udp..self.payload])
+    /// Sum over pseudo header and L4 header: with the payload a correct checksum turns it to 0xffff.
+    fn headers_sum(bytes: &[u8], place: Place, end: usize) -> u64 {
+        let addresses = place.l3 + if place.ipv6 { 8 } else { 12 };
+        let octets = if place.ipv6 { 32 } else { 8 };
+        let protocol = if place.tcp { PROTOCOL_TCP } else { PROTOCOL_UDP };
+        sum(&bytes[addresses..addresses + octets])
+            + u64::from(protocol)
+            + (end - place.l4) as u64
+            + sum(&bytes[place.l4..place.payload])
     }
 
-    /// Whether IP and UDP headers belong to a frame that ends where this one does.
-    fn well_formed(&self, bytes: &[u8]) -> bool {
-        let udp = self.payload - UDP;
-        if bytes.len() < self.payload + TEST_HEADER || usize::from(be16(bytes, udp + 4)) != bytes.len() - udp
-        {
+    /// Whether every byte is as sent, given that its test header, at `payload`, is.
+    fn unhurt(&self, frame: &RxFrame, payload: usize) -> bool {
+        let bytes = frame.bytes;
+        if (frame.vlan_tagged && self.tags == 0) || bytes.len() != frame.wire_length {
             return false;
         }
-        let ip = &bytes[ETHERNET..];
-        if self.ipv6 {
-            be16(bytes, 12) == 0x86dd
-                && ip[0] >> 4 == 6
-                && ip[6] == 17
-                && usize::from(be16(ip, 4)) == ip.len() - 40
-        } else {
-            be16(bytes, 12) == 0x0800
-                && ip[0] == 0x45
-                && ip[9] == 17
-                && usize::from(be16(ip, 2)) == ip.len()
-                && be16(ip, 6) & 0x3fff == 0 // neither a fragment nor the first of several
-                && fold(sum(&ip[..20])) == 0xffff
-        }
-    }
-
-    /// Whether every byte is as sent, given that its test header is.
-    fn unhurt(&self, frame: &RxFrame) -> bool {
-        let bytes = frame.bytes;
-        let Some(size) = self.lengths.iter().position(|&length| length == bytes.len()) else {
+        let Some(place) = Place::of(bytes, self.tags).filter(|place| place.payload == payload) else {
             return false;
         };
-        if frame.vlan_tagged || bytes.len() != frame.wire_length || !self.well_formed(bytes) {
+        let Some(end) = self.sound(bytes, place) else {
             return false;
-        }
-        let rest = &bytes[self.payload + TEST_HEADER..];
+        };
+        let Some(shape) = self.shapes.iter().find(|shape| {
+            (shape.ip_length, shape.l4, shape.payload, shape.tcp)
+                == (
+                    end - place.l3,
+                    place.l4 - place.l3,
+                    place.payload - place.l3,
+                    place.tcp,
+                )
+        }) else {
+            return false;
+        };
+        let rest = &bytes[payload + TEST_HEADER..end];
         if rest != &self.pattern[..rest.len()] {
             return false;
         }
         // The pattern is as sent, so its sum is known and only the headers are added up.
-        let total = self.headers_sum(bytes, bytes.len())
-            + sum(&bytes[self.payload..self.payload + TEST_HEADER])
-            + self.pattern_sums[size];
-        let checksum = be16(bytes, self.payload - 2);
-        frame.checksum_pending || (checksum != 0 && fold(total) == 0xffff)
+        let total = Self::headers_sum(bytes, place, end)
+            + sum(&bytes[payload..payload + TEST_HEADER])
+            + shape.pattern_sum;
+        let checksum = be16(bytes, place.checksum());
+        frame.checksum_pending || ((place.tcp || checksum != 0) && fold(total) == 0xffff)
     }
 
     fn addressed_here(&self, bytes: &[u8]) -> bool {
-        let end = ETHERNET + self.ip_header();
-        if bytes.len() < end + 4 || be16(bytes, end + 2) != self.dst_port {
-            return false;
-        }
         let octets = if self.ipv6 { 16 } else { 4 };
-        self.flows.reach(&bytes[end - octets..end])
+        self.shapes.iter().any(|shape| {
+            let end = ETHERNET + if self.ipv6 { 40 } else { 20 };
+            let l4 = ETHERNET + shape.l4;
+            bytes.len() >= l4 + 4
+                && self.dst_ports.contains(&be16(bytes, l4 + 2))
+                && self.flows.reach(&bytes[end - octets..end])
+        })
     }
 
     /// For a frame that is not intact: is it one of this stream, damaged?
     fn recognises(&self, frame: &RxFrame) -> bool {
         let bytes = frame.bytes;
-        let magic = bytes.len() >= self.payload + 2 && be16(bytes, self.payload) == self.key.magic;
-        if magic {
+        let magic = |&at: &usize| bytes.len() >= at + 2 && be16(bytes, at) == self.key.magic;
+        if self.payloads.iter().any(magic) {
             return true;
         }
         // A healthy frame without our magic is somebody else's, wherever it is addressed.
-        let healthy = self.well_formed(bytes)
-            && bytes.len() == frame.wire_length
-            && fold(self.headers_sum(bytes, bytes.len()) + sum(&bytes[self.payload..])) == 0xffff;
+        let healthy = bytes.len() == frame.wire_length
+            && Place::of(bytes, self.tags).is_some_and(|place| {
+                self.sound(bytes, place).is_some_and(|end| {
+                    fold(Self::headers_sum(bytes, place, end) + sum(&bytes[place.payload..end])) == 0xffff
+                })
+            });
         !healthy && self.addressed_here(bytes)
+    }
+
+    /// Whether a frame that is not whole says it is of this stream.
+    fn claimed_by(&self, bytes: &[u8]) -> bool {
+        self.payloads.iter().any(|&at| {
+            bytes
+                .get(at + 2..at + 4)
+                .is_some_and(|bytes| be16(bytes, 0) == self.stream)
+        })
     }
 }
 
 /// Judges one frame against the streams that arrive at the port.
 pub fn judge(streams: &[Expected], frame: &RxFrame) -> Verdict {
     for (index, expected) in streams.iter().enumerate() {
-        let Some(header) = expected.header(frame.bytes) else {
+        let Some((header, payload)) = expected.header(frame.bytes) else {
             continue;
         };
         let number = header.sequence.wrapping_sub(expected.first_sequence) & NUMBER_MASK;
         if number >= expected.sequences {
             return Verdict::Foreign; // of an earlier trial
         }
-        return if expected.unhurt(frame) {
+        return if expected.unhurt(frame, payload) {
             Verdict::Intact {
                 stream: index,
                 number,
@@ -195,19 +293,13 @@ pub fn judge(streams: &[Expected], frame: &RxFrame) -> Verdict {
             }
         };
     }
-    let claimed = |expected: &Expected| {
-        frame
-            .bytes
-            .get(expected.payload + 2..expected.payload + 4)
-            .is_some_and(|bytes| be16(bytes, 0) == expected.stream)
-    };
     // Where several streams could be meant, believe the stream number.
     let recognised: Vec<usize> = (0..streams.len())
         .filter(|&i| streams[i].recognises(frame))
         .collect();
     match recognised
         .iter()
-        .find(|&&i| claimed(&streams[i]))
+        .find(|&&i| streams[i].claimed_by(frame.bytes))
         .or(recognised.first())
     {
         Some(&stream) => Verdict::Corrupted { stream, number: None },

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from espbench.errors import MachineLacks
-from espbench.generators import native
-from espbench.platforms import external, netns, placement, uml
+from espbench.generators import choose
+from espbench.platforms import external, netns, placement, remote, uml
 from espbench.platforms.base import Readiness
 from espbench.procedures.lab import esp_missing
 from espbench.stacks import packages
@@ -40,7 +40,7 @@ def doctor(
         console.print(table)
         for warning in placement.choose().shared:
             console.print(f"note: {warning}", soft_wrap=True)
-    if not any(r.ready for r in found["platform"] if r.name != "external"):
+    if not any(r.ready for r in found["platform"] if r.name not in ("external", "remote")):
         raise typer.Exit(MachineLacks.exit_code)
 
 
@@ -56,9 +56,10 @@ def survey() -> dict[str, list[Readiness]]:
             namespaces,
             guests,
             _all("external", external.readiness()),
+            _all("remote", remote.readiness()),
         ],
         "stack": [_stack(name, namespaces, guests, lack) for name in STACKS],
-        "generator": [native.readiness()],
+        "generator": choose.readiness(),
     }
 
 

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from espbench.plan import load_profile, load_topology, profile_names, topology_names
+from espbench.generators import choose
+from espbench.plan import (
+    load_profile,
+    load_topology,
+    load_traffic,
+    profile_names,
+    topology_names,
+    traffic_names,
+)
 from espbench.stacks.names import STACKS
 from espbench.stacks.suites import suites
 
@@ -21,9 +29,7 @@ class What(StrEnum):
     suites = "suites"
     topologies = "topologies"
     generators = "generators"
-
-
-GENERATORS = {"native": "espbench-traffic: AF_PACKET, one sending core per port"}
+    traffic = "traffic"
 
 
 def listing(what: Annotated[What, typer.Argument(help="What to list.")]) -> None:
@@ -38,7 +44,9 @@ def listing(what: Annotated[What, typer.Argument(help="What to list.")]) -> None
         case What.stacks:
             rows = {name: facts.description for name, facts in STACKS.items()}
         case What.generators:
-            rows = GENERATORS
+            rows = choose.GENERATORS
+        case What.traffic:
+            rows = {name: load_traffic(name).description for name in traffic_names()}
     width = max(map(len, rows))
     for name, description in rows.items():
         print(f"{name:{width}}  {description}")

@@ -16,7 +16,7 @@ import typer
 from espbench import __version__
 from espbench.cli.progress import terminal
 from espbench.errors import EspbenchError, UsageError
-from espbench.generators.native import NativeGenerator, binary
+from espbench.generators import choose as generators
 from espbench.measure import machine
 from espbench.plan import Case, Plan, cases, load_plan, notes
 from espbench.plan.comparison import compare_settings, execution_order
@@ -24,7 +24,7 @@ from espbench.plan.conditions import conditions
 from espbench.platforms import placement
 from espbench.platforms.base import Placement
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import Choice, ExternalLab, Labs, PairLab, choose, require
+from espbench.procedures.lab import REMOTE, Choice, ExternalLab, Labs, PairLab, choose, require
 from espbench.procedures.session import Lab, Session
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import Manifest, Outcome
@@ -60,7 +60,7 @@ def run(
     if resume is not None:
         _same_cases(directory, checked, choices)
     require(checked, choices, lambda text: print(text, file=sys.stderr))
-    binary()
+    generators.require(checked.generator.name, checked.generator.settings)
     if resume is None:
         directory = RunDirectory.create(out, checked.name, _manifest(checked, choices), checked.text)
     else:
@@ -82,7 +82,7 @@ def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list
                 observer.note(f"platform {choice.profile.platform}: {choice.reason}")
             for note in notes(plan):
                 observer.note(note)
-            placed = placement.choose(gateways=bool(choices))
+            placed = placement.choose(gateways=any(c.profile.platform != REMOTE for c in choices))
             placement.pin_controller(placed)
             lab = _lab(plan, choices, registry, placed, directory, observer.note)
             session = Session(
@@ -90,7 +90,9 @@ def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list
                 listed,
                 directory,
                 lab,
-                lambda: NativeGenerator(registry, directory.logs / "generator.log"),
+                lambda: generators.new(
+                    plan.generator.name, plan.generator.settings, registry, directory.logs / "generator.log"
+                ),
                 observer,
             )
             return session.run()
@@ -155,6 +157,15 @@ def _same_cases(directory: RunDirectory, plan: Plan, choices: list[Choice]) -> N
             f"  got: {len(entries)} cases on {platform}"
             + (f" ({reasons})" if reasons else "")
             + "\n  what to do: undo the change of its plan.yaml or of this machine, or start a new run"
+        )
+    # A profile or recording beside the plan is not in the run directory: it may have changed.
+    frames = plan.pattern.fingerprint
+    if (before := begun.conditions.get("traffic", frames)) != frames:
+        raise UsageError(
+            f"{directory.path}: this run cannot go on here\n"
+            f"  expected: the frames it was begun with, {before}\n"
+            f"  got: {frames}\n"
+            "  what to do: undo the change of the traffic profile or its recording, or start a new run"
         )
 
 

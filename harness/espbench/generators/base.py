@@ -16,16 +16,30 @@ from espbench.terms import Latency
 
 
 class FrameShare(BaseModel):
-    """One frame size (bytes, with FCS) and its share in a mix."""
+    """One frame size (bytes, with FCS) and its share in a mix; header is an index into Stream.headers.
+
+    Where all weights are equal the frames leave in the order given, again and again: an exact sequence
+    (RFC 6985) is written as shares of weight 1, sizes repeated as often as they come (up to 4,096).
+    """
 
     model_config = ConfigDict(frozen=True)
 
     size: int
     weight: int = 1
+    header: int = 0
 
 
 class Stream(BaseModel):
-    """One direction's traffic; rate None = as fast as the generator can."""
+    """One direction's traffic; rate None = as fast as the generator can.
+
+    headers are base64, each the bytes from the destination MAC to the end of the UDP or TCP header:
+    Ethernet, up to two VLAN tags (types 8100 and 88a8), IPv4 (options allowed) or IPv6 (no extension
+    headers), UDP or TCP (options allowed), and nothing after it; the offsets follow from that. Empty: the
+    RFC 2544 test frame, whose ports are src_port and dst_port. Of a header stand: VLAN tags, TOS or
+    traffic class and flow label, IPv4 options, both ports, and all of TCP but its checksum. The generator
+    writes the rest: MAC and IP addresses, lengths, TTL, identification, DF and no fragment, checksums; port
+    flow p adds p to the header's source port. The test payload follows at once.
+    """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
@@ -49,6 +63,7 @@ class Stream(BaseModel):
     tunnels: int = 1
     tunnel_bits: int = 0
     ports: int = 1
+    headers: list[str] = []
 
 
 class Slice(BaseModel):
@@ -77,7 +92,7 @@ class Stall(BaseModel):
 
 
 class StreamCounts(BaseModel):
-    """What became of one stream's frames; definitions as in terms.Trial."""
+    """What became of one stream's frames; definitions as in terms.Trial. None: the generator cannot tell."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -91,16 +106,16 @@ class StreamCounts(BaseModel):
     tx_retries: int = 0
     rx_frames: int
     lost: int
-    duplicated: int
-    reordered: int
-    corrupted: int
-    rx_after_stop: int
-    drain_s: float
+    duplicated: int | None
+    reordered: int | None
+    corrupted: int | None
+    rx_after_stop: int | None
+    drain_s: float | None
     latency_us: Latency | None
     slices: list[Slice] = []
     loss_episodes: list[LossEpisode] = []
     loss_episodes_more: int = 0
-    late_frames: int = 0
+    late_frames: int | None = 0
     lateness_us: dict[str, float] | None = None
     tx_stalls: list[Stall] = []
 
@@ -110,13 +125,17 @@ class PortCounts(BaseModel):
 
     name: PortName
     rx_overrun: int
-    foreign: int
+    foreign: int | None
     rx_total: int = 0
     merged: int = 0
 
 
 class Offered(BaseModel):
-    """The generator's account of one trial."""
+    """The generator's account of one trial.
+
+    faults make it INVALID. shortfall says why frames were not sent, where the generator knows more than
+    that. warnings hold for any figure drawn from it; not_measured names what this generator cannot tell.
+    """
 
     start_ns: int
     last_tx_ns: int
@@ -132,6 +151,10 @@ class Offered(BaseModel):
     receivers_wait_ms: float = 0.0
     clock_step_ns: int = 0
     stopped_early: bool = False
+    faults: list[str] = []
+    shortfall: str = ""
+    warnings: list[str] = []
+    not_measured: list[str] = []
 
 
 OnProgress = Callable[[dict[str, Any]], None]
@@ -142,11 +165,20 @@ class Generator(Protocol):
 
     name: str
 
+    def ways(self) -> list[str]:
+        """Ways to the wire among which a measurement is to choose; empty: there is no choice."""
+
+    def take(self, way: str) -> None:
+        """Use this way from the next `open` on; EspbenchError there if the ports cannot."""
+
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
         """Attach to the ports; returns what it found of each (mac, mtu, path taken, notes)."""
 
-    def resolve(self, port: PortName, address: str, gateway: str, timeout_s: float) -> str:
-        """The gateway's MAC, asked for on the wire; from then on the tester answers for `address`."""
+    def resolve(self, port: PortName, address: str, gateway: str, timeout_s: float, tags: bytes = b"") -> str:
+        """The gateway's MAC, asked for on the wire; from then on the tester answers for `address`.
+
+        tags: VLAN tags of the question as on the wire (8100 0007: VLAN 7); answers bear their question's.
+        """
 
     def offer(
         self,

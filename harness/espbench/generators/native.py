@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import json
@@ -52,13 +53,16 @@ class NativeGenerator:
 
     name = "native"
 
-    def __init__(self, registry: Registry, log: Path) -> None:
+    def __init__(self, registry: Registry, log: Path, tx: str = "auto", rx: str = "auto") -> None:
         self._log = log
+        # Asked for only where the user does: `auto` is the program's own default.
+        self._path = {key: path for key, path in (("tx", tx), ("rx", rx)) if path != "auto"}
+        self._chosen = bool(self._path)
         self._registry = registry
         first = len(registry.entries)
         self._stderr = log.open("ab")
         self._process = registry.spawn(
-            [str(binary()), "serve"],
+            self.command(),
             "generator",
             nice=NICE,
             stdin=subprocess.PIPE,
@@ -75,6 +79,17 @@ class NativeGenerator:
         self._trials = itertools.count()
         self.version = str(self._ask({"cmd": "hello"}, "hello")["version"])
 
+    def ways(self) -> list[str]:
+        """`auto` is XDP wherever a port's driver can; none where the user chose."""
+        return [] if self._chosen else ["auto", "af_xdp", "af_packet"]
+
+    def take(self, way: str) -> None:
+        self._path = {} if way == "auto" else {"tx": way, "rx": way}
+
+    def command(self) -> list[str]:
+        """The program and its arguments."""
+        return [str(binary()), "serve"]
+
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
         request = {
             "cmd": "open",
@@ -89,6 +104,7 @@ class NativeGenerator:
                     "tx_cpu": p.tx_cpu,
                     "rx_cpu": p.rx_cpu,
                     "promiscuous": True,
+                    **self._path,
                 }
                 for p in ports
             ],
@@ -96,13 +112,16 @@ class NativeGenerator:
         found: list[dict[str, Any]] = self._ask(request, "opened")["ports"]
         return found
 
-    def resolve(self, port: PortName, address: str, gateway: str, timeout_s: float = 3.0) -> str:
+    def resolve(
+        self, port: PortName, address: str, gateway: str, timeout_s: float = 3.0, tags: bytes = b""
+    ) -> str:
         request = {
             "cmd": "resolve",
             "port": port,
             "address": address,
             "gateway": gateway,
             "timeout_s": timeout_s,
+            **({"tags": base64.b64encode(tags).decode()} if tags else {}),
         }
         return str(self._ask(request, "resolved", timeout_s)["mac"])
 
@@ -120,7 +139,8 @@ class NativeGenerator:
             "duration_s": duration_s,
             "residue_s": residue_s,
             "quiet_s": quiet_s,
-            "streams": [s.model_dump(by_alias=True) for s in streams],
+            # What is left out has the same default in the protocol.
+            "streams": [s.model_dump(by_alias=True, exclude_defaults=True) for s in streams],
         }
         event = self._ask(request, "trial", duration_s + residue_s, on_progress)
         return Offered.model_validate(event)

@@ -35,7 +35,8 @@ def sample(bench: Bench, traffic: Traffic, file: Path, capturing: Capturing) -> 
     """
     assert bench.stack is not None
     single = Traffic(
-        (min(traffic.frames),), traffic.ip_version, "one-way",
+        # Of the RFC 2544 form, which the program below knows, whatever headers the case has.
+        (min(traffic.frames)[:2],), traffic.ip_version, "one-way",
         tunnels=traffic.tunnels, tunnel_bits=traffic.tunnel_bits, dont_fragment=traffic.dont_fragment,
     )  # fmt: skip
     (stream,) = single.streams(bench.bed, bench.next_hops, _SAMPLE_FPS)

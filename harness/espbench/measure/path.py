@@ -39,7 +39,7 @@ class Crossing:
     @property
     def arrived(self) -> int:
         s = self.stream
-        return s.rx_frames + s.duplicated + s.corrupted
+        return s.rx_frames + (s.duplicated or 0) + (s.corrupted or 0)
 
 
 def crossings(offered: Offered, delta: Counters) -> list[Crossing]:
@@ -117,7 +117,7 @@ def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[str]:
         problems.append(
             f"{where}: {c.second} decrypted {c.decrypted} frames, {c.first} encrypted {c.encrypted}"
         )
-    if c.arrived > c.decrypted and c.stream.duplicated == 0:
+    if c.arrived > c.decrypted and not c.stream.duplicated:
         problems.append(f"{where}: {c.arrived} frames arrived, {c.second} decrypted {c.decrypted}")
     if c.left_second > c.decrypted:
         problems.append(f"{where}: {c.left_second} frames left {c.second}, it decrypted {c.decrypted}")

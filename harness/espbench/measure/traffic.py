@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
 
 from espbench.generators.base import FrameShare, Stream
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.terms import Direction
 
+_SHARE = ("size", "weight", "header")
+
 
 @dataclass(frozen=True)
 class Traffic:
-    """frames: (size with FCS, weight); networks or tunnels × source ports make the flows.
+    """frames: (size with FCS, weight[, index into headers]); networks or tunnels × ports make the flows.
+
+    headers are those of generators.base.Stream as bytes; without any it is the RFC 2544 test frame.
 
     tunnel_bits is the prefix length of one tunnel's subnet on either side (stacks.base.split).
     """
 
-    frames: tuple[tuple[int, int], ...]
+    frames: tuple[tuple[int, ...], ...]
     ip_version: int
     direction: Direction
     networks: int = 1
@@ -28,11 +33,12 @@ class Traffic:
     ttl: int = 64
     src_port: int = 49184
     dst_port: int = 7
+    headers: tuple[bytes, ...] = ()
 
     @property
     def mean_frame_size(self) -> float:
-        weights = sum(w for _, w in self.frames)
-        return sum(size * w for size, w in self.frames) / weights
+        weights = sum(w for _, w, *_ in self.frames)
+        return sum(size * w for size, w, *_ in self.frames) / weights
 
     @property
     def directions(self) -> int:
@@ -51,7 +57,7 @@ class Traffic:
             from_=sender.name,
             to=receiver.name,
             rate_fps=rate,
-            frames=[FrameShare(size=size, weight=weight) for size, weight in self.frames],
+            frames=[FrameShare(**dict(zip(_SHARE, frame, strict=False))) for frame in self.frames],
             src_mac=sender.mac,
             dst_mac=next_hop,
             ip_version=self.ip_version,
@@ -65,4 +71,5 @@ class Traffic:
             tunnels=self.tunnels,
             tunnel_bits=self.tunnel_bits,
             ports=self.ports,
+            headers=[base64.b64encode(header).decode() for header in self.headers],
         )

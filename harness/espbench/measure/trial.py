@@ -8,7 +8,7 @@ reasons), and what did it lose. Whether a goal is met is the search's to say.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ from espbench.terms import DirectionReading, GatewayReading, Latency, Phase, Tri
 
 # METHODOLOGY: a generator that sent less than this share of what was intended spoilt the trial.
 OFFERED_LIMIT = 0.995
+# A trial of which more than this share left over 100 µs after its time did not offer the load it says.
+LATE_LIMIT = 0.5
 # CPU time of others (and stolen time) on a gateway's CPU beyond which a failed trial is not the DUT's.
 STARVATION_LIMIT_PCT = 5.0
 CLOCK_STEP_LIMIT_MS = 1.0
@@ -197,7 +199,7 @@ def _record(
 ) -> Trial:
     streams = offered.streams
     tx, rx = sum(s.tx_frames for s in streams), sum(s.rx_frames for s in streams)
-    lost, corrupted = sum(s.lost for s in streams), sum(s.corrupted for s in streams)
+    lost = sum(s.lost for s in streams)
     overrun = sum(p.rx_overrun for p in offered.ports)
     judged = [backlog.judge(s.slices, offered.duration_s, resolution) for s in streams]
     sustained = all(b.sustained for b in judged)
@@ -249,9 +251,9 @@ def _record(
         tx_frames=tx,
         rx_frames=rx,
         lost=lost,
-        duplicated=sum(s.duplicated for s in streams),
-        reordered=sum(s.reordered for s in streams),
-        corrupted=corrupted,
+        duplicated=_sum(s.duplicated for s in streams),
+        reordered=_sum(s.reordered for s in streams),
+        corrupted=_sum(s.corrupted for s in streams),
         frame_loss_ratio=(tx - rx) / tx if tx else 0.0,
         sustained=sustained,
         validity="VALID" if valid else "INVALID",
@@ -261,6 +263,8 @@ def _record(
         per_direction={f"{s.from_}-{s.to}": _direction(s, offered, request, len(streams)) for s in streams},
         gateways={str(side): _gateway(bench, side, delta, cpu[side], offered) for side in cpu},
         proof=proof,
+        warnings=offered.warnings,
+        not_measured=offered.not_measured,
         host=host_record
         | {
             "lost_in_stalls": in_stalls,
@@ -268,8 +272,10 @@ def _record(
             "stalls": len(offered.host_stalls) + sum(len(s.tx_stalls) for s in streams),
             "stall_ms": {k: round(v, 3) for k, v in offered.host_stall_ms_total.items()},
             "lateness_us": {f"{s.from_}-{s.to}": s.lateness_us for s in streams},
-            "late_frames": sum(s.late_frames for s in streams),
-            "backlog_excess": [round(b.excess, 6) for b in judged],
+            "late_frames": _sum(s.late_frames for s in streams),
+            "backlog_excess": [
+                round(b.excess, 6) if s.slices else None for s, b in zip(streams, judged, strict=True)
+            ],
         },
     )
 
@@ -286,10 +292,18 @@ def tester_faults(offered: Offered, overrun: int, host_record: dict[str, Any]) -
     intended = sum(s.intended_frames or s.tx_frames for s in offered.streams)
     sent = sum(s.tx_frames for s in offered.streams)
     if sent < OFFERED_LIMIT * intended:
-        reasons.append(f"{UNSENT} {sent} of {intended} frames ({100 * sent / max(1, intended):.2f} %)")
+        why = f": {offered.shortfall}" if offered.shortfall else ""
+        reasons.append(f"{UNSENT} {sent} of {intended} frames ({100 * sent / max(1, intended):.2f} %){why}")
         taken = host_record.get("sender_foreign_pct", 0.0)
         if taken > STARVATION_LIMIT_PCT:
             reasons.append(f"host starvation: others used {taken:.1f} % of the sender's CPU")
+    elif (late := sum(s.late_frames or 0 for s in offered.streams)) > LATE_LIMIT * max(1, sent):
+        p99 = max((s.lateness_us or {}).get("p99", 0.0) for s in offered.streams)
+        reasons.append(
+            f"departures late: {100 * late / sent:.0f} % of the frames left more than 100 µs after their time, "
+            f"p99 {p99 / 1e3:.1f} ms"
+        )
+    reasons += offered.faults
     if offered.stopped_early:
         reasons.append("generator stopped early")
     if overrun:
@@ -349,9 +363,16 @@ def _direction(s: StreamCounts, offered: Offered, request: Request, directions: 
         corrupted=s.corrupted,
         unsent=s.unsent,
         backlog_frames=s.rx_after_stop,
-        drain_s=round(s.drain_s, 6),
+        drain_s=None if s.drain_s is None else round(s.drain_s, 6),
         latency_us=s.latency_us or Latency(),
     )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """None where one of them is not known."""
+    listed = [*counts]
+    known = [n for n in listed if n is not None]
+    return sum(known) if len(known) == len(listed) else None
 
 
 def _joint_latency(streams: list[StreamCounts]) -> Latency:
@@ -378,7 +399,7 @@ def _gateway(
 ) -> GatewayReading:
     """CPU over exactly the time in which the gateway had frames: sending and draining."""
     moved = delta[side]
-    working_s = offered.duration_s + max((s.drain_s for s in offered.streams), default=0.0)
+    working_s = offered.duration_s + max((s.drain_s or 0.0 for s in offered.streams), default=0.0)
     if bench.encrypts:
         frames = moved.sas.encrypted + moved.sas.decrypted
     else:

@@ -15,6 +15,9 @@ from espbench.plan.reader import Document, Problem, check, read
 from espbench.plan.schema import plan_schema
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.topology import Topology, load_topology, topology_names
+from espbench.plan.traffic_checks import at_the_profile, with_traffic
+from espbench.plan.traffic_profiles import load as load_traffic
+from espbench.plan.traffic_profiles import profile_names as traffic_names
 
 __all__ = [
     "Case",
@@ -33,11 +36,13 @@ __all__ = [
     "load_plan",
     "load_profile",
     "load_topology",
+    "load_traffic",
     "notes",
     "plan_schema",
     "profile_names",
     "profiles_of",
     "topology_names",
+    "traffic_names",
 ]
 
 
@@ -54,9 +59,10 @@ def check_plan(document: Document, path: Path | None = None) -> Plan:
     stand_ins = {"name": "plan", "tests": [{"throughput": {}}]}
     plan = check(Plan, document, lambda candidate: _problems(candidate, path), stand_ins)
     plan._path, plan._text = path, document.text
-    return plan
+    return with_traffic(plan)[0]
 
 
 def _problems(plan: Plan, path: Path | None) -> list[Problem]:
     plan._path = path  # profiles and prefixes start beside it
-    return problems(plan, path)
+    filled, found = with_traffic(plan)
+    return [*found, *(at_the_profile(plan, problem) for problem in problems(filled, path))]

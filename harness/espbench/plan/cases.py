@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from espbench.plan.frames import USUAL_MTU, largest_whole, mean_frame_size
+from espbench.plan.frames import USUAL_MTU, largest_whole, mean_frame_size, shares_of
 from espbench.plan.model import Plan, Throughput
 from espbench.plan.profiles import profiles_of
 from espbench.plan.stack_choice import StackChoice
-from espbench.plan.traffic_profiles import mix
+from espbench.plan.traffic_pattern import Shares
 from espbench.terms import CaseEntry, Direction
 
 NO_SUITE = "none"
@@ -22,7 +22,8 @@ NO_SUITE = "none"
 class Case:
     """One point of the plan: everything that is fixed while one search runs.
 
-    sizes are (frame size with FCS, weight): one entry, or those of a mix. stack.shown is its
+    sizes are (frame size with FCS, weight): one entry, or those of a mix, which with several headers say
+    which (an index into headers, those of the traffic profile). stack.shown is its
     name in results; suite is "none" for the baseline. fragments: frames exceed the middle link's
     MTU after ESP. `pair` is equal for cases that can share one gateway pair.
     """
@@ -33,7 +34,7 @@ class Case:
     stack: StackChoice
     suite: str
     frame_size: int | str
-    sizes: tuple[tuple[int, int], ...]
+    sizes: Shares
     mean_frame_size: float
     direction: Direction
     ip_version: int
@@ -41,6 +42,7 @@ class Case:
     dut: str
     fragments: bool = False
     notes: tuple[str, ...] = ()
+    headers: tuple[bytes, ...] = ()
 
     @property
     def pair(self) -> tuple[str, str, str, int]:
@@ -96,11 +98,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
             names[index] if len(names) > 1 else "",
             f"r{repeat}" if plan.repeat > 1 else "",
         ]
-        sizes = (
-            tuple((part.size, part.weight) for part in mix(size).mix)
-            if isinstance(size, str)
-            else ((size, 1),)
-        )
+        sizes = shares_of(plan, size)
         too_large = _fragments(plan, stack, suite, sizes, version, mtu)
         found.append(
             Case(
@@ -111,13 +109,14 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
                 suite=suite,
                 frame_size=size,
                 sizes=sizes,
-                mean_frame_size=mean_frame_size(size),
+                mean_frame_size=mean_frame_size(plan, size),
                 direction=direction,
                 ip_version=version,
                 repeat=repeat,
                 dut=label,
                 fragments=bool(too_large),
                 notes=tuple(too_large),
+                headers=tuple(header.data for header in plan.pattern.headers),
             )
         )
     return found
@@ -125,6 +124,10 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
 
 def notes(plan: Plan) -> list[str]:
     """What espbench does that the plan does not say, for the terminal and the manifest."""
+    return [*plan.pattern.notes, *_notes_of_baselines(plan)]
+
+
+def _notes_of_baselines(plan: Plan) -> list[str]:
     if plan.topology == "external":
         return []
     position = next((i for i, choice in enumerate(plan.stacks) if choice.kind == "plain"), None)
@@ -167,15 +170,15 @@ def _fragments(
     plan: Plan,
     stack: StackChoice,
     suite: str,
-    sizes: tuple[tuple[int, int], ...],
+    sizes: Shares,
     version: int,
     mtu: int,
 ) -> list[str]:
     """A note if ESP makes packets larger than the MTU, else nothing."""
     if plan.topology == "external" or suite == NO_SUITE:
         return []
-    fits = largest_whole(stack, suite, version, mtu)
-    if max(size for size, _ in sizes) <= fits:
+    fits = largest_whole(stack, suite, version, mtu) + plan.pattern.tag_bytes
+    if max(size for size, *_ in sizes) <= fits:
         return []
     form = f"{suite} in UDP" if stack.in_udp else suite
     return [f"frames above {fits} B are fragmented after ESP (MTU {mtu}, {form}, IPv{version})"]

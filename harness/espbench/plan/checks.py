@@ -10,24 +10,25 @@ from pathlib import Path
 from espbench.errors import UsageError
 from espbench.plan.compare_checks import compare_problems
 from espbench.plan.external_checks import external_problems
-from espbench.plan.frames import FRAMING_BYTES, USUAL_MTU, largest_whole, mean_frame_size, sizes_of
+from espbench.plan.frames import USUAL_MTU, framing_bytes, largest_whole, mean_frame_size, shares_of, sizes_of
+from espbench.plan.generator_checks import generator_problems
 from espbench.plan.model import Plan, Throughput
 from espbench.plan.profiles import is_path, load_profile, profile_names
 from espbench.plan.reader import KeyPath, Problem, did_you_mean, shown
+from espbench.plan.remote_checks import remote_problems
 from espbench.plan.stack_checks import stack_problems
-from espbench.plan.traffic_profiles import rfc2544_frame
 from espbench.plan.units import Rate, format_duration, format_fraction
 from espbench.stacks.suites import suites
 
 
 def problems(plan: Plan, path: Path | None) -> list[Problem]:
     """Every contradiction in a plan whose keys are right one by one; path is the plan's file."""
-    found = [*_repeated(plan), *_rates_and_times(plan), *_small_frames(plan)]
+    found = [*_repeated(plan), *_rates_and_times(plan), *_small_frames(plan), *generator_problems(plan)]
     if plan.topology == "external":
         return [*found, *external_problems(plan)]
     mtu, about_dut = _mtu(plan, path)
     found += [*about_dut, *stack_problems(plan, path), *_keys_of_external(plan), *_large_frames(plan, mtu)]
-    return [*found, *compare_problems(plan)]
+    return [*found, *compare_problems(plan), *remote_problems(plan, path)]
 
 
 def _repeated(plan: Plan) -> Iterator[Problem]:
@@ -89,17 +90,19 @@ def _minimum_is_lower(plan: Plan, settings: Throughput) -> bool:
         return True
 
     def fps(rate: Rate, size: int | str) -> float:
-        return rate.to_fps(mean_frame_size(size), plan.line_rate or 0.0)
+        return rate.to_fps(mean_frame_size(plan, size), plan.line_rate or 0.0)
 
     return all(fps(low, size) < fps(high, size) for size in plan.frame_sizes)
 
 
 def _small_frames(plan: Plan) -> Iterator[Problem]:
     for version, (index, frame_size) in product(plan.ip_versions, enumerate(plan.frame_sizes)):
-        smallest = rfc2544_frame().smallest_frame(version)
-        small = [size for size in sizes_of(frame_size) if size < smallest]
+        shares = shares_of(plan, frame_size)
+        least = [(size, plan.pattern.smallest_frame(version, *header)) for size, _, *header in shares]
+        small = [(size, smallest) for size, smallest in least if size < smallest]
         if small:
-            got = shown(frame_size) + (f" (it holds {small[0]} B)" if isinstance(frame_size, str) else "")
+            size, smallest = small[0]
+            got = shown(frame_size) + (f" (it holds {size} B)" if isinstance(frame_size, str) else "")
             yield Problem(
                 ("frame_sizes", index),
                 f"frames of at least {smallest} B for IPv{version}",
@@ -144,11 +147,12 @@ def _keys_of_external(plan: Plan) -> Iterator[Problem]:
 
 def _large_frames(plan: Plan, mtu: int) -> Iterator[Problem]:
     for index, frame_size in enumerate(plan.frame_sizes):
-        at, largest = ("frame_sizes", index), max(sizes_of(frame_size))
-        if largest - FRAMING_BYTES > mtu:
+        at, largest = ("frame_sizes", index), max(sizes_of(plan, frame_size))
+        framing = framing_bytes(plan)
+        if largest - framing > mtu:
             yield Problem(
                 at,
-                f"frames of at most {mtu + FRAMING_BYTES} B (the MTU is {mtu})",
+                f"frames of at most {mtu + framing} B (the MTU is {mtu})",
                 shown(frame_size),
                 "choose a smaller size, or a DUT profile with a larger mtu",
                 involves=(("dut",),),
@@ -161,17 +165,18 @@ def _large_frames(plan: Plan, mtu: int) -> Iterator[Problem]:
 
 
 def _frames_no_stack_takes(plan: Plan, at: KeyPath, frame_size: int | str, largest: int) -> Iterator[Problem]:
+    framing = framing_bytes(plan)
     for choice in plan.stacks:
         for facts in choice.facts:
             if facts.largest_packet is None:
                 continue
             packet, why = facts.largest_packet
-            if largest - FRAMING_BYTES > packet:
+            if largest - framing > packet:
                 yield Problem(
                     at,
-                    f"frames of at most {packet + FRAMING_BYTES} B with {choice.shown} ({why})",
+                    f"frames of at most {packet + framing} B with {choice.shown} ({why})",
                     shown(frame_size),
-                    f"choose {packet + FRAMING_BYTES} or less, or measure that stack in a plan of its own",
+                    f"choose {packet + framing} or less, or measure that stack in a plan of its own",
                     involves=(("stacks",),),
                 )
 
@@ -181,7 +186,10 @@ def _frames_that_cannot_pass(
 ) -> Iterator[Problem]:
     for choice, version in product(plan.encrypting, plan.ip_versions):
         for suite in choice.suites(plan.suites):
-            if suite not in suites() or largest <= (fits := largest_whole(choice, suite, version, mtu)):
+            if suite not in suites():
+                continue
+            fits = largest_whole(choice, suite, version, mtu) + plan.pattern.tag_bytes
+            if largest <= fits:
                 continue
             form = f"{choice.mode} mode" + (" in UDP" if choice.in_udp else "")
             yield Problem(

@@ -26,7 +26,8 @@ def conditions(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
         "dont_fragment": plan.dont_fragment,
         "line_rate": str(Rate(line_rate, "bps")) if line_rate else "as the interface reports",
         "mtu": min((profile.mtu for profile in profiles), default=None),
-        "generator": plan.generator,
+        "traffic": plan.pattern.fingerprint,
+        "generator": plan.generator.shown,
         "capture": plan.capture,
         "profiles": {profile.name: _profile(profile) for profile in profiles},
     }
@@ -40,9 +41,10 @@ def _settings(test: Test) -> dict[str, Any]:
 def _profile(profile: Profile) -> dict[str, Any]:
     """Memory and kernel are the gateways' own with uml alone."""
     own = profile.platform == "uml"
+    others = "the box's" if profile.platform == "remote" else "the host's"
     return {
         "platform": profile.platform,
-        "memory": f"{profile.memory}M" if own else "the host's",
-        "kernel": profile.kernel.model_dump() if own else "the host's",
+        "memory": f"{profile.memory}M" if own else others,
+        "kernel": profile.kernel.model_dump() if own else others,
         "queues": dict(profile.queues),
     }

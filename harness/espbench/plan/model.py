@@ -11,10 +11,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, PlainValidator, PrivateAttr, WithJsonSchema, model_validator
 
+from espbench.plan.generator_choice import GeneratorChoice, Native
 from espbench.plan.ports import Ports
 from espbench.plan.reader import Strict, shown
 from espbench.plan.stack_choice import StackChoice
-from espbench.plan.traffic_profiles import rfc2544_frame
+from espbench.plan.traffic_pattern import Pattern, rfc2544_pattern
+from espbench.plan.traffic_profiles import RFC2544, rfc2544_frame
 from espbench.plan.units import Expected
 from espbench.plan.values import (
     Duration,
@@ -175,8 +177,10 @@ class Plan(Strict):
     """What the gateways run. plain, the baseline, is always measured first."""
     suites: list[str] = _list_of()
     """ESP suites, each measured with each stack but plain and null."""
+    traffic: str = RFC2544
+    """Traffic profile: a name of `espbench list traffic`, or the path of one, such as ./mine.yaml."""
     frame_sizes: list[FrameSize] = _list_of(*rfc2544_frame().sizes)
-    """Bytes with FCS, or names of mixes. Default: the sizes of RFC 2544 9.1."""
+    """Bytes with FCS, or names of mixes. Default: the traffic profile's; those of RFC 2544 9.1."""
     directions: list[Direction] = _list_of("one-way")
     """one-way: west to east. both-ways: both at once (RFC 2544 14)."""
     ip_versions: list[Literal[4, 6]] = _list_of(4)
@@ -197,13 +201,16 @@ class Plan(Strict):
     """You may load this network (RFC 6815): allows interfaces of the initial namespace."""
     line_rate: LineRate | None = None
     """Nominal rate of the ports. Default: the profile's, or what the interface reports."""
-    generator: Literal["native"] = "native"
-    """What makes the traffic."""
+    generator: GeneratorChoice = Field(
+        default=GeneratorChoice(native=Native()), json_schema_extra={"default": "native"}
+    )
+    """What makes the traffic: native, trex or scapy, or one of them with its settings."""
     tests: Annotated[list[Test], Field(min_length=1)]
     """The tests, in order."""
 
     _path: Path | None = PrivateAttr(default=None)
     _text: str = PrivateAttr(default="")
+    _pattern: Pattern | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -221,6 +228,11 @@ class Plan(Strict):
     def text(self) -> str:
         """The plan as given, comments and all: the run directory's plan.yaml."""
         return self._text
+
+    @property
+    def pattern(self) -> Pattern:
+        """What `traffic` comes to."""
+        return self._pattern or rfc2544_pattern()
 
     @property
     def duts(self) -> list[str]:

@@ -10,6 +10,7 @@ from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
 from espbench.errors import UsageError
 from espbench.paths import data_dir, data_names
+from espbench.plan.boxes import Boxes, TesterPorts, box_problems, with_files_beside
 from espbench.plan.model import Plan
 from espbench.plan.reader import Problem, Strict, check, did_you_mean, read, shown
 from espbench.plan.units import Expected, parse_memory
@@ -48,7 +49,7 @@ class Profile(Strict):
     """Its name in plans and reports."""
     description: str
     """One line for `espbench list duts`."""
-    platform: Literal["netns", "uml"]
+    platform: Literal["netns", "uml", "remote"]
     """Where its gateways live."""
     line_rate: LineRate = 10e9
     """Nominal rate of its ports, bit/s: what theoretical frame rates are counted from."""
@@ -62,6 +63,12 @@ class Profile(Strict):
     """UML kernel: a path, or a name on PATH; for both gateways or as {home: …, office: …} (uml)."""
     modules: PerGateway | None = None
     """Folder that holds the kernel's modules (uml). Default: Debian's /usr/lib/uml/modules."""
+    boxes: Boxes | None = None
+    """The two gateways, reached over ssh (remote)."""
+    ports: TesterPorts | None = None
+    """The network ports of this machine that are wired to them (remote)."""
+    i_own_this_network: bool = False
+    """You may load this network (RFC 6815): allows ports of the initial namespace (remote)."""
 
     _path: Path = PrivateAttr(default=Path())
 
@@ -93,7 +100,7 @@ def load_profile(dut: str, plan_path: Path | None = None) -> Profile:
         raise UsageError(
             f"dut: expected a profile ({', '.join(known)}) or a path, got {shown(dut)}; {remedy}"
         )
-    profile = check(Profile, read(path, "DUT profile"), _only_uml_has_a_kernel)
+    profile = check(Profile, read(path, "DUT profile"), _problems)
     profile._path = path
     return _with_paths_beside(profile, path.parent)
 
@@ -103,25 +110,38 @@ def profiles_of(plan: Plan) -> list[Profile]:
     return [load_profile(dut, plan.path) for dut in plan.duts]
 
 
-def _only_uml_has_a_kernel(profile: Profile) -> list[Problem]:
-    given = profile.model_fields_set & {"kernel", "modules", "memory"}
-    if profile.platform == "uml":
-        return []
-    return [
+_KEYS_OF = {
+    "uml": {"kernel", "modules", "memory"},
+    "remote": {"boxes", "ports", "i_own_this_network"},
+}
+_WHY_NOT = {
+    "netns": "namespaces are of this machine and run its kernel",
+    "uml": "guests are of this machine",
+    "remote": "boxes run their own kernels",
+}
+
+
+def _problems(profile: Profile) -> list[Problem]:
+    """Keys of other platforms, and for boxes whatever is missing or contradicts itself."""
+    others = {key for platform, keys in _KEYS_OF.items() if platform != profile.platform for key in keys}
+    found = [
         Problem(
             (key,),
-            "no such key with platform: netns",
+            f"no such key with platform: {profile.platform}",
             "one",
-            "namespaces run the host's kernel; remove it",
+            f"{_WHY_NOT[profile.platform]}; remove it",
             on_key=True,
             involves=(("platform",),),
         )
-        for key in sorted(given)
+        for key in sorted(profile.model_fields_set & others)
     ]
+    if profile.platform == "remote":
+        found += box_problems(profile.boxes, profile.ports, owned=profile.i_own_this_network)
+    return found
 
 
 def _with_paths_beside(profile: Profile, folder: Path) -> Profile:
-    """Relative paths of kernels and modules start at the profile; bare names are left to PATH."""
+    """Relative paths start at the profile; bare names of kernels are left to PATH."""
 
     def beside(gateways: PerGateway) -> PerGateway:
         def resolved(path: str) -> str:
@@ -130,4 +150,5 @@ def _with_paths_beside(profile: Profile, folder: Path) -> Profile:
         return PerGateway(home=resolved(gateways.home), office=resolved(gateways.office))
 
     modules = beside(profile.modules) if profile.modules else None
-    return profile.model_copy(update={"kernel": beside(profile.kernel), "modules": modules})
+    boxes = with_files_beside(profile.boxes, folder) if profile.boxes else None
+    return profile.model_copy(update={"kernel": beside(profile.kernel), "modules": modules, "boxes": boxes})

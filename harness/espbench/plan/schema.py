@@ -23,6 +23,9 @@ def plan_schema() -> dict[str, Any]:
     definitions["StackChoice"]["properties"]["stack"].pop("default", None)  # null is the name of a stack
     names = {"type": "string", "examples": [*STACKS]}
     definitions["StackChoice"] = {"anyOf": [names, {"type": "null"}, definitions["StackChoice"]]}
+    generators = list(definitions["GeneratorChoice"]["properties"])
+    definitions["GeneratorChoice"] |= {"minProperties": 1, "maxProperties": 1}
+    definitions["GeneratorChoice"] = {"anyOf": [{"enum": generators}, definitions["GeneratorChoice"]]}
     axes = {"enum": definitions["Compare"]["properties"]["by"]["enum"]}
     definitions["Compare"] = {"anyOf": [axes, definitions["Compare"]]}
     schema["properties"]["suites"]["items"]["examples"] = list(suites())

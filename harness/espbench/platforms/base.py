@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol
 
 from espbench.errors import EspbenchError
@@ -91,6 +92,9 @@ class Gateway(Protocol):
         """The texts of files inside the gateway; None where a file is missing."""
 
     def write(self, path: str, text: str) -> None: ...
+
+    def deliver(self, folder: Path) -> str:
+        """Where the gateway finds a folder of this machine; it is brought there if the gateway is elsewhere."""
 
     def cpu_ns(self) -> int:
         """CPU time this gateway alone has used since it was made, ns."""

@@ -34,6 +34,8 @@ class AgentChannel:
     `last_words` gives the end of the gateway's console for the message when it does not answer.
     """
 
+    longest_line = LONGEST_LINE
+
     def __init__(self, name: str, connection: socket.socket, last_words: Callable[[], str]) -> None:
         self.name = name
         self.closed = False
@@ -57,7 +59,7 @@ class AgentChannel:
         deadline = time.monotonic() + within_s
         line = json.dumps({"id": self._number, "op": op, **fields})
         silence = f"did not answer {op} within {within_s:g} s"
-        if len(line) > LONGEST_LINE:
+        if len(line) > self.longest_line:
             packed = base64.b64encode(zlib.compress(line.encode())).decode()
             pieces = [packed[at : at + PIECE] for at in range(0, len(packed), PIECE)]
             for at, piece in enumerate(pieces[:-1]):

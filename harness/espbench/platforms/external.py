@@ -22,6 +22,7 @@ class ExternalPort:
     address: str
     gateway: str
     netns: str | None = None
+    gateway_mac: str | None = None
 
 
 class ExternalTestbed(Testbed):
@@ -65,7 +66,7 @@ def _port(
         tx_cpu=cpus["tester tx"][0],
         rx_cpu=cpus["tester rx"][0],
         mac="",  # the interface's own, known once it is open
-        next_hop_mac=None,
+        next_hop_mac=given.gateway_mac,
         address={address.version: str(address.ip)},
         gateway={address.version: given.gateway},
         line_rate_bps=line_rate_bps or 0.0,

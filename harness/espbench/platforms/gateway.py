@@ -114,6 +114,10 @@ class AgentGateway:
         self._note(f"write {path}")
         self.channel.request("write", path=path, text=text)
 
+    def deliver(self, folder: Path) -> str:
+        """Where it finds a folder of this machine: at the same path."""
+        return str(folder)
+
     def cpu_ns(self) -> int:
         """CPU time this gateway alone has used since it was made, ns."""
         return self._cpu_ns()

@@ -5,14 +5,54 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from espbench.errors import EspbenchError
 from espbench.generators.base import Generator
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Testbed
 from espbench.terms import Calibration
 
 _FLOOD_S = 0.5
+_PROBE_S = 0.25
+_FASTER = 1.1
 _RESIDUE_S = 1.0
 _QUIET_S = 0.2
+
+
+def choose_way(
+    generator: Generator,
+    attach: Callable[[], tuple[Testbed, dict[PortName, str]]],
+    traffic: Traffic,
+    *,
+    returns: bool,
+    on_note: Callable[[str], None],
+) -> str:
+    """Flood the ports by each way the generator has, and take the fastest; empty where there is no choice.
+
+    attach opens the ports anew and gives the next hops. A later way must be faster by more than chance.
+    """
+    rates: dict[str, float] = {}
+    for way in generator.ways():
+        generator.take(way)
+        try:
+            bed, next_hops = attach()
+            offered = generator.offer(
+                traffic.streams(bed, next_hops, None), _PROBE_S, _RESIDUE_S, quiet_s=_QUIET_S
+            )
+        except EspbenchError as error:
+            on_note(f"the generator cannot use {way} here: {str(error).splitlines()[0]}")
+            continue
+        frames = sum(s.rx_frames if returns else s.tx_frames for s in offered.streams)
+        rates[way] = frames / offered.duration_s
+    if not rates:
+        return ""
+    best = next(iter(rates))
+    for way, rate in rates.items():
+        if rate > _FASTER * rates[best]:
+            best = way
+    told = ", ".join(f"{way} {rate / 1e3:,.0f} kfps" for way, rate in rates.items())
+    on_note(f"generator: {best}, of {told}")
+    generator.take(best)
+    return best
 
 
 def calibrate(
@@ -22,6 +62,7 @@ def calibrate(
     traffics: dict[int | str, list[Traffic]],
     *,
     returns: bool,
+    way: str = "",
     on_note: Callable[[str], None] = lambda text: None,
 ) -> list[Calibration]:
     """Flood the ports at each frame size; traffics: the plan's frame size → what is sent.
@@ -47,6 +88,7 @@ def calibrate(
                     direction=traffic.direction,
                     offered_fps=round(tx, 1),
                     received_fps=round(rx if returns else tx, 1),
+                    path=way,
                     note="" if returns else "sending only: nothing leads the frames back without the DUT",
                 )
             )

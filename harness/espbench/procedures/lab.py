@@ -12,15 +12,18 @@ from pathlib import Path
 from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
 from espbench.plan import Case, Plan, Profile, Topology, load_profile, load_topology
-from espbench.platforms import capture, external, netns, uml
+from espbench.platforms import capture, external, netns, remote, uml
 from espbench.platforms.addressing import LinkEnd, PairAddressing
-from espbench.platforms.base import Placement, PortName, Readiness, Testbed
+from espbench.platforms.base import SIDES, Placement, PortName, Readiness, Side, Testbed
 from espbench.platforms.registry import Registry
+from espbench.platforms.remote_gateway import Box
+from espbench.platforms.ssh import Login
 from espbench.procedures import stacking
-from espbench.stacks import netlink_xfrm
+from espbench.stacks import layers, netlink_xfrm
 from espbench.stacks.base import Stack, Tunnel, split
 
 AUTO = "auto"
+REMOTE = "remote"
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,17 @@ class PairLab:
         self.line_rate_bps = plan.line_rate or profile.line_rate
         self._netns = netns.NetnsPlatform(addressing)
         self._uml = uml.UmlPlatform(_uml_profile(profile), addressing)
+        self._remote = (
+            remote.RemotePlatform(boxes_of(profile), addressing) if profile.platform == REMOTE else None
+        )
 
     def build(self, case: Case) -> Testbed:
         """A fresh pair; what was made before a failure is undone at once."""
         return self._whole(self._build)
 
-    def calibration_bed(self) -> Testbed:
-        """The tester's ports without a DUT between them."""
-        return self._whole(self._build_calibration)
+    def calibration_bed(self) -> Testbed | None:
+        """The tester's ports without a DUT between them; None where cables lead to boxes."""
+        return None if self._remote else self._whole(self._build_calibration)
 
     def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
         """A pcap of the middle link."""
@@ -124,8 +130,10 @@ class PairLab:
 
     def _build(self) -> Testbed:
         rate = self.line_rate_bps
-        if self._profile.platform == "netns":
-            bed: Testbed = self._netns.build(self._registry, self._logs, self._placement, line_rate_bps=rate)
+        if self._remote:
+            bed: Testbed = self._remote.build(self._registry, self._logs, self._placement, line_rate_bps=rate)
+        elif self._profile.platform == "netns":
+            bed = self._netns.build(self._registry, self._logs, self._placement, line_rate_bps=rate)
         else:
             bed = self._uml.build(
                 self._registry, self._logs, self._placement, capture=self._plan.capture, line_rate_bps=rate,
@@ -192,7 +200,7 @@ class Labs:
     def build(self, case: Case) -> Testbed:
         return self._labs[case.dut].build(case)
 
-    def calibration_bed(self) -> Testbed:
+    def calibration_bed(self) -> Testbed | None:
         """The tester's ports are the same for all."""
         return self._first.calibration_bed()
 
@@ -226,6 +234,34 @@ def addressing_of(topology: Topology, mtu: int) -> PairAddressing:
         west={v: a.west for v, a in by_version.items()},
         east={v: a.east for v, a in by_version.items()},
         mtu=mtu,
+    )
+
+
+def boxes_of(profile: Profile) -> remote.RemoteProfile:
+    """A profile's boxes and ports as the platform takes them."""
+    boxes, ports = profile.boxes, profile.ports
+    assert boxes is not None
+    assert ports is not None
+
+    def box(side: Side) -> Box:
+        given = getattr(boxes, side)
+        login = Login(
+            given.host,
+            given.user,
+            given.port,
+            Path(given.identity) if given.identity else None,
+            Path(given.known_hosts) if given.known_hosts else None,
+        )
+        return Box(login, given.lan, given.wan, given.python, given.i_own_this_box)
+
+    return remote.RemoteProfile(
+        name=profile.name,
+        boxes={side: box(side) for side in SIDES},
+        ports={
+            "west": remote.TesterPort(ports.west.interface, ports.west.netns),
+            "east": remote.TesterPort(ports.east.interface, ports.east.netns),
+        },
+        i_own_this_network=profile.i_own_this_network,
     )
 
 
@@ -265,8 +301,28 @@ def require(plan: Plan, choices: Sequence[Choice], on_note: Callable[[str], None
                 )
             if any(s.kind == "strongswan-libipsec" for s in plan.stacks):
                 netns.need_tun(on_note)
+        elif choice.profile.platform == REMOTE:
+            _require_boxes(plan, choice.profile, on_note)
         else:
             demand(uml.readiness(_uml_profile(choice.profile)))
     if choices:
         for stack in plan.stacks:
             stacking.builds_of(stack, plan.path, on_note)
+
+
+def _require_boxes(plan: Plan, profile: Profile, on_note: Callable[[str], None]) -> None:
+    """Both boxes answer, have what is needed, and can run the daemons that are brought to them."""
+    demand(remote.readiness())
+    facts = remote.examine(boxes_of(profile))
+    for side, said in facts.items():
+        kind = "a virtual machine, " if said["virtual"] else ""
+        on_note(f"{side}: {kind}Linux {said['kernel']} on {said['machine']}, {said['cpus']} CPUs")
+    strangers = remote.of_another_architecture(facts)
+    for stack in plan.stacks:
+        if stacking.daemons_of(stack) and strangers and stack.prefix is None:
+            raise UsageError(
+                f"stack {stack.shown}: expected boxes that run programs of this machine, got: "
+                f"{'; '.join(strangers)}; measure plain and xfrm there, or give prefix: an image built for them"
+            )
+        for build in stacking.builds_of(stack, plan.path, on_note).values():
+            layers.refuse_elsewhere(build)

@@ -24,7 +24,7 @@ from espbench.plan.comparison import execution_order
 from espbench.plan.model import Plan
 from espbench.plan.traffic_profiles import rfc2544_frame
 from espbench.platforms.base import PortName, Testbed
-from espbench.procedures.calibration import calibrate
+from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.throughput import Limits, ThroughputCase, limits
 from espbench.results import RunDirectory
 from espbench.search import TrialRequest
@@ -102,6 +102,7 @@ class Session:
         self._new_generator = new_generator
         self._generator = new_generator()
         self._observer = observer
+        self._way = ""  # the generator's way to the wire, where it has a choice
         self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
         self._outcomes: dict[str, list[Outcome]] = {}
         self._case_seconds: list[float] = []
@@ -127,6 +128,9 @@ class Session:
         """Once per run; a resumed run keeps what it was begun with."""
         manifest = self._directory.manifest
         if manifest.calibration:
+            self._way = manifest.calibration[0].path
+            if self._way:
+                self._generator.take(self._way)
             return
         wanted: dict[int | str, list[Traffic]] = {}
         for case in self._cases:
@@ -138,23 +142,32 @@ class Session:
         bed = self._lab.calibration_bed()
         if bed is not None:
             try:
-                bench = self._attach(bed)
-                found = calibrate(
-                    self._generator, bed, bench.next_hops, wanted, returns=True, on_note=self._observer.note
-                )
+                found = self._calibrated(bed, wanted, returns=True)
             finally:
                 bed.close()
         else:
             bed = self._lab.build(self._cases[0])
             try:
-                self._attach(bed)
-                nowhere: dict[PortName, str] = {"west": _NOBODY, "east": _NOBODY}
-                found = calibrate(
-                    self._generator, bed, nowhere, wanted, returns=False, on_note=self._observer.note
-                )
+                found = self._calibrated(bed, wanted, returns=False)
             finally:
                 bed.close()
         self._update(calibration=found)
+
+    def _calibrated(
+        self, bed: Testbed, wanted: dict[int | str, list[Traffic]], *, returns: bool
+    ) -> list[Calibration]:
+        """Choose the generator's way to the wire, then measure its ceiling."""
+
+        def attach() -> tuple[Testbed, dict[PortName, str]]:
+            hops = self._attach(bed).next_hops
+            return bed, hops if returns else {"west": _NOBODY, "east": _NOBODY}
+
+        probe = next(iter(wanted.values()))[0]
+        self._way = choose_way(self._generator, attach, probe, returns=returns, on_note=self._observer.note)
+        _, hops = attach()
+        return calibrate(
+            self._generator, bed, hops, wanted, returns=returns, way=self._way, on_note=self._observer.note
+        )
 
     def _calibration_of(self, case: Case) -> Calibration | None:
         for c in self._directory.manifest.calibration:
@@ -300,6 +313,8 @@ class Session:
         ports = list(bed.ports.values())
         watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
         found = {p["name"]: p for p in self._generator.open(ports, watched)}
+        how = next(iter(found.values()))
+        self._record_tool("generator", f"{self._generator.name}: {how['sender']}; {how['receiver']}")
         next_hops: dict[PortName, str] = {}
         for port in ports:
             if not port.mac:
@@ -308,7 +323,9 @@ class Session:
                 next_hops[port.name] = port.next_hop_mac
                 continue
             for version, gateway in port.gateway.items():
-                next_hops[port.name] = self._generator.resolve(port.name, port.address[version], gateway, 3.0)
+                next_hops[port.name] = self._generator.resolve(
+                    port.name, port.address[version], gateway, 3.0, self._plan.pattern.tags
+                )
         return Bench(bed, self._generator, None, next_hops)
 
     def _discard(self, pair: _Pair | None) -> None:
@@ -320,6 +337,8 @@ class Session:
         except EspbenchError:
             self._generator.close()
             self._generator = self._new_generator()
+            if self._way:
+                self._generator.take(self._way)
 
     def _measure(self, case: Case, bench: Bench, request: Request, sequence: int) -> Trial:
         return trial.measure(
@@ -356,6 +375,7 @@ class Session:
             ttl=frame.ttl,
             src_port=frame.udp_source,
             dst_port=frame.udp_destination,
+            headers=case.headers,
         )
 
     def _limits(self, case: Case) -> Limits:
@@ -376,6 +396,11 @@ class Session:
         before = self._case_seconds
         typical = sum(before) / len(before) if before else s.final_trial + _USUAL_TRIALS * per_trial
         return now + (len(self._cases) - number) * typical
+
+    def _record_tool(self, name: str, version: str) -> None:
+        tools = self._directory.manifest.tools
+        if tools.get(name) != version:
+            self._update(tools={**tools, name: version})
 
     def _update(self, **changes: Any) -> None:
         manifest: Manifest = self._directory.manifest.model_copy(update=changes)

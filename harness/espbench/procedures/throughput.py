@@ -118,7 +118,7 @@ class ThroughputCase:
         if fps is not None and final is not None:
             fps = min(fps, final.offered_fps)  # what was offered, not what was meant to be
         deviations = rfc2544_deviations(s, self._frame_sizes)
-        warnings = warnings + result.warnings + self._flags(fps, result)
+        warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
         home, office = (final.gateways.get(side) if final else None for side in ("home", "office"))
         return Outcome(
             case=case.id,
@@ -179,7 +179,9 @@ def _only_unsent(trial: Trial) -> bool:
 def observation(trial: Trial) -> Observation:
     """What the search needs of a trial's record."""
     per_direction = [d.tx_frames for d in trial.per_direction.values()]
-    in_time = trial.rx_frames - sum(d.backlog_frames for d in trial.per_direction.values())
+    backlogs = [d.backlog_frames for d in trial.per_direction.values()]
+    known = [n for n in backlogs if n is not None]
+    in_time = trial.rx_frames - sum(known) if len(known) == len(backlogs) else None
     return Observation(
         load_fps=trial.intended_fps,
         frames=trial.tx_frames,
@@ -189,7 +191,7 @@ def observation(trial: Trial) -> Observation:
         final=trial.phase == "final",
         valid=trial.validity == "VALID",
         sustained=trial.sustained,
-        forwarding_fps=in_time / trial.duration_s if trial.duration_s > 0 else None,
+        forwarding_fps=in_time / trial.duration_s if in_time is not None and trial.duration_s > 0 else None,
         reasons=tuple(trial.reasons),
     )
 

@@ -45,6 +45,7 @@ class TrialDigest:
     duplicated: int = 0
     reordered: int = 0
     corrupted: int = 0
+    unverified: int = 0  # trials whose generator does not look at each frame
     loss_of_case: dict[str, Counter[str]] = field(default_factory=dict)  # of VALID trials: place → frames
     invalid: dict[str, tuple[int, set[str]]] = field(default_factory=dict)  # reason → trials, cases
     rows: dict[str, list[TrialRow]] = field(default_factory=dict)
@@ -70,9 +71,10 @@ def digest(
             result.kept[trial.case, trial.sequence] = trial
         result.valid += trial.validity == "VALID"
         result.final += trial.phase == "final"
-        result.duplicated += trial.duplicated
-        result.reordered += trial.reordered
-        result.corrupted += trial.corrupted
+        result.duplicated += trial.duplicated or 0
+        result.reordered += trial.reordered or 0
+        result.corrupted += trial.corrupted or 0
+        result.unverified += None in (trial.duplicated, trial.reordered, trial.corrupted)
         if trial.validity == "VALID":
             result.loss_of_case.setdefault(trial.case, Counter()).update(trial.loss_at)
         else:

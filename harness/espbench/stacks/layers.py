@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from espbench.errors import EspbenchError, MachineLacks
+from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.base import Gateway
 from espbench.stacks.builds import Build
 
@@ -43,7 +43,10 @@ _TOO_DEEP = re.compile(r"wrong fs type|Invalid argument")
 
 def lay(gateway: Gateway, build: Build) -> None:
     """Put a build where the gateway finds it; what the daemon writes goes to memory, nothing to the host."""
-    done = gateway.run(["sh", "-c", _SCRIPT.format(lines="\n".join(_lines(build)))])
+    place = gateway.deliver(build.folder)
+    if place != str(build.folder):
+        refuse_elsewhere(build)
+    done = gateway.run(["sh", "-c", _SCRIPT.format(lines="\n".join(_lines(build, place)))])
     if done.rc:
         what = f"gateway {gateway.side}: cannot lay {build.folder} over its root: {done.err.strip()}"
         if _NO_OVERLAYS.search(done.err):
@@ -51,13 +54,39 @@ def lay(gateway: Gateway, build: Build) -> None:
         if _TOO_DEEP.search(done.err):
             raise MachineLacks(what, "use a root, and a place of the build, not already two overlays deep")
         raise EspbenchError(what)
+    if place != str(build.folder):
+        _need_libraries(gateway, build)
 
 
-def _lines(build: Build) -> list[str]:
+def refuse_elsewhere(build: Build) -> None:
+    """UsageError for a build that another machine's gateway cannot have at the path it was made for."""
+    if not build.image:
+        raise UsageError(
+            f"prefix: expected an image (a folder with usr/) for gateways on other machines, got {build.folder}, "
+            "which works at its own path only; configure the build with --prefix=/usr, then `make install "
+            "DESTDIR=…` makes one"
+        )
+
+
+def _need_libraries(gateway: Gateway, build: Build) -> None:
+    """MachineLacks where another machine has not the libraries that a build made or fetched here needs."""
+    for name, path in build.programs.items():
+        # What ldd(1) does; not every machine has that.
+        loaded = gateway.run(["env", "LD_TRACE_LOADED_OBJECTS=1", path])
+        lacking = re.findall(r"(\S+) => not found|version `(\S+)' not found", loaded.out + loaded.err)
+        if loaded.rc or lacking:
+            words = ", ".join(dict.fromkeys(lib or version for lib, version in lacking)) or loaded.err.strip()
+            raise MachineLacks(
+                f"gateway {gateway.side}: {name} of {build.name} cannot run on that box, which lacks {words}",
+                "install those libraries there (not the daemon), or give prefix: an image built for that box",
+            )
+
+
+def _lines(build: Build, place: str) -> list[str]:
     """An image's usr, etc and var over the gateway's; or the prefix made writable where it is, /etc and /var too."""
     own = [part for part in _LAID if build.image and (build.folder / part).is_dir()]
     parts = _LAID if build.image else _LAID[1:]
-    sources = {part: str(build.folder / part) if part in own else f"/{part}" for part in parts}
+    sources = {part: f"{place}/{part}" if part in own else f"/{part}" for part in parts}
     laid = [f"lay {part} /{part}{f' /{part}' if part in own else ''}" for part in parts]
     if not build.image:
         sources["prefix"] = str(build.folder)

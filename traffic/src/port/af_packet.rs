@@ -4,100 +4,27 @@
 //! Sending: `sendmmsg` with PACKET_QDISC_BYPASS, so that no queue of the tester's swallows frames. Receiving: a
 //! TPACKET_V3 ring, whose kernel time stamps do not depend on when the receiver runs.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::clock::realtime_offset_ns;
 use crate::failure::{Failure, Outcome};
 use crate::port::interface::Interface;
-use crate::port::netns::Netns;
 use crate::port::socket::PacketSocket;
-use crate::port::{Batch, FrameReceiver, FrameSender, Port, RxFrame, Sent};
-use crate::protocol::{OpenPort, OpenedPort};
+use crate::port::{Batch, FrameReceiver, FrameSender, RxFrame, Sent};
+use crate::protocol::OpenPort;
 
 /// Frames per system call.
 pub const BATCH: usize = 64;
 /// Large enough that the interface, never the socket, is what runs full.
 const SEND_BUFFER: i32 = 32 << 20;
-const CARRIER_WAIT: Duration = Duration::from_millis(1500);
 const BLOCK: usize = 128 << 10;
 /// A block with frames is handed over after so long even if it is not full.
 const BLOCK_TIMEOUT_MS: u32 = 1;
 
-pub fn open(asked: &OpenPort) -> Outcome<Port> {
-    let netns = Netns::open(asked.netns.as_deref())?;
-    if netns.is_initial() && !asked.i_own_this_network {
-        return Err(Failure::new(
-            format!(
-                "port {}: interface {} is in the initial network namespace: test traffic does not belong on a network in use (RFC 6815)",
-                asked.name, asked.interface
-            ),
-            "move the interface into a namespace of its own, or state \"i_own_this_network\": true",
-        ));
-    }
-    if !(1..=4096).contains(&asked.rx_ring_mib) {
-        return Err(Failure::new(
-            format!(
-                "port {}: rx_ring_mib is {}, expected 1 to 4096",
-                asked.name, asked.rx_ring_mib
-            ),
-            "64 holds two seconds of 200,000 small frames per second",
-        ));
-    }
-    let at_port =
-        |failure: Failure| Failure::new(format!("port {}: {}", asked.name, failure.message), failure.hint);
-    let opened = netns
-        .enter(|| open_inside(asked, netns.name()))
-        .map_err(at_port)?;
-    let (interface, sender, receiver, notes) = opened;
-    let told = OpenedPort {
-        name: asked.name.clone(),
-        interface: interface.name.clone(),
-        driver: interface.driver.clone(),
-        mac: crate::frame::show_mac(&interface.mac),
-        mtu: interface.mtu,
-        carrier: interface.carrier,
-        speed_mbps: interface.speed_mbps,
-        sender: if sender.bypass {
-            "af_packet sendmmsg, qdisc bypass".into()
-        } else {
-            "af_packet sendmmsg".into()
-        },
-        receiver: format!("af_packet tpacket_v3 {} MiB", asked.rx_ring_mib),
-        notes,
-    };
-    Ok(Port {
-        asked: asked.clone(),
-        told,
-        mac: interface.mac,
-        netns,
-        index: interface.index,
-        sender: Box::new(sender),
-        receiver: Box::new(receiver),
-    })
-}
-
-fn open_inside(asked: &OpenPort, netns: &str) -> Outcome<(Interface, Sender, Receiver, Vec<String>)> {
-    let mut notes = Vec::new();
-    let socket = PacketSocket::open()?;
-    let mut interface = Interface::find(&socket, &asked.interface, netns)?;
-    // A link that was just brought up tells its carrier a moment later.
-    let patience = Instant::now() + CARRIER_WAIT;
-    while !interface.carrier && Instant::now() < patience {
-        std::thread::sleep(Duration::from_millis(20));
-        interface = Interface::find(&socket, &asked.interface, netns)?;
-    }
-    if !interface.carrier {
-        notes.push(format!("{} has no carrier: is the other end up?", interface.name));
-    }
-    let sender = Sender::new(socket, &interface, &mut notes)?;
-    let receiver = Receiver::new(asked, &interface)?;
-    Ok((interface, sender, receiver, notes))
-}
-
-struct Sender {
+pub struct Sender {
     socket: PacketSocket,
     interface: String,
-    bypass: bool,
+    pub bypass: bool,
     /// On veth and tap "no room" means that the next device's ring was full and the frame is gone: that is
     /// the first loss on the path, and offering it again would turn the DUT's loss into a lower offered load.
     drops_at_next_ring: bool,
@@ -109,7 +36,7 @@ struct Sender {
 unsafe impl Send for Sender {}
 
 impl Sender {
-    fn new(socket: PacketSocket, interface: &Interface, notes: &mut Vec<String>) -> Outcome<Self> {
+    pub fn new(socket: PacketSocket, interface: &Interface, notes: &mut Vec<String>) -> Outcome<Self> {
         let bypass = match socket.set(
             libc::SOL_PACKET,
             libc::PACKET_QDISC_BYPASS,
@@ -195,7 +122,7 @@ impl FrameSender for Sender {
     }
 }
 
-struct Receiver {
+pub struct Receiver {
     socket: PacketSocket,
     interface: String,
     ring: *mut u8,
@@ -209,7 +136,7 @@ struct Receiver {
 unsafe impl Send for Receiver {}
 
 impl Receiver {
-    fn new(asked: &OpenPort, interface: &Interface) -> Outcome<Self> {
+    pub fn new(asked: &OpenPort, interface: &Interface) -> Outcome<Self> {
         let socket = PacketSocket::open()?;
         let set = |option, value: i32, what| socket.set(libc::SOL_PACKET, option, &value, what);
         set(

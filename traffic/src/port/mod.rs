@@ -2,14 +2,18 @@
 //! A port: where frames go out and come in. The one interface that other ways to the wire implement.
 
 pub mod af_packet;
+pub mod af_xdp;
 pub mod interface;
 pub mod netns;
+pub mod open;
 pub mod socket;
 
 use std::time::Duration;
 
 use crate::failure::Outcome;
+use crate::netlink::Link;
 use crate::protocol::{OpenPort, OpenedPort};
+use crate::xdp::receiver::KernelReceiver;
 
 /// Frames ready to be sent, in buffers that are reused.
 pub struct Batch {
@@ -70,6 +74,19 @@ pub trait FrameReceiver: Send {
     fn overrun(&mut self) -> Outcome<u64>;
 }
 
+/// How a port sends.
+pub enum Tx {
+    Packets(Box<dyn FrameSender>),
+    /// Live frames, made and paced by a program in the kernel, which does not see what becomes of them.
+    Live(Link),
+}
+
+/// How a port receives.
+pub enum Rx {
+    Packets(Box<dyn FrameReceiver>),
+    Kernel(Box<KernelReceiver>),
+}
+
 /// An open port.
 pub struct Port {
     pub asked: OpenPort,
@@ -77,6 +94,6 @@ pub struct Port {
     pub mac: [u8; 6],
     pub netns: netns::Netns,
     pub index: i32,
-    pub sender: Box<dyn FrameSender>,
-    pub receiver: Box<dyn FrameReceiver>,
+    pub tx: Tx,
+    pub rx: Rx,
 }

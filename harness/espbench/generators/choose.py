@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generators there are: their names, whether this machine has them, and a new one of a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import MachineLacks
+from espbench.generators import native, scapy, trex_server
+from espbench.generators.base import Generator
+from espbench.platforms.base import Readiness
+from espbench.platforms.registry import Registry
+
+GENERATORS = {
+    "native": "espbench-traffic: numbers, stamps and checks every frame",
+    "trex": "TRex, stateless: a server of yours, or launched from TREX_DIR; counts frames per port, no latency",
+    "scapy": "Scapy: any header, but slow (thousands of frames a second); for odd frames and for teaching",
+}
+
+
+def new(name: str, settings: dict[str, Any], registry: Registry, log: Path) -> Generator:
+    """A generator with nothing open; settings as plan.generator_choice has them."""
+    if name == "trex":
+        # Only now: its libraries would be in the memory of every run.
+        from espbench.generators.trex import TrexGenerator  # noqa: PLC0415
+
+        return TrexGenerator(registry, log, settings["server"], settings["ports"])
+    if name == "scapy":
+        return scapy.ScapyGenerator(registry, log)
+    return native.NativeGenerator(registry, log, **settings)
+
+
+def require(name: str, settings: dict[str, Any]) -> None:
+    """MachineLacks if a run with this generator would fail for want of something here."""
+    if name == "trex" and settings["server"] is not None:
+        return
+    for answer in readiness():
+        if answer.name == name and not answer.ready:
+            raise MachineLacks(answer.missing, answer.install)
+
+
+def readiness() -> list[Readiness]:
+    """Doctor's answers."""
+    return [native.readiness(), trex_server.readiness(), scapy.readiness()]

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TRex as a generator: stateless streams on a server of the user's, or on one launched from TREX_DIR.
+
+TRex counts frames per port and nothing else: what it cannot tell is None in the record and named in
+`not_measured`. What it does silently is looked for: a schedule it cannot keep it stretches (the trial is
+timed and cut off at its end); a dropped link and frames above the MTU look like loss. An AF_PACKET port
+offers a frame again that the next device's full ring refused, so that this loss becomes a delay, and counts
+as sent what still waits there: of a server that was launched the kernel's counters tell both.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import EspbenchError, UsageError
+from espbench.generators.base import Offered, OnProgress, PortCounts, Stream, StreamCounts
+from espbench.generators.trex_account import Account, shortfall, stream_counts
+from espbench.generators.trex_ports import Counters, TrexPorts
+from espbench.generators.trex_streams import frames_of, trex_streams
+from espbench.platforms.base import Port, PortName
+from espbench.platforms.registry import Registry
+from espbench.terms import FCS_BYTES
+
+NOT_MEASURED = [
+    "latency",
+    "backlog",
+    "corrupted, duplicated and reordered frames; frames of others count as received",
+    "when frames left",
+    "stalls of the tester",
+]
+BACKLOG_NOT_JUDGED = (
+    "backlog not judged: TRex does not tell when a frame left, so a rate that a queue only stored passes as "
+    "forwarded; a long final trial makes that less likely"
+)
+BURSTS = (
+    "sent in bursts: through AF_PACKET TRex sends a millisecond's frames back to back; "
+    "a DUT may lose frames that it would forward were they spaced evenly"
+)
+FIRST_LOSS_UNSEEN = (
+    "first loss unseen: TRex's AF_PACKET port offers frames again that the next device refused, and that "
+    "server's kernel cannot be asked; a DUT without loss may only have been waited for"
+)
+_FRAMING_BYTES = 14 + FCS_BYTES
+# The server looks after its ports every 10 ms; it may need as long again to begin.
+_NOTICED_S, _BEGUN_S = 0.01, 0.05
+# A rate below this share of the intended one spoils a trial (measure.trial.OFFERED_LIMIT): so much longer
+# it may take.
+_LONGEST = 1 / 0.995
+_PROGRESS_S = 0.25
+# Through AF_PACKET frames leave once a millisecond, all that are due.
+_BURSTY, _TICKS = "af_packet", 1000.0
+# Port counters are refreshed twice a second: unchanged for this long, they are final.
+SETTLED_S, _COUNTER_POLL_S = 1.1, 0.1
+_STRAGGLERS_S = 30.0
+# A flood asks for this: more than any port takes (64 B frames on 100 Gbit/s).
+_FLOOD_FPS = 150e6
+
+
+class TrexGenerator:
+    """Two ports of one TRex server. server: `(host, port)`, None: launch one; indices: its west and east."""
+
+    name = "trex"
+
+    def __init__(
+        self,
+        registry: Registry,
+        log: Path,
+        server: tuple[str, int] | None = None,
+        indices: tuple[int, int] = (0, 1),
+    ) -> None:
+        self._trex = TrexPorts(registry, log, server, indices)
+        self._holds_frames = False
+
+    def ways(self) -> list[str]:
+        """The server's, whatever it was started with."""
+        return []
+
+    def take(self, way: str) -> None:
+        """There is no other."""
+
+    def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
+        self._holds_frames = False
+        return self._trex.take(ports)
+
+    def resolve(
+        self, port: PortName, address: str, gateway: str, timeout_s: float = 3.0, tags: bytes = b""
+    ) -> str:
+        raise UsageError(
+            f"generator trex: expected the MAC address of {gateway} (port {port}), got none; TRex neither asks "
+            f"for it nor answers for {address}\n"
+            f"  to mend it: write gateway_mac under ports.{port} of the plan, and give the DUT a static "
+            f"neighbour for {address}"
+        )
+
+    def offer(
+        self,
+        streams: list[Stream],
+        duration_s: float,
+        residue_s: float,
+        quiet_s: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Offered:
+        self._check(streams)
+        if self._holds_frames:  # they would leave with the first of this trial: the server is started anew
+            self.open(list(self._trex.ports.values()), [])
+        planned = {s.id: None if s.rate_fps is None else frames_of(s, duration_s) for s in streams}
+        for name in self._trex.ports:
+            self._trex.tell(name, "stop_traffic")
+            self._trex.tell(name, "remove_all_streams")
+        for s in streams:
+            made = trex_streams(s, planned[s.id], s.rate_fps or _FLOOD_FPS)
+            for number, one in enumerate(made, start=1):
+                self._trex.tell(s.from_, "add_stream", stream_id=number, stream=one)
+        before, links = self._trex.counters(), self._trex.links()
+
+        def is_complete(now: dict[PortName, Counters]) -> bool:
+            moved = {name: c.since(before[name]) for name, c in now.items()}
+            return all(moved[s.from_].opackets == moved[s.to].ipackets == planned[s.id] for s in streams)
+
+        cpu_before, start_ns = self._cpu_ns(), time.monotonic_ns()
+        flood = any(count is None for count in planned.values())
+        took_s, dropped = self._transmit(streams, duration_s, flood, on_progress)
+        last_tx_ns = time.monotonic_ns()
+        after, faults = self._final_counters(residue_s, quiet_s, is_complete)
+        links_after = self._trex.links()
+        dropped |= {name for name, now in links_after.items() if now.flapped_since(links[name])}
+        accounts = {
+            name: Account.of(
+                after[name].since(before[name]), links_after[name].since(links[name]) if links else None
+            )
+            for name in self._trex.ports
+        }
+        self._holds_frames = any(account.held for account in accounts.values())
+        counts = [stream_counts(s, planned[s.id], accounts) for s in streams]
+        return Offered(
+            start_ns=start_ns,
+            last_tx_ns=last_tx_ns,
+            duration_s=took_s,
+            intended_duration_s=duration_s,
+            streams=counts,
+            ports=[
+                PortCounts(name=name, rx_overrun=a.overrun, foreign=None, rx_total=a.received)
+                for name, a in accounts.items()
+            ],
+            # It polls its ports to the very end; what it uses then is not another's.
+            senders_run_ms=(self._cpu_ns() - cpu_before) / 1e6,
+            faults=[*faults, *self._link_faults(dropped, counts)],
+            shortfall=shortfall(accounts, streams, is_late=took_s > duration_s),
+            warnings=self._warnings(streams),
+            not_measured=NOT_MEASURED,
+        )
+
+    def ping(self) -> None:
+        self._trex.ask("ping")
+
+    def pid(self) -> int:
+        """Of the server this one launched; this process's own where it launched none."""
+        return self._trex.launched.pid if self._trex.launched else os.getpid()
+
+    def close(self) -> None:
+        self._trex.close()
+
+    def _check(self, streams: list[Stream]) -> None:
+        """What the ports cannot carry."""
+        if len({s.from_ for s in streams}) < len(streams):
+            raise UsageError(
+                "generator trex: expected one stream from each port, got two: its counters are the ports'"
+            )
+        for s in streams:
+            port = self._trex.ports[s.from_]
+            largest = max(share.size for share in s.frames)
+            if largest - _FRAMING_BYTES > port.mtu:
+                raise UsageError(
+                    f"generator trex: expected frames of at most {port.mtu + _FRAMING_BYTES} B "
+                    f"(the MTU of {port.interface} is {port.mtu}), got {largest} B; TRex would call them lost"
+                )
+
+    def _transmit(
+        self, streams: list[Stream], duration_s: float, flood: bool, on_progress: OnProgress | None
+    ) -> tuple[float, set[PortName]]:
+        """Send; how long it took (s, at least as long as intended), and whose link was down meanwhile.
+
+        Whatever still sends when the time is over is stopped: TRex would go on until it has sent all.
+        """
+        for s in streams:
+            self._trex.start(s.from_, s.rate_fps or _FLOOD_FPS)
+        started = time.monotonic()
+        end = started + (duration_s if flood else duration_s * _LONGEST + _BEGUN_S)
+        give_up = end + _STRAGGLERS_S
+        dropped: set[PortName] = set()
+        last_seen = started
+        sending = [s.from_ for s in streams]
+        while sending:
+            now = time.monotonic()
+            if now >= end:
+                for name in sending:
+                    self._trex.tell(name, "stop_traffic")
+                end = now + 1.0  # once more, should it not have been heard
+            elif (rest := started + duration_s - now) > _PROGRESS_S:
+                time.sleep(min(_PROGRESS_S, rest - _PROGRESS_S / 2))
+                if on_progress:
+                    on_progress({"elapsed_s": time.monotonic() - started})
+                dropped |= {name for name in self._trex.ports if self._trex.is_down(name)}
+            else:
+                time.sleep(_NOTICED_S)
+            asked = time.monotonic()
+            sending = [name for name in sending if self._trex.is_sending(name)]
+            if sending:
+                last_seen = asked
+                if asked > give_up:
+                    raise EspbenchError("generator: TRex does not stop sending")
+        # It ended between the last look that found it sending and the one that did not. Only if even the
+        # first is late did it take longer than intended; then no rate is to come out too high.
+        is_late = flood or last_seen - started - _NOTICED_S > duration_s
+        return time.monotonic() - started if is_late else duration_s, dropped
+
+    def _final_counters(
+        self,
+        residue_s: float,
+        quiet_s: float | None,
+        is_complete: Callable[[dict[PortName, Counters]], bool],
+    ) -> tuple[dict[PortName, Counters], list[str]]:
+        """The counters once the residue has passed and nothing changes any more; what is wrong with them.
+
+        With all frames accounted for, quiet_s of silence are enough.
+        """
+        over = time.monotonic() + residue_s
+        give_up = over + _STRAGGLERS_S
+        found, changed = self._trex.counters(), time.monotonic()
+        while True:
+            end = max(over, changed + SETTLED_S)
+            if quiet_s is not None and is_complete(found):
+                end = changed + quiet_s
+            if time.monotonic() >= end:
+                return found, []
+            if changed > give_up:
+                return found, ["frames still arrived long after the trial: TRex cannot tell whose they are"]
+            time.sleep(_COUNTER_POLL_S)
+            now = self._trex.counters()
+            if now != found:
+                found, changed = now, time.monotonic()
+
+    def _link_faults(self, dropped: set[PortName], counts: list[StreamCounts]) -> list[str]:
+        ports = self._trex.ports
+        return [
+            f"link of port {name} ({ports[name].interface}) went down during the trial"
+            for name in sorted(dropped)
+        ] + [
+            f"{c.from_}-{c.to}: nothing at all arrived: TRex cannot tell loss from a dropped link"
+            for c in counts
+            if c.tx_frames and not c.rx_frames
+        ]
+
+    def _warnings(self, streams: list[Stream]) -> list[str]:
+        """What any figure of these streams must say."""
+        told = [BACKLOG_NOT_JUDGED]
+        by_af_packet = [s for s in streams if _BURSTY in self._trex.drivers[s.from_]]
+        if any((s.rate_fps or 0) > _TICKS for s in by_af_packet):
+            told.append(BURSTS)
+        if by_af_packet and self._trex.launched is None:
+            told.append(FIRST_LOSS_UNSEEN)
+        return told
+
+    def _cpu_ns(self) -> int:
+        return self._trex.launched.cpu_ns() if self._trex.launched else 0

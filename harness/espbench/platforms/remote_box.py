@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs on a remote box: moves its two ports into a network namespace, starts the agent there, gives all back.
+
+It arrives over ssh with the launcher's and the agent's texts (remote.py sends it; stdlib only, one file), and
+passes lines between the controller and the agent. Everything the agent configures is in that namespace and in
+its own mount and PID namespaces, and ends with it; the ports are given back as they were when the controller
+hangs up, dies, or is not heard for some time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NEEDS_PYTHON = (3, 9)
+READ_ONLY_SINCE = (5, 12)  # mount_setattr(2); before, the agent's mount namespace is private but writable
+CLONE_NEWNET = 0x40000000
+OTHER_WAIT_S = 40.0  # more than the silence after which a helper whose connection broke gives its ports back
+ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+# What the link itself reports rather than what was set.
+PASSING_FLAGS = {"LOWER_UP", "NO-CARRIER", "DORMANT", "RUNNING"}
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Ended(Exception):
+    """A signal, or silence: time to give all back."""
+
+
+def say(text: str) -> None:
+    """One line, which ssh carries to the controller if it is still there."""
+    with contextlib.suppress(OSError):
+        print(f"espbench: {text}", file=sys.stderr, flush=True)
+
+
+def refuse(text: str) -> NoReturn:
+    """Say why the box cannot be used."""
+    say(text)
+    sys.exit(3)
+
+
+def system(result: int, what: str) -> None:
+    """Turn a failed libc call into an OSError."""
+    if result < 0:
+        errno = ctypes.get_errno()
+        raise OSError(errno, f"{what}: {os.strerror(errno)}")
+
+
+def ip(*arguments: str, stdin: bytes = b"", netns: int | None = None, keep: int | None = None) -> bytes:
+    """What ip says, in another network namespace if given; RuntimeError with its own words when it fails."""
+
+    def enter() -> None:
+        system(libc.setns(netns, CLONE_NEWNET), "setns")
+
+    with os.fdopen(in_memory("stdin", stdin), "rb") as given:  # `route restore` reads it three times
+        done = subprocess.run(
+            ["ip", *arguments],
+            stdin=given,
+            capture_output=True,
+            check=False,
+            preexec_fn=enter if netns is not None else None,
+            pass_fds=() if keep is None else (keep,),
+        )
+    if done.returncode:
+        raise RuntimeError(f"ip {' '.join(arguments)}: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Port:
+    """One port as it was: its link and addresses in ip(8)'s words, routes by family, neighbours, its sysctls.
+
+    saved is what `ip addr save` and `ip route save` wrote, with the command that restores it, in order.
+    """
+
+    name: str
+    link: dict[str, Any]
+    routes: list[dict[str, Any]]
+    neighbours: list[dict[str, Any]]
+    sysctls: dict[Path, str]
+    saved: list[tuple[list[str], bytes]]
+
+    @staticmethod
+    def look(name: str) -> Port:
+        """The port now."""
+        link = json.loads(ip("-j", "addr", "show", "dev", name))[0]
+        saved = [(["addr", "restore"], ip("addr", "save", "dev", name))] if link["addr_info"] else []
+        routes = []
+        for family in ("-4", "-6"):
+            found = json.loads(ip(family, "-j", "route", "show", "table", "all", "dev", name) or b"[]")
+            # Those of the table local come with the addresses.
+            found = [route for route in found if route.get("table") != "local"]
+            for table in sorted({str(route.get("table", "main")) for route in found}):
+                text = ip(family, "route", "save", "table", table, "dev", name)
+                saved.append(([family, "route", "restore"], text))
+            routes += found
+        neighbours = json.loads(ip("-j", "neigh", "show", "dev", name, "nud", "permanent") or b"[]")
+        return Port(name, link, routes, neighbours, sysctls_of(name), saved)
+
+    def restore(self) -> None:
+        """Make the port, which is back in its own namespace and down, what it was."""
+        flags, link = self.link["flags"], ["link", "set", "dev", self.name]
+        arp, multicast = ("off" if "NOARP" in flags else "on"), ("on" if "MULTICAST" in flags else "off")
+        own = ["address", self.link["address"], "txqueuelen", str(self.link.get("txqlen", 1000))]
+        ip(*link, *own, "mtu", str(self.link["mtu"]), "arp", arp, "multicast", multicast)
+        for _ in range(2):  # some reset others
+            for path, text in self.sysctls.items():
+                if read(path) != text:
+                    with contextlib.suppress(OSError):
+                        path.write_text(text)
+        up = "UP" in flags
+        for command, data in self.saved:
+            if "route" in command and up:
+                ip(*link, "up")
+                up = False
+            ip(*command, stdin=data)
+        if up:
+            ip(*link, "up")
+        for entry in self.neighbours:
+            ends = [entry["dst"], "lladdr", entry["lladdr"], "dev", self.name]
+            ip("neigh", "replace", *ends, "nud", "permanent")
+
+    def addresses(self, *, of_link: bool = False) -> list[str]:
+        """Its addresses with prefix length; of_link: also those that are valid on the link alone."""
+        found = [a for a in self.link["addr_info"] if of_link or a["scope"] != "link"]
+        return sorted(f"{a['local']}/{a['prefixlen']}" for a in found)
+
+    def shown(self) -> dict[str, list[str]]:
+        """What must be equal before and after; not what the kernel makes anew or lets run out."""
+        return {
+            "flags": sorted(set(self.link["flags"]) - PASSING_FLAGS),
+            "link": [f"{key} {self.link.get(key)}" for key in ("mtu", "address", "txqlen")],
+            "addresses": self.addresses(),
+            "routes": sorted(words for route in self.routes if (words := words_of(route))),
+            "sysctls": [f"{path} {text.strip()}" for path, text in self.sysctls.items()],
+        }
+
+
+def words_of(route: dict[str, Any]) -> str:
+    """A route in words; none for those that the kernel makes itself or times."""
+    if str(route["dst"]).startswith(("fe80:", "ff00:")) or "expires" in route:
+        return ""
+    words = [f"{key} {value}" for key, value in route.items() if key not in ("dst", "flags", "linkdown")]
+    flags = [flag for flag in route.get("flags", []) if flag != "linkdown"]
+    return " ".join([str(route["dst"]), *words, *flags])
+
+
+def sysctls_of(name: str) -> dict[Path, str]:
+    """The settings of one interface; the kernel forgets them when it changes its namespace."""
+    kinds = ("ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh")
+    folders = [Path(f"/proc/sys/net/{kind}/{name}") for kind in kinds]
+    found = {file: read(file) for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())}
+    return {file: text for file, text in found.items() if text is not None}
+
+
+def read(path: Path) -> str | None:
+    """A file of /proc; None where it may not be read."""
+    try:
+        return path.read_text()
+    except OSError:
+        return None
+
+
+def problem_with(port: Port, mine: bool) -> str:
+    """Why a port must not be taken; empty if it may."""
+    uppers = [entry.name[6:] for entry in Path(f"/sys/class/net/{port.name}").glob("upper_*")]
+    if "LOOPBACK" in port.link["flags"]:
+        return "expected a network port, got the loopback"
+    if "master" in port.link:
+        return f"expected a port of its own, it belongs to {port.link['master']}; take it out of that first"
+    if uppers:
+        return f"expected a port nothing is built on, {', '.join(uppers)} stands on it; remove that first"
+    here = ssh_arrives()
+    if here & {port.name, *(address.partition("/")[0] for address in port.addresses(of_link=True))}:
+        return "this ssh connection arrives on it and would be cut; use another port, or another way in"
+    if (held := port.addresses()) and not mine:
+        return (
+            f"expected a port without addresses, it has {', '.join(held)}; if this box may be taken out of service "
+            "for the test (RFC 6815), write i_own_this_box: true: it gets them back afterwards"
+        )
+    return ""
+
+
+def ssh_arrives() -> set[str]:
+    """The box's address that ssh was told, and the interface by which answers leave; empty without ssh."""
+    ends = os.environ.get("SSH_CONNECTION", "").split()
+    if len(ends) != 4:
+        return set()
+    client, own = (end.partition("%")[0] for end in (ends[0], ends[2]))
+    try:
+        return {own, *(route["dev"] for route in json.loads(ip("-j", "route", "get", client)))}
+    except RuntimeError:  # a link-local address has no route without its interface
+        return {own}
+
+
+def examine(spec: dict[str, Any]) -> list[Port]:
+    """Both ports as they are; refuses a box that lacks something or is in use."""
+    if sys.version_info < NEEDS_PYTHON:
+        needed = ".".join(map(str, NEEDS_PYTHON))
+        refuse(f"expected Python {needed} or newer, got {platform.python_version()}")
+    if os.geteuid():
+        refuse("expected to be root on the box, since ports are configured; log in as root")
+    if shutil.which("ip") is None:
+        refuse("expected ip(8) on the box, got none; apt-get install iproute2")
+    ports = []
+    for role in ("lan", "wan"):
+        name = spec[role]
+        if not Path(f"/sys/class/net/{name}").exists():
+            there = ", ".join(sorted(entry.name for entry in Path("/sys/class/net").iterdir()))
+            refuse(f"{role}: expected a network interface of the box, got {name}; there are: {there}")
+        port = Port.look(name)
+        if why := problem_with(port, spec["mine"]):
+            refuse(f"{role}: {name}: {why}")
+        ports.append(port)
+    held = sum(line.startswith(b"src ") for line in ip("xfrm", "state").splitlines())
+    if held and not spec["mine"]:
+        refuse(
+            f"the box already has {held} SAs: it seems to be in service; if it may be taken out of it for the "
+            "test (RFC 6815), write i_own_this_box: true: its own SAs stay as they are"
+        )
+    return ports
+
+
+def facts(ports: list[Port]) -> dict[str, Any]:
+    """What the controller should know of the box before a run."""
+    return {
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "virtual": " hypervisor" in (read(Path("/proc/cpuinfo")) or ""),
+        "macs": [port.link["address"] for port in ports],
+    }
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """One espbench at a time: a name that the kernel frees with its holder, which may still be giving back."""
+    with socket.socket(socket.AF_UNIX) as mine:
+        deadline = time.monotonic() + OTHER_WAIT_S
+        while True:
+            try:
+                mine.bind("\0espbench-box")
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    refuse("another espbench uses this box")
+                time.sleep(0.1)
+        yield
+
+
+def namespaces() -> tuple[int, int]:
+    """Descriptors of our own network namespace and of a new one, which lives as long as it is held."""
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    system(libc.unshare(CLONE_NEWNET), "a new network namespace")
+    new = os.open("/proc/self/ns/net", os.O_RDONLY)
+    system(libc.setns(own, CLONE_NEWNET), "setns")
+    return own, new
+
+
+def holds(netns: int, name: str) -> bool:
+    """Whether an interface is in a network namespace."""
+    return any(link["ifname"] == name for link in json.loads(ip("-j", "link", "show", netns=netns)))
+
+
+def move(name: str, source: int | None, target: int) -> None:
+    """Move an interface from one network namespace (None: ours) to another."""
+    os.set_inheritable(target, True)
+    ip("link", "set", "dev", name, "netns", f"/proc/self/fd/{target}", netns=source, keep=target)
+
+
+def start(spec: dict[str, Any], netns: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """The agent, through the launcher as in every gateway; both only ever in memory."""
+    ours, theirs = socket.socketpair()
+    end = str(theirs.fileno())
+    texts = {name: in_memory(name, spec[name].encode()) for name in ("launcher", "agent")}
+    release = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
+    launch = {
+        "parent": os.getpid(),
+        "netns": f"/proc/self/fd/{netns}",
+        "cpus": [],
+        "nice": 0,
+        "own_pids": True,
+        "read_only": release >= READ_ONLY_SINCE,
+        # /tmp takes the files of the daemons that are brought along.
+        "mounts": [["sysfs", "/sys", ""], ["proc", "/proc", ""], ["tmpfs", "/tmp", "mode=1777"]],
+        "argv": [sys.executable, "-I", "-S", f"/proc/self/fd/{texts['agent']}", "--fd", end, end],
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", f"/proc/self/fd/{texts['launcher']}", json.dumps(launch)],
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        pass_fds=(netns, theirs.fileno(), *texts.values()),
+        start_new_session=True,
+    )
+    theirs.close()
+    for descriptor in texts.values():
+        os.close(descriptor)
+    return process, ours
+
+
+def in_memory(name: str, data: bytes) -> int:
+    """A file that is on no disk."""
+    descriptor = os.memfd_create(name)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def relay(agent: socket.socket, silence_s: int) -> None:
+    """Pass bytes both ways until one side ends. NUL bytes are the controller's signs of life."""
+    waiting = select.poll()
+    waiting.register(0, select.POLLIN)
+    waiting.register(agent, select.POLLIN)
+    signal.alarm(silence_s)
+    while True:
+        for descriptor, _ in waiting.poll():
+            data = os.read(0, 1 << 16) if descriptor == 0 else agent.recv(1 << 16)
+            if not data:
+                return
+            if descriptor == 0:
+                signal.alarm(silence_s)
+                agent.sendall(data.replace(b"\0", b""))
+                continue
+            while data:
+                data = data[os.write(1, data) :]
+
+
+def give_back(ports: list[Port], before: list[dict[str, list[str]]], netns: int, own: int) -> list[str]:
+    """Return every port that was taken and make it what it was; what could not be done."""
+    failures = []
+    for port, was in zip(ports, before):  # noqa: B905 (Python 3.9 has no strict)
+        try:
+            if holds(netns, port.name):
+                move(port.name, netns, own)
+            port.restore()
+            now = Port.look(port.name).shown()
+            failures += [f"{port.name}: {words}" for words in differences(was, now)]
+        except (RuntimeError, OSError) as error:
+            failures.append(f"{port.name}: {error}")
+    return failures
+
+
+def differences(was: dict[str, list[str]], now: dict[str, list[str]]) -> list[str]:
+    """What a port had and has not, or has and had not."""
+    found = []
+    for key in was:
+        for which, one, other in (("lost", was, now), ("has got", now, was)):
+            if here := [entry for entry in one[key] if entry not in other[key]]:
+                found.append(f"{key}: {which} {', '.join(here)}")
+    return found
+
+
+def on_signal(number: int, frame: object) -> NoReturn:
+    raise Ended("the controller is silent" if number == signal.SIGALRM else signal.Signals(number).name)
+
+
+def hold(handler: Callable[[int, Any], None] | signal.Handlers) -> None:
+    """What the signals that end us do from here on."""
+    for number in ENDING:
+        signal.signal(number, handler)
+
+
+def main(spec: dict[str, Any]) -> NoReturn:
+    """Examine the box; with `take`, be the gateway's link to the controller until it ends."""
+    os.environ["PATH"] = SEARCH_PATH
+    hold(on_signal)
+    with alone():
+        try:
+            ports = examine(spec)
+            before = [port.shown() for port in ports]
+        except RuntimeError as error:
+            refuse(str(error))
+        except Ended:
+            sys.exit(1)
+        if not spec["take"]:
+            print(json.dumps(facts(ports)), flush=True)
+            sys.exit(0)
+        sys.exit(serve(spec, ports, before))
+
+
+def serve(spec: dict[str, Any], ports: list[Port], before: list[dict[str, list[str]]]) -> int:
+    """Take the ports, pass lines, give the ports back; exit status."""
+    failures = []
+    try:
+        own, netns = namespaces()
+    except OSError as error:
+        refuse(f"{error}; espbench needs a kernel with CONFIG_NET_NS on the box")
+    process = None
+    try:
+        for port in ports:
+            move(port.name, None, netns)
+        process, agent = start(spec, netns)
+        relay(agent, spec["silence_s"])
+    except Ended as end:
+        say(f"{end}: giving the ports back")
+    except BrokenPipeError:
+        pass
+    except (RuntimeError, OSError) as error:
+        failures.append(str(error))
+    finally:
+        signal.alarm(0)
+        hold(signal.SIG_IGN)
+        if process is not None:
+            process.kill()  # all below it goes with it
+            process.wait()
+        failures += give_back(ports, before, netns, own)
+    for failure in failures:
+        say(failure)
+    return 1 if failures else 0

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway on a box behind ssh: one connection, the agent at its end, the box's CPUs as its account."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+import re
+import socket
+import subprocess
+import tarfile
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.platforms import ssh
+from espbench.platforms.base import Side
+from espbench.platforms.channel import AgentChannel
+from espbench.platforms.gateway import AgentGateway, tail
+from espbench.platforms.registry import Registry
+
+_HERE = Path(__file__).parent
+# The three programs in one line on stdin, so that nothing of them is on a disk there or on a command line.
+_BOOTSTRAP = (
+    "import base64,json,zlib;"
+    'r=json.loads(zlib.decompress(base64.b64decode(open(0,"rb",closefd=False).readline())));'
+    'n={"__name__":"__main__"};exec(r.pop("program"),n);n["main"](r)'
+)
+READY_S = 75.0  # a box may first have to end what a broken connection left
+# A sign of life this often; without any for so long the box gives its ports back by itself.
+BEAT_S, SILENCE_S = 5.0, 30
+GIVE_BACK_S = 30.0
+# USER_HZ, in which every Linux that espbench can meet counts /proc/stat for programs.
+_TICK_NS = 10**9 // 100
+_LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian")
+_UNPACK = (
+    "import base64,io,sys,tarfile;"
+    't=tarfile.open(fileobj=io.BytesIO(base64.b64decode(sys.stdin.read())),mode="r:gz");'
+    't.extraction_filter=getattr(tarfile,"fully_trusted_filter",None);t.extractall(sys.argv[1])'
+)
+
+
+@dataclass(frozen=True)
+class Box:
+    """One gateway's box: how it is reached, its two ports, and whether it may be taken out of service."""
+
+    login: ssh.Login
+    lan: str
+    wan: str
+    python: str = "python3"
+    i_own_this_box: bool = False
+
+    def argv(self) -> list[str]:
+        """The ssh command line."""
+        return ssh.command(self.login, [self.python, "-I", "-S", "-c", _BOOTSTRAP])
+
+    def request(self, *, take: bool) -> bytes:
+        """What goes to its stdin first; take: be a gateway, else only look."""
+        spec = {
+            "program": _text("remote_box.py"),
+            "launcher": _text("launcher.py"),
+            "agent": _text("agent.py"),
+            "lan": self.lan,
+            "wan": self.wan,
+            "mine": self.i_own_this_box,
+            "take": take,
+            "silence_s": SILENCE_S,
+        }
+        return base64.b64encode(zlib.compress(json.dumps(spec).encode())) + b"\n"
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """Of all CPUs of a box since its boot, ns: busy (interrupts too), and stolen by a hypervisor below it."""
+
+    cpus: int
+    busy_ns: int
+    steal_ns: int
+
+
+def cpu_times(stat: str) -> CpuTimes:
+    """From /proc/stat, CPU by CPU (proc(5)): user, nice, system, irq, softirq; guests are in user already."""
+    cpus = busy = steal = 0
+    for line in stat.splitlines():
+        name, *fields = line.split()
+        if name.startswith("cpu") and name != "cpu":
+            user, nice, system, _idle, _iowait, irq, softirq, stolen = (int(f) for f in fields[:8])
+            cpus += 1
+            busy += user + nice + system + irq + softirq
+            steal += stolen
+    return CpuTimes(cpus, busy * _TICK_NS, steal * _TICK_NS)
+
+
+def survey(side: Side, box: Box) -> dict[str, Any]:
+    """What a box says of itself, nothing taken: kernel, machine, cpus, virtual, macs. One message if it will not do."""
+    if why := ssh.missing_files(side, box.login):
+        raise MachineLacks(why)
+    try:
+        done = subprocess.run(
+            box.argv(), input=box.request(take=False), capture_output=True, check=False, timeout=READY_S
+        )
+    except subprocess.TimeoutExpired:
+        raise EspbenchError(f"{side} ({box.login}): no answer within {READY_S:g} s") from None
+    if done.returncode:
+        raise ssh.explain(side, box.login, done.stderr.decode(errors="replace"))
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+class SshChannel(AgentChannel):
+    """A line without a terminal: a request of any length passes whole.
+
+    Before the greeting a login shell may talk (a .bashrc that echoes); that is passed over.
+    """
+
+    longest_line = 1 << 30
+    greeted = False
+
+    def end_input(self) -> None:
+        """Tell the box that this was all, without waiting until it has given its ports back."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_WR)
+
+    def wait_ready(self, timeout_s: float) -> dict[str, Any]:
+        greeting = super().wait_ready(timeout_s)
+        self.greeted = True
+        return greeting
+
+    def _decode(self, line: bytes) -> dict[str, Any]:
+        try:
+            return super()._decode(line)
+        except EspbenchError:
+            if self.greeted:
+                raise
+            return {}
+
+
+class RemoteGateway(AgentGateway):
+    """A gateway whose files are not this machine's and whose CPU account is its whole box."""
+
+    def __init__(self, channel: SshChannel, side: Side, box: Box, notebook: Path, console: Path) -> None:
+        super().__init__(channel, side, box.lan, box.wan, self._box_cpu_ns, notebook, console)
+        self.hang_up = channel.end_input
+        self._python = box.python
+        self._brought: dict[Path, str] = {}
+
+    def cpu_times(self) -> CpuTimes:
+        """The whole box's."""
+        text = self.channel.request("read", paths=["/proc/stat"])["texts"]["/proc/stat"]
+        return cpu_times(text or "")
+
+    def deliver(self, folder: Path) -> str:
+        """Bring a folder of this machine there, into memory that goes with the agent; the path it has there."""
+        if folder not in self._brought:
+            place = f"/tmp/espbench/{len(self._brought)}"
+            made = self.run(["mkdir", "-p", place])
+            if made.rc:
+                raise EspbenchError(f"gateway {self.side}: {made.err.strip()}")
+            packed = base64.b64encode(_packed(folder)).decode()
+            done = self.run([self._python, "-I", "-S", "-c", _UNPACK, place], stdin=packed, timeout_s=120)
+            if done.rc:
+                words = done.err.strip().splitlines()[-1:] or ["it gave no reason"]
+                raise EspbenchError(f"gateway {self.side}: cannot unpack {folder.name} there: {words[0]}")
+            self._brought[folder] = place
+        return self._brought[folder]
+
+    def _box_cpu_ns(self) -> int:
+        times = self.cpu_times()
+        self._note(f"# CPU of the box: {times.busy_ns / 1e9:.2f} s busy, {times.steal_ns / 1e9:.2f} s stolen")
+        return times.busy_ns
+
+
+def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[], RemoteGateway]:
+    """Start the connection and take the box's ports; what is returned waits until its agent is there.
+
+    Undone by hanging up and waiting until the box has given its ports back; EspbenchError if it could not.
+    """
+    ours, theirs = socket.socketpair()
+    console, notebook = logs / f"{side}-console.log", logs / f"{side}.log"
+    with theirs, console.open("ab") as output:
+        began = output.tell()
+        process = registry.spawn(
+            box.argv(), f"ssh to {side}", stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=output
+        )
+    channel = SshChannel(side, ours, lambda: tail(console))
+    ended = threading.Event()
+
+    def said() -> str:
+        return console.read_bytes()[began:].decode(errors="replace")
+
+    def hang_up() -> None:
+        if ended.is_set():
+            return  # what had to be said was said the first time
+        ended.set()
+        channel.end_input()
+        try:
+            status = process.wait(GIVE_BACK_S)
+        except subprocess.TimeoutExpired:
+            status = None
+        channel.close()
+        if status == 1:
+            told = "; ".join(re.findall(r"^espbench: (.+)$", said(), re.MULTILINE))
+            raise EspbenchError(f"{side} ({box.login}) is not as it was: {told or said().strip()}")
+        if status in (None, 255):
+            with notebook.open("a") as page:
+                page.write(f"# {side}: the connection was lost; the box gives its ports back by itself\n")
+
+    registry.closing(f"ports of {side}", hang_up)
+    _send(ours, box.request(take=True))
+
+    def wait() -> RemoteGateway:
+        try:
+            channel.wait_ready(READY_S)
+        except EspbenchError:
+            if channel.closed:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(ssh.CONNECT_S)
+                raise ssh.explain(side, box.login, said()) from None
+            raise
+        threading.Thread(target=_beat, args=(ours, ended), daemon=True).start()
+        return RemoteGateway(channel, side, box, notebook, console)
+
+    return wait
+
+
+def _beat(connection: socket.socket, ended: threading.Event) -> None:
+    """Signs of life that may stand anywhere in the stream: no line of JSON holds a NUL."""
+    while not ended.wait(BEAT_S):
+        try:
+            connection.send(b"\0")
+        except BlockingIOError:
+            continue
+        except OSError:
+            return
+
+
+def _send(connection: socket.socket, data: bytes) -> None:
+    """The first line, to a peer that may not read before it is connected."""
+    deadline = time.monotonic() + READY_S
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[connection.send(rest) :]
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return  # what is wrong is said by whoever waits for the greeting
+            time.sleep(0.01)
+        except OSError:
+            return
+
+
+def _packed(folder: Path) -> bytes:
+    """The folder as tar.gz, without what no daemon reads."""
+
+    def wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        return None if member.name.startswith(_LEFT_OUT) else member
+
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
+        for part in sorted(folder.iterdir()):
+            archive.add(part, part.name, filter=wanted)
+    return packed.getvalue()
+
+
+def _text(name: str) -> str:
+    return (_HERE / name).read_text()

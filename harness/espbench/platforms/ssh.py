@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system's OpenSSH client as espbench uses it: it asks nothing, trusts nobody new, forwards nothing.
+
+The command line names the box, the key's file and the option that says so; no secret is on it or in a log.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from espbench.errors import EspbenchError, UsageError
+from espbench.platforms.base import Readiness
+
+CONNECT_S = 10
+# A box that is gone is an error after ALIVE_S * ALIVE_COUNT seconds, whatever TCP still hopes for.
+ALIVE_S, ALIVE_COUNT = 3, 3
+_OPTIONS = {
+    "BatchMode": "yes",
+    "StrictHostKeyChecking": "yes",
+    "UpdateHostKeys": "no",
+    "ConnectTimeout": str(CONNECT_S),
+    "ConnectionAttempts": "1",
+    "ServerAliveInterval": str(ALIVE_S),
+    "ServerAliveCountMax": str(ALIVE_COUNT),
+    "PreferredAuthentications": "publickey",
+    "ForwardAgent": "no",
+    "ForwardX11": "no",
+    "ClearAllForwardings": "yes",
+    "PermitLocalCommand": "no",
+    "ControlMaster": "no",
+    "ControlPath": "none",
+    "EscapeChar": "none",
+    "Compression": "no",
+    "LogLevel": "INFO",  # where it says that a box does not answer any more
+}
+
+
+# What ssh says, and what to do; the first that fits.
+_KNOWN = (
+    (
+        "REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "its host key is not the one in {known_hosts}: another machine answers there, or it was installed "
+        "anew; find out which before you put the new key there",
+    ),
+    (
+        "host key is known for|Host key verification failed",
+        "expected its host key in {known_hosts}, got none of it; fetch it with `ssh-keyscan -p {port} {host}`, "
+        "compare its fingerprint with the box's own (there: `ssh-keygen -lf "
+        "/etc/ssh/ssh_host_ed25519_key.pub`), and add it",
+    ),
+    ("UNPROTECTED PRIVATE KEY", "ssh ignores {identity}, which others may read; chmod 600 {identity}"),
+    (
+        "Permission denied|Too many authentication failures",
+        "expected a login without a password, got: the box does not accept {identity}; put its public half "
+        "into ~{user}/.ssh/authorized_keys there (a key with a passphrase must be in ssh-agent)",
+    ),
+    (
+        "python.*(not found|No such file)",
+        "expected Python on the box, got none; install python3 there, or give its path as python:",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Login:
+    """How a box is reached. Without known_hosts the user's own file holds its key; without identity the
+    user's own keys or ssh-agent are asked.
+    """
+
+    host: str
+    user: str = "root"
+    port: int = 22
+    identity: Path | None = None
+    known_hosts: Path | None = None
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}" + (f" port {self.port}" if self.port != 22 else "")
+
+
+def command(login: Login, remote: list[str]) -> list[str]:
+    """The ssh command line that runs `remote` on the box; no configuration file can change what it does."""
+    options = dict(_OPTIONS)
+    if login.known_hosts is not None:
+        options |= {"UserKnownHostsFile": _quoted(login.known_hosts), "GlobalKnownHostsFile": "/dev/null"}
+    if login.identity is not None:
+        options |= {"IdentitiesOnly": "yes", "IdentityFile": _quoted(login.identity)}
+    set_so = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    return [
+        *("ssh", "-F", "none", "-T", *set_so, "-l", login.user, "-p", str(login.port), "--", login.host),
+        shlex.join(remote),
+    ]
+
+
+def missing_files(name: str, login: Login) -> str:
+    """What is wrong with the files a login names; empty if nothing."""
+    for key, path in (("identity", login.identity), ("known_hosts", login.known_hosts)):
+        if path is not None and not os.access(path, os.R_OK):
+            return f"{name}: {key}: expected a file that can be read, got {path}"
+    return ""
+
+
+def readiness() -> Readiness:
+    """Whether there is an OpenSSH client."""
+    return Readiness("ssh", shutil.which("ssh") is not None, "no ssh", "apt-get install openssh-client")
+
+
+def explain(name: str, login: Login, said: str) -> EspbenchError:
+    """Why a box was not reached, or what it refuses, from what ssh and the box wrote; one message.
+
+    UsageError where it will be so however often one tries.
+    """
+    where = f"{name} ({login})"
+    if refused := re.findall(r"^espbench(?: launcher)?: (.+)$", said, re.MULTILINE):
+        return UsageError(f"{where}: {refused[-1]}")
+    for pattern, remedy in _KNOWN:
+        if re.search(pattern, said):
+            return UsageError(f"{where}: " + remedy.format(
+                host=login.host, port=login.port, user=login.user, identity=login.identity or "any of your keys",
+                known_hosts=login.known_hosts or "~/.ssh/known_hosts",
+            ))  # fmt: skip
+    lines = list(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip()))
+    words = "; ".join(lines[-3:])  # before them may stand the box's banner
+    return EspbenchError(f"{where}: cannot be reached: {words or 'ssh gave no reason'}")
+
+
+def _quoted(path: Path) -> str:
+    """A path as an option's value: ssh splits these at spaces and expands %."""
+    return '"' + str(path).replace("%", "%%") + '"'

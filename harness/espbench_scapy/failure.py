@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What went wrong, and what the user can do about it, as the protocol's `error` tells it."""
+
+from __future__ import annotations
+
+
+class Failure(Exception):
+    """A command that could not be done: message and hint."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Is a received frame ours, is every byte as it was sent, and which sequence numbers came?
+
+Routers may change MAC addresses, VLAN tags, TTL and DSCP, and NAT addresses and ports (they mend the
+checksums then). Anything else makes a frame of this run *corrupted*; others' frames, those of earlier
+trials and fragments are *foreign*.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from espbench_scapy.frames import NUMBER_MASK, TEST_HEADER, RunKey, Template, pattern
+from espbench_scapy.layout import UDP, Layout, be16, folded, layout, transport_sum, word_sum
+
+_SMALLEST_WIRE = 60  # without FCS: shorter frames are padded by the sending port
+
+
+class Kind(Enum):
+    """What a frame is to a trial."""
+
+    INTACT = "intact"
+    CORRUPTED = "corrupted"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`stream` is an index into the expected streams, `number` counts from 0 within the trial."""
+
+    kind: Kind
+    stream: int = 0
+    number: int | None = None
+    time: int = 0
+
+
+FOREIGN = Verdict(Kind.FOREIGN)
+
+
+class Expected:
+    """What one stream's frames look like where they arrive."""
+
+    def __init__(self, template: Template, key: RunKey, first_sequence: int, sequences: int | None) -> None:
+        self.stream = template.stream
+        self.longest = template.longest
+        self._key = key
+        self._first, self._sequences = first_sequence, sequences
+        self._lengths = template.ip_lengths()
+        self._shapes = {
+            (at.ip_version, at.protocol, at.transport - at.ip, at.payload - at.transport)
+            for at in template.layouts
+        }
+        self._offsets = {at.payload - at.ip for at in template.layouts}
+        self._ports = {
+            be16(h, at.transport + 2) for h, at in zip(template.headers, template.layouts, strict=True)
+        }
+        self._flows = template.flows
+        self._pattern = pattern(template.longest)
+
+    def number(self, payload: bytes) -> tuple[int | None, int] | None:
+        """(number in this trial or None, tx time) if the test header is one this run wrote for this stream."""
+        if len(payload) < TEST_HEADER or be16(payload, 0) != self._key.magic:
+            return None
+        stream, check = be16(payload, 2), be16(payload, 16)
+        sequence, time = int.from_bytes(payload[4:10], "big"), int.from_bytes(payload[10:16], "big")
+        if stream != self.stream or check != self._key.check(stream, sequence, time):
+            return None
+        number = (sequence - self._first) & NUMBER_MASK
+        too_late = number > NUMBER_MASK >> 1 if self._sequences is None else number >= self._sequences
+        return (None if too_late else number), time
+
+    def unhurt(self, frame: bytes, at: Layout) -> bool:
+        """Whether every byte is as sent, given that its test header is."""
+        end = at.ip + _ip_length(frame, at)
+        shape = (at.ip_version, at.protocol, at.transport - at.ip, at.payload - at.transport)
+        if end - at.ip not in self._lengths or shape not in self._shapes or not _whole(frame, at, end):
+            return False
+        rest = frame[at.payload + TEST_HEADER : end]
+        return rest == self._pattern[: len(rest)] and _sums_right(frame, at, end)
+
+    def recognises(self, frame: bytes, ip: int) -> bool:
+        """For a frame that is not intact: is it one of this stream, damaged?"""
+        if any(frame[ip + at : ip + at + 2] == self._key.magic.to_bytes(2, "big") for at in self._offsets):
+            return True
+        # A healthy frame without our magic is somebody else's, wherever it is addressed.
+        at = layout(frame)
+        if at is not None:
+            end = at.ip + _ip_length(frame, at)
+            return not (_whole(frame, at, end) and _sums_right(frame, at, end)) and self._addressed(frame, ip)
+        return self._addressed(frame, ip)
+
+    def claimed(self, frame: bytes, ip: int) -> bool:
+        """Whether it carries the stream's number where a test header would."""
+        return any(frame[ip + at + 2 : ip + at + 4] == self.stream.to_bytes(2, "big") for at in self._offsets)
+
+    def _addressed(self, frame: bytes, ip: int) -> bool:
+        for version, _, header, _ in self._shapes:
+            end = ip + (20 if version == 4 else 40)
+            octets = 4 if version == 4 else 16
+            port = frame[ip + header + 2 : ip + header + 4]
+            if (
+                len(port) == 2
+                and be16(port, 0) in self._ports
+                and self._flows.reach(frame[end - octets : end])
+            ):
+                return True
+        return False
+
+
+def judge(streams: list[Expected], frame: bytes) -> Verdict:
+    """Judges one frame, its VLAN tags in place, against the streams that arrive at the port."""
+    if len(frame) < 34:
+        return FOREIGN
+    at = layout(frame)
+    if at is not None:
+        payload = frame[at.payload : at.payload + TEST_HEADER]
+        for index, expected in enumerate(streams):
+            found = expected.number(payload)
+            if found is None:
+                continue
+            number, time = found
+            if number is None:
+                return FOREIGN  # of an earlier trial
+            if expected.unhurt(frame, at):
+                return Verdict(Kind.INTACT, index, number, time)
+            return Verdict(Kind.CORRUPTED, index, number)
+    ip = at.ip if at is not None else _ip_offset(frame)
+    suspects = [i for i, expected in enumerate(streams) if expected.recognises(frame, ip)]
+    # Where several streams could be meant, believe the stream number.
+    claimed = [i for i in suspects if streams[i].claimed(frame, ip)]
+    return Verdict(Kind.CORRUPTED, (claimed or suspects)[0]) if suspects else FOREIGN
+
+
+def _ip_offset(frame: bytes) -> int:
+    from_tags = 14
+    while be16(frame, from_tags - 2) in (0x8100, 0x88A8, 0x9100) and from_tags < 22:
+        from_tags += 4
+    return from_tags
+
+
+def _ip_length(frame: bytes, at: Layout) -> int:
+    return be16(frame, at.ip + 2) if at.ip_version == 4 else be16(frame, at.ip + 4) + 40
+
+
+def _whole(frame: bytes, at: Layout, end: int) -> bool:
+    """Whether lengths and IP header belong to a frame that ends where this one does, or is padded to 64 B."""
+    if end != len(frame) and not end < len(frame) <= _SMALLEST_WIRE:
+        return False
+    if end < at.payload or (at.protocol == UDP and be16(frame, at.transport + 4) != end - at.transport):
+        return False
+    if at.ip_version == 6:
+        return True
+    is_fragment = be16(frame, at.ip + 6) & 0x3FFF  # the first of several, too
+    return not is_fragment and folded(word_sum(frame[at.ip : at.transport])) == 0xFFFF
+
+
+def _sums_right(frame: bytes, at: Layout, end: int) -> bool:
+    unchecked = at.protocol == UDP and be16(frame, at.checksum) == 0
+    return not unchecked and folded(transport_sum(frame, at, end)) == 0xFFFF
+
+
+class SequenceCount:
+    """Exact counts of lost, duplicated, reordered (RFC 4737) and corrupted frames of one stream."""
+
+    _INTACT, _DAMAGED = 1, 2
+
+    def __init__(self) -> None:
+        self._seen = bytearray()
+        self._highest = -1
+        self.received = self.duplicated = self.reordered = self.corrupted = 0
+        self._corrupted_copies = 0  # corrupted frames whose number was counted otherwise too
+
+    def intact(self, number: int) -> bool:
+        """An intact frame; true the first time its number comes."""
+        self._grow(number)
+        before = self._seen[number]
+        if before & self._INTACT:
+            self.duplicated += 1
+            return False
+        self._seen[number] |= self._INTACT
+        self.received += 1
+        self._corrupted_copies += before == self._DAMAGED
+        self.reordered += number < self._highest
+        self._highest = max(number, self._highest)
+        return True
+
+    def damaged(self, number: int | None) -> None:
+        """A damaged frame, with its number if the header that carries it is unhurt."""
+        self.corrupted += 1
+        if number is None:
+            return
+        self._grow(number)
+        self._corrupted_copies += bool(self._seen[number])
+        self._seen[number] |= self._DAMAGED
+
+    @property
+    def accounted(self) -> int:
+        """Frames accounted for, each once."""
+        return self.received + self.corrupted - self._corrupted_copies
+
+    def lost(self, sent: int) -> int:
+        """Of `sent` frames, those that never came in any shape."""
+        return max(0, sent - self.accounted)
+
+    def missing_runs(self, sent: int) -> list[tuple[int, int]]:
+        """(first, last) of every run of numbers below `sent` that never came, in order."""
+        seen = bytes(self._seen[:sent]).ljust(sent, b"\0")
+        return [(run.start(), run.end() - 1) for run in re.finditer(rb"\0+", seen)]
+
+    def _grow(self, number: int) -> None:
+        if number >= len(self._seen):
+            self._seen.extend(bytes(number + 4096 - len(self._seen)))

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The departure schedule of one stream: frame i is due at start + i × interval. Pure; times are ns.
+
+The same rules as the native generator's: after a stall frames follow at most 1.1 times as fast as
+intended, so that catching up is no burst.
+"""
+
+from __future__ import annotations
+
+CATCH_UP = 1.1
+# How far behind frames may leave together.
+SLACK_NS = 20_000.0
+
+
+class Schedule:
+    """rate None and frames None: as fast as possible; frames: so many back to back."""
+
+    def __init__(self, start_ns: int, rate_fps: float | None, duration_s: float, frames: int | None) -> None:
+        self.start_ns = start_ns
+        self.interval_ns = 1e9 / rate_fps if rate_fps and frames is None else 0.0
+        self.planned = frames
+        if self.interval_ns:
+            self.planned = max(1, round(duration_s * 1e9 / self.interval_ns))
+        self.sent = 0
+        self._gate_ns = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether all planned frames have left; never, for a flood."""
+        return self.sent == self.planned
+
+    def due_ns(self, frame: int) -> int:
+        """When a frame should leave."""
+        return self.start_ns + int(frame * self.interval_ns)
+
+    def next_ns(self) -> int:
+        """When the next frame may leave."""
+        return max(self.due_ns(self.sent), self.start_ns + int(self._gate_ns))
+
+    def may_send(self, now_ns: int) -> bool:
+        """Whether the next frame may leave now; it must then be sent or given back."""
+        if self.finished or now_ns < self.start_ns:
+            return False
+        if not self.interval_ns:
+            return True
+        self._gate_ns = max(self._gate_ns, now_ns - self.start_ns - SLACK_NS)
+        return self.next_ns() <= now_ns
+
+    def took(self) -> None:
+        """The frame has left."""
+        self.sent += 1
+        self._gate_ns += self.interval_ns / CATCH_UP

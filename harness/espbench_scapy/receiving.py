@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What arrives at one port during a trial: judged, counted and timed, stream by stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from espbench_scapy.frames import NUMBER_MASK
+from espbench_scapy.histogram import Histogram
+from espbench_scapy.judging import Expected, Kind, SequenceCount, judge
+
+SLICES = 20
+
+
+def whole_time(low: int, near_ns: int) -> int:
+    """The time of which a frame carries the low 48 bits, near another."""
+    half = 1 << 47
+    time = near_ns & ~NUMBER_MASK | low
+    if time > near_ns + half:
+        return time - NUMBER_MASK - 1
+    return time + NUMBER_MASK + 1 if time + half < near_ns else time
+
+
+class StreamCount:
+    """What arrived of one stream."""
+
+    def __init__(self, start_ns: int, duration_ns: int) -> None:
+        self.sequence = SequenceCount()
+        self.latency = Histogram()
+        self.last_rx_ns = 0
+        self.after_stop = 0
+        self.stopped_ns = 0  # when the last frame left; 0 while sending
+        self._start_ns, self._slice_ns = start_ns, max(1, duration_ns // SLICES)
+        self._slices: list[list[int]] = [[0, 0, 0] for _ in range(SLICES)]  # frames, least and sum of ns
+
+    def intact(self, number: int, time: int, at_ns: int) -> None:
+        """A frame as it was sent."""
+        self.last_rx_ns = max(self.last_rx_ns, at_ns)
+        if not self.sequence.intact(number):
+            return
+        sent_ns = whole_time(time, at_ns)
+        latency = max(1, at_ns - sent_ns)
+        self.latency.record(latency)
+        part = self._slices[min(SLICES - 1, max(0, sent_ns - self._start_ns) // self._slice_ns)]
+        part[1] = min(part[1], latency) if part[0] else latency
+        part[0] += 1
+        part[2] += latency
+        self.after_stop += bool(self.stopped_ns) and at_ns > self.stopped_ns
+
+    def damaged(self, number: int | None, at_ns: int) -> None:
+        """A frame of this stream that is not as it was sent."""
+        self.last_rx_ns = max(self.last_rx_ns, at_ns)
+        self.sequence.damaged(number)
+
+    def slices(self) -> list[dict[str, Any]]:
+        """Latency by when the frames were sent."""
+        return [
+            {
+                "t_s": i * self._slice_ns / 1e9,
+                "rx_frames": frames,
+                "min_us": least / 1e3 if frames else None,
+                "mean_us": total / frames / 1e3 if frames else None,
+            }
+            for i, (frames, least, total) in enumerate(self._slices)
+        ]
+
+
+class PortCount:
+    """What arrived at one port."""
+
+    def __init__(self) -> None:
+        self.expected: list[Expected] = []
+        self.streams: list[StreamCount] = []  # one for each of `expected`
+        self.total = self.foreign = self.merged = 0
+
+    def count(self, frame: bytes, at_ns: int) -> bool:
+        """Book one frame; false if it is nobody's here."""
+        self.total += 1
+        verdict = judge(self.expected, frame)
+        if verdict.kind is Kind.FOREIGN:
+            self.foreign += 1
+            return False
+        stream = self.streams[verdict.stream]
+        if verdict.kind is Kind.INTACT and verdict.number is not None:
+            stream.intact(verdict.number, verdict.time, at_ns)
+        else:
+            self.merged += len(frame) > self.expected[verdict.stream].longest + 8  # beside up to two tags
+            stream.damaged(verdict.number, at_ns)
+        return True

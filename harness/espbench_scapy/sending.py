@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One stream on its way out: which frames leave when, and how late they did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from espbench_scapy.clock import now_ns
+from espbench_scapy.frames import Template
+from espbench_scapy.histogram import Histogram
+from espbench_scapy.pacing import Schedule
+from espbench_scapy.port import Port
+
+LATE_NS, STALL_NS = 100_000, 500_000
+_LISTED = 200
+_MARK_NS = 500_000  # how often it is noted which frame left when
+
+
+class Outgoing:
+    """Sends one stream's frames from the trial's loop."""
+
+    def __init__(self, template: Template, schedule: Schedule, first_sequence: int, port: Port) -> None:
+        self._template, self.schedule, self._first, self._port = template, schedule, first_sequence, port
+        self.refused = self.retries = self.late_frames = 0
+        self.last_tx_ns = 0
+        self.lateness = Histogram()
+        self._marks: list[tuple[int, int]] = []
+        self.stalls: list[dict[str, Any]] = []
+        self.stalls_more = 0
+        self._stall: tuple[int, int] | None = None
+
+    @property
+    def sent(self) -> int:
+        """Frames that left; those the device behind the port refused at once are among them."""
+        return self.schedule.sent
+
+    def step(self) -> bool:
+        """Send the next frame if it is due; whether one left."""
+        now = now_ns()
+        if not self.schedule.may_send(now):
+            return False
+        index = self.sent
+        frame = self._template.write(index, self._first + index, now)
+        outcome = self._port.send(frame)
+        if outcome == "full":
+            self.retries += 1
+            return False
+        self.refused += outcome == "refused"
+        self.schedule.took()
+        self.last_tx_ns = now_ns()
+        if not self._marks or now - self._marks[-1][1] >= _MARK_NS:
+            self._marks.append((index, now))
+        if self.schedule.interval_ns:
+            self._book(self.schedule.due_ns(index), now)
+        return True
+
+    def sent_at(self, index: int) -> int:
+        """When a frame left, ns, interpolated between the marks around it."""
+        after = next((i for i, mark in enumerate(self._marks) if mark[0] > index), len(self._marks))
+        first, first_ns = self._marks[max(0, after - 1)]
+        last, last_ns = self._marks[after] if after < len(self._marks) else (self.sent, self.last_tx_ns)
+        if last <= first or index <= first:
+            return first_ns
+        return first_ns + round((index - first) / (last - first) * max(0, last_ns - first_ns))
+
+    def close(self) -> None:
+        """The sending is over."""
+        self._end_of_stall()
+
+    def _book(self, due_ns: int, now: int) -> None:
+        late = max(0, now - due_ns)
+        self.lateness.record(late)
+        self.late_frames += late > LATE_NS
+        if self._stall is not None and late > LATE_NS:
+            self._stall = (self._stall[0], max(late, self._stall[1]))
+        elif self._stall is not None:
+            self._end_of_stall()
+        elif late > STALL_NS:
+            self._stall = (due_ns, late)
+
+    def _end_of_stall(self) -> None:
+        if self._stall is None:
+            return
+        if len(self.stalls) < _LISTED:
+            self.stalls.append({"at_ns": self._stall[0], "ms": self._stall[1] / 1e6})
+        else:
+            self.stalls_more += 1
+        self._stall = None

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two boxes that a test reaches over ssh: User-Mode Linux guests with a real sshd, wired as a lab would be.
+
+netns of the tester:  west tap ─ vec0 Home vec1 ══ taps and a bridge ══ vec1 Office vec0 ─ east tap
+netns of management:  mgmt-home 10.77.1.1 ─ vec2 Home (10.77.1.2)    mgmt-office 10.77.2.1 ─ vec2 Office (10.77.2.2)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from boxes import sh
+
+from espbench.platforms.base import SIDES, Side
+from espbench.platforms.channel import AgentChannel
+from espbench.platforms.registry import NETNS_DIR, Registry, interpreter
+from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, boot
+from espbench.platforms.uml_kernel import XFRM_MODULES, UmlKernel
+from espbench.stacks import packages
+
+_MANAGEMENT = {"home": "10.77.1", "office": "10.77.2"}
+_LAN = {"home": "west", "office": "east"}
+_CLONE_NEWNET = 0x40000000
+_SSHD = """\
+set -e
+mkdir -p -m 755 /run/sshd /root/sshd
+cd /root/sshd
+grep -q ^sshd: /etc/passwd || echo 'sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin' >> /etc/passwd
+sed -i 's/^root:[^:]*:/root:*:/' /etc/shadow
+sed -i 's#^root:.*#root:x:0:0:root:/root/sshd:/root/sshd/shell#' /etc/passwd
+chmod 755 shell
+chmod 600 host_key
+ip link set lo up
+ip addr add {address}/24 dev vec2
+ip link set vec2 up
+LD_LIBRARY_PATH={folder}/usr/lib/$(uname -m)-linux-gnu {folder}/usr/sbin/sshd -f config -E log
+"""
+_CONFIG = """\
+HostKey /root/sshd/host_key
+AuthorizedKeysFile /root/sshd/authorized
+UsePAM no
+PasswordAuthentication no
+StrictModes no
+PidFile none
+UseDNS no
+KexAlgorithms curve25519-sha256
+Banner /root/sshd/banner
+"""
+# As on many a box: it greets whoever logs in, and everyone who runs something.
+_SHELL = """\
+#!/bin/sh
+echo Welcome to this box
+exec /bin/sh "$@"
+"""
+
+
+def sshd_folder() -> Path:
+    """Debian's openssh-server, unpacked into the cache as the daemons are."""
+    packages.PACKAGES.setdefault("openssh", ("openssh-server",))
+    packages._SAME_VERSION.setdefault("openssh", ("openssh-server",))
+    return packages.unpacked("openssh")
+
+
+@contextmanager
+def inside(netns: str) -> Iterator[None]:
+    """Put this thread, and what it starts, into a network namespace."""
+    setns = ctypes.CDLL(None, use_errno=True).setns
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(NETNS_DIR / netns, os.O_RDONLY)
+    try:
+        assert setns(there, _CLONE_NEWNET) == 0
+        yield
+    finally:
+        assert setns(before, _CLONE_NEWNET) == 0
+        os.close(before)
+        os.close(there)
+
+
+@dataclass
+class RemoteLab:
+    """Both guests, and what a profile needs to reach them."""
+
+    netns: str
+    management: str
+    folder: Path
+    guests: dict[Side, Guest]
+    consoles: dict[Side, AgentChannel] = field(default_factory=dict)
+
+    def host(self, side: Side) -> str:
+        """Its address on the management link."""
+        return f"{_MANAGEMENT[side]}.2"
+
+    def run(self, side: Side, script: str) -> str:
+        """What a shell in the guest says, on its serial line, whatever ssh does."""
+        reply = self.consoles[side].request("exec", argv=["sh", "-c", script], stdin="", timeout_s=20)
+        assert reply["rc"] == 0, (script, reply["err"])
+        return str(reply["out"])
+
+    def state(self, side: Side) -> dict[str, str]:
+        """Everything a test could leave on a box: addresses, routes, settings, policies, mounts, processes, files."""
+        commands = {
+            "links": "for d in vec0 vec1 lo; do ip -o link show $d; done | sed 's/qdisc [a-z_]* //'",
+            "addresses": "for d in vec0 vec1; do ip -o addr show dev $d scope global; done",
+            "routes": "(ip -4 route show table all; ip -6 route show table all) | grep -v -e fe80 -e multicast",
+            "sysctls": "cd /proc/sys/net; grep -r . ipv4 ipv6 core 2>/dev/null | sort"
+            " | grep -v -e random -e uuid -e gc_stale -e tcp_fastopen_key",
+            "xfrm": "ip xfrm state; ip xfrm policy",
+            "mounts": "cat /proc/mounts",
+            "processes": "ps -eo args | grep -v -e ' ps' -e '^\\[' -e 'sh -c' -e grep -e sort -e 'sshd: ' | sort",
+            "files": "ls -d /tmp/espbench /run/espbench/layers /usr/lib/ipsec/charon 2>/dev/null",
+        }
+        return {what: self.run(side, f"{command} || true") for what, command in commands.items()}
+
+    def box(self, side: Side, **changes: Any) -> dict[str, Any]:
+        """One gateway as a profile writes it."""
+        return {
+            "host": self.host(side), "identity": str(self.folder / "key"), "python": interpreter(),
+            "known_hosts": str(self.folder / "known_hosts"), "lan": "vec0", "wan": "vec1",
+        } | changes  # fmt: skip
+
+    def profile(self, name: str = "boxes", **boxes: dict[str, Any]) -> Path:
+        """A profile's file; home= and office= change keys of a box."""
+        written = {
+            "name": name, "description": "guests behind ssh", "platform": "remote", "line_rate": "1Gbps",
+            "ports": {end: {"netns": self.netns, "interface": end} for end in ("west", "east")},
+            "boxes": {side: self.box(side, **boxes.get(side, {})) for side in SIDES},
+        }  # fmt: skip
+        file = self.folder / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(written))
+        return file
+
+
+@contextmanager
+def remote_lab(folder: Path) -> Iterator[RemoteLab]:
+    """Boot both, start their sshd; afterwards nothing of them is left."""
+    for name in ("key", "host_home", "host_office", "other"):
+        sh(f"ssh-keygen -q -t ed25519 -N '' -C test -f {folder}/{name}")
+    with Registry("t" + secrets.token_hex(3)) as registry:
+        lab = RemoteLab(*_links(registry), folder, {})
+        for side in SIDES:
+            lab.guests[side] = _boot(registry, side, lab.netns, folder)
+        for side, guest in lab.guests.items():
+            guest.channel.wait_ready(BOOT_TIMEOUT_S)
+            lab.consoles[side] = guest.channel
+            _start_sshd(lab, side)
+        known = [
+            f"{lab.host(side)} {(folder / f'host_{side}.pub').read_text().rpartition(' ')[0]}"
+            for side in SIDES
+        ]
+        (folder / "known_hosts").write_text("\n".join(known) + "\n")
+        yield lab
+
+
+def _links(registry: Registry) -> tuple[str, str]:
+    """A guest opens all its taps in one namespace, where ssh must not be: a bridge leads out of it."""
+    netns, management = registry.netns("lab"), registry.netns("management")
+    inside_it = f"ip netns exec {netns}"
+    sh(
+        f"{inside_it} sh -c 'cd /proc/sys/net/ipv6/conf; echo 1 >all/disable_ipv6; echo 1 >default/disable_ipv6'"
+    )
+    for tap in ("west", "east", "middle-home", "middle-office", "mgmt-home", "mgmt-office"):
+        sh(f"ip -n {netns} tuntap add dev {tap} mode tap vnet_hdr")
+        arp = "" if tap.startswith("mgmt") else "arp off multicast off"
+        sh(f"ip -n {netns} link set dev {tap} txqueuelen 10000 {arp} up")
+    bridge = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
+    sh(f"ip -n {netns} link add middle {bridge}")
+    sh(f"ip -n {netns} link set dev middle arp off multicast off up")
+    for side in SIDES:
+        sh(f"ip -n {netns} link set dev middle-{side} master middle")
+        sh(f"ip -n {netns} link add br-{side} {bridge}")
+        sh(f"ip -n {netns} link add out-{side} type veth peer name ssh-{side} netns {management}")
+        for port in (f"mgmt-{side}", f"out-{side}"):
+            sh(f"ip -n {netns} link set dev {port} master br-{side} up")
+        sh(f"ip -n {netns} link set dev br-{side} up")
+        sh(f"ip -n {management} addr add {_MANAGEMENT[side]}.1/24 dev ssh-{side}")
+        sh(f"ip -n {management} link set dev ssh-{side} up")
+    return netns, management
+
+
+def _boot(registry: Registry, side: Side, netns: str, logs: Path) -> Guest:
+    return boot(
+        registry,
+        f"box-{side}",
+        UmlKernel(),
+        logs,
+        memory_mb=384,
+        preload=XFRM_MODULES,
+        devices=[
+            f"vec0:transport=tap,ifname={_LAN[side]},depth=64,gro=1",
+            f"vec1:transport=tap,ifname=middle-{side},depth=64,gro=1",
+            f"vec2:transport=tap,ifname=mgmt-{side},depth=64,gro=1",
+        ],
+        netns=str(NETNS_DIR / netns),
+    )
+
+
+def _start_sshd(lab: RemoteLab, side: Side) -> None:
+    channel, folder = lab.consoles[side], lab.folder
+    lab.run(side, "mkdir -p /root/sshd")
+    for name, text in (
+        ("host_key", (folder / f"host_{side}").read_text()),
+        ("authorized", (folder / "key.pub").read_text()),
+        ("config", _CONFIG),
+        ("shell", _SHELL),
+        ("banner", "Authorised users only.\n"),
+    ):
+        channel.request("write", path=f"/root/sshd/{name}", text=text)
+    lab.run(side, _SSHD.format(address=lab.host(side), folder=sshd_folder()))

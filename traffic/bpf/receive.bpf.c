@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiver: attached to a port, it verifies every byte of a test frame, counts and times it, and drops it.
+//
+// What is as it was sent, and what an earlier trial sent, is counted here. Anything else goes to user space by
+// a ring, where verify.rs judges it: damaged frames are rare, and their rules are many.
+
+#include "common.h"
+
+#define SLICES 20
+#define BINS 4096
+#define BIN_NS 100000
+#define SMALL 256 /* bytes of a sample that most odd frames fit */
+
+/* Fixed before the trial. */
+struct expected {
+    u64 first_sequence;
+    u64 sequences;
+    u64 start_ns;
+    u64 slice_ns;
+    u64 tail_ns;   /* where the bins of the tail begin */
+    u64 bitmap_at; /* index of its first word in `arrived` */
+    u32 lengths;
+    u16 id;
+    u8 ipv6;
+    u8 unused;
+    struct { u32 length, unused; u64 pattern_sum; } sizes[64];
+};
+
+struct slice { u64 frames, min_ns, total_ns; };
+
+struct count {
+    u64 received;
+    u64 duplicated;
+    u64 reordered;
+    u64 highest; /* number + 1 */
+    u64 last_rx_ns;
+    u64 beyond; /* arrivals after the last bin */
+    struct slice slices[SLICES];
+};
+
+struct control {
+    struct run_key key;
+    u64 total;
+    u64 stale;
+    u64 odd;      /* handed to user space */
+    u64 unjudged; /* the ring was full: the tester's own loss */
+    u32 streams;
+    u32 unused;
+};
+
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct control); } control SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct expected); } expected SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct count); } counts SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * HDR_SLOTS);
+    __uint(map_flags, BPF_F_MMAPABLE); __type(key, u32); __type(value, u64); } latency SEC(".maps");
+/* Arrivals around the end of sending, so that those after the last departure can be told. */
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * BINS); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, u64); } tail SEC(".maps");
+/* One bit for each number of every stream: which ones came. */
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, u64); } arrived SEC(".maps");
+struct pattern { u8 bytes[LONGEST + 8]; };
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct pattern); } pattern SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 1 << 24); } samples SEC(".maps");
+
+struct small { u64 at_ns; u32 wire_length, captured; u8 bytes[SMALL]; };
+struct large { u64 at_ns; u32 wire_length, captured; u8 bytes[LONGEST]; };
+
+ALWAYS void add(u64 *to, u64 n)
+{
+    __sync_fetch_and_add(to, n);
+}
+
+ALWAYS u64 be48(const u16 *words)
+{
+    return (u64)bpf_ntohs(words[0]) << 32 | (u64)bpf_ntohs(words[1]) << 16 | bpf_ntohs(words[2]);
+}
+
+ALWAYS int hand_over(struct xdp_md *ctx, struct control *c, u32 length, u64 at_ns)
+{
+    add(&c->odd, 1);
+    if (length <= SMALL) {
+        struct small *sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
+
+        if (!sample) {
+            add(&c->unjudged, 1);
+            return 0;
+        }
+        sample->at_ns = at_ns;
+        sample->wire_length = length;
+        sample->captured = length;
+        if (length < 1 || length > SMALL || bpf_xdp_load_bytes(ctx, 0, sample->bytes, length))
+            sample->captured = 0;
+        bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
+    } else {
+        struct large *sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
+        u32 captured = length < LONGEST ? length : LONGEST;
+
+        if (!sample) {
+            add(&c->unjudged, 1);
+            return 0;
+        }
+        sample->at_ns = at_ns;
+        sample->wire_length = length;
+        sample->captured = captured;
+        if (captured < 1 || captured > LONGEST || bpf_xdp_load_bytes(ctx, 0, sample->bytes, captured))
+            sample->captured = 0;
+        bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
+    }
+    return 0;
+}
+
+SEC("xdp")
+int receive(struct xdp_md *ctx)
+{
+    u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+    u64 at_ns = bpf_ktime_get_ns();
+    u32 zero = 0, length = end - data;
+    struct control *c = bpf_map_lookup_elem(&control, &zero);
+    const struct pattern *wanted = bpf_map_lookup_elem(&pattern, &zero);
+    const struct expected *e = 0;
+    u16 *header = 0;
+    u64 sequence = 0, time = 0;
+    u32 which = 0;
+    int ipv6 = 0;
+
+    if (!c || !wanted)
+        return XDP_PASS;
+    add(&c->total, 1);
+    if (data + 42 + TEST_HEADER > end)
+        goto odd;
+    for (u32 i = 0; i < STREAMS; i++) {
+        u32 k = i;
+        u16 *h;
+
+        if (i >= c->streams)
+            break;
+        e = bpf_map_lookup_elem(&expected, &k);
+        if (!e)
+            goto odd;
+        ipv6 = e->ipv6;
+        if (ipv6) {
+            if (data + 62 + TEST_HEADER > end)
+                continue;
+            h = (u16 *)(data + 62);
+        } else {
+            h = (u16 *)(data + 42);
+        }
+        if (h[0] != bpf_htons(c->key.magic) || h[1] != bpf_htons(e->id))
+            continue;
+        sequence = be48(h + 2);
+        time = be48(h + 5);
+        if (bpf_ntohs(h[8]) != check_of(&c->key, e->id, sequence, time))
+            continue;
+        header = h;
+        which = i;
+        break;
+    }
+    if (!header || !e)
+        goto odd;
+
+    u64 number = (sequence - e->first_sequence) & NUMBER_MASK;
+
+    if (number >= e->sequences) {
+        add(&c->stale, 1);
+        return XDP_DROP;
+    }
+
+    u64 sum = 0, pattern_sum = 0;
+    int known = 0;
+
+    for (u32 i = 0; i < 64; i++) {
+        if (i >= e->lengths)
+            break;
+        if (e->sizes[i].length == length) {
+            pattern_sum = e->sizes[i].pattern_sum;
+            known = 1;
+            break;
+        }
+    }
+    if (!known)
+        goto odd;
+
+    u8 *udp;
+    u16 *words;
+
+    if (ipv6) {
+        if (data + 62 + TEST_HEADER > end)
+            goto odd;
+        udp = data + 54;
+        words = (u16 *)(data + 14);
+        if (*(u16 *)(data + 12) != bpf_htons(0x86dd) || data[14] >> 4 != 6 || data[20] != 17 ||
+            bpf_ntohs(words[2]) != length - 54)
+            goto odd;
+        for (int i = 4; i < 20; i++)
+            sum += words[i];
+    } else {
+        u64 ip_sum = 0;
+
+        udp = data + 34;
+        words = (u16 *)(data + 14);
+        if (*(u16 *)(data + 12) != bpf_htons(0x0800) || data[14] != 0x45 || data[23] != 17 ||
+            bpf_ntohs(words[1]) != length - 14 || words[3] & bpf_htons(0x3fff))
+            goto odd;
+        for (int i = 0; i < 10; i++)
+            ip_sum += words[i];
+        if (fold16(ip_sum) != 0xffff)
+            goto odd;
+        for (int i = 6; i < 10; i++)
+            sum += words[i];
+    }
+    words = (u16 *)udp;
+    if (bpf_ntohs(words[2]) != end - udp || !words[3])
+        goto odd;
+    sum += bpf_htons(17) + words[2];
+    for (int i = 0; i < 4; i++)
+        sum += words[i];
+    for (int i = 0; i < 9; i++)
+        sum += words[4 + i];
+    if (fold16(sum + pattern_sum) != 0xffff)
+        goto odd;
+
+    /* The checksum does not see every damage: each byte is compared. */
+    {
+        u32 at = (ipv6 ? 62 : 42) + TEST_HEADER;
+        const u8 *p = wanted->bytes;
+        u8 *d = data + at;
+
+        for (u32 i = 0; i < LONGEST / 8; i++) {
+            if (d + 8 > end)
+                break;
+            if (*(u64 *)d != *(const u64 *)p)
+                goto odd;
+            d += 8;
+            p += 8;
+        }
+        for (u32 i = 0; i < 7; i++) {
+            if (d + 1 > end)
+                break;
+            if (*d != *p)
+                goto odd;
+            d++;
+            p++;
+        }
+    }
+
+    u32 k = which;
+    struct count *n = bpf_map_lookup_elem(&counts, &k);
+    u32 word_at = e->bitmap_at + number / 64;
+    u64 *word = bpf_map_lookup_elem(&arrived, &word_at);
+    u64 bit = 1ULL << (number % 64);
+
+    if (!n || !word)
+        goto odd;
+    n->last_rx_ns = at_ns;
+    if (__sync_fetch_and_or(word, bit) & bit) {
+        add(&n->duplicated, 1);
+        return XDP_DROP;
+    }
+    add(&n->received, 1);
+    if (number + 1 < n->highest)
+        add(&n->reordered, 1);
+    else
+        n->highest = number + 1;
+
+    u64 sent_ns = (at_ns & ~NUMBER_MASK) | time;
+
+    if (sent_ns > at_ns + (1ULL << 47))
+        sent_ns -= NUMBER_MASK + 1;
+    u64 took_ns = at_ns > sent_ns ? at_ns - sent_ns : 1;
+    u32 slot = which * HDR_SLOTS + hdr_slot(took_ns);
+    u64 *bar = bpf_map_lookup_elem(&latency, &slot);
+
+    if (bar)
+        add(bar, 1);
+    u64 part = sent_ns > e->start_ns ? (sent_ns - e->start_ns) / e->slice_ns : 0;
+
+    if (part >= SLICES)
+        part = SLICES - 1;
+    struct slice *slice = &n->slices[part];
+
+    if (!slice->frames || took_ns < slice->min_ns)
+        slice->min_ns = took_ns;
+    add(&slice->frames, 1);
+    add(&slice->total_ns, took_ns);
+    if (at_ns >= e->tail_ns) {
+        u64 bin = (at_ns - e->tail_ns) / BIN_NS;
+
+        if (bin < BINS) {
+            u32 bin_at = which * BINS + bin;
+            u64 *arrivals = bpf_map_lookup_elem(&tail, &bin_at);
+
+            if (arrivals)
+                add(arrivals, 1);
+        } else {
+            add(&n->beyond, 1);
+        }
+    }
+    return XDP_DROP;
+
+odd:
+    hand_over(ctx, c, length, at_ns);
+    return is_for_neighbours(data, end) ? XDP_PASS : XDP_DROP;
+}
+
+char _license[] SEC("license") = "Apache-2.0";

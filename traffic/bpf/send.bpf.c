@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sender: run once for each live frame (BPF_F_TEST_XDP_LIVE_FRAMES), it picks the stream that is due,
+// waits for the time of departure, writes the frame and redirects it to the stream's port.
+//
+// Pages come back from the DUT as it left them (other MACs, TTL, ciphertext), so every byte is written.
+
+#include "common.h"
+
+#define LATE_NS 100000
+#define STALL_NS 500000
+#define STALLS 200
+
+/* One kind of frame: its size and headers; its bytes are in `templates`. */
+struct variant {
+    u32 length; /* without FCS */
+    u16 l3, l4, payload; /* offsets */
+    u16 src_port;
+    u8 tcp;
+    u8 unused[3];
+    u64 ip_sum; /* of the words that stay the same, in the machine's order */
+    u64 l4_sum;
+};
+
+/* Fixed before the trial. */
+struct stream {
+    u64 interval_ns;   /* 0: as fast as possible */
+    u64 interval_frac; /* of 2^32 */
+    u64 catch_up_ns;   /* smallest distance while catching up */
+    u64 planned;       /* frames; all ones: no end */
+    u64 first_sequence;
+    u64 step;  /* sequence numbers from one frame of this program to the next */
+    u64 phase; /* index of its first frame */
+    u32 address_base;  /* index of its first flow in `addresses` */
+    u32 template_base; /* index of its first variant in `templates` */
+    u32 flows;
+    u32 ports;
+    u32 order_length;
+    u16 id;
+    u8 ipv6;
+    u8 dont_fragment;
+    struct variant variants[VARIANTS];
+};
+
+/* Changes with every frame; read while the trial runs. */
+struct progress {
+    u64 sent;
+    u64 due_ns;
+    u64 due_frac;
+    u64 gate_ns;
+    u64 first_tx_ns;
+    u64 last_tx_ns;
+    u64 late_frames;
+    u64 stalls_more;
+    u64 stall_since_ns;
+    u64 stall_worst_ns;
+    u32 stalls;
+    u32 marks;
+    u64 mark_ns;
+    struct { u64 at_ns, late_ns; } stall[STALLS];
+};
+
+struct control {
+    struct run_key key;
+    u64 start_ns;
+    u64 deadline_ns;
+    u64 slice_ns; /* a program waits so long at most before others get the CPU */
+    u64 mark_ns; /* how often it is noted which frame left when */
+    u32 streams;
+    u32 stop;
+    u32 finished;
+    u32 unused;
+};
+
+struct address {
+    u8 bytes[32];
+    u64 sum;
+};
+
+
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct control); } control SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct stream); } streams SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct progress); } progress SEC(".maps");
+struct template { u8 bytes[LONGEST]; };
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct template); } templates SEC(".maps");
+/* The port of each stream, whatever its network namespace. */
+struct { __uint(type, BPF_MAP_TYPE_DEVMAP); __uint(max_entries, STREAMS);
+    __type(key, u32); __type(value, u32); } ports SEC(".maps");
+/* Which variant frame k of a cycle is. */
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * ORDER); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, u8); } order SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct address); } addresses SEC(".maps");
+/* (frame, when it was sent) about each half millisecond, MARKS for each stream. */
+struct mark { u64 frame, at_ns; };
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct mark); } marks SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * HDR_SLOTS);
+    __uint(map_flags, BPF_F_MMAPABLE); __type(key, u32); __type(value, u64); } lateness SEC(".maps");
+
+volatile const u32 marks_each = 1;
+
+struct wait { u64 until_ns, now_ns; };
+
+static long tick(u32 i, struct wait *wait)
+{
+    (void)i;
+    wait->now_ns = bpf_ktime_get_ns();
+    return wait->now_ns >= wait->until_ns;
+}
+
+ALWAYS void note_lateness(u32 which, struct progress *p, u64 due_ns, u64 late_ns)
+{
+    u32 slot = which * HDR_SLOTS + hdr_slot(late_ns ? late_ns : 1);
+    u64 *count = bpf_map_lookup_elem(&lateness, &slot);
+
+    if (count)
+        *count += 1;
+    if (late_ns > LATE_NS) {
+        p->late_frames++;
+        if (p->stall_since_ns) {
+            if (late_ns > p->stall_worst_ns)
+                p->stall_worst_ns = late_ns;
+        } else if (late_ns > STALL_NS) {
+            p->stall_since_ns = due_ns;
+            p->stall_worst_ns = late_ns;
+        }
+    } else if (p->stall_since_ns) {
+        u32 n = p->stalls;
+
+        if (n < STALLS) {
+            p->stall[n].at_ns = p->stall_since_ns;
+            p->stall[n].late_ns = p->stall_worst_ns;
+            p->stalls = n + 1;
+        } else {
+            p->stalls_more++;
+        }
+        p->stall_since_ns = 0;
+    }
+}
+
+SEC("xdp")
+int send(struct xdp_md *ctx)
+{
+    u32 zero = 0, which = STREAMS;
+    struct control *c = bpf_map_lookup_elem(&control, &zero);
+    u64 due_ns = ~0ULL, now;
+
+    if (!c || c->finished)
+        return XDP_DROP;
+    now = bpf_ktime_get_ns();
+    if (c->stop || now >= c->deadline_ns) {
+        c->finished = 1;
+        return XDP_DROP;
+    }
+    for (u32 i = 0; i < STREAMS; i++) {
+        u32 k = i;
+        struct stream *s;
+        struct progress *p;
+        u64 next;
+
+        if (i >= c->streams)
+            break;
+        s = bpf_map_lookup_elem(&streams, &k);
+        p = bpf_map_lookup_elem(&progress, &k);
+        if (!s || !p || p->sent >= s->planned)
+            continue;
+        next = p->due_ns > p->gate_ns ? p->due_ns : p->gate_ns;
+        if (next < due_ns) {
+            due_ns = next;
+            which = i;
+        }
+    }
+    if (which == STREAMS) {
+        c->finished = 1;
+        return XDP_DROP;
+    }
+    if (now < due_ns) {
+        struct wait wait = {};
+
+        wait.now_ns = now;
+        wait.until_ns = due_ns < now + c->slice_ns ? due_ns : now + c->slice_ns;
+        bpf_loop(4096, tick, &wait, 0);
+        now = wait.now_ns;
+        if (now < due_ns)
+            return XDP_DROP; /* not yet; let others have the CPU */
+    }
+
+    struct stream *s = bpf_map_lookup_elem(&streams, &which);
+    struct progress *p = bpf_map_lookup_elem(&progress, &which);
+
+    if (!s || !p)
+        return XDP_DROP;
+
+    u64 sent = p->sent, index = s->phase + sent * s->step, flow = 0, port = 0;
+    u32 slot = which * ORDER;
+
+    if (s->order_length > 1)
+        slot += index % s->order_length;
+    u8 *kind = bpf_map_lookup_elem(&order, &slot);
+
+    if (!kind)
+        return XDP_DROP;
+    u32 chosen = *kind & (VARIANTS - 1);
+    const struct variant *v = &s->variants[chosen];
+    u32 length = v->length, place = s->template_base + chosen;
+    struct template *t = bpf_map_lookup_elem(&templates, &place);
+
+    if (s->flows > 1) {
+        flow = index % s->flows;
+        if (s->ports > 1)
+            port = index / s->flows % s->ports;
+    } else if (s->ports > 1) {
+        port = index % s->ports;
+    }
+    place = s->address_base + (u32)flow;
+    struct address *a = bpf_map_lookup_elem(&addresses, &place);
+
+    if (!t || !a || length < 46 || length > LONGEST)
+        return XDP_DROP;
+    if (length != (u32)(ctx->data_end - ctx->data) &&
+        bpf_xdp_adjust_tail(ctx, (int)length - (int)(ctx->data_end - ctx->data)))
+        return XDP_DROP;
+    if (bpf_xdp_store_bytes(ctx, 0, t->bytes, length))
+        return XDP_DROP;
+
+    u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+    u64 sequence = s->first_sequence + index;
+    u16 check = check_of(&c->key, s->id, sequence, now);
+    u16 src_port = bpf_htons(v->src_port + (u16)port);
+    u8 *ip = data + (v->l3 & 31), *l4 = data + (v->l4 & 127);
+    u16 *header = (u16 *)(data + (v->payload & 255));
+
+    if (ip + 40 > end || l4 + 20 > end || (u8 *)header + TEST_HEADER > end)
+        return XDP_DROP;
+    if (s->ipv6) {
+        __builtin_memcpy(ip + 8, a->bytes, 32);
+    } else {
+        /* An identification is only meaningful where the frame may be fragmented (RFC 6864). */
+        u16 identification = s->dont_fragment ? 0 : bpf_htons((u16)index);
+
+        *(u16 *)(ip + 4) = identification;
+        *(u16 *)(ip + 10) = ~fold16(v->ip_sum + a->sum + identification);
+        __builtin_memcpy(ip + 12, a->bytes, 8);
+    }
+    header[0] = bpf_htons(c->key.magic);
+    header[1] = bpf_htons(s->id);
+    header[2] = bpf_htons((u16)(sequence >> 32));
+    header[3] = bpf_htons((u16)(sequence >> 16));
+    header[4] = bpf_htons((u16)sequence);
+    header[5] = bpf_htons((u16)(now >> 32));
+    header[6] = bpf_htons((u16)(now >> 16));
+    header[7] = bpf_htons((u16)now);
+    header[8] = bpf_htons(check);
+    *(u16 *)l4 = src_port;
+
+    u64 sum = v->l4_sum + a->sum + src_port;
+
+    for (int i = 0; i < 9; i++)
+        sum += header[i];
+    u16 checksum = ~fold16(sum);
+
+    if (!checksum)
+        checksum = 0xffff; /* 0 would mean "none" (RFC 768) */
+    if (v->tcp)
+        *(u16 *)(l4 + 16) = checksum;
+    else
+        *(u16 *)(l4 + 6) = checksum;
+
+    if (!sent)
+        p->first_tx_ns = now;
+    if (now - p->mark_ns >= c->mark_ns && p->marks < marks_each) {
+        u32 n = which * marks_each + p->marks;
+        struct mark *m = bpf_map_lookup_elem(&marks, &n);
+
+        if (m) {
+            m->frame = index;
+            m->at_ns = now;
+            p->marks++;
+        }
+        p->mark_ns = now;
+    }
+    if (s->interval_ns | s->interval_frac) {
+        u64 due = p->due_ns, frac = p->due_frac + s->interval_frac;
+
+        note_lateness(which, p, due, now - due);
+        p->due_ns = due + s->interval_ns + (frac >> 32);
+        p->due_frac = (u32)frac;
+        p->gate_ns = now + s->catch_up_ns;
+    }
+    p->last_tx_ns = now;
+    p->sent = sent + 1;
+    return bpf_redirect_map(&ports, which, XDP_DROP);
+}
+
+char _license[] SEC("license") = "Apache-2.0";

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a port's driver can do with XDP frames, asked of the kernel (generic netlink, family "netdev").
+
+use crate::netlink::{Netlink, attribute};
+
+/// linux/netdev.h, `enum netdev_xdp_act`.
+const BASIC: u64 = 1;
+const NDO_XMIT: u64 = 4;
+
+const CTRL_FAMILY: u16 = 0x10;
+const CTRL_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const GENERIC: usize = 4; // bytes of a genlmsghdr
+const NETDEV_DEV_GET: u8 = 1;
+const NETDEV_A_IFINDEX: u16 = 1;
+const NETDEV_A_XDP_FEATURES: u16 = 3;
+/// genlmsghdr of a command, version 1, and one attribute.
+fn request(command: u8, kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut body = vec![command, 1, 0, 0];
+    body.extend((4 + value.len() as u16).to_ne_bytes());
+    body.extend(kind.to_ne_bytes());
+    body.extend(value);
+    body
+}
+
+/// Whether a port can run a program on what it receives, and send frames that a program redirects to it.
+///
+/// A veth can send them only if its other end has NAPI (`ethtool -K … gro on`, or a program of its own).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Features {
+    pub receives: bool,
+    pub sends: bool,
+}
+
+/// None where the kernel (before 6.3) does not tell. In the calling thread's network namespace.
+pub fn of(index: u32) -> Option<Features> {
+    let kernel = Netlink::open(libc::NETLINK_GENERIC)?;
+    let answer = kernel.ask(
+        CTRL_FAMILY,
+        &request(CTRL_GETFAMILY, CTRL_ATTR_FAMILY_NAME, b"netdev\0"),
+    )?;
+    let family = attribute(&answer[GENERIC..], CTRL_ATTR_FAMILY_ID)?;
+    let family = u16::from_ne_bytes(family.get(..2)?.try_into().ok()?);
+    let answer = kernel.ask(
+        family,
+        &request(NETDEV_DEV_GET, NETDEV_A_IFINDEX, &index.to_ne_bytes()),
+    )?;
+    let bits = attribute(&answer[GENERIC..], NETDEV_A_XDP_FEATURES)?;
+    let bits = u64::from_ne_bytes(bits.get(..8)?.try_into().ok()?);
+    Some(Features {
+        receives: bits & BASIC != 0,
+        sends: bits & NDO_XMIT != 0,
+    })
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The maps of bpf/*.bpf.c as this program sees them; both sides must agree to the byte.
+
+pub const STREAMS: usize = 8;
+pub const LONGEST: usize = 3456;
+pub const ORDER: usize = 4096;
+pub const VARIANTS: usize = 64;
+pub const STALLS: usize = 200;
+pub const SLICES: usize = 20;
+pub const HDR_SLOTS: usize = 28_672;
+pub const BINS: usize = 4096;
+pub const BIN_NS: u64 = 100_000;
+
+/// A type that is plain bytes in a map: every bit pattern is one of its values.
+///
+/// # Safety
+/// Only for `repr(C)` structures of integers without padding.
+pub unsafe trait Plain: Copy {}
+
+macro_rules! plain {
+    ($($name:ty),*) => { $(
+        // SAFETY: integers, or repr(C) structures of integers whose padding is spelled out.
+        unsafe impl Plain for $name {}
+    )* };
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Key {
+    pub secret: u64,
+    pub magic: u16,
+    pub unused: [u16; 3],
+}
+
+/// `control` of send.bpf.c.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SendControl {
+    pub key: Key,
+    pub start_ns: u64,
+    pub deadline_ns: u64,
+    pub slice_ns: u64,
+    pub mark_ns: u64,
+    pub streams: u32,
+    pub stop: u32,
+    pub finished: u32,
+    pub unused: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct SendVariant {
+    pub length: u32,
+    pub l3: u16,
+    pub l4: u16,
+    pub payload: u16,
+    pub src_port: u16,
+    pub tcp: u8,
+    pub unused: [u8; 3],
+    pub ip_sum: u64,
+    pub l4_sum: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SendStream {
+    pub interval_ns: u64,
+    pub interval_frac: u64,
+    pub catch_up_ns: u64,
+    pub planned: u64,
+    pub first_sequence: u64,
+    pub step: u64,
+    pub phase: u64,
+    pub address_base: u32,
+    pub template_base: u32,
+    pub flows: u32,
+    pub ports: u32,
+    pub order_length: u32,
+    pub id: u16,
+    pub ipv6: u8,
+    pub dont_fragment: u8,
+    pub variants: [SendVariant; VARIANTS],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Stall {
+    pub at_ns: u64,
+    pub late_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Progress {
+    pub sent: u64,
+    pub due_ns: u64,
+    pub due_frac: u64,
+    pub gate_ns: u64,
+    pub first_tx_ns: u64,
+    pub last_tx_ns: u64,
+    pub late_frames: u64,
+    pub stalls_more: u64,
+    pub stall_since_ns: u64,
+    pub stall_worst_ns: u64,
+    pub stalls: u32,
+    pub marks: u32,
+    pub mark_ns: u64,
+    pub stall: [Stall; STALLS],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Address {
+    pub bytes: [u8; 32],
+    pub sum: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Mark {
+    pub frame: u64,
+    pub at_ns: u64,
+}
+
+/// `control` of receive.bpf.c.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ReceiveControl {
+    pub key: Key,
+    pub total: u64,
+    pub stale: u64,
+    pub odd: u64,
+    pub unjudged: u64,
+    pub streams: u32,
+    pub unused: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ExpectedSize {
+    pub length: u32,
+    pub unused: u32,
+    pub pattern_sum: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Expected {
+    pub first_sequence: u64,
+    pub sequences: u64,
+    pub start_ns: u64,
+    pub slice_ns: u64,
+    pub tail_ns: u64,
+    pub bitmap_at: u64,
+    pub lengths: u32,
+    pub id: u16,
+    pub ipv6: u8,
+    pub unused: u8,
+    pub sizes: [ExpectedSize; VARIANTS],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SliceSum {
+    pub frames: u64,
+    pub min_ns: u64,
+    pub total_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Count {
+    pub received: u64,
+    pub duplicated: u64,
+    pub reordered: u64,
+    /// The highest number that came, plus one.
+    pub highest: u64,
+    pub last_rx_ns: u64,
+    /// Arrivals after the last bin of the tail.
+    pub beyond: u64,
+    pub slices: [SliceSum; SLICES],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Frame {
+    pub bytes: [u8; LONGEST],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Pattern {
+    pub bytes: [u8; LONGEST + 8],
+}
+
+plain!(
+    u8,
+    u64,
+    SendControl,
+    SendStream,
+    Progress,
+    Address,
+    Mark,
+    ReceiveControl,
+    Expected,
+    Count,
+    Frame,
+    Pattern
+);
+
+/// A sum of big-endian words (frame.rs) as the programs add them: in the machine's byte order (RFC 1071, 2 B).
+pub fn machine_sum(total: u64) -> u64 {
+    u64::from(crate::frame::fold(total).to_be())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{fold, sum};
+
+    /// Added in the machine's order the words of a frame come to the checksum that belongs into it.
+    #[test]
+    fn sums_agree_in_either_order() {
+        let bytes: Vec<u8> = (0..60).map(|i| (i * 37 + 11) as u8).collect();
+        let machine: u64 = bytes
+            .chunks(2)
+            .map(|word| u64::from(u16::from_ne_bytes([word[0], word[1]])))
+            .sum();
+        let parts = machine_sum(sum(&bytes[..20])) + machine_sum(sum(&bytes[20..]));
+        assert_eq!(fold(machine), fold(parts));
+        assert_eq!(fold(parts), fold(sum(&bytes)).to_be());
+    }
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Receiving by a native XDP program, which counts what is intact; the rest is judged here.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use aya::Ebpf;
+use aya::maps::RingBuf;
+use aya::programs::Xdp;
+use aya::programs::xdp::{XdpFlags, XdpLink};
+
+use crate::failure::{Failure, Outcome};
+use crate::frame::RunKey;
+use crate::port::RxFrame;
+use crate::port::netns::Netns;
+use crate::receiver::{PortCount, SLICES, SliceSum};
+use crate::xdp::layout::{
+    BIN_NS, BINS, Count, Expected, ExpectedSize, HDR_SLOTS, LONGEST, Pattern, ReceiveControl, STREAMS,
+    VARIANTS, machine_sum,
+};
+use crate::xdp::object::{self, Mapped};
+
+const PAUSE: Duration = Duration::from_millis(2);
+/// The tail's bins begin so long before the end of sending that is planned.
+const TAIL_LEAD_NS: u64 = 50_000_000;
+const SAMPLE_HEADER: usize = 16;
+/// Room for four million frames; a trial of more gets a program with more.
+const FIRST_WORDS: usize = 1 << 16;
+
+/// The program at a port; each trial gets a new one in the place of the last.
+pub struct KernelReceiver {
+    index: u32,
+    object: Option<Loaded>,
+    link: Option<XdpLink>,
+}
+
+struct Loaded {
+    object: Ebpf,
+    control: Mapped<ReceiveControl>,
+    counts: Mapped<Count>,
+    latency: Mapped<u64>,
+    tail: Mapped<u64>,
+    arrived: Mapped<u64>,
+    expected: Mapped<Expected>,
+    samples: RingBuf<aya::maps::MapData>,
+    tail_ns: Vec<u64>,
+    bitmap_at: Vec<usize>,
+}
+
+/// Why these streams cannot be received so; None if they can.
+fn unfit(count: &PortCount) -> Option<String> {
+    let sizes = |expected: &crate::verify::Expected| expected.plain() && expected.sizes().len() > VARIANTS;
+    let long = |expected: &crate::verify::Expected| expected.longest() > LONGEST;
+    if count.expected.len() > STREAMS {
+        Some(format!("more than {STREAMS} streams arrive at one port"))
+    } else if count.expected.iter().any(sizes) {
+        Some(format!("more than {VARIANTS} frame sizes"))
+    } else if count.expected.iter().any(long) {
+        Some(format!("frames of more than {} B", LONGEST + crate::frame::FCS))
+    } else {
+        None
+    }
+}
+
+impl KernelReceiver {
+    /// Attaches the program, as yet without streams to count.
+    pub fn open(index: u32, netns: &Netns) -> Outcome<Self> {
+        let mut made = KernelReceiver {
+            index,
+            object: None,
+            link: None,
+        };
+        made.replace(Loaded::new(FIRST_WORDS)?, netns)?;
+        Ok(made)
+    }
+
+    /// Starts to count a trial's streams from now on.
+    pub fn begin(&mut self, count: &PortCount, key: RunKey, netns: &Netns) -> Outcome<()> {
+        if let Some(what) = unfit(count) {
+            return Err(Failure::new(
+                format!("XDP cannot receive this: {what}"),
+                "\"rx\": \"af_packet\"",
+            ));
+        }
+        let words: usize = count.expected.iter().map(words).sum();
+        let room = self.object.as_ref().map_or(0, |loaded| loaded.arrived.entries());
+        if words > room {
+            self.replace(Loaded::new(words.next_power_of_two())?, netns)?;
+        }
+        if let Some(loaded) = &mut self.object {
+            loaded.begin(&count.expected, key);
+        }
+        Ok(())
+    }
+
+    /// When sending starts and, stream by stream, for how long it is planned (0: a burst). Before the start.
+    pub fn set_times(&mut self, start_ns: u64, slice_ns: u64, durations_ns: &[u64]) {
+        let Some(loaded) = &mut self.object else { return };
+        for (which, duration_ns) in durations_ns.iter().enumerate() {
+            let mut expected = loaded.expected.read(which);
+            expected.start_ns = start_ns;
+            expected.slice_ns = slice_ns;
+            expected.tail_ns = (start_ns + duration_ns).saturating_sub(TAIL_LEAD_NS);
+            loaded.tail_ns[which] = expected.tail_ns;
+            loaded.expected.write(which, expected);
+        }
+    }
+
+    fn replace(&mut self, mut loaded: Loaded, netns: &Netns) -> Outcome<()> {
+        let old = self.link.take();
+        let index = self.index;
+        let object = &mut loaded.object;
+        let link = netns.enter(move || {
+            let program: &mut Xdp = object
+                .program_mut("receive")
+                .and_then(|program| program.try_into().ok())
+                .ok_or_else(|| Failure::new("the receiving program is not there", "report this"))?;
+            program
+                .load()
+                .map_err(|error| object::refused("loading", &error))?;
+            let attached = match old {
+                Some(link) => program.attach_to_link(link),
+                None => program.attach_to_if_index(index, XdpFlags::DRV_MODE),
+            };
+            let id = attached.map_err(|error| object::refused("attaching", &error))?;
+            program
+                .take_link(id)
+                .map_err(|error| object::refused("attaching", &error))
+        })?;
+        self.link = Some(link);
+        self.object = Some(loaded);
+        Ok(())
+    }
+
+    /// Judges what the program could not, until `stop`; then takes over its counts.
+    pub fn run(
+        &mut self,
+        cpu: Option<usize>,
+        count: &mut PortCount,
+        stop: &AtomicBool,
+    ) -> Outcome<Vec<String>> {
+        let mut notes = Vec::new();
+        if let Some(cpu) = cpu
+            && let Err(error) = crate::threads::pin(cpu)
+        {
+            notes.push(format!("receiver not pinned to CPU {cpu}: {error}"));
+        }
+        let Some(loaded) = &mut self.object else {
+            return Err(Failure::new("the port is not receiving", "report this"));
+        };
+        while !stop.load(Ordering::Relaxed) {
+            loaded.judge(count);
+            for (which, stream) in count.streams.iter().enumerate() {
+                let there = loaded.counts.read(which);
+                stream.publish_with(
+                    there.received + there.duplicated,
+                    there.received,
+                    there.last_rx_ns,
+                );
+            }
+            std::thread::sleep(PAUSE);
+        }
+        loaded.judge(count);
+        loaded.take_over(count);
+        crate::threads::RECEIVERS.book();
+        Ok(notes)
+    }
+}
+
+/// Words of a bitmap with one bit for each number that a stream can have.
+fn words(expected: &crate::verify::Expected) -> usize {
+    expected.sequences().div_ceil(64) as usize
+}
+
+impl Loaded {
+    fn new(words: usize) -> Outcome<Self> {
+        let mut object = object::load(object::RECEIVE, &[("arrived", words as u32)], &[])?;
+        let samples = object
+            .take_map("samples")
+            .and_then(|map| RingBuf::try_from(map).ok())
+            .ok_or_else(|| Failure::new("the ring for samples is not there", "report this"))?;
+        let pattern: Mapped<Pattern> = Mapped::of(&object, "pattern")?;
+        let mut octets = Pattern {
+            bytes: [0; LONGEST + 8],
+        };
+        octets.bytes.copy_from_slice(&crate::frame::pattern(LONGEST + 8));
+        pattern.write(0, octets);
+        Ok(Loaded {
+            control: Mapped::of(&object, "control")?,
+            counts: Mapped::of(&object, "counts")?,
+            latency: Mapped::of(&object, "latency")?,
+            tail: Mapped::of(&object, "tail")?,
+            arrived: Mapped::of(&object, "arrived")?,
+            expected: Mapped::of(&object, "expected")?,
+            samples,
+            tail_ns: Vec::new(),
+            bitmap_at: Vec::new(),
+            object,
+        })
+    }
+
+    /// Forgets what it counted and counts these streams.
+    fn begin(&mut self, expected: &[crate::verify::Expected], key: RunKey) {
+        let mut control = self.control.read(0);
+        control.streams = 0; // nothing is of a stream until all is in place
+        self.control.write(0, control);
+        while self.samples.next().is_some() {}
+        let streams = expected.len();
+        self.counts.clear(0..streams);
+        self.latency.clear(0..streams * HDR_SLOTS);
+        self.tail.clear(0..streams * BINS);
+        self.arrived.clear(0..expected.iter().map(words).sum());
+        self.tail_ns = vec![0; streams];
+        self.bitmap_at.clear();
+        let mut base = 0;
+        for (which, from) in expected.iter().enumerate() {
+            let mut sizes = [ExpectedSize {
+                length: 0,
+                unused: 0,
+                pattern_sum: 0,
+            }; VARIANTS];
+            // Frames with other headers are judged in user space: the program knows none of their sizes.
+            let known = if from.plain() { from.sizes().len() } else { 0 };
+            for (to, (length, sum)) in sizes.iter_mut().zip(from.sizes().take(known)) {
+                to.length = length as u32;
+                to.pattern_sum = machine_sum(sum);
+            }
+            self.bitmap_at.push(base);
+            self.expected.write(
+                which,
+                Expected {
+                    first_sequence: from.first_sequence(),
+                    sequences: from.sequences(),
+                    start_ns: 0,
+                    slice_ns: 1,
+                    tail_ns: 0,
+                    bitmap_at: base as u64,
+                    lengths: known as u32,
+                    id: from.stream(),
+                    ipv6: u8::from(from.ipv6()),
+                    unused: 0,
+                    sizes,
+                },
+            );
+            base += words(from);
+        }
+        self.control.write(
+            0,
+            ReceiveControl {
+                key: key.parts(),
+                total: 0,
+                stale: 0,
+                odd: 0,
+                unjudged: 0,
+                streams: streams as u32,
+                unused: 0,
+            },
+        );
+    }
+
+    fn judge(&mut self, count: &mut PortCount) {
+        while let Some(sample) = self.samples.next() {
+            let number = |at: usize| u32::from_ne_bytes(sample[at..at + 4].try_into().unwrap_or([0; 4]));
+            let at_ns = u64::from_ne_bytes(sample[..8].try_into().unwrap_or([0; 8]));
+            let captured = number(12) as usize;
+            count.count(&RxFrame {
+                bytes: &sample[SAMPLE_HEADER..SAMPLE_HEADER + captured],
+                wire_length: number(8) as usize,
+                at_ns,
+                checksum_pending: false,
+                vlan_tagged: false,
+            });
+        }
+    }
+
+    fn take_over(&self, count: &mut PortCount) {
+        let control = self.control.read(0);
+        count.total += control.total - (control.odd - control.unjudged);
+        count.foreign += control.stale;
+        count.overrun += control.unjudged;
+        for (which, stream) in count.streams.iter_mut().enumerate() {
+            let there = self.counts.read(which);
+            let words = (there.highest as usize).div_ceil(64);
+            let bitmap: Vec<u64> = (0..words)
+                .map(|word| self.arrived.read(self.bitmap_at[which] + word))
+                .collect();
+            stream
+                .sequence
+                .take_over(bitmap, there.duplicated, there.reordered, there.highest);
+            for slot in 0..HDR_SLOTS {
+                let frames = self.latency.read(which * HDR_SLOTS + slot);
+                if frames > 0 {
+                    let _ = stream
+                        .latency
+                        .record_n(crate::latency::value_of_slot(slot), frames); // within bounds
+                }
+            }
+            stream.last_rx_ns = stream.last_rx_ns.max(there.last_rx_ns);
+            for (place, slice) in there.slices.iter().enumerate().take(SLICES) {
+                stream.add_slice(
+                    place,
+                    SliceSum {
+                        frames: slice.frames,
+                        min_ns: slice.min_ns,
+                        total_ns: slice.total_ns,
+                    },
+                );
+            }
+            let bins = (0..BINS)
+                .map(|bin| self.tail.read(which * BINS + bin))
+                .collect::<Vec<_>>();
+            stream.take_tail(self.tail_ns[which], BIN_NS, &bins, there.beyond);
+        }
+    }
+}
