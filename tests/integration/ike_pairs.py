@@ -13,11 +13,16 @@ from typing import Any
 from runs import write_plan
 
 from espbench.generators.native import NativeGenerator
-from espbench.measure.trial import Bench
+from espbench.measure.traffic import Traffic
+from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
 from espbench.platforms.registry import Registry
 from espbench.procedures.lab import PairLab, choose
+from espbench.terms import Trial
+
+TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
+_WAITS = Waits(learning_s=0.0, residue_s=0.3, settle_s=0.0)
 
 
 class Workshop:
@@ -64,3 +69,15 @@ def workshop(folder: Path) -> Iterator[Workshop]:
             yield made
         finally:
             os.sched_setaffinity(0, allowed)
+
+
+def trial_of(bench: Bench, traffic: Traffic = TRAFFIC, fps: float = 400, seconds: float = 0.5) -> Trial:
+    """A short trial, 200 frames unless told."""
+    for _ in range(5):  # a busy machine spoils one now and then: not what is tested here
+        trial = measure(
+            bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=_WAITS,
+            goals=[0.0], resolution=0.01,
+        )  # fmt: skip
+        if not any(reason.startswith((UNSENT, "host ")) for reason in trial.reasons):
+            break
+    return trial

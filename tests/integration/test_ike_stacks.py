@@ -7,19 +7,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
-from ike_pairs import Workshop, workshop
+from ike_pairs import TRAFFIC, Workshop, trial_of, workshop
 
 from espbench.measure import readiness
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import UNSENT, Bench, Request, TrialBroken, Waits, measure
+from espbench.measure.trial import Bench, TrialBroken
 from espbench.platforms.uml import readiness as uml_readiness
+from espbench.stacks import libreswan, strongswan_config
 from espbench.stacks.daemon import Credentials, NegotiationFailed
 from espbench.stacks.suites import suites
-from espbench.terms import Trial
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
@@ -28,25 +27,12 @@ pytestmark = pytest.mark.skipif(
 
 STACKS = ("xfrm", "strongswan", "libreswan", "strongswan-libipsec")
 SUITES = ("3des-sha1", "aes128-sha1", "aes128gcm16", "null-sha1")
-TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
-WAITS = Waits(learning_s=0.0, residue_s=0.3, settle_s=0.0)
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     with workshop(tmp_path_factory.mktemp("shop")) as made:
         yield made
-
-
-def trial_of(bench: Bench, traffic: Traffic = TRAFFIC, fps: float = 400, seconds: float = 0.5) -> Trial:
-    for _ in range(5):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(
-            bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=WAITS,
-            goals=[0.0], resolution=0.01,
-        )  # fmt: skip
-        if not any(reason.startswith((UNSENT, "host ")) for reason in trial.reasons):
-            break
-    return trial
 
 
 def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
@@ -193,20 +179,33 @@ def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> N
         assert [s.rx_frames for s in bench.generator.offer(streams, 0.5, 0.3).streams] == [0, 0]
 
 
-def test_no_secret_is_in_logs_or_process_lists(shop: Workshop, tmp_path: Path) -> None:
-    """PSK and keys of the SAs: not in the logs of the run, not in a command line of the gateway."""
-    with shop.pair("strongswan", "aes128-sha1") as (bench, _):
+@pytest.mark.parametrize("auth", ["psk", "certificates"])
+@pytest.mark.parametrize(
+    ("stack", "program", "log"),
+    [("strongswan", "charon", strongswan_config.LOG), ("libreswan", "pluto", libreswan.LOG)],
+)
+def test_no_secret_is_in_logs_or_process_lists(
+    shop: Workshop, stack: str, program: str, log: str, auth: str
+) -> None:
+    """PSK, private key and keys of the SAs: not in the run's or the daemon's log, not in a command line."""
+    with shop.pair({"stack": stack, "auth": auth}, "aes128-sha1") as (bench, _):
         established(bench)
-        stack = bench.stack
-        assert stack is not None
-        psk = stack._daemons["home"]._end.credentials.psk  # type: ignore[attr-defined]
-        hidden = [psk, *(sa["encryption_key"] for sa in stack.secrets())]
-        commands = bench.bed.gateways["home"].run(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]).out
-        charon_log = bench.bed.gateways["home"].read(["/run/espbench/strongswan/charon.log"])
+        made = bench.stack
+        assert made is not None
+        credentials = made._daemons["home"]._end.credentials  # type: ignore[attr-defined]
+        hidden = [sa[key] for sa in made.secrets() for key in ("encryption_key", "integrity_key")]
+        hidden += credentials.key_pem.splitlines()[1:-1] if auth == "certificates" else [credentials.psk]
+        home = bench.bed.gateways["home"]
+        commands = home.run(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]).out
+        daemons = home.read([log])[log] or ""
     logs = "".join(file.read_text(errors="replace") for file in shop.folder.glob("*.log"))
-    assert len(psk) == 64
-    assert all(len(secret) >= 32 for secret in hidden)
+    # What is searched is what it is meant to be, and so is what is searched for.
+    assert program in commands
+    assert len(daemons) > 1000
+    assert program in logs
+    assert len(hidden) > 4
+    assert min(map(len, hidden[:-1])) >= 32
     for secret in hidden:
         assert secret not in logs
         assert secret not in commands
-        assert secret not in str(charon_log)
+        assert secret not in daemons

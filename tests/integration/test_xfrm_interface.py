@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ike_pairs import Workshop, workshop
+from ike_pairs import TRAFFIC, Workshop, trial_of, workshop
 
 from espbench.measure import readiness
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import UNSENT, Bench, Request, TrialBroken, Waits, measure
+from espbench.measure.trial import Bench, TrialBroken
 from espbench.stacks import policies
 from espbench.stacks.base import both
 from espbench.stacks.xfrm_devices import XFRM_DEVICE, XFRM_IF_ID
@@ -30,8 +30,6 @@ pytestmark = [
     ),
 ]
 
-TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
-WAITS = Waits(learning_s=0.0, residue_s=0.3, settle_s=0.0)
 STACKS: list[Any] = [
     "xfrm",
     "strongswan",
@@ -64,17 +62,6 @@ def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
     for side in ("home", "office"):
         assert {sa["interface_id"] for sa in context[side]["security_associations"]} == {XFRM_IF_ID}
     return context
-
-
-def trial_of(bench: Bench, traffic: Traffic = TRAFFIC) -> Trial:
-    for _ in range(5):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(
-            bench, traffic, Request(400, 0.5, "search"), case="test", sequence=0, waits=WAITS,
-            goals=[0.0], resolution=0.01,
-        )  # fmt: skip
-        if not any(reason.startswith((UNSENT, "host ")) for reason in trial.reasons):
-            break
-    return trial
 
 
 def assert_all_encrypted(trial: Trial) -> None:

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from ends import END
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,21 +16,10 @@ from espbench.plan.stack_choice import IKE_WORDS
 from espbench.stacks import libreswan_config as config
 from espbench.stacks import libreswan_status as status
 from espbench.stacks import strongswan_status
-from espbench.stacks.daemon import Credentials, End, IkeOptions
+from espbench.stacks.daemon import Credentials, End
 from espbench.stacks.libreswan import mismatches
 from espbench.stacks.suites import suites
 
-END = End(
-    own="192.0.2.1",
-    peer="192.0.2.2",
-    own_id="home",
-    peer_id="office",
-    tunnels=(("198.18.0.0/17", "198.19.0.0/17"), ("198.18.128.0/17", "198.19.128.0/17")),
-    suite=suites()["3des-sha1"],
-    options=IkeOptions(),
-    credentials=Credentials(psk="very secret"),
-    initiates=True,
-)
 # What pluto 4.10 answered, shortened to the lines that matter and a few that do not.
 STATUS = """\
 000 using kernel interface: xfrm

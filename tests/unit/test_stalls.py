@@ -61,3 +61,11 @@ def test_overlapping_stalls_are_counted_once() -> None:
     spans = windows([Stall(cpu=0, at_ns=100 * MS, ms=5.0)], [Stall(at_ns=100 * MS, ms=5.0)])
     assert len(spans) == 1
     assert lost_in_stalls(stream((100 * MS, 105 * MS, 40)), spans) == 40
+
+
+def test_a_stall_while_catching_up_has_both_to_make_good() -> None:
+    """Two stalls of 20 ms, 100 ms apart: at 1.1 times the rate the second is made good 400 ms later."""
+    spans = windows([], [Stall(at_ns=200 * MS, ms=20.0), Stall(at_ns=100 * MS, ms=20.0)])
+    assert len(spans) == 1
+    assert lost_in_stalls(stream((515 * MS, 515 * MS, 7)), spans) == 7
+    assert lost_in_stalls(stream((530 * MS, 530 * MS, 7)), spans) == 0

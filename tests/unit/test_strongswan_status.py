@@ -7,23 +7,14 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+import ends
 import pytest
 
 from espbench.stacks import strongswan_status as status
-from espbench.stacks.daemon import Credentials, End, IkeOptions, final_words
+from espbench.stacks.daemon import End, IkeOptions, final_words
 from espbench.stacks.suites import suites
 
-END = End(
-    own="192.0.2.1",
-    peer="192.0.2.2",
-    own_id="home",
-    peer_id="office",
-    tunnels=(("198.18.0.0/17", "198.19.0.0/17"), ("198.18.128.0/17", "198.19.128.0/17")),
-    suite=suites()["aes128-sha1"],
-    options=IkeOptions(udp_encapsulation=True),
-    credentials=Credentials(psk="very secret"),
-    initiates=True,
-)
+END = replace(ends.END, suite=suites()["aes128-sha1"], options=IkeOptions(udp_encapsulation=True))
 CHILD = {
     "state": "INSTALLED", "mode": "TUNNEL", "protocol": "ESP", "encap": "yes", "encr-alg": "AES_CBC",
     "encr-keysize": "128", "integ-alg": "HMAC_SHA1_96", "packets-in": "7",

@@ -99,6 +99,16 @@ def test_a_backlog_no_longer_than_the_stalls_is_the_hosts() -> None:
     assert host_faults(1000, 1000, 0, [0.0], {}, stalled, [long]) == []
 
 
+def test_a_loss_no_larger_than_the_lateness_of_departures_is_the_testers() -> None:
+    """A p99 of 50 ms in a second: 5 % may be a burst made good, 40 % is not; 9 ms is how a busy sender runs."""
+    late = offered()
+    late.streams[0] = late.streams[0].model_copy(update={"lateness_us": {"p99": 50_000.0}})
+    assert "departures late" in host_faults(1000, 950, 0, [0.0], {}, late, [])[0]
+    assert host_faults(1000, 600, 0, [0.0], {}, late, []) == []
+    late.streams[0] = late.streams[0].model_copy(update={"lateness_us": {"p99": 9_000.0}})
+    assert host_faults(1000, 990, 0, [0.0], {}, late, []) == []
+
+
 def test_foreign_use_is_what_neither_gateway_used() -> None:
     """CPU 1 was busy for 900 ms, the gateways account for 700 ms of it: 20 % of a second is foreign."""
     before = HostSnapshot(0, 0, {0: CpuTimes(0, 0, 0), 1: CpuTimes(0, 0, 0)})

@@ -17,13 +17,16 @@ _AFTER_NS = 2_000_000
 def windows(host_stalls: list[Stall], tx_stalls: list[Stall]) -> list[tuple[int, int]]:
     """The times (CLOCK_MONOTONIC, ns) in which a lost frame may be the host's doing, merged.
 
-    A stall's `at_ns` is its beginning.
+    A stall's `at_ns` is its beginning. A sender that stalls while it catches up has both to make good.
     """
-    spans = [(s.at_ns, int(s.ms * 1e6), 2) for s in of_the_host(host_stalls)] + [
-        (s.at_ns, int(s.ms * 1e6), 11) for s in tx_stalls
-    ]
+    spans = [(s.at_ns - _BEFORE_NS, s.at_ns + 2 * int(s.ms * 1e6)) for s in of_the_host(host_stalls)]
+    caught_up = 0
+    for stall in sorted(tx_stalls, key=lambda s: s.at_ns):
+        length = int(stall.ms * 1e6)
+        caught_up = max(caught_up, stall.at_ns + length) + 10 * length
+        spans.append((stall.at_ns - _BEFORE_NS, caught_up))
     merged: list[tuple[int, int]] = []
-    for start, end in sorted((at - _BEFORE_NS, at + reach * d + _AFTER_NS) for at, d, reach in spans):
+    for start, end in sorted((start, end + _AFTER_NS) for start, end in spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:

@@ -250,7 +250,8 @@ def _caption(panel: Panel, kinds: list[Kind], comparison: Comparison) -> str:
         parts.append("An arrow at a ratio, ≥ and ≤: a bound, and the way to the true ratio.")
     arms = [arm.name for arm in comparison.arms]
     if grey := [name for name in panel.curves if name not in arms]:
-        parts.append(f"Grey: {' and '.join(grey)}, the baselines, which are not compared.")
+        are = "baselines, which are" if len(grey) > 1 else "baseline, which is"
+        parts.append(f"Grey: {' and '.join(grey)}, the {are} not compared.")
     return " ".join(parts)
 
 

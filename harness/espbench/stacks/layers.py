@@ -23,7 +23,7 @@ set -e
 mount -t tmpfs -o mode=0755 espbench /run
 mkdir -p /run/lock
 bind() {{ # the layer, its name, what it will be laid over
-    mkdir -p "/run/espbench/layers/$2" "/run/espbench/upper/$2" "/run/espbench/work/$2"
+    mkdir -p "/run/espbench/layers/$2" "/run/espbench/upper/$2" "/run/espbench/scratch/$2"
     case "$1" in # an overlay's layers must not lie in each other: what does is copied into memory
     "${{3:-/nowhere}}"/*) cp -a "$1/." "/run/espbench/layers/$2" ;;
     *) mount --bind "$1" "/run/espbench/layers/$2" ;;
@@ -31,7 +31,7 @@ bind() {{ # the layer, its name, what it will be laid over
 }}
 lay() {{ # the layer's name, what it is laid over, that again if it shows through
     lower="/run/espbench/layers/$1${{3:+:$3}}"
-    mount -t overlay -o "lowerdir=$lower,upperdir=/run/espbench/upper/$1,workdir=/run/espbench/work/$1" \
+    mount -t overlay -o "lowerdir=$lower,upperdir=/run/espbench/upper/$1,workdir=/run/espbench/scratch/$1" \
         espbench "$2"
 }}
 {lines}
