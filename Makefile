@@ -33,7 +33,7 @@ bench:
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-	  --extra dev --extra build pyproject.toml -o requirements.lock
+	  --extra dev --extra lab --extra build pyproject.toml -o requirements.lock
 
 clean:
 	@$(PY) -m espbench clean

@@ -73,14 +73,19 @@ pub fn check(trial: &protocol::Trial, ports: &[Port]) -> Outcome<()> {
             Failure::new(format!("stream {}: {}", stream.id, failure.message), failure.hint)
         })?;
         let tags = |share: &protocol::FrameShare| {
-            headers.get(share.header).map_or(0, |header| header.place.l3 - ETHERNET)
+            headers
+                .get(share.header)
+                .map_or(0, |header| header.place.l3 - ETHERNET)
         };
         for port in ports
             .iter()
             .filter(|port| port.told.name == stream.from || port.told.name == stream.to)
         {
             // VLAN tags are not of the MTU's bytes.
-            let untagged = stream.frames.iter().map(|share| share.size.saturating_sub(tags(share)));
+            let untagged = stream
+                .frames
+                .iter()
+                .map(|share| share.size.saturating_sub(tags(share)));
             let longest = untagged.max().unwrap_or(0);
             if longest > port.told.mtu as usize + 18 {
                 return wrong(
