@@ -6,7 +6,7 @@
 Run as root; `--help` lists what can be shortened. All send 64-byte frames from CPU 0, in turns, on the same
 link, so that the ratios hold on a busy machine too. The native generator numbers, stamps and checksums each
 frame and verifies each on arrival; the others send the same bytes again and again to a port that drops them.
-What is not installed is left out and named: trafgen (netsniff-ng), testpmd (dpdk-dev).
+What is not there is left out and named: trafgen (netsniff-ng), testpmd (dpdk-dev), TRex (TREX_DIR).
 """
 
 from __future__ import annotations
@@ -24,13 +24,20 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+
+from espbench.generators import trex_server
+from espbench.generators.trex import TrexGenerator
+from espbench.measure.traffic import Traffic
+from espbench.platforms.base import Port, PortName, Testbed
+from espbench.platforms.registry import Registry
 
 BINARY = Path(__file__).parents[1] / "traffic" / "target" / "release" / "espbench-traffic"
 PATHS = ("xdp", "af-xdp", "af-packet")
 # Offered by the native generator over XDP, and its ratio to each of the others: what issue 4 asks for.
 TARGET_FPS = 5e6
-TARGETS = {"trafgen": 5, "testpmd af_packet": 10, "testpmd af_xdp": 10}
+TARGETS = {"trafgen": 5, "testpmd af_packet": 10, "testpmd af_xdp": 10, "TRex af_packet": 15}
 TRAFGEN = """{
   0x02, 0, 0, 0, 0, 2,  0x02, 0, 0, 0, 0, 1,  const16(0x0800),
   0x45, 0, const16(46), const16(0), const16(0), 64, 17, csumip(14, 33),
@@ -140,6 +147,29 @@ def testpmd(device: str) -> Callable[[Link, float], float]:
     return measured
 
 
+def trex(link: Link, seconds: float) -> float:
+    """TRex, stateless, launched on a0 and on an idle port beside it, on CPU 0."""
+    run("ip", "-n", link.west, "link", "add", "b0", "type", "veth", "peer", "name", "b1")
+    for end in ("b0", "b1"):
+        run("ip", "-n", link.west, "link", "set", end, "up")
+    with tempfile.TemporaryDirectory() as folder, Registry(uuid.uuid4().hex[:6]) as registry:
+        generator = TrexGenerator(registry, Path(folder) / "trex.log")
+        addresses: dict[PortName, str] = {"west": "198.18.0.2", "east": "198.19.0.2"}
+        ports = {
+            name: Port(
+                name, interface, f"/run/netns/{link.west}", (0,), 0, "02:00:00:00:00:01", "02:00:00:00:00:02",
+                {4: addresses[name]}, {}, 0.0, 1500,
+            )
+            for name, interface in zip(addresses, ("a0", "b0"), strict=True)
+        }  # fmt: skip
+        generator.open(list(ports.values()), [])
+        bed = SimpleNamespace(ports=ports)
+        hops: dict[PortName, str] = {"west": "02:00:00:00:00:02"}
+        streams = Traffic(((64, 1),), 4, "one-way").streams(cast(Testbed, bed), hops, None)
+        offered = generator.offer(streams, seconds, 0.1, quiet_s=0.1)
+        return offered.streams[0].tx_frames / offered.duration_s
+
+
 def others() -> dict[str, Callable[[Link, float], float]]:
     """The other generators that are installed here."""
     found: dict[str, Callable[[Link, float], float]] = {}
@@ -148,6 +178,8 @@ def others() -> dict[str, Callable[[Link, float], float]]:
     if shutil.which("dpdk-testpmd"):
         found["testpmd af_packet"] = testpmd("net_af_packet0,iface=a0,qdisc_bypass=1")
         found["testpmd af_xdp"] = testpmd("net_af_xdp0,iface=a0,start_queue=0,queue_count=1")
+    if trex_server.readiness().ready:
+        found["TRex af_packet"] = trex
     return found
 
 

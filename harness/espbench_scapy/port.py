@@ -39,7 +39,7 @@ class Port:
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.name, self.interface = asked["name"], asked["interface"]
-        self.tx_cpu, self.rx_cpu = asked.get("tx_cpu"), asked.get("rx_cpu")
+        self.tx_cpu, self.rx_cpu = next(iter(asked.get("tx_cpus", [])), None), asked.get("rx_cpu")
         netns = asked.get("netns")
         if _is_initial(netns) and not asked.get("i_own_this_network", False):
             raise Failure(

@@ -172,7 +172,7 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
             "name": "west",
             "interface": "a0",
             "netns": net.path("t1"),
-            "tx_cpu": 0,
+            "tx_cpus": [0],
             "rx_cpu": 0,
             "rx_ring_mib": 16,
             **generator.ways,
@@ -181,7 +181,7 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
             "name": "east",
             "interface": "a1",
             "netns": net.path("t2"),
-            "tx_cpu": 0,
+            "tx_cpus": [0],
             "rx_cpu": 0,
             "rx_ring_mib": 16,
             **generator.ways,
@@ -781,3 +781,50 @@ def test_two_cpus_send_one_stream_together(wire: Net) -> None:
     assert sum(part["rx_frames"] for part in one["slices"]) == one["rx_frames"]
     assert one["duration_s"] == pytest.approx(1.0, abs=0.1)
     assert burst["tx_frames"] == 1001
+
+
+@pytest.mark.parametrize("way", ["xdp", "af_packet"])
+def test_a_million_flows(wire: Net, tmp_path: Path, way: str) -> None:
+    """256 networks × 4,096 ports: no flow comes a second time before all have been sent, and all are counted."""
+    file = tmp_path / "flows.pcap"
+    command = ["ip", "netns", "exec", f"esp-{wire.tag}-t2", "tcpdump", "-i", "a1", "-Q", "in", "-s", "42",
+               "-B", "262144", "-w", str(file), "udp port 7"]  # fmt: skip
+    generator = Generator(way, "af_packet")
+    capture = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert capture.stderr is not None
+    try:
+        for line in capture.stderr:
+            if "listening" in line:
+                break
+        ports = open_ports(generator, wire)
+        many = stream(ports, src_port=20000, networks=256, ports=4096, rate_fps=250_000.0)
+        [one] = trial(generator, many, duration_s=4.1)["streams"]
+    finally:
+        capture.terminate()
+        capture.wait(timeout=30)
+        capture.stderr.close()
+        generator.close()
+    assert one["lost"] == one["tx_refused"]
+    assert one["corrupted"] == one["duplicated"] == 0
+    recorded, length = file.read_bytes(), 16 + 42
+    frames = (recorded[at + 16 : at + length] for at in range(24, len(recorded), length))
+    flows = [frame[30:36] for frame in frames]  # destination address and source port
+    assert len(flows) > 0.9 * one["rx_frames"]
+    assert len(set(flows)) == len(flows)
+
+
+def test_what_the_driver_has_no_room_for_was_not_sent(wire: Net) -> None:
+    """The kernel drops live frames above the MTU, which was lowered meanwhile, without a word: no DUT lost them."""
+    generator = Generator("xdp", "xdp")
+    try:
+        ports = open_ports(generator, wire)
+        wire.inside("t1", "ip link set a0 mtu 1000")
+        frames = [{"size": 64, "weight": 1}, {"size": 1518, "weight": 1}]
+        result = trial(generator, stream(ports, frames=frames))
+    finally:
+        generator.close()
+    [one] = result["streams"]
+    assert one["unsent"] == pytest.approx(2500, abs=50)
+    assert one["tx_frames"] == one["rx_frames"] == 5000 - one["unsent"]
+    assert one["lost"] == 0
+    assert any("never left" in note for note in result["notes"])

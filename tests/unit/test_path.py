@@ -138,3 +138,20 @@ def test_directions_read_the_counters_of_their_own_way() -> None:
     there, home_again = crossings(offered, delta)  # type: ignore[arg-type]
     assert (there.first, there.encrypted, there.decrypted) == ("home", 10, 9)
     assert (home_again.first, home_again.encrypted, home_again.decrypted) == ("office", 8, 7)
+
+
+def test_what_the_testers_full_ring_refused_is_a_receiver_overrun_and_not_the_duts() -> None:
+    """1000 sent, 20 refused by the tester's veth: Office passed on all; with any other port it lost them."""
+    stream = counts(1000, 980)
+    offered = Offered(
+        start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream], ports=[]
+    )
+    whole, short = LinkCounters(1000, 1000, 0, 0, 0, 0), LinkCounters(1000, 980, 0, 20, 0, 0)
+    delta = {
+        "home": GatewayCounters(SaCounters(), whole, whole),
+        "office": GatewayCounters(SaCounters(), short, whole),
+    }
+    (ours,) = crossings(offered, delta, tester_rings=True)  # type: ignore[arg-type]
+    (theirs,) = crossings(offered, delta)  # type: ignore[arg-type]
+    assert loss_places(ours, encrypts=False, receiver_overrun=20) == {"receiver overrun": 20}
+    assert loss_places(theirs, encrypts=False, receiver_overrun=0) == {"office": 20}

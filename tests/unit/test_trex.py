@@ -32,7 +32,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def port(name: PortName, **changes: Any) -> Port:
     usual: dict[str, Any] = {
-        "name": name, "interface": f"{name}0", "netns": None, "tx_cpu": 0, "rx_cpu": 0, "mac": "",
+        "name": name, "interface": f"{name}0", "netns": None, "tx_cpus": (0,), "rx_cpu": 0, "mac": "",
         "next_hop_mac": "02:00:00:00:00:11", "address": {4: "198.18.0.2"}, "gateway": {4: "198.18.0.1"},
         "line_rate_bps": 1e9, "mtu": 1500,
     }  # fmt: skip

@@ -78,7 +78,7 @@ def test_streams_carry_the_tunnels() -> None:
 
     def port(name: Any, number: int) -> Port:
         return Port(
-            name, "i", None, 0, 0, "02:00:00:00:00:02", None, {4: f"198.1{number}.0.2"}, {4: ""}, 1e9, 1500
+            name, "i", None, (0,), 0, "02:00:00:00:00:02", None, {4: f"198.1{number}.0.2"}, {4: ""}, 1e9, 1500
         )
 
     bed = SimpleNamespace(ports={"west": port("west", 8), "east": port("east", 9)})

@@ -30,7 +30,7 @@ pub fn parts(trial: &Trial, ports: &[(&OpenPort, bool)]) -> Vec<Part> {
             Some((port, true)) if !port.tx_cpus.is_empty() => {
                 port.tx_cpus.iter().copied().map(Some).collect()
             }
-            Some((port, _)) => vec![port.tx_cpus.first().copied().or(port.tx_cpu)],
+            Some((port, _)) => vec![port.tx_cpus.first().copied()],
             None => vec![None],
         };
         let parts = cpus.len() as u64;
@@ -155,7 +155,7 @@ mod tests {
 
     fn port(name: &str, cpus: &[usize]) -> OpenPort {
         serde_json::from_value(
-            serde_json::json!({"name": name, "interface": "x", "tx_cpu": 0, "tx_cpus": cpus}),
+            serde_json::json!({"name": name, "interface": "x", "tx_cpus": cpus}),
         )
         .unwrap()
     }

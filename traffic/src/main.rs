@@ -3,6 +3,7 @@
 
 mod cli;
 mod clock;
+mod departures;
 mod failure;
 mod flows;
 mod frame;

@@ -7,7 +7,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const HEADER: usize = 16; // nlmsghdr
 const NLMSG_ERROR: u16 = 2;
 const RTM_GETLINK: u16 = 18;
+const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
+const IFLA_INFO_KIND: u16 = 1;
 const IFINFOMSG: usize = 16;
 
 /// A socket; it stays in the network namespace it was opened in.
@@ -66,6 +68,8 @@ pub fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkState {
     pub up: bool,
+    /// A TAP counts a frame as sent when it is read from, which may be much later.
+    pub tap: bool,
     /// Frames that left it.
     pub sent: u64,
     /// Frames that it, or the ring behind it, had no room for.
@@ -102,9 +106,12 @@ impl Link {
                 counters.get(8 * place..8 * place + 8)?.try_into().ok()?,
             ))
         };
+        let kind = attribute(answer.get(IFINFOMSG..)?, IFLA_LINKINFO)
+            .and_then(|info| attribute(info, IFLA_INFO_KIND));
         // struct rtnl_link_stats64: rx_packets, tx_packets, …, rx_dropped, tx_dropped.
         Some(LinkState {
             up: flags & libc::IFF_UP as u32 != 0,
+            tap: kind.is_some_and(|kind| kind.starts_with(b"tun")),
             sent: counter(1)?,
             dropped: counter(7)?,
         })

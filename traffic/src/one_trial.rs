@@ -94,7 +94,6 @@ fn open(arguments: &cli::Trial) -> Open {
         interface: port.interface.clone(),
         netns: port.netns.clone(),
         i_own_this_network: arguments.i_own_this_network,
-        tx_cpu: None,
         tx_cpus: arguments.tx_cpu.clone(),
         rx_cpu: arguments.rx_cpu,
         rx_ring_mib: arguments.rx_ring,

@@ -47,9 +47,7 @@ pub struct OpenPort {
     /// Needed for an interface of the initial namespace (RFC 6815: never on a production network).
     #[serde(default)]
     pub i_own_this_network: bool,
-    #[serde(default)]
-    pub tx_cpu: Option<usize>,
-    /// Several CPUs that send together, in place of tx_cpu; only XDP uses more than the first.
+    /// CPUs that send together; only XDP uses more than the first.
     #[serde(default)]
     pub tx_cpus: Vec<usize>,
     #[serde(default)]

@@ -18,7 +18,8 @@ pub fn stream_result(
 ) -> Outcome<StreamResult> {
     let sum = |of: &dyn Fn(&SendReport) -> u64| parts.iter().map(|(sent, _)| of(sent)).sum::<u64>();
     let count = |of: &dyn Fn(&StreamCount) -> u64| parts.iter().map(|(_, came)| of(came)).sum::<u64>();
-    let sent = sum(&|report| report.sent);
+    let vanished = sum(&|report| report.vanished);
+    let sent = sum(&|report| report.sent) - vanished;
     let planned = parts
         .iter()
         .map(|(report, _)| report.planned)
@@ -76,7 +77,8 @@ pub fn stream_result(
         lost: parts
             .iter()
             .map(|(report, came)| came.sequence.lost(report.sent))
-            .sum(),
+            .sum::<u64>()
+            .saturating_sub(vanished),
         duplicated: count(&|came| came.sequence.duplicated),
         reordered: count(&|came| came.sequence.reordered),
         corrupted: count(&|came| came.sequence.corrupted),

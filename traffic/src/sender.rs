@@ -73,6 +73,8 @@ pub struct SendReport {
     pub sent: u64,
     pub planned: Option<u64>,
     pub refused: u64,
+    /// Of `sent`: frames that the port's driver had no room for. They never left, and are nobody's loss.
+    pub vanished: u64,
     pub retries: u64,
     pub first_tx_ns: u64,
     pub last_tx_ns: u64,
@@ -129,6 +131,7 @@ impl Outgoing {
             sent: 0,
             planned: schedule.planned(),
             refused: 0,
+            vanished: 0,
             retries: 0,
             first_tx_ns: 0,
             last_tx_ns: 0,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::clock::{StepWatch, monotonic_ns};
 use crate::failure::{Failure, Outcome};
 use crate::frame::{RunKey, Template};
+use crate::departures::Departures;
 use crate::lanes::{self, Part, Way};
 use crate::pace::Schedule;
 use crate::port::{Port, Rx, Tx};
@@ -117,6 +118,7 @@ pub fn run(
             Rx::Kernel(receiver) => receiver.begin(count, bench.key, &port.netns)?,
         }
     }
+    let departures: Vec<Option<Departures>> = bench.ports.iter().map(Departures::begin).collect();
     let (mut senders, mut receivers) = (Vec::new(), Vec::new());
     for port in bench.ports.iter_mut() {
         senders.push((&port.asked, port.index as u32, &port.netns, &mut port.tx));
@@ -171,7 +173,7 @@ pub fn run(
     let stop_receiving = AtomicBool::new(false);
     let mut stopped_early = false;
     let mut notes = Vec::new();
-    let (reports, stalls) = std::thread::scope(|scope| -> Outcome<_> {
+    let (mut reports, stalls) = std::thread::scope(|scope| -> Outcome<_> {
         let watchers: Vec<_> = bench
             .watch_cpus
             .iter()
@@ -206,11 +208,11 @@ pub fn run(
                     (Way::Packets(mut ports), _) => {
                         sender::run(lane.cpu, lane.streams, &mut ports, start_ns, deadline_ns, stop)
                     }
-                    (Way::Live(ports), live) => live
+                    (Way::Live(_), live) => live
                         .as_ref()
                         .ok_or_else(|| Failure::new("a lane without its sender", "report this"))
                         .and_then(|live| Ok((live.run(lane.cpu)?, live)))
-                        .map(|(notes, live)| (live.reports(lane.streams, &ports), notes)),
+                        .map(|(notes, live)| (live.reports(lane.streams), notes)),
                 };
                 (lane.positions, sent)
             }));
@@ -294,6 +296,15 @@ pub fn run(
         }
     })?;
     bench.idle.extend(live_senders.into_iter().flatten());
+    for (port, departures) in bench.ports.iter().zip(departures) {
+        let mut leaving: Vec<&mut SendReport> = (parts.iter().zip(&mut reports))
+            .filter(|(part, _)| part.stream.from == port.told.name)
+            .map(|(_, report)| report)
+            .collect();
+        if let Some(departures) = departures {
+            notes.extend(departures.settle(port, &mut leaving));
+        }
+    }
     steps.sample();
     *bench.next_sequence += reports.iter().map(|report| report.sent).max().unwrap_or(0) + 1;
 

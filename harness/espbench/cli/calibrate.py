@@ -1,57 +1,191 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench calibrate`: what the generator itself can do on this machine, without a DUT."""
+"""`espbench calibrate`: what each generator itself can do on this machine, side by side, without a DUT."""
 
 from __future__ import annotations
 
 import secrets
 import tempfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from espbench.errors import UsageError
+from espbench.generators import choose as generators
+from espbench.generators.base import Generator
 from espbench.generators.native import NativeGenerator
 from espbench.measure.traffic import Traffic
 from espbench.plan import load_topology
-from espbench.platforms import netns, placement
+from espbench.platforms import external, netns, placement
+from espbench.platforms.base import Placement, PortName, Testbed
 from espbench.platforms.registry import Registry
-from espbench.procedures.calibration import calibrate as measure_ceiling
 from espbench.procedures.lab import addressing_of, demand
+from espbench.procedures.side_by_side import Candidate, Examined, examine
 from espbench.terms import layer2_mbps
 
 MTU = 1500
-SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
+SIZES = (64, 512, 1518)
+NATIVE_WAYS = ("xdp", "af_xdp", "af_packet")
+_OWN_ADDRESSES: dict[PortName, tuple[str, str]] = {
+    "west": ("198.18.0.2/24", "198.18.0.1"),
+    "east": ("198.19.0.2/24", "198.19.0.1"),
+}
+_Attach = Callable[[Generator], tuple[Testbed, dict[PortName, str], tuple[str, str]]]
 
 
 def calibrate(
     frame_size: Annotated[
         list[int] | None, typer.Option("--frame-size", min=64, max=1518, help="May be repeated.")
     ] = None,
+    generator: Annotated[
+        list[str] | None, typer.Option("--generator", help="native, trex or scapy; may be repeated.")
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", min=1, help="Of the paced trial, frames/s. Default: half the ceiling."),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=600, help="Of the paced trial.")] = 3.0,
+    west: Annotated[
+        str | None, typer.Option("--west", help="A port of yours, INTERFACE[@NETNS], cabled to --east.")
+    ] = None,
+    east: Annotated[
+        str | None, typer.Option("--east", help="Where its frames arrive, INTERFACE[@NETNS].")
+    ] = None,
+    i_own_this_network: Annotated[
+        bool,
+        typer.Option("--i-own-this-network", help="Allow ports of the initial namespace (RFC 6815)."),
+    ] = False,
 ) -> None:
-    """Flood a pair of veth ports and print the generator's ceiling at each frame size."""
-    demand(netns.readiness())
-    sizes = frame_size or list(SIZES)
-    with tempfile.TemporaryDirectory() as logs, Registry(secrets.token_hex(3)) as registry:
-        placed = placement.choose()
-        bed = netns.NetnsPlatform(addressing_of(load_topology("gateway-to-gateway"), MTU)).calibration_bed(
-            registry, placed
-        )
-        generator = NativeGenerator(registry, Path(logs) / "generator.log")
-        cpus = sorted({c for used in placed.cpus.values() for c in used})
-        paths = generator.open(list(bed.ports.values()), cpus)
-        hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
-        wanted: dict[int | str, list[Traffic]] = {
-            size: [Traffic(((size, 1),), 4, "one-way")] for size in sizes
-        }
-        found = measure_ceiling(generator, bed, hops, wanted, returns=True)
-    table = Table("frame size", "offered fps", "received fps", "offered Mbps", box=None, pad_edge=False)
-    for column in table.columns:
-        column.justify = "right"
-    for c in found:
-        mbps = layer2_mbps(c.offered_fps, int(c.frame_size))
-        table.add_row(f"{c.frame_size}", f"{c.offered_fps:,.0f}", f"{c.received_fps:,.0f}", f"{mbps:,.0f}")
+    """Ceiling, accuracy, lateness and jitter of each generator, on a veth pair or on your own two ports."""
+    if (west is None) != (east is None):
+        raise UsageError("calibrate: expected both --west and --east, or neither, got one of them")
+    for name in generator or []:
+        if name not in generators.GENERATORS:
+            known = ", ".join(generators.GENERATORS)
+            raise UsageError(f"--generator: expected one of {known}, got {name}")
+    demand(external.readiness() if west else netns.readiness())
     console = Console(highlight=False)
-    console.print(f"sender: {paths[0]['sender']}; receiver: {paths[0]['receiver']}")
-    console.print(table)
+    traffics = {size: Traffic(((size, 1),), 4, "one-way") for size in frame_size or SIZES}
+    with tempfile.TemporaryDirectory() as logs, Registry(secrets.token_hex(3)) as registry:
+        if west and east:
+            placed = placement.choose(gateways=False)
+            bed: Testbed = _own_ports(west, east, placed, owned=i_own_this_network)
+        else:
+            placed = placement.choose()
+            addressing = addressing_of(load_topology("gateway-to-gateway"), MTU)
+            bed = netns.NetnsPlatform(addressing).calibration_bed(registry, placed)
+        found = []
+        with console.status("calibrating") as status:
+            for candidate in _candidates(generator or list(generators.GENERATORS), registry, Path(logs)):
+                found += examine(
+                    candidate,
+                    _attaching(bed),
+                    traffics,
+                    seconds=seconds,
+                    rate_fps=rate,
+                    on_note=lambda note: status.update(f"calibrating {note}"),
+                )
+        bed.close()
+    _print(console, found, placed, own=west is not None)
+    if all(e.failure for e in found):
+        raise typer.Exit(1)
+
+
+def _own_ports(west: str, east: str, placed: Placement, *, owned: bool) -> Testbed:
+    ports: dict[PortName, external.ExternalPort] = {}
+    given: dict[PortName, str] = {"west": west, "east": east}
+    for name, text in given.items():
+        interface, _, namespace = text.partition("@")
+        address, gateway = _OWN_ADDRESSES[name]
+        ports[name] = external.ExternalPort(interface, address, gateway, namespace or None)
+    return external.build(ports, placed, dut="none", i_own_this_network=owned, line_rate_bps=None)
+
+
+def _candidates(names: list[str], registry: Registry, logs: Path) -> list[Candidate]:
+    def native(way: str) -> Candidate:
+        log = logs / f"native-{way}.log"
+        return Candidate(f"native {way}", lambda: NativeGenerator(registry, log, tx=way, rx=way))
+
+    def other(name: str, settings: dict[str, Any]) -> Candidate:
+        def make() -> Generator:
+            generators.require(name, settings)
+            return generators.new(name, settings, registry, logs / f"{name}.log")
+
+        return Candidate(name, make)
+
+    found = [native(way) for way in NATIVE_WAYS] if "native" in names else []
+    if "trex" in names:
+        found.append(other("trex", {"server": None, "ports": (0, 1)}))
+    if "scapy" in names:
+        found.append(other("scapy", {}))
+    return found
+
+
+def _attaching(bed: Testbed) -> _Attach:
+    """Opens the ports; the frames of each go straight to the other's MAC address."""
+
+    def attach(generator: Generator) -> tuple[Testbed, dict[PortName, str], tuple[str, str]]:
+        watched = sorted({cpu for cpus in bed.placement.cpus.values() for cpu in cpus})
+        opened = {port["name"]: port for port in generator.open(list(bed.ports.values()), watched)}
+        for name, port in bed.ports.items():
+            bed.ports[name] = replace(port, mac=port.mac or opened[name]["mac"])
+        hops: dict[PortName, str] = {"west": bed.ports["east"].mac, "east": bed.ports["west"].mac}
+        return bed, hops, (opened["west"]["sender"], opened["east"]["receiver"])
+
+    return attach
+
+
+def _print(console: Console, found: list[Examined], placed: Placement, *, own: bool) -> None:
+    tx, rx = (", ".join(map(str, placed.cpus[role])) for role in ("tester tx", "tester rx"))
+    console.print(f"sending from CPU {tx}, counting on CPU {rx}; one way, west to east, no DUT")
+    for size in dict.fromkeys(e.frame_size for e in found):
+        rows = [e for e in found if e.frame_size == size]
+        table = Table(box=None, pad_edge=False, title=f"{size} B", title_justify="left")
+        for column in ("generator", "ceiling: sends kfps", "Mbps", "receives kfps", "paced at kfps", "error %", "lost",
+                       "late µs p50", "p99", "p99.9", "jitter µs"):  # fmt: skip
+            table.add_column(column, justify="left" if column == "generator" else "right")
+        for e in rows:
+            table.add_row(e.name, *_cells(e))
+        console.print()
+        console.print(table)
+    console.print()
+    for e in {e.name: e for e in found if e.sends_by}.values():
+        console.print(f"{e.name}: sends by {e.sends_by}; receives by {e.receives_by}")
+    for name, failure in {e.name: e.failure for e in found if e.failure}.items():
+        console.print(f"{name}: not measured: {failure}")
+    console.print(
+        "late: departure after its time. jitter: 99.9th percentile of the delay over its least (RFC 5481, 4.2), "
+        "path and receiver included. –: it cannot tell."
+    )
+    if stalled := max((e.stalled_ms for e in found), default=0.0):
+        console.print(f"the host stood still for up to {stalled:.1f} ms of a paced trial")
+    if own and any(e.sends_by and e.received_fps is None for e in found):
+        console.print(
+            "nothing sent at west arrived at east: only a cable between the two shows what is received"
+        )
+
+
+def _cells(e: Examined) -> list[str]:
+    if e.failure:
+        return ["–"] * 10
+    late = e.lateness_us or {}
+
+    def number(value: float | None, digits: int = 1) -> str:
+        return "–" if value is None else f"{value:,.{digits}f}"
+
+    return [
+        number(e.offered_fps / 1e3),
+        number(layer2_mbps(e.offered_fps, e.frame_size), 0),
+        number(e.received_fps / 1e3 if e.received_fps is not None else None),
+        number(e.paced_fps / 1e3),
+        f"{e.accuracy_pct:+.3f}",
+        number(e.lost, 0),
+        number(late.get("p50")),
+        number(late.get("p99")),
+        number(late.get("p999")),
+        number(e.pdv_us),
+    ]

@@ -82,7 +82,10 @@ def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list
                 observer.note(f"platform {choice.profile.platform}: {choice.reason}")
             for note in notes(plan):
                 observer.note(note)
-            placed = placement.choose(gateways=any(c.profile.platform != REMOTE for c in choices))
+            placed = placement.choose(
+                gateways=any(c.profile.platform != REMOTE for c in choices),
+                senders=plan.generator.senders,
+            )
             placement.pin_controller(placed)
             lab = _lab(plan, choices, registry, placed, directory, observer.note)
             session = Session(

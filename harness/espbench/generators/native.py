@@ -53,7 +53,9 @@ class NativeGenerator:
 
     name = "native"
 
-    def __init__(self, registry: Registry, log: Path, tx: str = "auto", rx: str = "auto") -> None:
+    def __init__(
+        self, registry: Registry, log: Path, tx: str = "auto", rx: str = "auto", senders: int = 1
+    ) -> None:
         self._log = log
         # Asked for only where the user does: `auto` is the program's own default.
         self._path = {key: path for key, path in (("tx", tx), ("rx", rx)) if path != "auto"}
@@ -101,7 +103,7 @@ class NativeGenerator:
                     "interface": p.interface,
                     "netns": p.netns,
                     "i_own_this_network": p.i_own_this_network,
-                    "tx_cpu": p.tx_cpu,
+                    "tx_cpus": p.tx_cpus,
                     "rx_cpu": p.rx_cpu,
                     "promiscuous": True,
                     **self._path,

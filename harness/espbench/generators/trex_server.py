@@ -131,7 +131,7 @@ def _config(ports: list[Port]) -> dict[str, object]:
         "version": 2,
         "port_limit": len(ports),
         "low_end": True,
-        "low_end_core": ports[0].tx_cpu,
+        "low_end_core": ports[0].tx_cpus[0],
         "interfaces": [_VDEV.format(number, port.interface) for number, port in enumerate(ports)],
         # With MAC addresses given TRex resolves nothing and announces nothing on the wire.
         "port_info": [
@@ -142,7 +142,7 @@ def _config(ports: list[Port]) -> dict[str, object]:
 
 
 def _cpus(ports: list[Port]) -> list[int]:
-    return sorted({cpu for port in ports for cpu in (port.tx_cpu, port.rx_cpu)})
+    return sorted({cpu for port in ports for cpu in (*port.tx_cpus, port.rx_cpu)})
 
 
 def _one_namespace(ports: list[Port]) -> str:

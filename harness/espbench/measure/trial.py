@@ -203,10 +203,11 @@ def _record(
     streams = offered.streams
     tx, rx = sum(s.tx_frames for s in streams), sum(s.rx_frames for s in streams)
     lost = sum(s.lost for s in streams)
-    overrun = sum(p.rx_overrun for p in offered.ports)
+    overruns = _overruns(bench, offered, delta)
+    overrun = sum(overruns.values())
     judged = [backlog.judge(s.slices, offered.duration_s, resolution) for s in streams]
     sustained = all(b.sustained for b in judged)
-    found = path.crossings(offered, delta)
+    found = path.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
 
     reasons = tester_faults(offered, overrun, host_record) + [
         f"counter ran backwards: {name}" for name in counters.backwards(delta)
@@ -235,9 +236,8 @@ def _record(
         )
     loss_at: dict[str, int] = {}
     for crossing in found:
-        port_overrun = sum(p.rx_overrun for p in offered.ports if p.name == crossing.stream.to)
         for place, n in path.loss_places(
-            crossing, encrypts=bench.encrypts, receiver_overrun=port_overrun
+            crossing, encrypts=bench.encrypts, receiver_overrun=overruns[crossing.stream.to]
         ).items():
             loss_at[place] = loss_at.get(place, 0) + n
     if unsent := sum(s.unsent for s in streams):
@@ -281,6 +281,16 @@ def _record(
             ],
         },
     )
+
+
+def _overruns(bench: Bench, offered: Offered, delta: counters.Counters) -> dict[PortName, int]:
+    """Frames that reached a tester's port and were dropped there, by port."""
+    found = {p.name: p.rx_overrun for p in offered.ports}
+    if bench.bed.tester_rings:
+        facing: dict[PortName, Side] = {"west": "home", "east": "office"}
+        for name in found:
+            found[name] += delta[facing[name]].lan.tx_dropped
+    return found
 
 
 def _proof_kind(bench: Bench) -> str:

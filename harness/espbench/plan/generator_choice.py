@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from espbench.plan.reader import Strict, did_you_mean
 from espbench.plan.units import Expected
@@ -72,6 +72,8 @@ class Native(Strict):
     """How frames are sent. auto: the fastest the port and the kernel have."""
     rx: PortPath = "auto"
     """How frames are received and checked."""
+    senders: int = Field(default=1, ge=1)
+    """CPUs that send together; more than one only with xdp."""
 
 
 class Trex(Strict):
@@ -127,6 +129,11 @@ class GeneratorChoice(Strict):
     def settings(self) -> dict[str, Any]:
         """Its settings, defaults included, as the generator's constructor takes them."""
         return dict(getattr(self, self.name))
+
+    @property
+    def senders(self) -> int:
+        """CPUs that send together."""
+        return self.native.senders if self.native else 1
 
     @property
     def shown(self) -> str:

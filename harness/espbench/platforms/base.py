@@ -31,7 +31,7 @@ class Port:
     name: PortName
     interface: str
     netns: str | None
-    tx_cpu: int
+    tx_cpus: tuple[int, ...]
     rx_cpu: int
     mac: str  # source of the frames sent here
     next_hop_mac: str | None  # destination; None: resolve `gateway`
@@ -129,6 +129,8 @@ class Testbed(ABC):
     queues: dict[str, str]  # name of every queue on the path → its length, for the report
     capture: str | None = None  # interface of the middle link where ESP can be captured
     capture_netns: str | None = None
+    # Whether what a gateway's LAN port could not pass on is the tester's port's full ring.
+    tester_rings: bool = False
 
     @abstractmethod
     def close(self) -> None:

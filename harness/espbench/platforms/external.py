@@ -63,7 +63,7 @@ def _port(
         name=name,
         interface=given.interface,
         netns=netns,
-        tx_cpu=cpus["tester tx"][0],
+        tx_cpus=tuple(cpus["tester tx"]),
         rx_cpu=cpus["tester rx"][0],
         mac="",  # the interface's own, known once it is open
         next_hop_mac=given.gateway_mac,

@@ -107,6 +107,7 @@ class NetnsPlatform:
                 "ring of each gateway port": f"{VETH_RING} frames (veth NAPI)",
                 "queueing discipline": "none (noqueue)",
             },
+            tester_rings=True,
             capture=link.home_wan,
             capture_netns=str(NETNS_DIR / names["home"]),
             registry=registry,
@@ -129,9 +130,11 @@ class NetnsPlatform:
         for port in (link.west, link.east):
             _ethtool(netns, port, "tso", "off", "gso", "off")
             _ip("-n", netns, "link", "set", port, "arp", "off", "multicast", "off", "up")
-        _ethtool(netns, link.east, "gro", "on")
-        _thread_napi(netns, link.east)
-        _pin(link.east, placement.cpus["home"])
+        for port in (link.west, link.east):
+            _ethtool(netns, port, "gro", "on")
+        for port, side in ((link.east, "home"), (link.west, "office")):
+            _thread_napi(netns, port)
+            _pin(port, placement.cpus[side])
         return NetnsTestbed(
             platform=self.name,
             dut="none",

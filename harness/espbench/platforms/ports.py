@@ -25,7 +25,7 @@ def tester_ports(
             name=name,
             interface=interface,
             netns=str(NETNS_DIR / netns),
-            tx_cpu=placement.cpus["tester tx"][0],
+            tx_cpus=tuple(placement.cpus["tester tx"]),
             rx_cpu=placement.cpus["tester rx"][0],
             mac=own.mac,
             next_hop_mac=gateway.mac,

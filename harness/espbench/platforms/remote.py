@@ -130,7 +130,7 @@ class RemotePlatform:
             name=name,
             interface=port.interface,
             netns=netns_path(port.netns) if port.netns else None,
-            tx_cpu=placement.cpus["tester tx"][0],
+            tx_cpus=tuple(placement.cpus["tester tx"]),
             rx_cpu=placement.cpus["tester rx"][0],
             mac=own.mac,
             next_hop_mac=gateway.mac,

@@ -13,7 +13,7 @@ use aya::programs::Xdp;
 use crate::clock::monotonic_ns;
 use crate::failure::{Failure, Outcome};
 use crate::frame::{Parts, RunKey};
-use crate::netlink::{Link, LinkState};
+use crate::netlink::Link;
 use crate::port::netns::Netns;
 use crate::protocol::TxStall;
 use crate::sender::{Live, MARK_NS, Outgoing, SendReport};
@@ -74,8 +74,6 @@ pub struct LiveSender {
     longest: Vec<u8>,
     batch: u32,
     thread: AtomicI32,
-    /// What each stream's port had sent before.
-    before: Vec<Option<LinkState>>,
 }
 
 /// Flows and kinds of frames of all streams together.
@@ -141,7 +139,6 @@ impl LiveSender {
             longest: Vec::new(),
             batch: 1,
             thread: AtomicI32::new(0),
-            before: Vec::new(),
             program,
             object,
         })
@@ -174,7 +171,6 @@ impl LiveSender {
             .unwrap_or(0);
         self.longest = vec![0; longest];
         self.batch = batch_of(streams);
-        self.before = ports.iter().map(|port| port.link.look()).collect();
         self.progress.clear(0..streams.len());
         self.lateness.clear(0..streams.len() * HDR_SLOTS);
         self.describe(streams);
@@ -334,22 +330,11 @@ impl LiveSender {
     }
 
     /// What was sent, stream by stream.
-    pub fn reports(&self, streams: Vec<Outgoing>, ports: &[LivePort]) -> Vec<SendReport> {
-        let mut reports: Vec<SendReport> = streams
-            .into_iter()
-            .enumerate()
+    pub fn reports(&self, streams: Vec<Outgoing>) -> Vec<SendReport> {
+        let numbered = streams.into_iter().enumerate();
+        numbered
             .map(|(which, stream)| self.report(which, stream))
-            .collect();
-        for (which, port) in ports.iter().enumerate() {
-            // Drops are the port's: its first stream's, as a port mostly has only one.
-            let first = ports.iter().position(|other| std::ptr::eq(other.link, port.link));
-            if let (Some(before), Some(now)) = (self.before[which], port.link.look())
-                && first == Some(which)
-            {
-                reports[which].refused = now.dropped.saturating_sub(before.dropped);
-            }
-        }
-        reports
+            .collect()
     }
 
     fn report(&self, which: usize, stream: Outgoing) -> SendReport {

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench calibrate`: every generator side by side, on a veth pair and on the user's own ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from boxes import RouterBox, leftovers, sh
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+
+ROW = re.compile(r"^(native xdp|native af_xdp|native af_packet|scapy|trex) {2,}(.*)$", re.MULTILINE)
+SHORT = ("--frame-size", "64", "--seconds", "0.5")
+
+
+def calibrate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "espbench", "calibrate", *SHORT, *arguments]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def rows(output: str) -> dict[str, list[str]]:
+    return {name: cells.split() for name, cells in ROW.findall(output)}
+
+
+def test_all_generators_stand_side_by_side() -> None:
+    """The native one's three ways and Scapy have figures in all columns; TRex has them or a reason."""
+    done = calibrate("--rate", "500")
+    assert done.returncode == 0, done.stderr
+    found = rows(done.stdout)
+    assert set(found) == {"native xdp", "native af_xdp", "native af_packet", "scapy", "trex"}
+    for name in ("native xdp", "native af_xdp", "native af_packet", "scapy"):
+        assert "–" not in found[name], done.stdout
+        assert float(found[name][3]) == 0.5  # paced at, kfps
+    assert "TREX_DIR" in os.environ or "trex: not measured: no TRex: TREX_DIR is not set" in done.stdout
+    assert not leftovers()
+
+
+@pytest.fixture
+def cable() -> Iterator[tuple[str, str]]:
+    """Two ports of the user's in namespaces of their own, joined."""
+    with RouterBox() as box:
+        sh(f"ip link add name c0 netns {box.west} type veth peer name c1 netns {box.east}")
+        for netns, port in ((box.west, "c0"), (box.east, "c1")):
+            sh(f"ip netns exec {netns} ethtool -K {port} gro on")
+            sh(f"ip -n {netns} link set {port} up")
+        yield f"c0@{box.west}", f"c1@{box.east}"
+
+
+def test_the_users_own_ports(cable: tuple[str, str]) -> None:
+    """Frames go over the cable from one to the other."""
+    west, east = cable
+    done = calibrate("--west", west, "--east", east, "--generator", "native", "--rate", "1000")
+    assert done.returncode == 0, done.stderr
+    found = rows(done.stdout)
+    assert set(found) == {"native xdp", "native af_xdp", "native af_packet"}
+    assert all("–" not in cells for cells in found.values()), done.stdout
+
+
+def test_ports_that_are_not_joined_show_what_is_sent_only(cable: tuple[str, str]) -> None:
+    """Nothing arrives: the receiving columns are empty, and it is said why."""
+    west, east = cable
+    elsewhere = f"a1@{east.partition('@')[2]}"
+    done = calibrate("--west", west, "--east", elsewhere, "--generator", "native", "--rate", "1000")
+    assert done.returncode == 0, done.stderr
+    assert rows(done.stdout)["native af_packet"][2] == "–"
+    assert "nothing sent at west arrived at east" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--west", "a0"], 2, "both --west and --east"),
+        (["--generator", "moongen"], 2, "expected one of native, trex, scapy, got moongen"),
+        (["--west", "a0@no-such", "--east", "a1@no-such"], 2, "network namespace no-such"),
+        (["--west", "lo", "--east", "lo", "--generator", "native"], 1, "RFC 6815"),
+    ],
+)
+def test_mistakes_are_answered(arguments: list[str], code: int, said: str) -> None:
+    """One message, nothing left behind."""
+    done = calibrate(*arguments)
+    assert done.returncode == code
+    assert said in done.stderr + done.stdout
+    assert not leftovers()

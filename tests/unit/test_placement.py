@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who runs on which CPU: tester and gateways apart where there are CPUs enough, and said where there are not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from espbench.errors import UsageError
+from espbench.platforms.placement import choose
+
+
+@given(st.sets(st.integers(0, 63), min_size=2, max_size=16), st.booleans(), st.data())
+def test_no_gateway_is_on_a_cpu_that_sends(allowed: set[int], gateways: bool, data: st.DataObject) -> None:
+    """Whatever the CPUs and the number of senders: each sender has its own, gateways have others."""
+    senders = data.draw(st.integers(1, len(allowed) - gateways))
+    placed = choose(gateways=gateways, senders=senders, allowed=allowed)
+    tx = placed.cpus["tester tx"]
+    assert len(set(tx)) == senders
+    assert {cpu for used in placed.cpus.values() for cpu in used} <= allowed
+    if gateways:
+        assert not {*tx, *placed.cpus["tester rx"]} & {*placed.cpus["home"], *placed.cpus["office"]}
+    together = placed.cpus["tester rx"][0] in tx
+    assert any("sends and receives" in said for said in placed.shared) == together
+
+
+@pytest.mark.parametrize(
+    ("cpus", "rx", "home", "office"), [(2, 0, 1, 1), (3, 0, 1, 2), (4, 1, 2, 3), (8, 1, 2, 3)]
+)
+def test_each_gets_its_own_cpu_where_it_can(cpus: int, rx: int, home: int, office: int) -> None:
+    """From four CPUs on nobody shares one."""
+    placed = choose(allowed=set(range(cpus)))
+    assert placed.cpus == {
+        "tester tx": [0], "tester rx": [rx], "controller": [rx], "home": [home], "office": [office],
+    }  # fmt: skip
+    assert (placed.shared == []) == (cpus >= 4)
+
+
+def test_one_cpu_is_shared_by_all_and_that_is_said() -> None:
+    placed = choose(allowed={3})
+    assert {cpu for used in placed.cpus.values() for cpu in used} == {3}
+    assert any("lower bounds at best" in said for said in placed.shared)
+
+
+def test_more_senders_than_cpus_are_refused() -> None:
+    """Two CPUs, and a gateway needs one of them."""
+    with pytest.raises(UsageError, match="senders: expected at most 1, got 2: there are 2 CPUs"):
+        choose(senders=2, allowed={0, 1})
+    assert choose(gateways=False, senders=2, allowed={0, 1}).cpus["tester tx"] == [0, 1]
