@@ -26,6 +26,8 @@ pub enum Command {
     Trial(Box<Trial>),
     /// Copy frames between two tap interfaces: "no DUT", to measure the generator's own ceiling
     Wire(Wire),
+    /// Make the file of a new link in virtual time, for a generator and an emulated gateway, or for two of those
+    Link(Link),
 }
 
 /// An interface, and the namespace it is in.
@@ -64,6 +66,15 @@ fn share(text: &str) -> Result<FrameShare, String> {
         size: number(size)? as usize,
         weight: number(weight)?,
     })
+}
+
+fn mbps(text: &str) -> Result<u32, String> {
+    match text {
+        "10" => Ok(10),
+        "100" => Ok(100),
+        "1000" => Ok(1000),
+        _ => Err("the rates of Ethernet up to 1 Gbps are 10, 100 and 1000".into()),
+    }
 }
 
 #[derive(Args)]
@@ -172,4 +183,20 @@ pub struct Wire {
     /// The taps carry no virtio-net header
     #[arg(long)]
     pub no_vnet_hdr: bool,
+}
+
+#[derive(Args)]
+pub struct Link {
+    /// The file to be made, best in /dev/shm
+    pub path: std::path::PathBuf,
+    /// 10, 100 or 1000
+    #[arg(long, default_value_t = 1000, value_parser = mbps)]
+    pub mbps: u32,
+    /// From the last bit's departure to its arrival; so far ahead of each other may the two ends run
+    #[arg(long, default_value_t = 50_000)]
+    pub latency_ns: u64,
+    /// How often the ends exchange promises. The default is for a generator at end 0, which leads; between two
+    /// gateways at most the latency
+    #[arg(long, default_value_t = crate::virtual_time::world::STEP_NS)]
+    pub step_ns: u64,
 }

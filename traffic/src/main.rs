@@ -15,6 +15,7 @@ mod netlink;
 mod one_trial;
 mod pace;
 mod port;
+mod preparation;
 mod protocol;
 mod receiver;
 mod request;
@@ -29,6 +30,7 @@ mod stalls;
 mod threads;
 mod trial;
 mod verify;
+mod virtual_time;
 mod watch;
 mod wire;
 mod xdp;
@@ -43,6 +45,12 @@ fn main() -> std::process::ExitCode {
         }
         cli::Command::Trial(arguments) => one_trial::run(&arguments),
         cli::Command::Wire(arguments) => wire::run(&arguments),
+        cli::Command::Link(arguments) => virtual_time::memory::create(
+            &arguments.path,
+            arguments.latency_ns,
+            arguments.step_ns,
+            8_000 / arguments.mbps.max(1),
+        ),
     };
     match outcome {
         Ok(()) => std::process::ExitCode::SUCCESS,

@@ -13,6 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::frame::{ETHERNET, Mac, be16, fold, show_mac, sum};
 use crate::port::Port;
 use crate::port::socket::PacketSocket;
+use crate::protocol::OpenedPort;
 
 const ARP: u16 = 0x0806;
 const IPV6: u16 = 0x86dd;
@@ -32,6 +33,47 @@ pub struct Neighbour {
     pub target: IpAddr,
     pub sender: IpAddr,
     pub mac: Mac,
+}
+
+impl Neighbour {
+    /// As it is told to those who wait for another.
+    fn told(&self) -> String {
+        let mac = show_mac(&self.mac);
+        if self.question {
+            format!("{} ({mac}) asking for {}", self.sender, self.target)
+        } else {
+            format!("{} ({mac})", self.target)
+        }
+    }
+}
+
+/// What was heard while a gateway was looked for.
+#[derive(Debug, Default)]
+pub struct Heard(Vec<String>);
+
+impl Heard {
+    pub fn note(&mut self, heard: &Neighbour) {
+        let line = heard.told();
+        if !self.0.contains(&line) && self.0.len() < 5 {
+            self.0.push(line);
+        }
+    }
+
+    /// The gateway did not answer.
+    pub fn failure(&self, port: &OpenedPort, address: IpAddr, gateway: IpAddr, timeout_s: f64) -> Failure {
+        let heard = if self.0.is_empty() {
+            "nothing was heard".into()
+        } else {
+            format!("heard {}", self.0.join(", "))
+        };
+        Failure::new(
+            format!(
+                "port {}: gateway {gateway} did not answer {address} on interface {} within {timeout_s:.1} s; {heard}",
+                port.name, port.interface,
+            ),
+            "check the gateway's address on this link, and that both ends are up and in the same network",
+        )
+    }
 }
 
 fn ethernet(dst: Mac, src: Mac, ethertype: u16) -> Vec<u8> {
@@ -72,7 +114,7 @@ fn discovery(kind: u8, mac: Mac, src: Ipv6Addr, target: Ipv6Addr, dst_mac: Mac, 
 }
 
 /// The question for `target`.
-pub fn question(mac: Mac, address: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
+fn question(mac: Mac, address: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
     match (address, target) {
         (IpAddr::V4(address), IpAddr::V4(target)) => Some(arp(1, mac, address, [0; 6], target)),
         (IpAddr::V6(address), IpAddr::V6(target)) => {
@@ -101,7 +143,7 @@ pub fn question(mac: Mac, address: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
 }
 
 /// The answer to `asked`: its target is here.
-fn answer(mac: Mac, asked: &Neighbour) -> Option<Vec<u8>> {
+pub fn answer(mac: Mac, asked: &Neighbour) -> Option<Vec<u8>> {
     match (asked.target, asked.sender) {
         (IpAddr::V4(target), IpAddr::V4(sender)) => Some(arp(2, mac, target, asked.mac, sender)),
         (IpAddr::V6(target), IpAddr::V6(sender)) => {
@@ -207,9 +249,20 @@ pub fn tags_of(text: &str) -> Outcome<Vec<u8>> {
 }
 
 /// The frame with a tag behind its MAC addresses.
-fn tagged(mut frame: Vec<u8>, tags: &[u8]) -> Vec<u8> {
+pub fn tagged(mut frame: Vec<u8>, tags: &[u8]) -> Vec<u8> {
     frame.splice(12..12, tags.iter().copied());
     frame
+}
+
+/// The question for a gateway, with a tag if it lives behind one.
+pub fn ask(mac: Mac, address: IpAddr, gateway: IpAddr, tags: &[u8]) -> Outcome<Vec<u8>> {
+    match question(mac, address, gateway) {
+        Some(frame) => Ok(tagged(frame, tags)),
+        None => Err(Failure::new(
+            format!("address {address} and gateway {gateway} are of different IP versions"),
+            "give both as IPv4 or both as IPv6",
+        )),
+    }
 }
 
 /// Finds the MAC of `gateway`; the error says what was seen instead.
@@ -220,17 +273,12 @@ pub fn resolve(
     tags: &[u8],
     timeout: Duration,
 ) -> Outcome<Mac> {
-    let Some(ask) = question(port.mac, address, gateway).map(|frame| tagged(frame, tags)) else {
-        return Err(Failure::new(
-            format!("address {address} and gateway {gateway} are of different IP versions"),
-            "give both as IPv4 or both as IPv6",
-        ));
-    };
+    let ask = ask(port.mac, address, gateway, tags)?;
     let index = port.index;
     let socket = port.netns.enter(|| listen(index, gateway.is_ipv6()))?;
     let end = Instant::now() + timeout;
     let mut next = Instant::now();
-    let mut seen = Vec::<String>::new();
+    let mut others = Heard::default();
     let mut buffer = [0u8; 2048];
     loop {
         let now = Instant::now();
@@ -253,35 +301,10 @@ pub fn resolve(
             if !heard.question && heard.target == gateway {
                 return Ok(heard.mac);
             }
-            let line = if heard.question {
-                format!(
-                    "{} ({}) asking for {}",
-                    heard.sender,
-                    show_mac(&heard.mac),
-                    heard.target
-                )
-            } else {
-                format!("{} ({})", heard.target, show_mac(&heard.mac))
-            };
-            if !seen.contains(&line) && seen.len() < 5 {
-                seen.push(line);
-            }
+            others.note(&heard);
         }
     }
-    let seen = if seen.is_empty() {
-        "nothing was heard".into()
-    } else {
-        format!("heard {}", seen.join(", "))
-    };
-    Err(Failure::new(
-        format!(
-            "port {}: gateway {gateway} did not answer {address} on interface {} within {:.1} s; {seen}",
-            port.told.name,
-            port.told.interface,
-            timeout.as_secs_f64()
-        ),
-        "check the gateway's address on this link, and that both ends are up and in the same network",
-    ))
+    Err(others.failure(&port.told, address, gateway, timeout.as_secs_f64()))
 }
 
 /// Answers for an address until dropped.

@@ -35,7 +35,7 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
             timeout_s: 3.0,
             tags: String::new(),
         };
-        match session.resolve(&asked)? {
+        match session.resolve(&asked, &mut signals::asked_to_end)? {
             Event::Resolved { mac, .. } => Ok(mac),
             _ => Err(Failure::new(
                 format!("gateway {gateway} was not resolved"),
@@ -92,6 +92,7 @@ fn open(arguments: &cli::Trial) -> Open {
     let port = |name: &str, port: &cli::PortName| OpenPort {
         name: name.into(),
         interface: port.interface.clone(),
+        link: None,
         netns: port.netns.clone(),
         i_own_this_network: arguments.i_own_this_network,
         tx_cpus: arguments.tx_cpu.clone(),

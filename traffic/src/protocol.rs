@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The contract with the controller: one JSON object a line, commands on stdin, events on stdout.
 //!
-//! Every command is answered by exactly one final event (`hello`, `opened`, `closed`, `resolved`, `trial`) or
-//! by `error`; a trial sends `progress` before it. Every `*_ns` is CLOCK_MONOTONIC. Frame sizes count the
-//! Ethernet FCS (RFC 1242), which the interface adds: 64 means 60 bytes handed to it.
+//! Every command is answered by exactly one final event (`hello`, `opened`, `closed`, `resolved`, `trial`,
+//! `console`, `branched`) or by `error`; a trial sends `progress` before it. Every `*_ns` is CLOCK_MONOTONIC, or virtual time where the
+//! ports are links. Frame sizes count the Ethernet FCS (RFC 1242), which the interface adds: 64 means 60 bytes
+//! handed to it.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ pub enum Command {
     Open(Open),
     Resolve(Resolve),
     Trial(Trial),
+    Console(Console),
+    Branch(Branch),
     /// Ends the running trial early; without one it does nothing.
     Stop,
     Close,
@@ -28,7 +31,7 @@ pub enum Command {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// Seeds the key that tells this run's frames from another's; random when absent.
+    /// Seeds the key that tells this run's frames from another's; random when absent, in virtual time 0.
     pub run_key: Option<u64>,
     /// CPUs whose stalls are recorded during trials.
     #[serde(default)]
@@ -40,7 +43,12 @@ pub struct Open {
 #[serde(deny_unknown_fields)]
 pub struct OpenPort {
     pub name: String,
+    #[serde(default)]
     pub interface: String,
+    /// In place of an interface, and then of all ports: the file of a link in virtual time, of which the
+    /// generator has end 0. Nothing else but the name counts then.
+    #[serde(default)]
+    pub link: Option<std::path::PathBuf>,
     /// Path of a network namespace; null: the one the generator runs in.
     #[serde(default)]
     pub netns: Option<String>,
@@ -87,6 +95,30 @@ pub struct Resolve {
     /// A VLAN tag of the question and of our answers, base64 of its four bytes; empty: none.
     #[serde(default)]
     pub tags: String,
+}
+
+/// In virtual time only: type a line into the console of the guest at a port's link, and let time pass until it
+/// prints a line that begins with `until`. Between commands virtual time stands.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Console {
+    pub port: String,
+    /// Null: only wait, for instance for the end of booting.
+    #[serde(default)]
+    pub line: Option<String>,
+    pub until: String,
+    /// Of virtual time.
+    pub timeout_s: f64,
+}
+
+/// In virtual time only: copy all guests as they stand, and go on with the copies, instead of those of the last
+/// branch. What was opened stays as it is: each branch begins there.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// The links between guests.
+    #[serde(default)]
+    pub others: Vec<std::path::PathBuf>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -178,6 +210,17 @@ pub enum Event {
         port: String,
         gateway: std::net::IpAddr,
         mac: String,
+    },
+    Branched {
+        /// Virtual time.
+        now_ns: u64,
+    },
+    /// All lines that the guest printed since the last look, the awaited one last.
+    Console {
+        port: String,
+        /// Virtual time.
+        now_ns: u64,
+        lines: Vec<String>,
     },
     Progress {
         id: String,

@@ -102,7 +102,7 @@ impl StreamCount {
         }
     }
 
-    fn publish(&self) {
+    pub fn publish(&self) {
         self.publish_with(0, 0, 0);
     }
 
@@ -156,6 +156,7 @@ pub fn slices<'a>(counts: impl Iterator<Item = &'a StreamCount>) -> Vec<Slice> {
 }
 
 /// What arrived at one port.
+#[derive(Default)]
 pub struct PortCount {
     pub expected: Vec<Expected>,
     /// One for each of `expected`.

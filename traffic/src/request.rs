@@ -4,12 +4,11 @@
 use crate::failure::{Failure, Outcome};
 use crate::frame::ETHERNET;
 use crate::header;
-use crate::port::Port;
-use crate::protocol;
+use crate::protocol::{self, OpenedPort};
 use crate::trial::FASTEST_FPS;
 
 /// A user's request that makes no sense is refused before any frame is sent.
-pub fn check(trial: &protocol::Trial, ports: &[Port]) -> Outcome<()> {
+pub fn check(trial: &protocol::Trial, ports: &[OpenedPort]) -> Outcome<()> {
     let seconds = |name: &str, value: f64, least: f64, most: f64| {
         if (least..=most).contains(&value) {
             Ok(())
@@ -43,8 +42,8 @@ pub fn check(trial: &protocol::Trial, ports: &[Port]) -> Outcome<()> {
             );
         }
         for name in [&stream.from, &stream.to] {
-            if !ports.iter().any(|port| port.told.name == *name) {
-                let open: Vec<_> = ports.iter().map(|port| port.told.name.as_str()).collect();
+            if !ports.iter().any(|port| port.name == *name) {
+                let open: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
                 return wrong(
                     format!("port '{name}' is not open"),
                     &format!(
@@ -79,7 +78,7 @@ pub fn check(trial: &protocol::Trial, ports: &[Port]) -> Outcome<()> {
         };
         for port in ports
             .iter()
-            .filter(|port| port.told.name == stream.from || port.told.name == stream.to)
+            .filter(|port| port.name == stream.from || port.name == stream.to)
         {
             // VLAN tags are not of the MTU's bytes.
             let untagged = stream
@@ -87,11 +86,11 @@ pub fn check(trial: &protocol::Trial, ports: &[Port]) -> Outcome<()> {
                 .iter()
                 .map(|share| share.size.saturating_sub(tags(share)));
             let longest = untagged.max().unwrap_or(0);
-            if longest > port.told.mtu as usize + 18 {
+            if longest > port.mtu as usize + 18 {
                 return wrong(
                     format!(
                         "frame size {longest} exceeds what {} can carry: MTU {} + 18 bytes of Ethernet header and FCS",
-                        port.told.interface, port.told.mtu
+                        port.interface, port.mtu
                     ),
                     "use smaller frames, or raise the MTU of both ends",
                 );

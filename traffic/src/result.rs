@@ -1,15 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of one stream's frames, from what its senders and its receiver counted.
+//! What became of a trial's frames, from what its senders and receivers counted.
+
+use std::collections::BTreeMap;
 
 use crate::failure::Outcome;
-use crate::protocol::{LossEpisode, Stream, StreamResult, Trial};
-use crate::receiver::{StreamCount, slices};
+use crate::lanes::Part;
+use crate::preparation::arriving;
+use crate::protocol::{LossEpisode, OpenedPort, PortResult, Stream, StreamResult, Trial, TrialResult};
+use crate::receiver::{PortCount, StreamCount, slices};
 use crate::sender::SendReport;
 
 const EPISODES: usize = 1000;
 
+/// What a trial's senders and receivers counted.
+pub struct Counted<'a> {
+    pub parts: &'a [Part],
+    /// One for each part.
+    pub reports: &'a [SendReport],
+    /// One for each port.
+    pub counts: &'a [PortCount],
+    pub ports: &'a [OpenedPort],
+}
+
+/// The trial as far as frames tell it; what the host did meanwhile is left out.
+pub fn trial_result(
+    trial: &Trial,
+    counted: &Counted,
+    start_ns: u64,
+    stopped_early: bool,
+    notes: Vec<String>,
+) -> Outcome<TrialResult> {
+    let mut result = TrialResult {
+        id: trial.id.clone(),
+        start_ns,
+        last_tx_ns: counted
+            .reports
+            .iter()
+            .map(|report| report.last_tx_ns)
+            .max()
+            .unwrap_or(0),
+        duration_s: 0.0,
+        intended_duration_s: trial.duration_s,
+        streams: Vec::new(),
+        ports: Vec::new(),
+        host_stalls: Vec::new(),
+        host_stall_ms_total: BTreeMap::new(),
+        host_stalls_more: 0,
+        senders_run_ms: 0.0,
+        senders_wait_ms: 0.0,
+        receivers_run_ms: 0.0,
+        receivers_wait_ms: 0.0,
+        clock_step_ns: 0,
+        stopped_early,
+        notes,
+    };
+    for (of, stream) in trial.streams.iter().enumerate() {
+        let mut both = Vec::new();
+        for (port, count) in counted.ports.iter().zip(counted.counts) {
+            for (place, position) in arriving(counted.parts, &port.name).enumerate() {
+                if counted.parts[position].of == of {
+                    both.push((&counted.reports[position], &count.streams[place]));
+                }
+            }
+        }
+        if !both.is_empty() {
+            let told = stream_result(stream, &both, start_ns, trial, stopped_early)?;
+            result.streams.push(told);
+        }
+    }
+    result.duration_s = result
+        .streams
+        .iter()
+        .map(|stream| stream.duration_s)
+        .fold(0.0, f64::max);
+    for (port, count) in counted.ports.iter().zip(counted.counts) {
+        result.ports.push(PortResult {
+            name: port.name.clone(),
+            rx_overrun: count.overrun,
+            foreign: count.foreign,
+            rx_total: count.total,
+            merged: count.merged,
+        });
+        if count.merged > 0 {
+            result.notes.push(format!(
+                "{} frames longer than any sent arrived at {}: its receive offload merges frames (ethtool -K {} gro off)",
+                count.merged, port.name, port.interface
+            ));
+        }
+    }
+    Ok(result)
+}
+
 /// `parts`: what each CPU that sent the stream did, and what arrived of that; at least one.
-pub fn stream_result(
+fn stream_result(
     stream: &Stream,
     parts: &[(&SendReport, &StreamCount)],
     start_ns: u64,

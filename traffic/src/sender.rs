@@ -159,7 +159,7 @@ impl Outgoing {
         (self.schedule.sent() - self.report.sent) as usize
     }
 
-    fn finished(&self) -> bool {
+    pub fn finished(&self) -> bool {
         self.schedule.finished() && self.waiting() == 0
     }
 
@@ -201,6 +201,13 @@ impl Outgoing {
         if result.taken == 0 {
             return Ok(false);
         }
+        self.left(result.taken as u64, now, monotonic_ns());
+        Ok(true)
+    }
+
+    /// Books frames that left together at `now`, in a send that was over at `done_ns`.
+    fn left(&mut self, taken: u64, now: u64, done_ns: u64) {
+        let first = self.report.sent;
         if first == 0 {
             self.report.first_tx_ns = now;
         }
@@ -212,8 +219,8 @@ impl Outgoing {
         {
             self.report.marks.push((first, now));
         }
-        self.report.sent += result.taken as u64;
-        self.report.last_tx_ns = monotonic_ns();
+        self.report.sent += taken;
+        self.report.last_tx_ns = done_ns;
         self.live.sent.store(self.report.sent, Ordering::Relaxed);
         if self.schedule.is_paced() {
             for index in first..self.report.sent {
@@ -224,10 +231,20 @@ impl Outgoing {
                 self.stalls.note(due, late);
             }
         }
-        Ok(true)
     }
 
-    fn close(mut self) -> SendReport {
+    /// The next frame, made to leave at exactly `at_ns`, when it counts as sent.
+    pub fn make(&mut self, at_ns: u64) -> &[u8] {
+        self.schedule.take(at_ns, 1);
+        let index = self.report.sent;
+        let sequence = self.first_sequence + index;
+        let length = self.template.write(self.batch.buffer(0), index, sequence, at_ns);
+        self.batch.lengths[0] = length;
+        self.left(1, at_ns, at_ns);
+        self.batch.frame(0)
+    }
+
+    pub fn close(mut self) -> SendReport {
         self.stalls.close();
         self.report.stalls = self.stalls.listed;
         self.report.stalls_more = self.stalls.more;

@@ -58,7 +58,7 @@ fn parse(line: Outcome<String>) -> Outcome<Command> {
     serde_json::from_str(&line?).map_err(|error| {
         Failure::new(
             format!("bad command: {error}"),
-            "one JSON object a line: {\"cmd\":\"hello\"|\"open\"|\"resolve\"|\"trial\"|\"stop\"|\"close\", …}",
+            "one JSON object a line: {\"cmd\":\"hello\"|\"open\"|\"resolve\"|\"console\"|\"branch\"|\"trial\"|\"stop\"|\"close\", …}",
         )
     })
 }
@@ -84,7 +84,9 @@ pub fn serve() {
                 pid: std::process::id(),
             }),
             Ok(Command::Open(open)) => answer(session.open(&open)),
-            Ok(Command::Resolve(resolve)) => answer(session.resolve(&resolve)),
+            Ok(Command::Resolve(resolve)) => answer(session.resolve(&resolve, &mut || stop_asked(&lines))),
+            Ok(Command::Console(console)) => answer(session.console(&console, &mut || stop_asked(&lines))),
+            Ok(Command::Branch(branch)) => answer(session.branch(&branch)),
             Ok(Command::Trial(trial)) => {
                 let result = session.trial(&trial, &mut emit, &mut || stop_asked(&lines));
                 answer(result.map(|result| Event::Trial(Box::new(result))));
@@ -106,7 +108,7 @@ fn answer(outcome: Outcome<Event>) {
     }
 }
 
-/// During a trial only `stop` is heard; other commands are refused at once.
+/// While a command is carried out only `stop` is heard; other commands are refused at once.
 fn stop_asked(lines: &Receiver<Outcome<String>>) -> bool {
     if signals::asked_to_end() {
         return true;
@@ -116,7 +118,7 @@ fn stop_asked(lines: &Receiver<Outcome<String>>) -> bool {
             Ok(Command::Stop) => true,
             Ok(_) => {
                 emit_failure(Failure::new(
-                    "a trial is running",
+                    "a command is being carried out",
                     "wait for its result, or send {\"cmd\":\"stop\"}",
                 ));
                 false

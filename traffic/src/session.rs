@@ -10,12 +10,18 @@ use crate::neighbours::{self, Responder};
 use crate::port::{self, Port};
 use crate::protocol::{self, Event};
 use crate::trial;
+use crate::virtual_time::{self, world::World};
 use crate::xdp::sender::LiveSender;
 
 #[derive(Default)]
 pub struct Session {
     responders: Vec<(String, Responder)>,
     ports: Vec<Port>,
+    /// In place of `ports` where they are links.
+    world: Option<World>,
+    /// Where branches begin: the world that was opened, and its next_sequence.
+    trunk: Option<(World, u64)>,
+    branches: u32,
     key: Option<RunKey>,
     watch_cpus: Vec<usize>,
     next_sequence: u64,
@@ -50,6 +56,15 @@ impl Session {
                 ));
             }
         }
+        if open.ports.iter().any(|asked| asked.link.is_some()) {
+            let world = World::open(&open.ports)?;
+            let told = world.told();
+            // The same in each run: nobody else is on these links.
+            self.key = Some(RunKey::new(open.run_key.unwrap_or(0), 0));
+            self.next_sequence = 0;
+            self.world = Some(world);
+            return Ok(Event::Opened { ports: told });
+        }
         let run_key = open.run_key.map_or_else(random, Ok)?;
         let mut ports = Vec::new();
         for asked in &open.ports {
@@ -69,17 +84,18 @@ impl Session {
     pub fn close(&mut self) {
         self.responders.clear();
         self.ports.clear();
+        self.world = None;
+        self.trunk = None;
+        self.branches = 0;
         self.idle.clear();
         self.key = None;
     }
 
-    pub fn resolve(&mut self, asked: &protocol::Resolve) -> Outcome<Event> {
-        let Some(port) = self.ports.iter().find(|port| port.told.name == asked.port) else {
-            return Err(Failure::new(
-                format!("port '{}' is not open", asked.port),
-                "open it first",
-            ));
-        };
+    pub fn resolve(
+        &mut self,
+        asked: &protocol::Resolve,
+        asked_to_stop: &mut dyn FnMut() -> bool,
+    ) -> Outcome<Event> {
         if !(0.0..=600.0).contains(&asked.timeout_s) {
             return Err(Failure::new(
                 format!("timeout_s is {}, expected 0 to 600", asked.timeout_s),
@@ -87,6 +103,15 @@ impl Session {
             ));
         }
         let tags = neighbours::tags_of(&asked.tags)?;
+        if let Some(world) = &mut self.world {
+            return virtual_time::neighbours::resolve(world, asked, &tags, asked_to_stop);
+        }
+        let Some(port) = self.ports.iter().find(|port| port.told.name == asked.port) else {
+            return Err(Failure::new(
+                format!("port '{}' is not open", asked.port),
+                "open it first",
+            ));
+        };
         // Answer first: a gateway that wants to know us before it answers gets what it needs.
         if !self
             .responders
@@ -112,6 +137,39 @@ impl Session {
         })
     }
 
+    pub fn console(
+        &mut self,
+        asked: &protocol::Console,
+        asked_to_stop: &mut dyn FnMut() -> bool,
+    ) -> Outcome<Event> {
+        match &mut self.world {
+            Some(world) => virtual_time::console::ask(world, asked, asked_to_stop),
+            None => Err(Failure::new(
+                "only guests in virtual time have a console here",
+                "open ports with \"link\"",
+            )),
+        }
+    }
+
+    pub fn branch(&mut self, asked: &protocol::Branch) -> Outcome<Event> {
+        if self.trunk.is_none() {
+            self.trunk = self.world.take().map(|world| (world, self.next_sequence));
+        }
+        let Some((trunk, next_sequence)) = &mut self.trunk else {
+            return Err(Failure::new(
+                "only guests in virtual time have branches",
+                "open ports with \"link\"",
+            ));
+        };
+        self.world = None; // the guests of the branch before end
+        self.branches += 1;
+        let world = virtual_time::branch::branch(trunk, self.branches, &asked.others)?;
+        let now_ns = world.now_ns();
+        self.next_sequence = *next_sequence;
+        self.world = Some(world);
+        Ok(Event::Branched { now_ns })
+    }
+
     pub fn trial(
         &mut self,
         asked: &protocol::Trial,
@@ -121,6 +179,10 @@ impl Session {
         let Some(key) = self.key else {
             return Err(Failure::new("no port is open", "send {\"cmd\":\"open\",…} first"));
         };
+        if let Some(world) = &mut self.world {
+            let next_sequence = &mut self.next_sequence;
+            return virtual_time::trial::run(world, key, next_sequence, asked, emit, asked_to_stop);
+        }
         let bench = trial::Bench {
             ports: &mut self.ports,
             key,

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One trial: send, wait for the residue, count, report.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::{StepWatch, monotonic_ns};
-use crate::failure::{Failure, Outcome};
-use crate::frame::{RunKey, Template};
 use crate::departures::Departures;
-use crate::lanes::{self, Part, Way};
-use crate::pace::Schedule;
+use crate::failure::{Failure, Outcome};
+use crate::frame::RunKey;
+use crate::lanes::{self, Way};
 use crate::port::{Port, Rx, Tx};
-use crate::protocol::{self, Event, OpenPort, PortResult, TrialResult};
-use crate::receiver::{PortCount, SLICES, StreamCount};
-use crate::sender::{self, Live, Outgoing, SendReport};
-use crate::verify::Expected;
+use crate::preparation::{self, Prepared, arriving};
+use crate::protocol::{self, Event, OpenPort, OpenedPort, TrialResult};
+use crate::receiver::SLICES;
+use crate::result::Counted;
+use crate::sender::{self, SendReport};
 use crate::watch::{PROGRESS_NS, Watch};
 use crate::xdp::sender::LiveSender;
 use crate::{request, result, stalls};
@@ -24,10 +22,13 @@ use crate::{request, result, stalls};
 const LEAD_NS: u64 = 30_000_000;
 /// Frames that are late at the deadline may still leave for 0.1 % of the duration, at most 1 ms.
 const GRACE_NS: f64 = 1_000_000.0;
-/// Frames per second that a flood has sequence numbers for.
-const FLOOD_FPS: f64 = 20e6;
 /// No port is faster.
 pub const FASTEST_FPS: f64 = 50e6;
+
+/// Frames that are late then are not sent any more.
+pub fn deadline_ns(start_ns: u64, duration_ns: u64) -> u64 {
+    start_ns + duration_ns + (duration_ns as f64 * 0.001).min(GRACE_NS) as u64
+}
 
 /// What a trial needs of the session.
 pub struct Bench<'a> {
@@ -40,11 +41,6 @@ pub struct Bench<'a> {
     pub next_sequence: &'a mut u64,
 }
 
-/// The parts of the trial that arrive at a port.
-fn arriving<'a>(parts: &'a [Part], port: &'a str) -> impl Iterator<Item = usize> + 'a {
-    (0..parts.len()).filter(move |&position| parts[position].stream.to == port)
-}
-
 /// Runs the trial from the calling thread. `emit` takes progress; `asked_to_stop` is polled.
 pub fn run(
     bench: Bench,
@@ -52,66 +48,21 @@ pub fn run(
     emit: &mut dyn FnMut(&Event),
     asked_to_stop: &mut dyn FnMut() -> bool,
 ) -> Outcome<TrialResult> {
-    request::check(trial, bench.ports)?;
+    let told: Vec<OpenedPort> = bench.ports.iter().map(|port| port.told.clone()).collect();
+    request::check(trial, &told)?;
     let duration_ns = (trial.duration_s * 1e9) as u64;
-    let first_sequence = *bench.next_sequence;
     let names: Vec<String> = bench.ports.iter().map(|port| port.told.name.clone()).collect();
     let asked: Vec<(&OpenPort, bool)> = bench
         .ports
         .iter()
         .map(|port| (&port.asked, matches!(port.tx, Tx::Live(_))))
         .collect();
-    let parts = lanes::parts(trial, &asked);
-    let mut templates = Vec::new();
-    for part in &parts {
-        templates.push(Template::new(&part.stream, bench.key)?);
-    }
-    let lives: Vec<Arc<Live>> = parts.iter().map(|_| Arc::default()).collect();
-
-    let mut counts = Vec::new();
-    for port in bench.ports.iter() {
-        let mut count = PortCount {
-            expected: Vec::new(),
-            streams: Vec::new(),
-            total: 0,
-            foreign: 0,
-            merged: 0,
-            overrun: 0,
-        };
-        for position in arriving(&parts, &port.told.name) {
-            let stream = &parts[position].stream;
-            let most = stream.burst_frames.unwrap_or_else(|| {
-                (stream.rate_fps.unwrap_or(FLOOD_FPS) * trial.duration_s).ceil() as u64 + 1
-            });
-            count.expected.push(Expected::new(
-                stream,
-                &templates[position],
-                bench.key,
-                first_sequence,
-                most,
-            ));
-            count
-                .streams
-                .push(StreamCount::new(0, duration_ns, lives[position].clone())?);
-        }
-        counts.push(count);
-    }
-    let mut outgoing = Vec::new();
-    for ((part, template), live) in parts.iter().zip(templates).zip(&lives) {
-        let stream = &trial.streams[part.of];
-        let schedule = match (part.stream.burst_frames, stream.rate_fps) {
-            (Some(frames), _) => Schedule::burst(0, frames),
-            (None, Some(rate)) => Schedule::at_rate(0, rate, trial.duration_s).every(part.number, part.parts),
-            (None, None) => Schedule::flood(0),
-        };
-        outgoing.push(Some(Outgoing::new(
-            template,
-            schedule,
-            first_sequence,
-            live.clone(),
-            0,
-        )?));
-    }
+    let Prepared {
+        parts,
+        lives,
+        mut counts,
+        mut outgoing,
+    } = preparation::prepare(trial, &asked, bench.key, *bench.next_sequence)?;
     for (port, count) in bench.ports.iter_mut().zip(&counts) {
         match &mut port.rx {
             Rx::Packets(receiver) => receiver.begin()?,
@@ -139,8 +90,7 @@ pub fn run(
 
     let mut steps = StepWatch::start();
     let start_ns = monotonic_ns() + LEAD_NS;
-    let grace_ns = (duration_ns as f64 * 0.001).min(GRACE_NS) as u64;
-    let deadline_ns = start_ns + duration_ns + grace_ns;
+    let deadline_ns = deadline_ns(start_ns, duration_ns);
     for (lane, sender) in lanes.iter_mut().zip(&live_senders) {
         for (stream, &position) in lane.streams.iter_mut().zip(&lane.positions) {
             let part = &parts[position];
@@ -310,59 +260,20 @@ pub fn run(
 
     let (senders_run_ms, senders_wait_ms) = crate::threads::SENDERS.take_ms();
     let (receivers_run_ms, receivers_wait_ms) = crate::threads::RECEIVERS.take_ms();
+    let counted = Counted {
+        parts: &parts,
+        reports: &reports,
+        counts: &counts,
+        ports: &told,
+    };
     let mut result = TrialResult {
-        id: trial.id.clone(),
-        start_ns,
-        last_tx_ns: reports.iter().map(|report| report.last_tx_ns).max().unwrap_or(0),
-        duration_s: 0.0,
-        intended_duration_s: trial.duration_s,
-        streams: Vec::new(),
-        ports: Vec::new(),
-        host_stalls: Vec::new(),
-        host_stall_ms_total: BTreeMap::new(),
-        host_stalls_more: 0,
         senders_run_ms,
         senders_wait_ms,
         receivers_run_ms,
         receivers_wait_ms,
         clock_step_ns: steps.step_ns(),
-        stopped_early,
-        notes,
+        ..result::trial_result(trial, &counted, start_ns, stopped_early, notes)?
     };
-    for (of, stream) in trial.streams.iter().enumerate() {
-        let mut both = Vec::new();
-        for (port, count) in names.iter().zip(&counts) {
-            for (place, position) in arriving(&parts, port).enumerate() {
-                if parts[position].of == of {
-                    both.push((&reports[position], &count.streams[place]));
-                }
-            }
-        }
-        if !both.is_empty() {
-            let told = result::stream_result(stream, &both, start_ns, trial, stopped_early)?;
-            result.streams.push(told);
-        }
-    }
-    result.duration_s = result
-        .streams
-        .iter()
-        .map(|stream| stream.duration_s)
-        .fold(0.0, f64::max);
-    for (port, count) in bench.ports.iter().zip(&counts) {
-        result.ports.push(PortResult {
-            name: port.told.name.clone(),
-            rx_overrun: count.overrun,
-            foreign: count.foreign,
-            rx_total: count.total,
-            merged: count.merged,
-        });
-        if count.merged > 0 {
-            result.notes.push(format!(
-                "{} frames longer than any sent arrived at {}: its receive offload merges frames (ethtool -K {} gro off)",
-                count.merged, port.told.name, port.told.interface
-            ));
-        }
-    }
     for (&cpu, stalls) in bench.watch_cpus.iter().zip(stalls) {
         result
             .host_stall_ms_total

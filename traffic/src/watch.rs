@@ -48,27 +48,29 @@ impl Watch<'_> {
 
     /// Whether the wait for frames still on their way may end.
     pub fn residue_over(&self, last_tx_ns: u64) -> bool {
-        let now = monotonic_ns();
-        let waited_ns = now.saturating_sub(last_tx_ns);
-        let last_rx_ns = self
-            .lives
-            .iter()
-            .map(|live| live.last_rx_ns.load(Ordering::Relaxed))
-            .max()
-            .unwrap_or(0);
-        let silent_ns = now.saturating_sub(last_rx_ns.max(last_tx_ns));
-        let longer = |ns: u64, seconds: f64| ns as f64 >= seconds * 1e9 && ns >= SETTLE_NS;
-        let complete = self
-            .lives
-            .iter()
-            .all(|live| live.accounted.load(Ordering::Acquire) >= live.sent.load(Ordering::Relaxed));
-        if let Some(quiet_s) = self.trial.quiet_s
-            && complete
-            && longer(silent_ns, quiet_s)
-        {
-            return true;
-        }
-        longer(waited_ns, self.trial.residue_s)
-            && (longer(silent_ns, SILENCE_S) || longer(waited_ns, self.trial.residue_max_s))
+        residue_over(self.trial, self.lives, monotonic_ns(), last_tx_ns)
     }
+}
+
+/// Whether the wait for frames still on their way may end at `now_ns`.
+pub fn residue_over(trial: &protocol::Trial, lives: &[Arc<Live>], now_ns: u64, last_tx_ns: u64) -> bool {
+    let waited_ns = now_ns.saturating_sub(last_tx_ns);
+    let last_rx_ns = lives
+        .iter()
+        .map(|live| live.last_rx_ns.load(Ordering::Relaxed))
+        .max()
+        .unwrap_or(0);
+    let silent_ns = now_ns.saturating_sub(last_rx_ns.max(last_tx_ns));
+    let longer = |ns: u64, seconds: f64| ns as f64 >= seconds * 1e9 && ns >= SETTLE_NS;
+    let complete = lives
+        .iter()
+        .all(|live| live.accounted.load(Ordering::Acquire) >= live.sent.load(Ordering::Relaxed));
+    if let Some(quiet_s) = trial.quiet_s
+        && complete
+        && longer(silent_ns, quiet_s)
+    {
+        return true;
+    }
+    longer(waited_ns, trial.residue_s)
+        && (longer(silent_ns, SILENCE_S) || longer(waited_ns, trial.residue_max_s))
 }

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from espbench.e500 import build as e500
 from espbench.errors import MachineLacks
 from espbench.generators import choose
 from espbench.platforms import external, netns, placement, remote, uml
@@ -60,6 +61,7 @@ def survey() -> dict[str, list[Readiness]]:
         ],
         "stack": [_stack(name, namespaces, guests, lack) for name in STACKS],
         "generator": choose.readiness(),
+        "build": [e500.readiness()],
     }
 
 

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from espbench import __version__
-from espbench.cli import calibrate, clean, compare, doctor, listing, report, run, schema, validate
+from espbench.cli import build, calibrate, clean, compare, doctor, listing, report, run, schema, validate
 from espbench.errors import EspbenchError, Interrupted, UsageError
 from espbench.platforms.registry import ENDING
 
@@ -33,6 +33,7 @@ app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
 app.command("list")(listing.listing)
 app.command("calibrate")(calibrate.calibrate)
+app.command("build")(build.build)
 app.command("clean")(clean.clean)
 
 

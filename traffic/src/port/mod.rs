@@ -7,6 +7,7 @@ pub mod interface;
 pub mod netns;
 pub mod open;
 pub mod socket;
+pub mod virtual_time;
 
 use std::time::Duration;
 

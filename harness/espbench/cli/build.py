@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench build PROFILE`: what a profile's gateways are made of, built once into the cache."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from espbench.e500 import build as e500
+from espbench.errors import UsageError
+from espbench.platforms.registry import Registry
+
+LINE_SHOWN = 60
+
+
+def build(
+    profile: Annotated[str, typer.Argument(help="e500: the emulated PowerQUICC boards.")],
+    again: Annotated[
+        bool, typer.Option("--again", help="Build it although it is there, and compare the bits.")
+    ] = False,
+) -> None:
+    """Build the guest kernel, its initramfs and QEMU from Debian's sources. Offline once that is done."""
+    if profile != "e500":
+        raise UsageError(f"build: expected e500 (other profiles need no building), got {profile}")
+    with Registry(secrets.token_hex(3)) as registry, _terminal() as shown:
+        built = e500.build(registry, shown, again=again)
+    print(f"kernel     {built.kernel}\ninitramfs  {built.initramfs}\nQEMU       {built.qemu}")
+
+
+class _Shown:
+    """A line for each step that is done, and on a terminal a live one for that which is not."""
+
+    def __init__(self, console: Console, progress: Progress | None) -> None:
+        self._console = console
+        self._progress = progress
+        self._task: TaskID | None = None
+        self._head = ""
+
+    def note(self, text: str) -> None:
+        self._console.print(text, markup=False, style="dim")
+
+    def started(self, step: str, number: int, of: int) -> None:
+        self._head = f"{step} ({number} of {of})"
+        if self._progress is None:
+            self._console.print(f"{self._head} …", markup=False)
+        else:
+            self._task = self._progress.add_task(self._head, said="")
+
+    def line(self, text: str) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, said=text[:LINE_SHOWN].replace("[", r"\["))
+
+    def finished(self, step: str, seconds: float, remark: str) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.remove_task(self._task)
+        self._console.print(
+            f"{self._head}: {seconds:.0f} s" + (f", {remark}" if remark else ""), markup=False
+        )
+
+
+@contextlib.contextmanager
+def _terminal() -> Iterator[_Shown]:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        yield _Shown(console, None)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.fields[said]}[/dim]"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _Shown(console, progress)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the parts of an e500 guest that are not in the cache, and finds those that are.
+
+Each part is a folder of the cache whose name is the key of all that went into it (recipe.py). It is made beside
+that and renamed when it is whole: a build that is broken off leaves the finished parts, and is taken up where
+it was. manifest.json in it says what it was made of, by which compilers, and its products' SHA-256.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from espbench.e500 import guest, kernel, qemu, recipe, sources, tools
+from espbench.e500.recipe import GUEST, KERNEL, PARTS, QEMU, Part
+from espbench.e500.tools import Runner
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.platforms.base import Readiness
+from espbench.platforms.registry import Registry
+
+MANIFEST = "manifest.json"
+COMMAND = "espbench build e500"
+_SOURCES_MB = 200
+
+
+@dataclass(frozen=True)
+class Built:
+    """The parts of a guest; manifests by the part's name."""
+
+    kernel: Path
+    initramfs: Path
+    qemu: Path
+    manifests: Mapping[str, Mapping[str, Any]]
+
+
+class Progress(Protocol):
+    """Who is told how a build goes on."""
+
+    def note(self, text: str) -> None: ...
+
+    def started(self, step: str, number: int, of: int) -> None: ...
+
+    def line(self, text: str) -> None:
+        """What a program of this step printed last."""
+
+    def finished(self, step: str, seconds: float, remark: str) -> None: ...
+
+
+def find() -> Built | None:
+    """What is in the cache of exactly today's inputs; None if a part is missing. Needs no network."""
+    folders = {part.name: _folder(part) for part in PARTS}
+    if not all((folder / MANIFEST).is_file() for folder in folders.values()):
+        return None
+    manifests = {name: json.loads((folder / MANIFEST).read_text()) for name, folder in folders.items()}
+    (initramfs,) = GUEST.products
+    (program,) = QEMU.products
+    return Built(
+        kernel=folders[KERNEL.name] / "vmlinux",
+        initramfs=folders[GUEST.name] / initramfs,
+        qemu=folders[QEMU.name] / program,
+        manifests=manifests,
+    )
+
+
+def require() -> Built:
+    """The same; MachineLacks when it is not built."""
+    if (built := find()) is None:
+        raise MachineLacks("the emulated e500 gateways are not built", COMMAND)
+    return built
+
+
+def readiness() -> Readiness:
+    """Whether e500 guests can be started; if not, what does it."""
+    if find() is not None:
+        return Readiness("e500", True, note="kernel, initramfs and QEMU are in the cache")
+    tooling = tools.need()
+    install = COMMAND if tooling.ready else f"{tooling.install} && {COMMAND}"
+    return Readiness(
+        "e500",
+        False,
+        "; ".join(["not built", *([] if tooling.ready else [tooling.missing])]),
+        install,
+    )
+
+
+def build(registry: Registry, progress: Progress, *, again: bool = False) -> Built:
+    """Build what is missing; again: all of it, and say whether the bits are the former ones.
+
+    MachineLacks for programs, room or sources that are not there; EspbenchError, with the log's end, when a
+    program fails. The cache only ever has whole parts.
+    """
+    recipe.store().mkdir(parents=True, exist_ok=True)
+    with _alone(progress):
+        todo = [part for part in PARTS if again or not (_folder(part) / MANIFEST).is_file()]
+        if todo:
+            _demand(todo)
+        of = len(todo) + 1
+        for number, part in enumerate([None, *todo] if todo else [], start=1):
+            progress.started(part.name if part else "sources", number, of)
+            since = time.monotonic()
+            remark = _build_part(part, registry, progress) if part else _fetch(todo, registry, progress)
+            progress.finished(part.name if part else "sources", time.monotonic() - since, remark)
+    return require()
+
+
+def _folder(part: Part) -> Path:
+    return recipe.store() / f"{part.name}-{recipe.key(part)}"
+
+
+@contextlib.contextmanager
+def _alone(progress: Progress) -> Iterator[None]:
+    """One build at a time; a second waits, and finds everything there."""
+    with (recipe.store() / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.note("another espbench is building: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _demand(todo: list[Part]) -> None:
+    """Everything that would stop the build later, said at once."""
+    if not (tooling := tools.need()).ready:
+        raise MachineLacks(tooling.missing, tooling.install)
+    needed = max(part.room_mb for part in todo) + _SOURCES_MB
+    free = shutil.disk_usage(recipe.store()).free // 10**6
+    if free < needed:
+        raise MachineLacks(
+            f"{recipe.store()}: building needs {needed} MB there, {free} MB are free",
+            "make room, or set XDG_CACHE_HOME to a folder elsewhere",
+        )
+
+
+def _fetch(todo: list[Part], registry: Registry, progress: Progress) -> str:
+    """First of all: which version there is may change a part's key."""
+    names = [part.source for part in todo if part.source]
+    sources.fetch(names, _runner("sources", registry, progress), progress.note)
+    return ", ".join(f"{name} {recipe.used()[name].version}" for name in names)
+
+
+def _runner(step: str, registry: Registry, progress: Progress) -> Runner:
+    return Runner(registry, recipe.store() / "logs" / f"{step}.log", progress.line)
+
+
+def _build_part(part: Part, registry: Registry, progress: Progress) -> str:
+    """Make a part beside its final place, then rename it; a remark on it."""
+    runner = _runner(part.name, registry, progress)
+    inputs, folder = recipe.inputs(part), _folder(part)
+    work = recipe.store() / f".work-{secrets.token_hex(3)}"
+    entry = registry.add("directory", str(work))
+    work.mkdir()
+    whole = work / "whole"
+    whole.mkdir()
+    for name, file in _step(part)(work, runner).items():
+        shutil.copyfile(file, whole / name)
+        (whole / name).chmod(0o755 if name in QEMU.products else 0o644)
+    digests = {name: recipe.digest(whole / name) for name in part.products}
+    if recipe.inputs(part) != inputs:
+        raise EspbenchError(
+            f"{recipe.folder()}: a file of the {part.name} changed while it was built: build again"
+        )
+    manifest = {"inputs": inputs, "built_by": tools.versions(), "products": digests}
+    (whole / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    remark = _put(whole, folder, digests)
+    registry.undo([entry])
+    return remark
+
+
+def _step(part: Part) -> Callable[[Path, Runner], Mapping[str, Path]]:
+    if part is GUEST:
+        return guest.build
+    step = kernel.build if part is KERNEL else qemu.build
+    assert part.source is not None
+    package = recipe.used()[part.source]
+    return lambda work, runner: step(work, package, runner)
+
+
+def _put(whole: Path, folder: Path, digests: Mapping[str, str]) -> str:
+    """Rename a finished part to its place. What was there before is only replaced when it differs."""
+    if not (folder / MANIFEST).is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        whole.rename(folder)
+        return ""
+    former = json.loads((folder / MANIFEST).read_text())["products"]
+    if former == digests:
+        return "bit for bit as before"
+    differing = [name for name in digests if former.get(name) != digests[name]]
+    old = whole.with_name("old")
+    folder.rename(old)
+    whole.rename(folder)
+    return f"not as before: {', '.join(differing)}"

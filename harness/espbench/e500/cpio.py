@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives that the kernel unpacks into a guest's root at boot: the same entries are the same bytes.
+
+The format is newc (Linux, Documentation/driver-api/early-userspace/buffer-format.rst). The kernel unpacks
+archives that stand one after the other (`joined`): a controller adds its own to the built one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file (mode, data), folder or device (its major and minor number) of root's, by its path."""
+
+    path: str
+    mode: int
+    data: bytes = b""
+    device: tuple[int, int] = (0, 0)
+
+    @staticmethod
+    def file(path: str, data: bytes, *, mode: int = 0o600) -> Entry:
+        """A regular file."""
+        return Entry(path.lstrip("/"), stat.S_IFREG | mode, data)
+
+    @staticmethod
+    def folder(path: str) -> Entry:
+        """A folder."""
+        return Entry(path.lstrip("/"), stat.S_IFDIR | 0o755)
+
+    @staticmethod
+    def character_device(path: str, major: int, minor: int) -> Entry:
+        """A character device."""
+        return Entry(path.lstrip("/"), stat.S_IFCHR | 0o600, device=(major, minor))
+
+
+def archive(entries: Iterable[Entry]) -> bytes:
+    """A newc archive of these in this order, every time stamp 0."""
+    parts = [_record(number, entry) for number, entry in enumerate(entries, start=1)]
+    return b"".join([*parts, _record(0, Entry("TRAILER!!!", 0))])
+
+
+def joined(*archives: bytes) -> bytes:
+    """Archives one after the other, as the kernel takes them: one that is not zipped begins at a multiple of 4."""
+    return b"".join(_padded(archive) for archive in archives)
+
+
+def zipped(data: bytes) -> bytes:
+    """As `gzip -n -9`: neither name nor time in it."""
+    return gzip.compress(data, 9, mtime=0)
+
+
+def _record(inode: int, entry: Entry) -> bytes:
+    name = entry.path.encode() + b"\0"
+    links = 2 if stat.S_ISDIR(entry.mode) else 1
+    fields = (
+        inode, entry.mode, 0, 0, links, 0, len(entry.data), 0, 0, *entry.device, len(name), 0,
+    )  # fmt: skip
+    header = b"070701" + b"".join(b"%08X" % field for field in fields)
+    return _padded(header + name) + _padded(entry.data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench build e500` on real sources, and what it built, started: the guest answers, its SEC computes."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from espbench.e500 import build, guest, recipe, sources, tools
+from espbench.e500.build import Built
+from espbench.e500.cpio import Entry, archive, joined
+from espbench.e500.tools import Runner
+from espbench.platforms.registry import Registry
+
+pytestmark = pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries")
+
+BUILD = [sys.executable, "-m", "espbench", "build", "e500"]
+COSTS = (
+    "descriptor=500:bus=0.25:des=1:3des=3:aes128=0.5:aes192=0.6:aes256=0.7:md5=0.5:sha1=0.6:sha224=0.6:"
+    "sha256=0.6:sha384=0.6:sha512=0.6:rng=1"
+)
+SEC = ["-device", f"fsl-sec,version=2.1,clock=266000000,costs={COSTS}"]
+ICOUNT = ["-icount", "shift=0,sleep=off", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
+
+
+@pytest.fixture(scope="module")
+def built() -> Built:
+    """By the command itself, into the user's cache, as a run would find it."""
+    done = subprocess.run(BUILD, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = build.find()
+    assert found is not None
+    assert done.stdout.split() == [
+        "kernel", str(found.kernel), "initramfs", str(found.initramfs), "QEMU", str(found.qemu),
+    ]  # fmt: skip
+    return found
+
+
+class Machine:
+    """An emulated board: requests to its control line, answers from there."""
+
+    def __init__(self, process: subprocess.Popen[bytes], console: Path) -> None:
+        self.process = process
+        self._console = console
+        self._pending = b""
+        self.greeting = self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        """The next line; a guest that died or is silent for a minute shows its console."""
+        assert self.process.stdout is not None
+        fd = self.process.stdout.fileno()
+        while b"\n" not in self._pending:
+            ready, _, _ = select.select([fd], [], [], 60)
+            chunk = os.read(fd, 1 << 16) if ready else b""
+            assert chunk, self.console
+            self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def ask(self, request: str) -> dict[str, Any]:
+        """One request's answer."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"1 {request}\n".encode())
+        self.process.stdin.flush()
+        return self.answer()
+
+    @property
+    def console(self) -> str:
+        """All it printed."""
+        return self._console.read_text(errors="replace")
+
+
+@pytest.fixture
+def start(built: Built, tmp_path: Path) -> Iterator[Any]:
+    """Starts machines that end with the test."""
+    with Registry(secrets.token_hex(3), tmp_path / "state") as registry:
+
+        def start(*devices: str, append: str = "cryptomgr.notests=1", requests: bytes = b"") -> Machine:
+            number = len(registry.entries)
+            console = tmp_path / f"console-{number}"
+            initrd = tmp_path / f"initrd-{number}"
+            extra = archive([Entry.file("requests", requests)]) if requests else b""
+            initrd.write_bytes(joined(built.initramfs.read_bytes(), extra))
+            process = registry.spawn(
+                [
+                    str(built.qemu), "-M", "ppce500", "-cpu", "e500v2_v30", "-m", "128", "-nodefaults",
+                    "-display", "none", "-no-reboot", "-kernel", str(built.kernel), "-initrd", str(initrd),
+                    "-append", f"console=ttyS0 control=ttyS1 quiet panic=-1 {append}",
+                    "-serial", f"file:{console}", "-serial", "stdio", *ICOUNT, *devices,
+                ],
+                "qemu",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )  # fmt: skip
+            assert process.stdin is not None
+            assert process.stdout is not None
+            registry.closing("in", process.stdin.close)
+            registry.closing("out", process.stdout.close)
+            return Machine(process, console)
+
+        yield start
+
+
+def test_what_is_built_is_found_without_network(built: Built) -> None:
+    """In a network namespace with nothing in it, at once."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for a namespace")
+    done = subprocess.run(["unshare", "-n", *BUILD], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert str(built.kernel) in done.stdout
+
+
+def test_the_manifests_are_those_of_the_files(built: Built) -> None:
+    """Their SHA-256, and of what they were made."""
+    products = {"vmlinux": built.kernel, "initramfs.cpio.gz": built.initramfs, "qemu-system-ppc": built.qemu}
+    for part in recipe.PARTS:
+        manifest = built.manifests[part.name]
+        assert manifest["inputs"] == recipe.inputs(part)
+        for name, expected in manifest["products"].items():
+            assert recipe.digest(products.get(name, built.kernel.with_name(name))) == expected
+
+
+def test_the_initramfs_is_the_same_wherever_it_is_built(built: Built, tmp_path: Path) -> None:
+    """Neither folder nor time is in it."""
+    work = tmp_path / "elsewhere"
+    work.mkdir()
+    with Registry(secrets.token_hex(3), tmp_path / "state") as registry:
+        made = guest.build(work, Runner(registry, tmp_path / "log", lambda line: None))
+    assert made["initramfs.cpio.gz"].read_bytes() == built.initramfs.read_bytes()
+
+
+def test_no_product_holds_the_path_it_was_built_at(built: Built) -> None:
+    """It would differ with the user and the moment."""
+    for file in (built.kernel, built.qemu, built.initramfs):
+        assert b".work-" not in file.read_bytes(), file
+
+
+def test_a_build_that_is_ended_leaves_nothing_half_done(built: Built, tmp_path: Path) -> None:
+    """SIGTERM while a tree is unpacked: exit code 130, no process, no work folder; done parts stay."""
+    own = tmp_path / "espbench/e500"
+    own.mkdir(parents=True)
+    (own / "sources").symlink_to(sources.folder())
+    env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    process = subprocess.Popen(BUILD, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    log = own / "logs/kernel.log"
+    deadline = time.monotonic() + 120
+    while not (log.is_file() and "dpkg-source" in log.read_text()):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert [path.name.partition("-")[0] for path in own.glob("[!.]*-*")] == ["guest"]
+    assert list(own.glob(".work*")) == []
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(own) not in listed
+
+
+def test_the_guest_greets_answers_and_switches_off(start: Any) -> None:
+    """Requests of the file first, then those of the line; the CPU idles while nobody asks."""
+    machine = start(requests=b"7 ping\n8 read /requests /proc/cpuinfo\n")
+    assert machine.greeting["machine"] == "ppc"
+    assert machine.answer()["id"] == 7
+    texts = machine.answer()["texts"]
+    assert texts["/requests"] == "7 ping\n8 read /requests /proc/cpuinfo\n"
+    assert "e500v2" in texts["/proc/cpuinfo"]
+    assert machine.ask("read /requests")["texts"] == {"/requests": None}
+    before = machine.ask("cpu")
+    machine.ask(f"wait {before['now_ns'] + 1_000_000_000}")
+    after = machine.ask("cpu")
+    idle = (after["idle_ns"] - before["idle_ns"]) / (after["now_ns"] - before["now_ns"])
+    assert 0.99 < idle < 1
+    machine.ask("read /proc/interrupts")
+    assert machine.process.stdin is not None
+    machine.process.stdin.write(b"2 poweroff\n")
+    machine.process.stdin.flush()
+    assert machine.process.wait(20) == 0
+
+
+def test_two_starts_are_the_same_to_the_nanosecond(start: Any) -> None:
+    """What is asked by the file: no byte comes from outside."""
+    asked = b"".join(b"%d %b\n" % (n, r) for n, r in enumerate([b"ping", b"cpu", b"read /proc/interrupts"]))
+    machines = [start(*SEC, requests=asked) for _ in range(2)]
+    first, second = ([m.greeting, *(m.answer() for _ in range(3))] for m in machines)
+    assert first == second
+
+
+def test_talitos_finds_the_sec_and_the_accelerator_test_drives_it(start: Any) -> None:
+    """Both ways; at once is not slower; an unknown suite is refused."""
+    machine = start(*SEC)
+    crypto = machine.ask("read /proc/crypto")["texts"]["/proc/crypto"]
+    assert "authenc-hmac-sha1-cbc-3des-talitos" in crypto
+    found = machine.ask("accel 3des-sha1 64 500")
+    assert found["ok"], found
+    assert "talitos" in found["driver"]
+    assert 0 < found["at_once_ns"] < found["after_ns"]
+    # The SEC's own time for one, in ns, is a lower bound: 500 cycles for the descriptor alone.
+    assert found["at_once_ns"] > 500 * 500 * 1e9 / 266e6
+    assert machine.ask("accel rot13 64 500")["errno"] == 22
+    assert machine.ask("accel 3des-sha1 65 500")["errno"] == 22
+
+
+def test_without_a_sec_the_ciphers_are_software(start: Any) -> None:
+    """The same request, and another driver says so."""
+    machine = start()
+    found = machine.ask("accel 3des-sha1 64 100")
+    assert found["ok"], found
+    assert "talitos" not in found["driver"]
+
+
+def test_a_guest_that_panics_ends_and_says_why(start: Any, built: Built, tmp_path: Path) -> None:
+    """Its console has the reason: here an init that is none."""
+    assert shutil.which("sh")
+    with pytest.raises(AssertionError, match="Kernel panic"):
+        start(append="rdinit=/proc")

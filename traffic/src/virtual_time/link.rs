@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One end of a link in virtual time: frames out and in, and how far each end may run (dut-profiles/e500/LINK.md).
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::time::{Duration, Instant};
+
+use crate::failure::{Failure, Outcome};
+use crate::virtual_time::memory::{ABSENT, ATTACHED, LEFT, Memory};
+
+/// Preamble and start of frame (8 bytes) and FCS (4): with the frame they make its time on the wire.
+const AROUND: usize = 12;
+/// Between two frames.
+const GAP: usize = 12;
+/// Without FCS; shorter ones are padded.
+const SHORTEST: usize = 60;
+
+const RECORD: usize = 16;
+const FRAME: u32 = 0;
+const CONSOLE: u32 = 1;
+
+/// The other end mostly answers within this.
+const SPINS: u32 = 500;
+/// How soon it shows that the other end died, or that the caller wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// An end that does not move for so long never will: waiting to be started, and once it runs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What came over a link.
+#[derive(Debug, Clone)]
+pub struct Arrived {
+    /// When its last bit was here.
+    pub at_ns: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// Why a wait ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Waited {
+    Reached,
+    Stopped,
+}
+
+pub struct Link {
+    path: PathBuf,
+    memory: Memory,
+    end: usize,
+    head: u64,
+    tail: u64,
+    /// When the wire is free for our next frame.
+    free_ns: u64,
+    pub frames: VecDeque<Arrived>,
+    /// What the guest at the other end has printed.
+    pub printed: VecDeque<Arrived>,
+}
+
+impl Link {
+    /// Takes one end of the link; the other may come later.
+    pub fn attach(path: &Path, end: usize) -> Outcome<Self> {
+        let memory = Memory::open(path)?;
+        Self::take(path, memory, end)
+    }
+
+    fn take(path: &Path, memory: Memory, end: usize) -> Outcome<Self> {
+        let mine = memory.end(end);
+        if !memory.take(end) {
+            let pid = mine.pid.load(Ordering::Relaxed);
+            return Err(Failure::new(
+                format!("link {}: process {pid} has end {end}", path.display()),
+                "give each process an end and each pair of processes a link of its own",
+            ));
+        }
+        if mine.state.load(Ordering::Acquire) != ABSENT {
+            return Err(Failure::new(
+                format!("link {}: end {end} was used before", path.display()),
+                "virtual time does not begin again: make a new link",
+            ));
+        }
+        mine.pid.store(std::process::id(), Ordering::Relaxed);
+        mine.state.store(ATTACHED, Ordering::Release);
+        Ok(Link {
+            path: path.into(),
+            memory,
+            end,
+            head: 0,
+            tail: 0,
+            free_ns: 0,
+            frames: VecDeque::new(),
+            printed: VecDeque::new(),
+        })
+    }
+
+    /// The copy of this link that a branch uses, with all that is on its way.
+    pub fn copy(&self, to: &Path) -> Outcome<Self> {
+        let mut copied = Self::take(to, self.memory.copy(&self.path, to)?, self.end)?;
+        (copied.head, copied.tail, copied.free_ns) = (self.head, self.tail, self.free_ns);
+        copied.frames.clone_from(&self.frames);
+        copied.printed.clone_from(&self.printed);
+        Ok(copied)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The guest at the other end is to do something as soon as it stands and is rung for.
+    pub fn order(&self, number: u32, branch: &str) -> Outcome<()> {
+        self.memory.name_branch(branch)?;
+        self.mine().order.store(number, Ordering::Release);
+        Ok(())
+    }
+
+    /// Waits until the guest at the other end stands, as it was ordered to tell.
+    pub fn stands(&self, number: u32) -> Outcome<()> {
+        self.wait_for(&|| self.theirs().order.load(Ordering::Acquire) == number)
+    }
+
+    /// Waits until there is somebody at the other end.
+    pub fn met(&self) -> Outcome<()> {
+        self.wait_for(&|| self.theirs().state.load(Ordering::Acquire) == ATTACHED)
+    }
+
+    fn wait_for(&self, done: &dyn Fn() -> bool) -> Outcome<()> {
+        let since = Instant::now();
+        while !done() {
+            self.alive(since)?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    pub fn latency_ns(&self) -> u64 {
+        self.memory.header.latency_ns
+    }
+
+    pub fn step_ns(&self) -> u64 {
+        self.memory.header.step_ns
+    }
+
+    pub fn mbps(&self) -> u32 {
+        8_000 / self.memory.header.ns_per_byte
+    }
+
+    /// How long a frame of so many bytes without FCS keeps the wire busy: with preamble, FCS and gap.
+    pub fn busy_ns(&self, length: usize) -> u64 {
+        self.wire_ns(length) + GAP as u64 * u64::from(self.memory.header.ns_per_byte)
+    }
+
+    fn wire_ns(&self, length: usize) -> u64 {
+        (length.max(SHORTEST) + AROUND) as u64 * u64::from(self.memory.header.ns_per_byte)
+    }
+
+    /// When the next frame may leave.
+    pub fn free_ns(&self) -> u64 {
+        self.free_ns
+    }
+
+    /// Sends a frame that is ready at `ready_ns`; returns when its first bit leaves.
+    pub fn send(&mut self, ready_ns: u64, bytes: &[u8]) -> Outcome<u64> {
+        let leaves_ns = self.free_ns.max(ready_ns);
+        self.free_ns = leaves_ns + self.busy_ns(bytes.len());
+        let at_ns = leaves_ns + self.wire_ns(bytes.len()) + self.latency_ns();
+        self.put(at_ns, FRAME, bytes)?;
+        Ok(leaves_ns)
+    }
+
+    /// Types into the console of the guest at the other end.
+    pub fn type_in(&mut self, now_ns: u64, bytes: &[u8]) -> Outcome<()> {
+        self.put(now_ns + self.latency_ns(), CONSOLE, bytes)
+    }
+
+    fn put(&mut self, at_ns: u64, kind: u32, bytes: &[u8]) -> Outcome<()> {
+        let length = RECORD + bytes.len().next_multiple_of(8);
+        let since = Instant::now();
+        while self.head + length as u64 - self.theirs().tail.load(Ordering::Acquire)
+            > u64::from(self.memory.header.ring_bytes)
+        {
+            self.alive(since)?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut record = [0u8; RECORD];
+        record[..8].copy_from_slice(&at_ns.to_ne_bytes());
+        record[8..12].copy_from_slice(&(bytes.len() as u32).to_ne_bytes());
+        record[12..].copy_from_slice(&kind.to_ne_bytes());
+        self.memory.write(self.end, self.head, &record);
+        self.memory.write(self.end, self.head + RECORD as u64, bytes);
+        self.head += length as u64;
+        self.mine().head.store(self.head, Ordering::Release);
+        Ok(())
+    }
+
+    fn mine(&self) -> &crate::virtual_time::memory::End {
+        self.memory.end(self.end)
+    }
+
+    fn theirs(&self) -> &crate::virtual_time::memory::End {
+        self.memory.end(1 - self.end)
+    }
+
+    /// Promises that whatever is still sent leaves at `until_ns` or later.
+    pub fn publish(&self, until_ns: u64) {
+        self.mine().until_ns.store(until_ns, Ordering::Release);
+        fence(Ordering::SeqCst);
+        let wants_ns = self.theirs().wants_ns.load(Ordering::Relaxed);
+        if wants_ns != 0 && until_ns >= wants_ns {
+            self.ring();
+        }
+    }
+
+    /// Wakes the other end.
+    pub fn ring(&self) {
+        let theirs = self.theirs();
+        theirs.wants_ns.store(0, Ordering::Relaxed);
+        theirs.bell.fetch_add(1, Ordering::Release);
+        // SAFETY: wakes whoever waits for this word of the shared mapping.
+        unsafe { libc::syscall(libc::SYS_futex, theirs.bell.as_ptr(), libc::FUTEX_WAKE, 1) };
+    }
+
+    /// Up to when everything that the other end sends has been sent.
+    pub fn peer_until_ns(&self) -> u64 {
+        self.theirs().until_ns.load(Ordering::Acquire)
+    }
+
+    /// Takes what has arrived from the ring.
+    pub fn drain(&mut self) {
+        let head = self.theirs().head.load(Ordering::Acquire);
+        while self.tail < head {
+            let mut record = [0u8; RECORD];
+            self.memory.read(1 - self.end, self.tail, &mut record);
+            let word =
+                |at: usize| u32::from_ne_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
+            let length = word(8) as usize;
+            let mut bytes = vec![0u8; length];
+            self.memory
+                .read(1 - self.end, self.tail + RECORD as u64, &mut bytes);
+            let at_ns = u64::from(word(4)) << 32 | u64::from(word(0));
+            let arrived = Arrived { at_ns, bytes };
+            match word(12) {
+                CONSOLE => self.printed.push_back(arrived),
+                _ => self.frames.push_back(arrived),
+            }
+            self.tail += (RECORD + length.next_multiple_of(8)) as u64;
+        }
+        self.mine().tail.store(self.tail, Ordering::Release);
+    }
+
+    /// Waits until the other end has sent everything up to `until_ns`, and takes it. `stop` is polled.
+    pub fn wait(&mut self, until_ns: u64, stop: &mut dyn FnMut() -> bool) -> Outcome<Waited> {
+        let mut spins = 0;
+        let (mut since, mut seen) = (Instant::now(), self.peer_until_ns());
+        while self.peer_until_ns() < until_ns {
+            if spins < SPINS {
+                spins += 1;
+                std::hint::spin_loop();
+                continue;
+            }
+            self.sleep(until_ns);
+            self.drain(); // a full ring would keep the other end from moving
+            let now = self.peer_until_ns();
+            if now != seen {
+                (since, seen) = (Instant::now(), now);
+            }
+            let alive = self.alive(since);
+            if self.peer_until_ns() >= until_ns {
+                break; // whatever became of it since
+            }
+            alive?;
+            if stop() {
+                return Ok(Waited::Stopped);
+            }
+        }
+        self.drain();
+        Ok(Waited::Reached)
+    }
+
+    fn sleep(&self, until_ns: u64) {
+        let mine = self.mine();
+        let heard = mine.bell.load(Ordering::Acquire);
+        mine.wants_ns.store(until_ns, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.peer_until_ns() < until_ns {
+            wait_for_bell(&mine.bell, heard);
+        }
+        mine.wants_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// A failure if there is no use in waiting any longer for the other end, which has not moved `since`.
+    fn alive(&self, since: Instant) -> Outcome<()> {
+        let theirs = self.theirs();
+        let (path, other) = (self.path.display(), 1 - self.end);
+        let at_s = self.peer_until_ns() as f64 / 1e9;
+        let pid = theirs.pid.load(Ordering::Relaxed);
+        let (told, hint) = match theirs.state.load(Ordering::Acquire) {
+            LEFT => (
+                format!("process {pid} left it at virtual time {at_s:.6} s"),
+                "start it again with a new link",
+            ),
+            ATTACHED if !self.memory.taken(other) => (
+                format!("process {pid} at its other end died at virtual time {at_s:.6} s"),
+                "its log and its guest's console say why",
+            ),
+            ABSENT if since.elapsed() > PATIENCE => (
+                format!("nobody came to end {other} within {} s", PATIENCE.as_secs()),
+                "start the gateway with this link",
+            ),
+            _ if since.elapsed() > PATIENCE => (
+                format!(
+                    "process {pid} at its other end has stood at virtual time {at_s:.6} s for {} s",
+                    PATIENCE.as_secs()
+                ),
+                "it hangs, or waits for a link of its own whose other end is not there",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Failure::new(format!("link {path}: {told}"), hint))
+    }
+}
+
+/// Sleeps until the bell is rung, for LOOK at most.
+fn wait_for_bell(bell: &AtomicU32, heard: u32) {
+    let patience = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: LOOK.as_nanos() as libc::c_long,
+    };
+    // SAFETY: a word of the shared mapping and a valid timespec; every way to return is as good.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            bell.as_ptr(),
+            libc::FUTEX_WAIT,
+            heard,
+            &raw const patience,
+        )
+    };
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.mine().state.store(LEFT, Ordering::Release);
+        self.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::virtual_time::memory;
+
+    fn ends(name: &str) -> (Link, Link) {
+        let path = std::env::temp_dir().join(format!("esplink-{}-{name}", std::process::id()));
+        memory::create(&path, 50_000, 25_000, 8).unwrap();
+        let ends = (Link::attach(&path, 0).unwrap(), Link::attach(&path, 1).unwrap());
+        std::fs::remove_file(path).unwrap(); // both ends have it open
+        ends
+    }
+
+    /// Two frames ready at once leave one after the other, and arrive with their last bit.
+    #[test]
+    fn the_wire_takes_its_time() {
+        let (mut from, mut to) = ends("wire");
+        assert_eq!(from.send(1_000, &[1; 60]).unwrap(), 1_000);
+        assert_eq!(from.send(1_000, &[2; 20]).unwrap(), 1_672);
+        assert_eq!(from.send(9_000, &[3; 1514]).unwrap(), 9_000);
+        assert_eq!(from.free_ns(), 9_000 + 1_538 * 8);
+        from.type_in(2_000, b"hello").unwrap();
+        to.drain();
+        let came: Vec<_> = to
+            .frames
+            .iter()
+            .map(|frame| (frame.at_ns, frame.bytes.len()))
+            .collect();
+        assert_eq!(
+            came,
+            [(51_576, 60), (52_248, 20), (9_000 + 1_526 * 8 + 50_000, 1514)]
+        );
+        assert_eq!(to.printed[0].at_ns, 52_000);
+        assert_eq!(to.printed[0].bytes, b"hello");
+    }
+
+    /// Records that wrap around the end of the ring, anywhere in them, come out as they went in.
+    #[test]
+    fn the_ring_wraps() {
+        let (mut from, mut to) = ends("wrap");
+        for number in 0..9_000usize {
+            let bytes: Vec<u8> = (0..1_000 + number % 400).map(|i| (i + number) as u8).collect();
+            from.send(0, &bytes).unwrap();
+            to.drain();
+            assert_eq!(to.frames.pop_front().unwrap().bytes, bytes);
+        }
+    }
+
+    /// A wait ends with the promise it is for, and tells an end in order from one that never moves.
+    #[test]
+    fn a_wait_ends_with_the_promise() {
+        let (mut from, mut to) = ends("wait");
+        let waiting = std::thread::spawn(move || {
+            assert_eq!(to.wait(2_000, &mut || false).unwrap(), Waited::Reached);
+            assert_eq!(to.frames.len(), 1);
+            let told = to.wait(3_000, &mut || false).unwrap_err();
+            assert!(
+                told.message.contains("left it at virtual time 0.000002 s"),
+                "{}",
+                told.message
+            );
+        });
+        from.publish(1_000);
+        from.send(1_500, &[0; 60]).unwrap();
+        from.publish(2_000);
+        drop(from);
+        waiting.join().unwrap();
+    }
+}

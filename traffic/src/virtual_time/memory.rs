@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The file that the two ends of a link share: its layout, and its mapping (dut-profiles/e500/LINK.md).
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::failure::{Failure, Outcome};
+
+const MAGIC: [u8; 8] = *b"ESPLINK1";
+const RINGS_AT: usize = 4096;
+/// Of each direction: a burst of 2,700 of the longest frames.
+const RING_BYTES: u32 = 4 << 20;
+/// Of latency and step: a guest runs some instructions, and it is not all at once.
+const SHORTEST_NS: u64 = 100;
+const LONGEST_NS: u64 = 1_000_000_000;
+
+/// What both ends have to agree upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Header {
+    magic: [u8; 8],
+    /// From the last bit's departure to its arrival; as far may one end be ahead of the other.
+    pub latency_ns: u64,
+    /// How often the ends exchange promises: longer than the latency where end 0 leads by so long.
+    pub step_ns: u64,
+    /// Time on the wire of a byte: 8 at 1 Gbps, 80 at 100 Mbps.
+    pub ns_per_byte: u32,
+    pub ring_bytes: u32,
+}
+
+/// What one end tells the other.
+#[repr(C, align(128))]
+pub struct End {
+    /// Whatever this end still sends leaves at this time or later.
+    pub until_ns: AtomicU64,
+    /// Bytes this end has put into its ring, ever.
+    pub head: AtomicU64,
+    _apart: [u64; 6],
+    /// Bytes this end has taken from the other's ring, ever.
+    pub tail: AtomicU64,
+    /// This end sleeps until the other's until_ns is this; 0: it does not.
+    pub wants_ns: AtomicU64,
+    /// Rung by the other to wake this end (futex).
+    pub bell: AtomicU32,
+    pub state: AtomicU32,
+    pub pid: AtomicU32,
+    /// Of end 0: odd: tell when you stand; even: branch. The other repeats the odd ones.
+    pub order: AtomicU32,
+}
+
+/// Nobody was here yet.
+pub const ABSENT: u32 = 0;
+pub const ATTACHED: u32 = 1;
+/// Was here and ended in order.
+pub const LEFT: u32 = 2;
+
+const HEADER_BYTES: usize = size_of::<Header>();
+const BRANCH_AT: u64 = 64;
+const BRANCH_BYTES: usize = 64;
+const ENDS_AT: usize = 128;
+const _: () = assert!(HEADER_BYTES == 32 && size_of::<End>() == 128);
+
+/// A mapped link file.
+pub struct Memory {
+    file: File,
+    base: *mut u8,
+    length: usize,
+    pub header: Header,
+}
+
+// SAFETY: the mapping belongs to this value, and what others write in it is only touched as atomics or copied.
+unsafe impl Send for Memory {}
+
+fn length_of(ring_bytes: u32) -> usize {
+    RINGS_AT + 2 * ring_bytes as usize
+}
+
+/// Makes the file of a new link, which must not exist yet.
+pub fn create(path: &Path, latency_ns: u64, step_ns: u64, ns_per_byte: u32) -> Outcome<()> {
+    for (name, ns) in [("latency", latency_ns), ("step", step_ns)] {
+        if !(SHORTEST_NS..=LONGEST_NS).contains(&ns) {
+            return Err(Failure::new(
+                format!("a link with a {name} of {ns} ns: expected {SHORTEST_NS} to {LONGEST_NS}"),
+                "50000 is a good latency; between two gateways half of it is a good step",
+            ));
+        }
+    }
+    let failed = |error| {
+        let mut failure = Failure::io(format!("link {}", path.display()), &error);
+        failure.hint = "give the path of a file that does not exist yet, best in /dev/shm".into();
+        failure
+    };
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(failed)?;
+    file.set_len(length_of(RING_BYTES) as u64).map_err(failed)?;
+    let header = Header {
+        magic: MAGIC,
+        latency_ns,
+        step_ns,
+        ns_per_byte,
+        ring_bytes: RING_BYTES,
+    };
+    // SAFETY: Header is plain data without padding.
+    let bytes = unsafe { std::slice::from_raw_parts((&raw const header).cast::<u8>(), HEADER_BYTES) };
+    std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).map_err(failed)
+}
+
+fn lock_of(end: usize) -> libc::flock {
+    // SAFETY: flock is plain data for which all zero is valid.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = end as libc::off_t;
+    lock.l_len = 1;
+    lock
+}
+
+impl Memory {
+    pub fn open(path: &Path) -> Outcome<Self> {
+        let failed = |error: &std::io::Error| {
+            let mut failure = Failure::io(format!("link {}", path.display()), error);
+            if failure.hint.is_empty() {
+                failure.hint = "make it first: espbench-traffic link PATH".into();
+            }
+            failure
+        };
+        let wrong = |found: String| {
+            Failure::new(
+                format!("link {}: {found}", path.display()),
+                "make it with `espbench-traffic link PATH` of the same version",
+            )
+        };
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|e| failed(&e))?;
+        let mut bytes = [0u8; HEADER_BYTES];
+        if std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).is_err() {
+            return Err(wrong("it is too short to be a link".into()));
+        }
+        // SAFETY: any bytes are a Header.
+        let header: Header = unsafe { bytes.as_ptr().cast::<Header>().read_unaligned() };
+        let length = length_of(header.ring_bytes);
+        let size = file.metadata().map_err(|e| failed(&e))?.len();
+        if header.magic != MAGIC || !header.ring_bytes.is_power_of_two() || size != length as u64 {
+            return Err(wrong("it is no link, or one of another version".into()));
+        }
+        // SAFETY: a fresh shared mapping of a file that is open and as long.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(Failure::last_os(format!("mapping {}", path.display())));
+        }
+        Ok(Memory {
+            file,
+            base: base.cast(),
+            length,
+            header,
+        })
+    }
+
+    /// Makes a copy that nobody has come to yet; both ends of this one stand.
+    pub fn copy(&self, from: &Path, to: &Path) -> Outcome<Self> {
+        let failed = |error| {
+            Failure::io(
+                format!("copying link {} to {}", from.display(), to.display()),
+                &error,
+            )
+        };
+        let mut new = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(to)
+            .map_err(failed)?;
+        std::io::copy(&mut File::open(from).map_err(failed)?, &mut new).map_err(failed)?;
+        let copy = Memory::open(to)?;
+        for end in [0, 1].map(|end| copy.end(end)) {
+            end.order.store(0, Ordering::Relaxed);
+            end.state.store(ABSENT, Ordering::Release);
+        }
+        Ok(copy)
+    }
+
+    /// What branches made from now on add to the path of each link; at most 63 bytes.
+    pub fn name_branch(&self, name: &str) -> Outcome<()> {
+        let mut bytes = [0u8; BRANCH_BYTES];
+        if name.len() >= BRANCH_BYTES {
+            return Err(Failure::new(
+                format!("a branch named {name}"),
+                "give at most 63 bytes",
+            ));
+        }
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        std::os::unix::fs::FileExt::write_all_at(&self.file, &bytes, BRANCH_AT)
+            .map_err(|error| Failure::io("naming a branch", &error))
+    }
+
+    pub fn end(&self, end: usize) -> &End {
+        // SAFETY: both ends lie within the mapping, aligned to 128 bytes; all their fields are atomics.
+        unsafe { &*self.base.add(ENDS_AT * (1 + (end & 1))).cast::<End>() }
+    }
+
+    /// Takes this end for as long as the file is open; false if another has it.
+    pub fn take(&self, end: usize) -> bool {
+        let lock = lock_of(end);
+        // SAFETY: a valid flock for an open file.
+        unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_SETLK, &lock) == 0 }
+    }
+
+    /// Whether some process has that end: the lock goes with its process, however that ends.
+    pub fn taken(&self, end: usize) -> bool {
+        let mut lock = lock_of(end);
+        // SAFETY: a valid flock for an open file, to which the answer is written.
+        unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
+        lock.l_type != libc::F_UNLCK as libc::c_short
+    }
+
+    /// The pieces of `length` bytes from `at` on in the ring that `end` fills: two where it wraps.
+    fn pieces(&self, end: usize, at: u64, length: usize) -> [(*mut u8, usize); 2] {
+        let size = self.header.ring_bytes as usize;
+        let from = at as usize & (size - 1);
+        let first = length.min(size - from);
+        // SAFETY: the ring lies within the mapping, and neither piece leaves it: length is at most its size.
+        unsafe {
+            let ring = self.base.add(RINGS_AT + size * (end & 1));
+            [(ring.add(from), first), (ring, length - first)]
+        }
+    }
+
+    pub fn write(&self, end: usize, at: u64, bytes: &[u8]) {
+        let mut done = 0;
+        for (to, length) in self.pieces(end, at, bytes.len()) {
+            // SAFETY: room that only this end writes to until it moves its head over it.
+            unsafe { std::ptr::copy_nonoverlapping(bytes[done..].as_ptr(), to, length) };
+            done += length;
+        }
+    }
+
+    pub fn read(&self, end: usize, at: u64, bytes: &mut [u8]) {
+        let mut done = 0;
+        for (from, length) in self.pieces(end, at, bytes.len()) {
+            // SAFETY: bytes that the other end does not touch until our tail moves over them.
+            unsafe { std::ptr::copy_nonoverlapping(from, bytes[done..].as_mut_ptr(), length) };
+            done += length;
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `open`; nothing refers to it any more.
+        unsafe { libc::munmap(self.base.cast(), self.length) };
+    }
+}

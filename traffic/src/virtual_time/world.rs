@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The generator's ports in virtual time: it is the clock by which the gateways run, and it stands between commands.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use crate::failure::{Failure, Outcome};
+use crate::neighbours::{self, Neighbour};
+use crate::port::virtual_time::{self, LinkPort};
+use crate::protocol::{OpenPort, OpenedPort};
+use crate::virtual_time::console::Console;
+use crate::virtual_time::link::{Arrived, Waited};
+
+/// Frames of so long a time are sent together, before anything that arrives meanwhile is looked at. The gateways
+/// run that far ahead without being held up; all that it decides is when waiting for something can end.
+pub const STEP_NS: u64 = 1_000_000;
+
+pub struct World {
+    pub ports: Vec<LinkPort>,
+    now_ns: u64,
+}
+
+impl World {
+    pub fn open(asked: &[OpenPort]) -> Outcome<Self> {
+        let mut ports = Vec::new();
+        for (position, port) in asked.iter().enumerate() {
+            ports.push(virtual_time::open(port, position)?);
+        }
+        Ok(World { ports, now_ns: 0 })
+    }
+
+    /// Another world at the same time.
+    pub fn with(&self, ports: Vec<LinkPort>) -> Self {
+        World {
+            ports,
+            now_ns: self.now_ns,
+        }
+    }
+
+    pub fn told(&self) -> Vec<OpenedPort> {
+        self.ports.iter().map(|port| port.told.clone()).collect()
+    }
+
+    /// Everything before this has happened at both ends of every link.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    pub fn port(&self, name: &str) -> Outcome<usize> {
+        self.ports
+            .iter()
+            .position(|port| port.told.name == name)
+            .ok_or_else(|| Failure::new(format!("port '{name}' is not open"), "open it first"))
+    }
+
+    pub fn console(&mut self, port: usize) -> &mut Console {
+        &mut self.ports[port].console
+    }
+
+    pub fn type_in(&mut self, port: usize, bytes: &[u8]) -> Outcome<()> {
+        let now_ns = self.now_ns;
+        self.ports[port].link.type_in(now_ns, bytes)
+    }
+
+    /// Lets the time of a step pass: what the ports send in it is in their rings already. Frames that arrive by its
+    /// end go to `each`, port by port. False if the caller asked to stop: some may be missing then.
+    pub fn step(
+        &mut self,
+        asked_to_stop: &mut dyn FnMut() -> bool,
+        each: &mut dyn FnMut(usize, &Arrived),
+    ) -> Outcome<bool> {
+        let to_ns = self.now_ns + STEP_NS;
+        for port in &self.ports {
+            port.link.publish(to_ns);
+        }
+        self.now_ns = to_ns; // as was promised, whatever comes of it
+        for port in &mut self.ports {
+            if port.link.wait(to_ns, asked_to_stop)? == Waited::Stopped {
+                return Ok(false);
+            }
+        }
+        for (position, port) in self.ports.iter_mut().enumerate() {
+            while let Some(printed) = due(&mut port.link.printed, to_ns) {
+                port.console.take(&printed.bytes);
+            }
+            while let Some(arrived) = due(&mut port.link.frames, to_ns) {
+                each(position, &arrived);
+                if let Some(frame) = answer(port, &arrived) {
+                    port.link.send(to_ns, &frame)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// From now on the port answers for the address.
+    pub fn answer_for(&mut self, port: usize, address: IpAddr, tags: &[u8]) {
+        let here = &mut self.ports[port].answers;
+        if !here.iter().any(|(known, _)| *known == address) {
+            here.push((address, tags.to_vec()));
+        }
+    }
+}
+
+/// The next that has arrived by then.
+fn due(waiting: &mut VecDeque<Arrived>, by_ns: u64) -> Option<Arrived> {
+    let next_ns = waiting.front()?.at_ns;
+    (next_ns <= by_ns).then(|| waiting.pop_front()).flatten()
+}
+
+/// What the port replies to a question for one of its addresses.
+fn answer(port: &LinkPort, arrived: &Arrived) -> Option<Vec<u8>> {
+    let asked: Neighbour = neighbours::read(&arrived.bytes).filter(|heard| heard.question)?;
+    let (_, tags) = port
+        .answers
+        .iter()
+        .find(|(address, _)| *address == asked.target)?;
+    Some(neighbours::tagged(neighbours::answer(port.mac, &asked)?, tags))
+}
