@@ -93,7 +93,11 @@ mod tests {
     fn frames_that_never_left_are_told_from_refused_ones() {
         let before = state(100, 10, false);
         assert_eq!(gone(&before, &state(1080, 20, false), 1000), (10, 10));
-        assert_eq!(gone(&before, &state(1093, 20, false), 1000), (10, 0), "others sent, too");
+        assert_eq!(
+            gone(&before, &state(1093, 20, false), 1000),
+            (10, 0),
+            "others sent, too"
+        );
         assert_eq!(gone(&before, &state(600, 20, true), 1000), (10, 0));
         assert_eq!(gone(&before, &state(100, 10, false), 1000), (0, 0));
     }

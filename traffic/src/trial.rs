@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::{StepWatch, monotonic_ns};
+use crate::departures::Departures;
 use crate::failure::{Failure, Outcome};
 use crate::frame::{RunKey, Template};
-use crate::departures::Departures;
 use crate::lanes::{self, Part, Way};
 use crate::pace::Schedule;
 use crate::port::{Port, Rx, Tx};
