@@ -30,7 +30,7 @@ LATE_LIMIT_S = 0.01
 # CPU time of others (and stolen time) on a gateway's CPU beyond which a failed trial is not the DUT's.
 STARVATION_LIMIT_PCT = 5.0
 CLOCK_STEP_LIMIT_MS = 1.0
-UNSENT = "generator sent"
+UNSENT, LATE = "generator sent", "departures late"
 _LEARNING_FRAMES_S = 0.1
 _LEARNING_FPS = 100.0
 
@@ -313,7 +313,7 @@ def tester_faults(offered: Offered, overrun: int, host_record: dict[str, Any]) -
     elif (late := sum(s.late_frames or 0 for s in offered.streams)) > LATE_SHARE * max(1, sent):
         p99 = max((s.lateness_us or {}).get("p99", 0.0) for s in offered.streams)
         reasons.append(
-            f"departures late: {100 * late / sent:.0f} % of the frames left more than 100 µs after their time, "
+            f"{LATE}: {100 * late / sent:.0f} % of the frames left more than 100 µs after their time, "
             f"p99 {p99 / 1e3:.1f} ms"
         )
     reasons += offered.faults
@@ -357,9 +357,7 @@ def host_faults(
     missed = max([ratio, *(b.excess for b in unsustained)])
     late_s, allowed_s = _late_s(offered), LATE_LIMIT_S + (1 - OFFERED_LIMIT) * offered.duration_s
     if late_s > allowed_s and missed * offered.duration_s <= 2 * late_s:
-        reasons.append(
-            f"departures late: 1 % of the frames left {1e3 * late_s:.0f} ms after their time, or later"
-        )
+        reasons.append(f"{LATE}: 1 % of the frames left {1e3 * late_s:.0f} ms after their time, or later")
     # Taking s % of a CPU can cost about s % of the frames; far more than that is the DUT's own.
     if starved > STARVATION_LIMIT_PCT and missed <= 2 * starved / 100:
         reasons.append(
