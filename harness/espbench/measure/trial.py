@@ -22,12 +22,11 @@ from espbench.terms import DirectionReading, GatewayReading, Latency, Phase, Tri
 
 # METHODOLOGY: a generator that sent less than this share of what was intended spoilt the trial.
 OFFERED_LIMIT = 0.995
-# A trial of which half left later than this after their time, and than one interval between frames, did not
-# offer the load it says.
-LATE_US = 100.0
 # Departures by more than this late, beyond what a sender just fast enough falls behind, are a burst made good:
 # a loss no larger than that was not offered at the rate that the trial says.
 LATE_LIMIT_S = 0.01
+# Of any trial, passed or failed: half of its frames later than this was not the load that it says.
+HALF_LATE_S = 0.025
 # CPU time of others (and stolen time) on a gateway's CPU beyond which a failed trial is not the DUT's.
 STARVATION_LIMIT_PCT = 5.0
 CLOCK_STEP_LIMIT_MS = 1.0
@@ -325,12 +324,17 @@ def tester_faults(offered: Offered, overrun: int, host_record: dict[str, Any]) -
     return reasons
 
 
+def _falling_behind_s(offered: Offered) -> float:
+    """How late a sender becomes that is just fast enough, s."""
+    return (1 - OFFERED_LIMIT) * offered.duration_s
+
+
 def _is_late(s: StreamCounts, offered: Offered) -> bool:
     """Whether half of a stream's frames left too late; never of a flood, which has no times."""
     if not s.intended_frames or s.lateness_us is None or s.tx_frames < OFFERED_LIMIT * s.intended_frames:
         return False
-    interval_us = 1e6 * offered.intended_duration_s / s.intended_frames
-    return s.lateness_us["p50"] > max(LATE_US, interval_us)
+    interval_s = offered.intended_duration_s / s.intended_frames
+    return s.lateness_us["p50"] / 1e6 > HALF_LATE_S + interval_s + _falling_behind_s(offered)
 
 
 def _lateness(s: StreamCounts) -> str:
@@ -367,8 +371,8 @@ def host_faults(
     steal = max(host_record.get("steal_pct", {}).values(), default=0.0)
     starved = max(foreign, steal)
     missed = max([ratio, *(b.excess for b in unsustained)])
-    late_s, allowed_s = _late_s(offered), LATE_LIMIT_S + (1 - OFFERED_LIMIT) * offered.duration_s
-    if late_s > allowed_s and missed * offered.duration_s <= 2 * late_s:
+    late_s = _late_s(offered)
+    if late_s > LATE_LIMIT_S + _falling_behind_s(offered) and missed * offered.duration_s <= 2 * late_s:
         reasons.append(f"{LATE}: 1 % of the frames left {1e3 * late_s:.0f} ms after their time, or later")
     # Taking s % of a CPU can cost about s % of the frames; far more than that is the DUT's own.
     if starved > STARVATION_LIMIT_PCT and missed <= 2 * starved / 100:
