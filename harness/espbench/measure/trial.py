@@ -22,8 +22,8 @@ from espbench.terms import DirectionReading, GatewayReading, Latency, Phase, Tri
 
 # METHODOLOGY: a generator that sent less than this share of what was intended spoilt the trial.
 OFFERED_LIMIT = 0.995
-# Departures by more than this late, beyond what a sender just fast enough falls behind, are a burst made good:
-# a loss no larger than that was not offered at the rate that the trial says.
+# A loss that frames departing later than this can have cost is the tester's, not the DUT's; how far a sender
+# that is just fast enough falls behind comes on top.
 LATE_LIMIT_S = 0.01
 # Of any trial, passed or failed: half of its frames later than this was not the load that it says.
 HALF_LATE_S = 0.025
