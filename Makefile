@@ -8,7 +8,8 @@ setup:
 	@scripts/setup.sh run
 
 demo: setup
-	@$(PY) -m espbench run plans/quick.yaml
+	@# 3: the run is whole, and says of some result that it is INVALID or UNRESOLVABLE on this machine.
+	@$(PY) -m espbench run plans/quick.yaml || [ $$? -eq 3 ]
 
 test:
 	@scripts/setup.sh test

@@ -54,6 +54,7 @@ def cable() -> Iterator[tuple[str, str]]:
         sh(f"ip link add name c0 netns {box.west} type veth peer name c1 netns {box.east}")
         for netns, port in ((box.west, "c0"), (box.east, "c1")):
             sh(f"ip netns exec {netns} ethtool -K {port} gro on")
+        for netns, port in ((box.west, "c0"), (box.east, "c1")):  # only then: else neither takes XDP frames
             sh(f"ip -n {netns} link set {port} up")
         yield f"c0@{box.west}", f"c1@{box.east}"
 

@@ -84,12 +84,12 @@ def test_auto_takes_namespaces_where_the_kernel_has_esp(guest: AgentGateway) -> 
     assert "(netns: auto: the running kernel does ESP in namespaces)" in done.out
 
 
-def test_namespaces_encrypt_every_frame_with_every_suite(guest: AgentGateway) -> None:
-    """Each suite negotiates nothing, carries everything, and both SA counters prove it."""
-    suites = [
-        "null-null", "null-sha1", "3des-sha1", "aes128-sha1", "aes256-sha256", "aes128gcm16", "aes256gcm16",
-        "chacha20poly1305",
-    ]  # fmt: skip
+def test_namespaces_encrypt_every_frame(guest: AgentGateway) -> None:
+    """No encryption, no integrity, both, and one algorithm for both: SA counters prove every frame.
+
+    test_truth.py has every suite; what differs here is where the gateway lives.
+    """
+    suites = ["null-null", "null-sha1", "3des-sha1", "aes128gcm16"]
     rows, trials, manifest = run_inside(guest, plan(suites=suites))
     assert {row["suite"] for row in rows} == {"none", *suites}
     assert not [row for row in rows if row["status"] != "OK"]

@@ -40,8 +40,8 @@ def plan(base: str, generator: str) -> Plan:
 @pytest.mark.parametrize(
     ("base", "generator", "name", "settings", "shown"),
     [
-        (PAIR, "native", "native", {"tx": "auto", "rx": "auto"}, "native"),
-        (PAIR, "{native: {tx: xdp}}", "native", {"tx": "xdp", "rx": "auto"}, "native tx=xdp"),
+        (PAIR, "native", "native", {"tx": "auto", "rx": "auto", "senders": 1}, "native"),
+        (PAIR, "{native: {tx: xdp}}", "native", {"tx": "xdp", "rx": "auto", "senders": 1}, "native tx=xdp"),
         (PAIR, "trex", "trex", {"server": None, "ports": (0, 1)}, "trex"),
         (PAIR, "{trex: }", "trex", {"server": None, "ports": (0, 1)}, "trex"),
         (PAIR, "scapy", "scapy", {}, "scapy"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from espbench.measure.trial import UNSENT
 from espbench.plan import Case, cases, load_plan
 from espbench.procedures.throughput import Limits, ThroughputCase
@@ -48,6 +50,42 @@ def maximum_after(folder: Path, *reasons: str) -> float:
 def test_a_generator_that_falls_short_twice_bounds_the_search(tmp_path: Path) -> None:
     """Beyond what it managed nothing can be said of this DUT."""
     assert maximum_after(tmp_path, SHORT, SHORT) < 0.65 * MAXIMUM
+
+
+def overloaded(case: Case, sent: float, lost: float, reason: str, late_ms: float = 0.0) -> Trial:
+    """A first trial at the maximum of which the tester sent one share and the DUT lost another."""
+    tx = int(2.0 * MAXIMUM * sent)
+    return spoilt(case, 0, reason).model_copy(
+        update={
+            "tx_frames": tx, "rx_frames": round(tx * (1 - lost)), "lost": round(tx * lost),
+            "frame_loss_ratio": lost, "host": {"lateness_us": {"west-east": {"p99": 1e3 * late_ms}}},
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sent", "lost", "reason", "late_ms", "bounds"),
+    [
+        (0.98, 0.97, SHORT, 40.0, True),
+        (0.999, 0.97, "departures late: 98 % of the frames", 9.0, True),
+        (0.98, 0.03, SHORT, 0.0, False),  # what was not sent may explain it
+        (0.6, 0.75, SHORT, 0.0, False),
+        (0.98, 0.97, SHORT, 1900.0, False),
+        (0.98, 0.97, "receiver overrun: 7 frames", 0.0, False),
+    ],
+)
+def test_a_dut_that_loses_most_misses_although_the_tester_fell_a_little_short(
+    tmp_path: Path, sent: float, lost: float, reason: str, late_ms: float, bounds: bool
+) -> None:
+    """98 % sent, 97 % of that lost: the trial is INVALID, the next load is lower all the same."""
+    measured = case(tmp_path)
+    trial = overloaded(measured, sent, lost, reason, late_ms)
+    assert trial.validity == "INVALID"
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], [trial])
+    wanted = running.next()
+    assert wanted is not None
+    assert (wanted.load_fps < MAXIMUM) == bounds
+    assert wanted.attempt == (0 if bounds else 1)
 
 
 def test_once_is_no_bound(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from espbench.generators.base import Offered, PortCounts, Stall, StreamCounts
 from espbench.measure.backlog import Backlog
 from espbench.measure.host import CpuTimes, HostSnapshot, compare, cpu_times
@@ -97,6 +99,18 @@ def test_a_backlog_no_longer_than_the_stalls_is_the_hosts() -> None:
     short, long = Backlog(0.02, 15.0, False), Backlog(0.02, 200.0, False)
     assert "explain the backlog" in host_faults(1000, 1000, 0, [0.0], {}, stalled, [short])[0]
     assert host_faults(1000, 1000, 0, [0.0], {}, stalled, [long]) == []
+
+
+@pytest.mark.parametrize(
+    ("p50_us", "frames", "late"), [(29e3, 10**6, 0), (31e3, 10**6, 1), (125e3, 10, 0), (135e3, 10, 1)]
+)
+def test_a_trial_half_of_which_left_late_was_not_offered_as_it_says(
+    p50_us: float, frames: int, late: int
+) -> None:
+    """Beyond 25 ms, the 0.5 % that a sender may fall behind, and one interval between frames."""
+    trial = offered(frames, frames, frames)
+    trial.streams[0] = trial.streams[0].model_copy(update={"lateness_us": {"p50": p50_us, "p99": 5000.0}})
+    assert ["departures late" in fault for fault in tester_faults(trial, 0, {})] == [True] * late
 
 
 def test_a_loss_no_larger_than_the_lateness_of_departures_is_the_testers() -> None:

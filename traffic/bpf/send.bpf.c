@@ -2,6 +2,10 @@
 // The sender: run once for each live frame (BPF_F_TEST_XDP_LIVE_FRAMES), it picks the stream that is due,
 // waits for the time of departure, writes the frame and redirects it to the stream's port.
 //
+// The kernel hands a batch on only when it is full, and that may wake another CPU, which takes as long as many
+// frames. So nothing is waited for while a frame is pending: the rest of its batch is what is due already, or
+// is dropped at once. A sender that is behind fills its batches, one that is not sends frame by frame.
+//
 // Pages come back from the DUT as it left them (other MACs, TTL, ciphertext), so every byte is written.
 
 #include "common.h"
@@ -9,6 +13,7 @@
 #define LATE_NS 100000
 #define STALL_NS 500000
 #define STALLS 200
+#define SLACK_NS 20000 /* as in pace.rs: so far behind frames may leave together */
 
 /* One kind of frame: its size and headers; its bytes are in `templates`. */
 struct variant {
@@ -68,7 +73,9 @@ struct control {
     u32 streams;
     u32 stop;
     u32 finished;
-    u32 unused;
+    u32 batch;    /* frames that the kernel hands on together, when all have been made */
+    u32 position; /* in the batch */
+    u32 pending;  /* frames of this batch that wait for that */
 };
 
 struct address {
@@ -149,7 +156,12 @@ int send(struct xdp_md *ctx)
     struct control *c = bpf_map_lookup_elem(&control, &zero);
     u64 due_ns = ~0ULL, now;
 
-    if (!c || c->finished)
+    if (!c)
+        return XDP_DROP;
+    if (c->position == 0)
+        c->pending = 0;
+    c->position = c->position + 1 < c->batch ? c->position + 1 : 0;
+    if (c->finished)
         return XDP_DROP;
     now = bpf_ktime_get_ns();
     if (c->stop || now >= c->deadline_ns) {
@@ -181,6 +193,8 @@ int send(struct xdp_md *ctx)
     if (now < due_ns) {
         struct wait wait = {};
 
+        if (c->pending)
+            return XDP_DROP; /* they are waiting to leave */
         wait.now_ns = now;
         wait.until_ns = due_ns < now + c->slice_ns ? due_ns : now + c->slice_ns;
         bpf_loop(4096, tick, &wait, 0);
@@ -289,10 +303,13 @@ int send(struct xdp_md *ctx)
         note_lateness(which, p, due, now - due);
         p->due_ns = due + s->interval_ns + (frac >> 32);
         p->due_frac = (u32)frac;
-        p->gate_ns = now + s->catch_up_ns;
+        if (p->gate_ns < now - SLACK_NS)
+            p->gate_ns = now - SLACK_NS;
+        p->gate_ns += s->catch_up_ns;
     }
     p->last_tx_ns = now;
     p->sent = sent + 1;
+    c->pending++;
     return bpf_redirect_map(&ports, which, XDP_DROP);
 }
 

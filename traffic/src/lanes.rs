@@ -184,7 +184,7 @@ mod tests {
         let alone = parts(&trial(asked), &[(&west, false), (&port("east", &[]), true)]);
         assert_eq!(
             alone.iter().map(|part| part.cpu).collect::<Vec<_>>(),
-            [Some(1), Some(0)]
+            [Some(1), None]
         );
     }
 }

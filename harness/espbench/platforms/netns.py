@@ -214,9 +214,11 @@ def _start_agent(
 
 def _give_thread(gateway: AgentGateway, device: str, cpus: list[int]) -> int:
     """Put a port of a gateway on its own NAPI kernel thread; the thread's pid."""
-    done = gateway.run(["ethtool", "-K", device, "gro", "on"])
+    # What it sends must look eligible for GRO too, or the next port's ring is bypassed, and the other
+    # gateway works in this one's thread.
+    done = gateway.run(["ethtool", "-K", device, "gro", "on", "tso", "off"])
     if done.rc:
-        raise EspbenchError(f"gateway {gateway.side}: ethtool -K {device} gro on: {done.err.strip()}")
+        raise EspbenchError(f"gateway {gateway.side}: ethtool -K {device} gro on tso off: {done.err.strip()}")
     gateway.write(f"/sys/class/net/{device}/threaded", "1")
     return _pin(device, cpus)
 

@@ -159,9 +159,10 @@ class Session:
         """Choose the generator's way to the wire, then measure its ceiling."""
 
         def attach() -> tuple[Testbed, dict[PortName, str]]:
-            hops = self._attach(bed).next_hops
+            hops = self._attach(bed, resolve=False).next_hops
             return bed, hops if returns else {"west": _NOBODY, "east": _NOBODY}
 
+        self._attach(bed)  # a next hop that does not answer is named before anything is sent
         probe = next(iter(wanted.values()))[0]
         self._way = choose_way(self._generator, attach, probe, returns=returns, on_note=self._observer.note)
         _, hops = attach()
@@ -308,7 +309,7 @@ class Session:
                     f"now it is {_told(context[what])}; start a new run, or bring the old one back"
                 )
 
-    def _attach(self, bed: Testbed) -> Bench:
+    def _attach(self, bed: Testbed, *, resolve: bool = True) -> Bench:
         """Open the ports; resolve the next hop on the wire where the platform does not know it."""
         ports = list(bed.ports.values())
         watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
@@ -322,7 +323,7 @@ class Session:
             if port.next_hop_mac:
                 next_hops[port.name] = port.next_hop_mac
                 continue
-            for version, gateway in port.gateway.items():
+            for version, gateway in port.gateway.items() if resolve else ():
                 next_hops[port.name] = self._generator.resolve(
                     port.name, port.address[version], gateway, 3.0, self._plan.pattern.tags
                 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from espbench.measure.trial import UNSENT
+from espbench.measure.trial import LATE, UNSENT
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
 from espbench.search import GoalResult, Observation, ThroughputSearch, TrialRequest, goal_name
@@ -26,6 +26,8 @@ CEILING_MARGIN = 0.9
 TESTER_LIMITED = 0.9
 # Of what the generator managed when it fell short: a trial sends at least that share of its load.
 REACHABLE = 0.995
+# Of the frames sent: who loses more than this misses every goal.
+MOST = 0.5
 RFC2544_SIZES = frozenset({64, 128, 256, 512, 1024, 1280, 1518})
 RFC2544_FINAL_S, RFC2544_RESIDUE_S, RFC2544_SETTLE_S, RFC2544_LEARNING_S = 60.0, 2.0, 5.0, 2.0
 
@@ -107,8 +109,8 @@ class ThroughputCase:
 
         Not where others kept it from its CPU: that is the host's fault and has a reason of its own.
         """
-        fell_short = [t for t in self.trials if _only_unsent(t) and t.intended_fps == trial.intended_fps]
-        return _only_unsent(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
+        fell_short = [t for t in self.trials if _too_fast(t) and t.intended_fps == trial.intended_fps]
+        return _too_fast(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
 
     def _outcome(self, result: GoalResult, dut: str, encryption: str, warnings: list[str]) -> Outcome:
         case, s = self.case, self.case.settings
@@ -171,9 +173,9 @@ class ThroughputCase:
         return flags
 
 
-def _only_unsent(trial: Trial) -> bool:
-    """Whether nothing spoilt the trial but the generator, which sent less than it should have."""
-    return len(trial.reasons) == 1 and trial.reasons[0].startswith(UNSENT)
+def _too_fast(trial: Trial) -> bool:
+    """Whether nothing spoilt the trial but the generator, which sent less than it should have, or too late."""
+    return len(trial.reasons) == 1 and trial.reasons[0].startswith((UNSENT, LATE))
 
 
 def observation(trial: Trial) -> Observation:
@@ -189,11 +191,25 @@ def observation(trial: Trial) -> Observation:
         frames_per_direction=min(per_direction, default=0),
         duration_s=trial.duration_s,
         final=trial.phase == "final",
-        valid=trial.validity == "VALID",
+        valid=trial.validity == "VALID" or _misses_all_the_same(trial),
         sustained=trial.sustained,
         forwarding_fps=in_time / trial.duration_s if in_time is not None and trial.duration_s > 0 else None,
         reasons=tuple(trial.reasons),
     )
+
+
+def _misses_all_the_same(trial: Trial) -> bool:
+    """Whether the DUT lost far more than the tester's shortfall and lateness can have cost.
+
+    Such a trial stays INVALID and is no figure, but it bounds the search from above: a DUT that drops most
+    of a load would not have carried all of it had the last per cent been sent in time.
+    """
+    if not all(reason.startswith((UNSENT, LATE)) for reason in trial.reasons):
+        return False
+    intended = trial.intended_fps * trial.intended_duration_s
+    late_us = max((late["p99"] for late in trial.host.get("lateness_us", {}).values() if late), default=0.0)
+    spoilt = 1 - trial.tx_frames / intended + late_us / 1e6 / trial.intended_duration_s
+    return trial.frame_loss_ratio > max(MOST, 2 * spoilt)
 
 
 def rfc2544_deviations(settings: Throughput, frame_sizes: Sequence[int | str]) -> list[str]:

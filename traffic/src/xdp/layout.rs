@@ -44,7 +44,9 @@ pub struct SendControl {
     pub streams: u32,
     pub stop: u32,
     pub finished: u32,
-    pub unused: u32,
+    pub batch: u32,
+    pub position: u32,
+    pub pending: u32,
 }
 
 #[repr(C)]

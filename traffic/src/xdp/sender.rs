@@ -25,8 +25,8 @@ use crate::xdp::object::{self, Mapped};
 
 /// So long the program waits for a departure before others may have the CPU.
 const SLICE_NS: u64 = 10_000;
-/// Frames that leave together leave late: of paced ones no more than fit into this time.
-const BATCH_NS: f64 = 8_000.0;
+/// A batch has room for the frames of so long a time: waking the CPU that takes them may last half of it.
+const BATCH_NS: f64 = 16_000.0;
 /// Smaller batches cost a fifth, larger ones bring nothing.
 const LARGEST_BATCH: u32 = 64;
 /// Times kept of when which frame left, for each stream; in longer trials they are farther apart.
@@ -185,7 +185,9 @@ impl LiveSender {
                 streams: streams.len() as u32,
                 stop: 0,
                 finished: 0,
-                unused: 0,
+                batch: self.batch,
+                position: 0,
+                pending: 0,
             },
         );
         Ok(())
@@ -316,6 +318,8 @@ impl LiveSender {
             crate::clock::sleep_until(start_ns - 300_000);
         }
         let outcome = loop {
+            // SAFETY: a field of a valid entry, which no program is using.
+            unsafe { (&raw mut (*self.control.at(0)).position).write_volatile(0) };
             match object::run_live(self.program, &self.longest, self.batch) {
                 Err(error) if error.raw_os_error() != Some(libc::EINTR) => {
                     break Err(Failure::io("sending live frames", &error));
@@ -391,5 +395,5 @@ fn batch_of(streams: &[Outgoing]) -> u32 {
             }
         })
         .sum();
-    (BATCH_NS * rate).clamp(1.0, f64::from(LARGEST_BATCH)) as u32
+    (BATCH_NS * rate).clamp(2.0, f64::from(LARGEST_BATCH)) as u32
 }
