@@ -3,115 +3,40 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
-import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from e500_machine import BUILD, built_by_command, sec, starter
 
-from espbench.e500 import build, guest, recipe, sources, tools
+from espbench.e500 import guest, recipe, sources, tools
 from espbench.e500.build import Built
-from espbench.e500.cpio import Entry, archive, joined
 from espbench.e500.tools import Runner
 from espbench.platforms.registry import Registry
 
 pytestmark = pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries")
 
-BUILD = [sys.executable, "-m", "espbench", "build", "e500"]
-COSTS = (
-    "descriptor=500:bus=0.25:des=1:3des=3:aes128=0.5:aes192=0.6:aes256=0.7:md5=0.5:sha1=0.6:sha224=0.6:"
-    "sha256=0.6:sha384=0.6:sha512=0.6:rng=1"
-)
-SEC = ["-device", f"fsl-sec,version=2.1,clock=266000000,costs={COSTS}"]
-ICOUNT = ["-icount", "shift=0,sleep=off", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
+SEC = sec()
 
 
 @pytest.fixture(scope="module")
 def built() -> Built:
-    """By the command itself, into the user's cache, as a run would find it."""
-    done = subprocess.run(BUILD, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = build.find()
-    assert found is not None
-    assert done.stdout.split() == [
-        "kernel", str(found.kernel), "initramfs", str(found.initramfs), "QEMU", str(found.qemu),
-    ]  # fmt: skip
-    return found
-
-
-class Machine:
-    """An emulated board: requests to its control line, answers from there."""
-
-    def __init__(self, process: subprocess.Popen[bytes], console: Path) -> None:
-        self.process = process
-        self._console = console
-        self._pending = b""
-        self.greeting = self.answer()
-
-    def answer(self) -> dict[str, Any]:
-        """The next line; a guest that died or is silent for a minute shows its console."""
-        assert self.process.stdout is not None
-        fd = self.process.stdout.fileno()
-        while b"\n" not in self._pending:
-            ready, _, _ = select.select([fd], [], [], 60)
-            chunk = os.read(fd, 1 << 16) if ready else b""
-            assert chunk, self.console
-            self._pending += chunk
-        line, _, self._pending = self._pending.partition(b"\n")
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def ask(self, request: str) -> dict[str, Any]:
-        """One request's answer."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"1 {request}\n".encode())
-        self.process.stdin.flush()
-        return self.answer()
-
-    @property
-    def console(self) -> str:
-        """All it printed."""
-        return self._console.read_text(errors="replace")
+    """What a run would find."""
+    return built_by_command()
 
 
 @pytest.fixture
 def start(built: Built, tmp_path: Path) -> Iterator[Any]:
     """Starts machines that end with the test."""
     with Registry(secrets.token_hex(3), tmp_path / "state") as registry:
-
-        def start(*devices: str, append: str = "cryptomgr.notests=1", requests: bytes = b"") -> Machine:
-            number = len(registry.entries)
-            console = tmp_path / f"console-{number}"
-            initrd = tmp_path / f"initrd-{number}"
-            extra = archive([Entry.file("requests", requests)]) if requests else b""
-            initrd.write_bytes(joined(built.initramfs.read_bytes(), extra))
-            process = registry.spawn(
-                [
-                    str(built.qemu), "-M", "ppce500", "-cpu", "e500v2_v30", "-m", "128", "-nodefaults",
-                    "-display", "none", "-no-reboot", "-kernel", str(built.kernel), "-initrd", str(initrd),
-                    "-append", f"console=ttyS0 control=ttyS1 quiet panic=-1 {append}",
-                    "-serial", f"file:{console}", "-serial", "stdio", *ICOUNT, *devices,
-                ],
-                "qemu",
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-            )  # fmt: skip
-            assert process.stdin is not None
-            assert process.stdout is not None
-            registry.closing("in", process.stdin.close)
-            registry.closing("out", process.stdout.close)
-            return Machine(process, console)
-
-        yield start
+        yield starter(built, registry, tmp_path)
 
 
 def test_what_is_built_is_found_without_network(built: Built) -> None:

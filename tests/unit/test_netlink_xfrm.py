@@ -175,3 +175,27 @@ def test_keys_are_in_the_message_and_in_no_text() -> None:
     assert repr(KEY)[2:-1] not in text
     assert KEY.hex() not in text
     assert "cbc(des3_ede)" in text
+
+
+def test_a_kernel_of_the_other_byte_order_gets_its_own_integers() -> None:
+    """Those of addresses, ports and SPIs are the network's in either."""
+    template = Template("192.0.2.1", "192.0.2.2", "tunnel", 7)
+    policy = Policy(Selector("10.0.0.0/8", "10.0.0.0/8"), "out", template, interface_id=9)
+    many = sa(esn=True, udp_encapsulation=True, interface_id=2544, replay_window=128)
+    little, big = (xfrm.new_sa(many, order) for order in ("little", "big"))
+    assert (little[:6], big[:6]) == (
+        struct.pack("<IH", len(little), 0x10),
+        struct.pack(">IH", len(big), 0x10),
+    )
+    assert little != big
+    spi = many.spi.to_bytes(4, "big")
+    assert little.index(spi) == big.index(spi)
+    assert (4500).to_bytes(2, "big") * 2 in big
+    assert xfrm.read_sa(little, "little") == xfrm.read_sa(big, "big")
+    assert xfrm.read_keys(big, "big") == xfrm.read_keys(little, "little") == (KEY, KEY[:20])
+    assert xfrm.read_count(big, "big") == xfrm.read_count(little, "little")
+    put = xfrm.new_policy(policy, "big")
+    assert xfrm.is_policy_of_user(put, "big")
+    assert xfrm.read_policy(put, "big") == xfrm.reading_of(policy)
+    asking = (*xfrm.flush("big"), xfrm.dump_sas("big"), xfrm.dump_policies("big"))
+    assert all(int.from_bytes(message[:4], "big") == len(message) for message in asking)

@@ -23,6 +23,7 @@ from espbench.plan import (
     execution_order,
     load_plan,
     load_profile,
+    profile_names,
     profiles_of,
 )
 from espbench.plan.reader import read_text
@@ -148,10 +149,10 @@ def test_a_comparison_repeats_five_times_unless_told() -> None:
          "7:10: compare.by: expected at least two to compare by dut, got netns; "
          "write dut as a list of profiles, such as dut: [./old.yaml, ./new.yaml]"),
         (_with().replace("dut: netns", "dut: [netns, uml]"),
-         "3:6: dut: expected one profile without compare: dut, got a list; "
-         "keep one, or add compare: dut (or kernel)"),
+         "3:6: dut: expected one profile with compare: stack, got a list; "
+         "keep one, or compare by dut or kernel"),
         (_with(compare="dut").replace("dut: netns", "dut: [netns, auto]"),
-         '3:14: dut[1]: expected one of netns, remote-example, uml, or a path, got "auto"; '
+         f'3:14: dut[1]: expected one of {", ".join(profile_names())}, or a path, got "auto"; '
          "write the path of a profile of your own as ./my-profile.yaml"),
         (_with(compare="dut").replace("dut: netns", "dut: [netns, netns]"),
          '3:14: dut[1]: expected a profile of another name, got "netns" again; '

@@ -149,7 +149,7 @@ def test_the_schema_knows_that_a_test_may_leave_all_settings_out() -> None:
 
 def test_the_profiles_that_come_with_espbench_can_be_read() -> None:
     """Their names are their file names; queues are named for the report."""
-    assert profile_names() == ["netns", "remote-example", "uml"]
+    assert {"mpc8548e", "netns", "remote-example", "uml"} <= set(profile_names())
     for name in ("netns", "uml"):
         profile = load_profile(name)
         assert (profile.name, profile.platform, profile.mtu) == (name, name, 1500)
@@ -176,7 +176,8 @@ def test_a_profile_beside_the_plan_may_give_each_gateway_its_kernel(tmp_path: Pa
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("platform: kvm", '3:11: platform: expected one of netns, uml, remote, got "kvm"; choose one of these'),
+        ("platform: kvm",
+         '3:11: platform: expected one of netns, uml, remote, qemu_e500, got "kvm"; choose one of these'),
         ("platform: uml\nmemory: 1G",
          '4:9: memory: expected memory from 128M to 512M, got "1G"; 256M is enough for one tunnel'),
         ("platform: uml\nkernel: {home: a}",
@@ -203,7 +204,7 @@ def test_an_unknown_profile_is_answered_with_the_known_ones() -> None:
         load_profile("umll")
     assert (
         str(error.value)
-        == 'dut: expected a profile (netns, remote-example, uml) or a path, got "umll"; did you mean uml?'
+        == f'dut: expected a profile ({", ".join(profile_names())}) or a path, got "umll"; did you mean uml?'
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.errors import UsageError
-from espbench.plan import cases, check_plan, load_plan
+from espbench.plan import cases, check_plan, load_plan, profile_names
 from espbench.plan.reader import read_text
 
 GOOD = """\
@@ -90,7 +90,8 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
         ("dut: auto", "dut: 8548",
          "3:6: dut: expected auto, a profile or a label, got 8548; espbench list duts shows the profiles"),
         ("dut: auto", "dut: netnss",
-         '3:6: dut: expected one of auto, netns, remote-example, uml, or a path, got "netnss"; did you mean netns?'),
+         f'3:6: dut: expected one of auto, {", ".join(profile_names())}, or a path, got "netnss"; '
+         "did you mean netns?"),
         ("dut: auto", "dut: ./none.yaml",
          '3:6: dut: expected a DUT profile that can be read, got "./none.yaml"; it says: none.yaml: '
          "expected a DUT profile file, got: No such file or directory; check the path"),

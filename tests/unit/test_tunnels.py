@@ -23,7 +23,7 @@ from espbench.stacks.xfrm import Xfrm
 IPV4 = ("198.18.0.0/16", "198.19.0.0/16")
 IPV6 = ("2001:2:0:1000::/52", "2001:2:0:2000::/52")
 WAN = {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:2:0:f::1", "2001:2:0:f::2")}
-BED = cast(Testbed, None)  # what is tested here asks it nothing
+BED = cast(Testbed, SimpleNamespace(virtual_time=False))  # what is tested here asks it nothing else
 
 
 def tunnel_of(version: int = 4, n: int = 1) -> Tunnel:
@@ -101,6 +101,17 @@ def test_every_sa_of_every_tunnel_is_its_own() -> None:
     assert min(sa["spi"] for sa in known) >= 0x100
     reqids = [sa.reqid for sa in stack._sas.values()]
     assert sorted(reqids) == sorted([2544 + i for i in range(1000)] * 2)
+
+
+def test_in_virtual_time_a_run_has_the_keys_of_the_one_before() -> None:
+    """Elsewhere no two have one in common."""
+    emulated = cast(Testbed, SimpleNamespace(virtual_time=True))
+
+    def known(bed: Testbed) -> list[dict[str, Any]]:
+        return Xfrm(bed, tunnel_of(4, 1), suites()["3des-sha1"], StackOptions()).secrets()
+
+    assert known(emulated) == known(emulated)
+    assert not {sa["spi"] for sa in known(BED)} & {sa["spi"] for sa in known(BED)}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 from espbench.generators.base import Offered, PortCounts, Stall, StreamCounts
 from espbench.measure.backlog import Backlog
 from espbench.measure.host import CpuTimes, HostSnapshot, compare, cpu_times
-from espbench.measure.trial import host_faults, tester_faults
+from espbench.measure.traffic import Traffic
+from espbench.measure.trial import host_faults, tester_faults, virtual_faults
 from espbench.terms import Latency
 
 
@@ -144,3 +145,13 @@ def test_stat_is_read_field_by_field() -> None:
     """proc(5): user nice system idle iowait irq softirq steal, in clock ticks of 10 ms."""
     found = cpu_times("cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 1 2 3 1000 500 4 5 6 0 0\nintr 5\n")
     assert found == {0: CpuTimes(busy_ns=150_000_000, task_ns=60_000_000, steal_ns=60_000_000)}
+
+
+@pytest.mark.parametrize(("late_us", "faults"), [(0.001, 0), (1.5, 1)])
+def test_in_virtual_time_nothing_is_late(late_us: float, faults: int) -> None:
+    """But what is beyond the rate of the link, or waits for a longer frame of a mix."""
+    made = offered()
+    late = made.streams[0].model_copy(update={"lateness_us": {"p50": 0.001, "p99": 0.001, "max": late_us}})
+    made = made.model_copy(update={"streams": [late]})
+    assert len(virtual_faults(made, Traffic(((64, 1),), 4, "one-way"))) == faults
+    assert virtual_faults(made, Traffic(((64, 7), (1518, 1)), 4, "one-way")) == []

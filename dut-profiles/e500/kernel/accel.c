@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The driver-level accelerator test (espbench): COUNT operations with one key, each dispatched when the one
- * before has completed, against all dispatched as fast as the driver takes them.
+ * before has completed, against all dispatched as fast as the driver takes them. The driver is the one that ESP gets,
+ * so espbench.crypto (crypto.c) holds here as well.
  *
  * /proc/espbench_accel: write "SUITE SIZE COUNT", then read the figures of that run.
  */
 #include <crypto/aead.h>
-#include <crypto/authenc.h>
 #include <linux/crypto.h>
 #include <linux/init.h>
 #include <linux/ktime.h>
 #include <linux/mutex.h>
 #include <linux/proc_fs.h>
-#include <linux/rtnetlink.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -20,23 +19,12 @@
 #include <linux/uaccess.h>
 #include <linux/wait.h>
 
+#include "accel.h"
+#include "idle.h"
+
 /* More than the driver's queues hold, so that it is they that limit what is in flight. */
 #define OPERATIONS 256
-#define HEADER 8 /* SPI and sequence number: authenticated, not encrypted (RFC 4303) */
 #define LONGEST 4096
-#define KEY_ROOM 128
-
-struct suite {
-	const char *name, *algorithm;
-	unsigned int cipher_key, hash_key, icv; /* bytes */
-};
-
-static const struct suite suites[] = {
-	{ "3des-sha1", "authenc(hmac(sha1),cbc(des3_ede))", 24, 20, 12 },
-	{ "3des-md5", "authenc(hmac(md5),cbc(des3_ede))", 24, 16, 12 },
-	{ "aes128-sha1", "authenc(hmac(sha1),cbc(aes))", 16, 20, 12 },
-	{ "aes256-sha256", "authenc(hmac(sha256),cbc(aes))", 32, 32, 16 },
-};
 
 struct run;
 
@@ -46,14 +34,21 @@ struct operation {
 	struct aead_request *request;
 	struct scatterlist sg;
 	u8 *data;
-	u8 iv[16];
+	u8 iv[ACCEL_IV];
+};
+
+/* One of the two ways to do them all. */
+struct timing {
+	u64 ns, idle_ns;
 };
 
 struct run {
+	const struct accel_suite *suite;
 	struct crypto_aead *tfm;
 	unsigned int size, count, full;
-	u64 after_ns, at_once_ns;
-	struct operation *operations;
+	struct timing after, at_once;
+	struct operation *operations, *last;
+	struct accel_example example; /* the last operation's */
 
 	spinlock_t lock; /* of what follows: completions come from softirqs */
 	struct operation *free;
@@ -107,10 +102,17 @@ static void fill(struct operation *operation, unsigned int number)
 {
 	__be32 mark = cpu_to_be32(number);
 
-	memcpy(operation->data + HEADER - sizeof(mark), &mark, sizeof(mark));
-	memcpy(operation->data + HEADER, &mark, sizeof(mark));
+	memcpy(operation->data + ACCEL_HEADER - sizeof(mark), &mark, sizeof(mark));
+	memcpy(operation->data + ACCEL_HEADER, &mark, sizeof(mark));
 	memset(operation->iv, 0, sizeof(operation->iv));
 	memcpy(operation->iv, &mark, sizeof(mark));
+}
+
+static void keep(struct run *run, struct operation *operation)
+{
+	run->last = operation;
+	memcpy(run->example.input, operation->data, ACCEL_HEADER + run->size);
+	memcpy(run->example.iv, operation->iv, sizeof(operation->iv));
 }
 
 /* Dispatch; a full queue is waited for. 0 once the driver has it, or it is done. */
@@ -147,6 +149,8 @@ static int dispatch_all(struct run *run, bool one_after_the_other)
 		if (!operation)
 			break;
 		fill(operation, number);
+		if (number == run->count - 1)
+			keep(run, operation);
 		if (dispatch(operation))
 			break;
 		if (one_after_the_other)
@@ -156,64 +160,29 @@ static int dispatch_all(struct run *run, bool one_after_the_other)
 	return run->error;
 }
 
-/* Whether the last operation's output is what the key makes of its input. */
-static int check_last(struct run *run)
+static int timed(struct run *run, bool one_after_the_other, struct timing *timing)
 {
-	struct operation *last = run->free; /* the list's head is the one that completed last */
-	u8 *expected = kmemdup(last->data, HEADER, GFP_KERNEL);
-	u8 iv[16];
-	DECLARE_CRYPTO_WAIT(wait);
-	struct aead_request *request = aead_request_alloc(run->tfm, GFP_KERNEL);
-	int error = -ENOMEM;
-
-	if (expected && request) {
-		memset(iv, 0, sizeof(iv));
-		memcpy(iv, last->data + HEADER - 4, 4); /* fill() put the same number there */
-		aead_request_set_callback(request, CRYPTO_TFM_REQ_MAY_SLEEP, crypto_req_done, &wait);
-		aead_request_set_ad(request, HEADER);
-		aead_request_set_crypt(request, &last->sg, &last->sg, run->size + crypto_aead_authsize(run->tfm), iv);
-		error = crypto_wait_req(crypto_aead_decrypt(request), &wait);
-		if (!error && (memcmp(last->data, expected, HEADER) ||
-			       memcmp(last->data + HEADER, last->data + HEADER - 4, 4)))
-			error = -EBADMSG;
-	}
-	aead_request_free(request);
-	kfree(expected);
-	return error;
-}
-
-static int timed(struct run *run, bool one_after_the_other, u64 *ns)
-{
+	u64 idle = espbench_idle_ns();
 	ktime_t start = ktime_get();
 	int error = dispatch_all(run, one_after_the_other);
 
-	*ns = ktime_to_ns(ktime_sub(ktime_get(), start));
-	return error ?: check_last(run);
-}
-
-static int set_key(struct crypto_aead *tfm, const struct suite *suite)
-{
-	u8 key[KEY_ROOM];
-	struct rtattr *attribute = (void *)key;
-	struct crypto_authenc_key_param *parameter = RTA_DATA(attribute);
-	unsigned int length = RTA_SPACE(sizeof(*parameter));
-	unsigned int i;
-
-	attribute->rta_type = CRYPTO_AUTHENC_KEYA_PARAM;
-	attribute->rta_len = RTA_LENGTH(sizeof(*parameter));
-	parameter->enckeylen = cpu_to_be32(suite->cipher_key);
-	/* Three different DES keys: equal ones are refused. */
-	for (i = 0; i < suite->hash_key + suite->cipher_key; i++)
-		key[length + i] = 37 * i + 11;
-	return crypto_aead_setkey(tfm, key, length + suite->hash_key + suite->cipher_key);
+	timing->ns = ktime_to_ns(ktime_sub(ktime_get(), start));
+	timing->idle_ns = espbench_idle_ns() - idle;
+	if (error)
+		return error;
+	memcpy(run->example.output, run->last->data, ACCEL_HEADER + run->size + run->suite->icv);
+	return accel_check(run->tfm, run->suite, &run->example);
 }
 
 static int prepare(struct run *run)
 {
-	unsigned int room = HEADER + run->size + crypto_aead_authsize(run->tfm), i;
+	unsigned int room = ACCEL_HEADER + run->size + run->suite->icv, i;
 
 	run->operations = kcalloc(OPERATIONS, sizeof(*run->operations), GFP_KERNEL);
-	if (!run->operations)
+	run->example.size = run->size;
+	run->example.input = kzalloc(room, GFP_KERNEL);
+	run->example.output = kzalloc(room, GFP_KERNEL);
+	if (!run->operations || !run->example.input || !run->example.output)
 		return -ENOMEM;
 	for (i = 0; i < OPERATIONS; i++) {
 		struct operation *operation = &run->operations[i];
@@ -225,7 +194,7 @@ static int prepare(struct run *run)
 			return -ENOMEM;
 		sg_init_one(&operation->sg, operation->data, room);
 		aead_request_set_callback(operation->request, 0, on_complete, operation);
-		aead_request_set_ad(operation->request, HEADER);
+		aead_request_set_ad(operation->request, ACCEL_HEADER);
 		aead_request_set_crypt(operation->request, &operation->sg, &operation->sg, run->size, operation->iv);
 		operation->next = run->free;
 		run->free = operation;
@@ -242,38 +211,48 @@ static void clear(struct run *run)
 		kfree(run->operations[i].data);
 	}
 	kfree(run->operations);
+	kfree(run->example.input);
+	kfree(run->example.output);
 }
 
-static int measure(const struct suite *suite, unsigned int size, unsigned int count)
+static void report(const struct run *run)
+{
+	int length = snprintf(figures, sizeof(figures), "driver=%s after_ns=%llu at_once_ns=%llu full=%u",
+			      crypto_tfm_alg_driver_name(crypto_aead_tfm(run->tfm)), run->after.ns, run->at_once.ns,
+			      run->full);
+
+	if (espbench_idle_ns()) /* a board that can tell */
+		length += snprintf(figures + length, sizeof(figures) - length,
+				   " after_idle_ns=%llu at_once_idle_ns=%llu", run->after.idle_ns,
+				   run->at_once.idle_ns);
+	snprintf(figures + length, sizeof(figures) - length, "\n");
+}
+
+static int measure(const struct accel_suite *suite, unsigned int size, unsigned int count)
 {
 	struct run *run = kzalloc(sizeof(*run), GFP_KERNEL);
 	int error;
 
 	if (!run)
 		return -ENOMEM;
+	run->suite = suite;
 	run->size = size;
 	run->count = count;
 	spin_lock_init(&run->lock);
 	init_waitqueue_head(&run->progress);
-	run->tfm = crypto_alloc_aead(suite->algorithm, 0, 0);
+	run->tfm = accel_open(suite, suite->algorithm);
 	if (IS_ERR(run->tfm)) {
 		error = PTR_ERR(run->tfm);
 		kfree(run);
 		return error;
 	}
-	error = set_key(run->tfm, suite);
+	error = prepare(run);
 	if (!error)
-		error = crypto_aead_setauthsize(run->tfm, suite->icv);
+		error = timed(run, true, &run->after);
 	if (!error)
-		error = prepare(run);
+		error = timed(run, false, &run->at_once);
 	if (!error)
-		error = timed(run, true, &run->after_ns);
-	if (!error)
-		error = timed(run, false, &run->at_once_ns);
-	if (!error)
-		snprintf(figures, sizeof(figures), "driver=%s after_ns=%llu at_once_ns=%llu full=%u\n",
-			 crypto_tfm_alg_driver_name(crypto_aead_tfm(run->tfm)), run->after_ns, run->at_once_ns,
-			 run->full);
+		report(run);
 	clear(run);
 	crypto_free_aead(run->tfm);
 	kfree(run);
@@ -282,9 +261,10 @@ static int measure(const struct suite *suite, unsigned int size, unsigned int co
 
 static ssize_t accel_write(struct file *file, const char __user *from, size_t length, loff_t *offset)
 {
+	const struct accel_suite *suite;
 	char text[64], name[32];
-	unsigned int size, count, i;
-	int error = -EINVAL;
+	unsigned int size, count;
+	int error;
 
 	if (length >= sizeof(text))
 		return -EINVAL;
@@ -293,13 +273,12 @@ static ssize_t accel_write(struct file *file, const char __user *from, size_t le
 	text[length] = '\0';
 	if (sscanf(text, "%31s %u %u", name, &size, &count) != 3)
 		return -EINVAL;
-	if (size < 16 || size > LONGEST || size % 16 || !count || count > 10000000)
+	suite = accel_suite(name);
+	if (!suite || size < 16 || size > LONGEST || size % 16 || !count || count > 10000000)
 		return -EINVAL;
 	mutex_lock(&one_at_a_time);
 	figures[0] = '\0';
-	for (i = 0; i < ARRAY_SIZE(suites); i++)
-		if (!strcmp(suites[i].name, name))
-			error = measure(&suites[i], size, count);
+	error = measure(suite, size, count);
 	mutex_unlock(&one_at_a_time);
 	return error ?: length;
 }

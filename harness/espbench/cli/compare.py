@@ -15,10 +15,11 @@ from rich.table import Table
 from espbench.comparison import compare as compare_runs
 from espbench.comparison.model import Comparison, PairVerdicts
 from espbench.comparison.words import title
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, UsageError
 from espbench.reporting.comparison_wording import ratio_or_bound
 from espbench.results import RunDirectory
 
+PUBLISHED = "published"
 _PIPED_WIDTH = 120
 
 
@@ -26,7 +27,10 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(help="Run directories.")],
     by: Annotated[
         str | None,
-        typer.Option(help="stack, suite, dut, kernel, version, frame_size or run. Default: the plan's."),
+        typer.Option(
+            help="stack, suite, dut, kernel, version, frame_size or run; or published: what documents print "
+            "of these devices. Default: the plan's."
+        ),
     ] = None,
     reference: Annotated[
         str | None, typer.Option(help="What the others are held against. Default: the first.")
@@ -40,10 +44,38 @@ def compare(
     """Compare finished runs, or what one run measured, and write comparison.html, .md and .json."""
     from espbench.reporting.comparison import write  # noqa: PLC0415  (charts: slow to import)
 
+    if by == PUBLISHED:
+        _against_published(runs, reference, out)
+        return
     found = compare_runs([RunDirectory.open(path) for path in runs], by, reference, allow_different)
     page = write(found, _directory(out, found.axis))
     _show(found)
     print(page)
+
+
+def _against_published(runs: list[Path], reference: str | None, out: Path) -> None:
+    from espbench.reporting import published  # noqa: PLC0415  (charts: slow to import)
+
+    if reference is not None:
+        raise UsageError(f"--reference: expected none with --by {PUBLISHED}, got {reference}; leave it out")
+    directories = [RunDirectory.open(path) for path in runs]
+    judged, _ = published.judged(directories)  # refuses before anything is made
+    console = _console()
+    table = Table(box=box.SIMPLE)
+    for column in ("device", "claim", "judgement"):
+        table.add_column(column, no_wrap=column != "claim")
+    for one in judged:
+        table.add_row(one.claim.device or "", one.claim.says, one.word)
+    console.print(table)
+    print(published.write(directories, _directory(out, PUBLISHED)))
+
+
+def _console() -> Console:
+    """The terminal; in a pipe the same, with no colours."""
+    console = Console(highlight=False, emoji=False, markup=False)
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
 
 
 def _directory(out: Path, axis: str) -> Path:
@@ -62,10 +94,8 @@ def _directory(out: Path, axis: str) -> Path:
 
 
 def _show(comparison: Comparison) -> None:
-    """The verdicts and the words in the terminal; in a pipe the same, with no colours."""
-    console = Console(highlight=False, emoji=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
+    """The verdicts and the words in the terminal."""
+    console = _console()
     if comparison.common:
         console.print(", ".join(f"{key}: {value}" for key, value in comparison.common.items()))
     for panel in comparison.panels:

@@ -15,7 +15,7 @@ from rich.table import Table
 from espbench.e500 import build as e500
 from espbench.errors import MachineLacks
 from espbench.generators import choose
-from espbench.platforms import external, netns, placement, remote, uml
+from espbench.platforms import external, netns, placement, qemu_e500, remote, uml
 from espbench.platforms.base import Readiness
 from espbench.procedures.lab import esp_missing
 from espbench.stacks import packages
@@ -58,6 +58,7 @@ def survey() -> dict[str, list[Readiness]]:
             guests,
             _all("external", external.readiness()),
             _all("remote", remote.readiness()),
+            _all("qemu_e500", qemu_e500.readiness()),
         ],
         "stack": [_stack(name, namespaces, guests, lack) for name in STACKS],
         "generator": choose.readiness(),

@@ -36,7 +36,13 @@ def listing(what: Annotated[What, typer.Argument(help="What to list.")]) -> None
     """List what a plan may name."""
     match what:
         case What.duts:
-            rows = {name: load_profile(name).description for name in profile_names()}
+            profiles = {name: load_profile(name) for name in profile_names()}
+            rows = {
+                name: profile.description
+                if profile.core_note in profile.description
+                else f"{profile.description}; {profile.core_note}"
+                for name, profile in profiles.items()
+            }
         case What.topologies:
             rows = {name: load_topology(name).description for name in topology_names()}
         case What.suites:

@@ -17,14 +17,15 @@ from espbench import __version__
 from espbench.cli.progress import terminal
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
+from espbench.generators.base import Generator
 from espbench.measure import machine
 from espbench.plan import Case, Plan, cases, load_plan, notes
 from espbench.plan.comparison import compare_settings, execution_order
 from espbench.plan.conditions import conditions
-from espbench.platforms import placement
 from espbench.platforms.base import Placement
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import REMOTE, Choice, ExternalLab, Labs, PairLab, choose, require
+from espbench.procedures import accelerator
+from espbench.procedures.lab import Choice, ExternalLab, Labs, PairLab, choose, place, require
 from espbench.procedures.session import Lab, Session
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import Manifest, Outcome
@@ -82,23 +83,19 @@ def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list
                 observer.note(f"platform {choice.profile.platform}: {choice.reason}")
             for note in notes(plan):
                 observer.note(note)
-            placed = placement.choose(
-                gateways=any(c.profile.platform != REMOTE for c in choices),
-                senders=plan.generator.senders,
-            )
-            placement.pin_controller(placed)
-            lab = _lab(plan, choices, registry, placed, directory, observer.note)
-            session = Session(
-                plan,
-                listed,
-                directory,
-                lab,
-                lambda: generators.new(
+            lab = _lab(plan, choices, registry, place(plan, choices), directory, observer.note)
+
+            def new_generator() -> Generator:
+                return generators.new(
                     plan.generator.name, plan.generator.settings, registry, directory.logs / "generator.log"
-                ),
-                observer,
-            )
-            return session.run()
+                )
+
+            session = Session(plan, listed, directory, lab, new_generator, observer)
+            outcomes = session.run()
+            if plan.accelerator is not None:
+                duts = [choice.profile.name for choice in choices]
+                accelerator.measure(plan.accelerator, duts, lab, new_generator, directory, observer.note)
+            return outcomes
     except KeyboardInterrupt:
         print(f"interrupted; go on with: espbench run --resume {directory.path}", file=sys.stderr)
         raise
@@ -192,6 +189,8 @@ def _dry_run(plan: Plan, choices: list[Choice]) -> None:
     print(f"{plan.name}: {len(listed)} cases on {duts} ({where})")
     for note in notes(plan):
         print(f"note: {note}")
+    if plan.accelerator is not None:
+        print(f"  accelerator test: {', '.join(plan.accelerator.suites)}; {plan.accelerator.sizes} B")
     for case in execution_order(listed, plan):
         print(f"  {case.id}" + "".join(f"  ({note})" for note in case.notes))
 

@@ -86,8 +86,13 @@ def measure(
     on_progress: OnProgress | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
-    """Run one trial with its waits and return its record; raises TrialBroken."""
+    """Run one trial with its waits and return its record; raises TrialBroken.
+
+    In virtual time the waits are of virtual time too, and that before the next trial is not needed: each
+    begins in the same state.
+    """
     try:
+        bench.bed.begin_trial()
         if bench.stack is not None:
             bench.stack.rest()
         learn(bench, traffic, waits.learning_s, sleep)
@@ -104,7 +109,7 @@ def measure(
         host_after = host.look()
         after = counters.read(bench.bed, bench.stack)
     except EspbenchError as error:
-        raise TrialBroken(_blame(bench, error)) from error
+        raise TrialBroken(blame(bench, error)) from error
     if bench.stack is not None:
         gone = [text for c in (before, after) for text in counters.vanished(c, bench.stack.sas)]
         if gone:
@@ -118,20 +123,23 @@ def measure(
         ),
         case=case, sequence=sequence, goals=goals, resolution=resolution, fragments=fragments,
     )  # fmt: skip
-    sleep(waits.settle_s)
+    if not bench.bed.virtual_time:
+        sleep(waits.settle_s)
     return trial
 
 
 def learn(bench: Bench, traffic: Traffic, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
     """Learning frames (RFC 2544 23 b): a few, then the wait; they are not counted."""
     load = _LEARNING_FPS * traffic.directions
+    virtual = bench.bed.virtual_time
     bench.generator.offer(
         traffic.streams(bench.bed, bench.next_hops, load),
         _LEARNING_FRAMES_S,
         wait_s,
-        quiet_s=min(wait_s, 0.05),
+        quiet_s=None if virtual else min(wait_s, 0.05),
     )
-    sleep(wait_s)
+    if not virtual:
+        sleep(wait_s)
 
 
 def warm_up(bench: Bench, traffic: Traffic, load_fps: float, duration_s: float) -> None:
@@ -141,7 +149,7 @@ def warm_up(bench: Bench, traffic: Traffic, load_fps: float, duration_s: float) 
             traffic.streams(bench.bed, bench.next_hops, load_fps), duration_s, 1.0, quiet_s=0.1
         )
     except EspbenchError as error:
-        raise TrialBroken(_blame(bench, error)) from error
+        raise TrialBroken(blame(bench, error)) from error
 
 
 def broken(request: Request, reason: str, *, case: str, sequence: int) -> Trial:
@@ -177,11 +185,12 @@ def _tester_cpus(bench: Bench) -> set[int]:
     return {c for role, used in cpus.items() if role.startswith("tester") for c in used}
 
 
-def _blame(bench: Bench, error: EspbenchError) -> str:
+def blame(bench: Bench, error: EspbenchError, when: str = "during the trial") -> str:
+    """The error, or which gateway it was that died and its last words."""
     for side, gateway in bench.bed.gateways.items():
         if not gateway.alive():
             words = gateway.last_words().strip()
-            return f"gateway {side} died during the trial" + (f"; its last words:\n{words}" if words else "")
+            return f"gateway {side} died {when}" + (f"; its last words:\n{words}" if words else "")
     return str(error)
 
 
@@ -223,7 +232,9 @@ def _record(
     windows = stalls.windows(offered.host_stalls, [t for s in streams for t in s.tx_stalls])
     in_stalls = sum(stalls.lost_in_stalls(s, windows) for s in streams)
     failed = tx > rx or not sustained
-    if failed and not reasons:
+    if bench.bed.virtual_time:
+        reasons += virtual_faults(offered, traffic)
+    elif failed and not reasons:
         reasons += host_faults(
             tx, rx, in_stalls, goals, host_record, offered, judged if not sustained else []
         )
@@ -343,6 +354,17 @@ def _lateness(s: StreamCounts) -> str:
         f"{LATE}: half of the frames left {late['p50'] / 1e3:.1f} ms after their time or later, "
         f"1 % {late['p99'] / 1e3:.1f} ms"
     )
+
+
+def virtual_faults(offered: Offered, traffic: Traffic) -> list[str]:
+    """In virtual time no host makes a frame late. Where all are of one size none waits for another, either."""
+    if len({size for size, *_ in traffic.frames}) > 1:
+        return []
+    late = [s for s in offered.streams if s.intended_frames and (s.lateness_us or {}).get("max", 0.0) > 1.0]
+    return [
+        f"{LATE}: up to {(s.lateness_us or {})['max']:.1f} µs in virtual time, beyond the rate of the link"
+        for s in late
+    ]
 
 
 def host_faults(

@@ -83,7 +83,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
         _stacks_and_suites(plan),
         plan.ip_versions,
         range(1, plan.repeat + 1),
-        range(len(plan.tests)),
+        range(len(plan.searches)),
         plan.directions,
         plan.frame_sizes,
     ):
@@ -104,7 +104,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
             Case(
                 id=_slug(parts),
                 test=names[index],
-                settings=plan.tests[index].settings,
+                settings=plan.searches[index].settings,
                 stack=stack,
                 suite=suite,
                 frame_size=size,
@@ -160,8 +160,8 @@ def _dut_labels(plan: Plan, given: str | Sequence[str] | None) -> list[str]:
 def _test_names(plan: Plan) -> list[str]:
     """`throughput`, and `throughput-2` … where a plan has the same test again."""
     names: list[str] = []
-    for index, test in enumerate(plan.tests):
-        before = sum(earlier.name == test.name for earlier in plan.tests[:index])
+    for index, test in enumerate(plan.searches):
+        before = sum(earlier.name == test.name for earlier in plan.searches[:index])
         names.append(f"{test.name}-{before + 1}" if before else test.name)
     return names
 

@@ -25,15 +25,15 @@ _MORE = {
 
 
 def compare_problems(plan: Plan) -> Iterator[Problem]:
-    """Everything about `compare`, and about a list of DUTs, which belongs to it."""
+    """Everything about `compare`, and about a list of DUTs."""
     by = plan.compare.by if plan.compare else None
     if isinstance(plan.dut, list):
-        if by not in ("dut", "kernel"):
+        if by not in (None, "dut", "kernel"):
             yield Problem(
                 ("dut",),
-                "one profile without compare: dut",
+                f"one profile with compare: {by}",
                 "a list",
-                "keep one, or add compare: dut (or kernel)",
+                "keep one, or compare by dut or kernel",
                 involves=(_BY,),
             )
             return
@@ -92,8 +92,8 @@ def _versions(plan: Plan) -> Iterator[Problem]:
                 )
 
 
-def _duts(plan: Plan, by: str) -> Iterator[Problem]:
-    """The profiles of a list must be comparable; one that cannot be read is said elsewhere."""
+def _duts(plan: Plan, by: str | None) -> Iterator[Problem]:
+    """The profiles of a list share what a run has once; one that cannot be read is said elsewhere."""
     try:
         profiles = profiles_of(plan)
     except UsageError:
@@ -112,7 +112,7 @@ def _duts(plan: Plan, by: str) -> Iterator[Problem]:
                     at,
                     f"the {key} of {profiles[0].name}, {_number(first)}{unit}",
                     f"{_number(ours)}{unit}",
-                    f"profiles compared by {by} must share it",
+                    f"profiles compared by {by} must share it" if by else "measure it in a plan of its own",
                     involves=(_BY,),
                 )
         if by == "kernel" and profile.kernel in [earlier.kernel for earlier in profiles[:index]]:

@@ -21,7 +21,7 @@ def conditions(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
     line_rate = plan.line_rate or (profiles[0].line_rate if profiles else None)
     return {
         "topology": plan.topology,
-        "tests": [{test.name: _settings(test)} for test in plan.tests],
+        "tests": [{test.name: _settings(test)} for test in plan.searches],
         "flows": plan.flows.model_dump(),
         "dont_fragment": plan.dont_fragment,
         "line_rate": str(Rate(line_rate, "bps")) if line_rate else "as the interface reports",
@@ -39,12 +39,18 @@ def _settings(test: Test) -> dict[str, Any]:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
-    """Memory and kernel are the gateways' own with uml alone."""
-    own = profile.platform == "uml"
+    """Memory is the gateways' own with guests, which kernel the profile's choice with uml alone."""
     others = "the box's" if profile.platform == "remote" else "the host's"
-    return {
-        "platform": profile.platform,
-        "memory": f"{profile.memory}M" if own else others,
-        "kernel": profile.kernel.model_dump() if own else others,
-        "queues": dict(profile.queues),
-    }
+    memory = f"{profile.memory}M"
+    kernel: Any = profile.kernel.model_dump()
+    found: dict[str, Any] = {"platform": profile.platform}
+    if profile.board is not None:
+        found |= {
+            "board": profile.board.model_dump(mode="json"),
+            "memory": memory,
+            "kernel": "espbench's own",
+        }
+    else:
+        own = profile.platform == "uml"
+        found |= {"memory": memory if own else others, "kernel": kernel if own else others}
+    return found | {"queues": dict(profile.queues)}

@@ -74,6 +74,23 @@ class Throughput(Strict):
     """How often an INVALID trial is repeated before the case is INVALID."""
 
 
+class Accelerator(Strict):
+    """Driver-level test of the crypto engine: n+1 after n, against all at once (emulated boards)."""
+
+    keys_are: ClassVar[str] = "a key of an accelerator test"
+
+    operations: Annotated[int, Field(ge=1000, le=1_000_000)] = 50_000
+    """Operations of each way, each on a block of its own, all with one key."""
+    sizes: list[Annotated[int, Field(ge=16, le=4096, multiple_of=16)]] = _list_of(
+        64, 128, 256, 512, 1024, 1456
+    )
+    """Block sizes, bytes; multiples of 16."""
+    suites: list[Literal["3des-sha1", "3des-md5", "aes128-sha1", "aes256-sha256"]] = _list_of(
+        "3des-sha1", "aes128-sha1"
+    )
+    """Cipher and hash, both in one request to the driver."""
+
+
 class Test(Strict):
     """One test: its name and, under it, its settings. Settings left out have defaults."""
 
@@ -82,22 +99,26 @@ class Test(Strict):
 
     throughput: Throughput | None = None
     """Throughput (RFC 2544 26.1): the highest load at which the loss stays within each goal."""
+    accelerator: Accelerator | None = None
+    """Driver-level test of the crypto engine, once for each DUT (platform: qemu_e500)."""
 
     @model_validator(mode="before")
     @classmethod
     def _one_test(cls, value: Any) -> Any:
         if not isinstance(value, dict) or not value:
             raise Expected("a test and its settings", "write - throughput: {}")
+        if len(value) > 1:
+            raise Expected("one test in an entry", "begin each with a dash of its own")
         return {key: {} if settings is None else settings for key, settings in value.items()}
 
     @property
     def name(self) -> str:
         """The test's key, as results.csv shows it."""
-        return "throughput"
+        return "throughput" if self.accelerator is None else "accelerator"
 
     @property
     def settings(self) -> Throughput:
-        """The settings of that test."""
+        """The settings of a throughput test."""
         return self.throughput or Throughput()
 
 
@@ -172,7 +193,7 @@ class Plan(Strict):
     dut: Annotated[str | list[str], PlainValidator(_dut), _DUT_SCHEMA] = "auto"
     """Device under test: auto, a profile of dut-profiles/ or the path of one; a label if external.
 
-    A list of profiles with compare: by dut or kernel."""
+    A list of profiles measures each; they must have one platform, line_rate and mtu."""
     stacks: list[StackChoice] = _list_of()
     """What the gateways run. plain, the baseline, is always measured first."""
     suites: list[str] = _list_of()
@@ -236,8 +257,18 @@ class Plan(Strict):
 
     @property
     def duts(self) -> list[str]:
-        """Every DUT the plan names; one unless it compares by dut or kernel."""
+        """Every DUT the plan names."""
         return self.dut if isinstance(self.dut, list) else [self.dut]
+
+    @property
+    def searches(self) -> list[Test]:
+        """The tests that search a throughput: each is a case at every point of the plan."""
+        return [test for test in self.tests if test.accelerator is None]
+
+    @property
+    def accelerator(self) -> Accelerator | None:
+        """The driver-level test of the crypto engine, if the plan has it."""
+        return next((test.accelerator for test in self.tests if test.accelerator is not None), None)
 
     @property
     def encrypting(self) -> list[StackChoice]:

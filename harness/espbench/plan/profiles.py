@@ -10,6 +10,7 @@ from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
 from espbench.errors import UsageError
 from espbench.paths import data_dir, data_names
+from espbench.plan.boards import Board, board_problems
 from espbench.plan.boxes import Boxes, TesterPorts, box_problems, with_files_beside
 from espbench.plan.model import Plan
 from espbench.plan.reader import Problem, Strict, check, did_you_mean, read, shown
@@ -49,7 +50,7 @@ class Profile(Strict):
     """Its name in plans and reports."""
     description: str
     """One line for `espbench list duts`."""
-    platform: Literal["netns", "uml", "remote"]
+    platform: Literal["netns", "uml", "remote", "qemu_e500"]
     """Where its gateways live."""
     line_rate: LineRate = 10e9
     """Nominal rate of its ports, bit/s: what theoretical frame rates are counted from."""
@@ -58,7 +59,7 @@ class Profile(Strict):
     queues: dict[str, str] = Field(default_factory=dict)
     """Every queue on the path and its length, for the report (a deep one stores an overload)."""
     memory: Annotated[int, PlainValidator(_memory)] = 256
-    """Memory of one gateway, MiB (uml)."""
+    """Memory of one gateway, MiB (uml, qemu_e500)."""
     kernel: PerGateway = PerGateway(home="linux.uml", office="linux.uml")
     """UML kernel: a path, or a name on PATH; for both gateways or as {home: …, office: …} (uml)."""
     modules: PerGateway | None = None
@@ -69,6 +70,8 @@ class Profile(Strict):
     """The network ports of this machine that are wired to them (remote)."""
     i_own_this_network: bool = False
     """You may load this network (RFC 6815): allows ports of the initial namespace (remote)."""
+    board: Board | None = None
+    """The processor that is emulated (qemu_e500)."""
 
     _path: Path = PrivateAttr(default=Path())
 
@@ -76,6 +79,11 @@ class Profile(Strict):
     def path(self) -> Path:
         """The file it was read from."""
         return self._path
+
+    @property
+    def core_note(self) -> str:
+        """`core: …` where the emulated core is not of the device's own kind; else empty."""
+        return f"core: {self.board.core}" if self.board is not None and self.board.stands_in else ""
 
 
 def profile_names() -> list[str]:
@@ -113,17 +121,19 @@ def profiles_of(plan: Plan) -> list[Profile]:
 _KEYS_OF = {
     "uml": {"kernel", "modules", "memory"},
     "remote": {"boxes", "ports", "i_own_this_network"},
+    "qemu_e500": {"board", "memory"},
 }
 _WHY_NOT = {
     "netns": "namespaces are of this machine and run its kernel",
     "uml": "guests are of this machine",
     "remote": "boxes run their own kernels",
+    "qemu_e500": "its boards are emulated, with the kernel of `espbench build e500`",
 }
 
 
 def _problems(profile: Profile) -> list[Problem]:
     """Keys of other platforms, and for boxes whatever is missing or contradicts itself."""
-    others = {key for platform, keys in _KEYS_OF.items() if platform != profile.platform for key in keys}
+    others = set().union(*_KEYS_OF.values()) - _KEYS_OF.get(profile.platform, set())
     found = [
         Problem(
             (key,),
@@ -137,6 +147,8 @@ def _problems(profile: Profile) -> list[Problem]:
     ]
     if profile.platform == "remote":
         found += box_problems(profile.boxes, profile.ports, owned=profile.i_own_this_network)
+    if profile.platform == "qemu_e500":
+        found += board_problems(profile.board, profile.line_rate, profile.mtu)
     return found
 
 

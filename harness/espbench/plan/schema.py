@@ -17,9 +17,9 @@ def plan_schema() -> dict[str, Any]:
     schema = Plan.model_json_schema(mode="validation")
     definitions = schema["$defs"]
     # The shorthands the model accepts before it validates.
-    definitions["Test"] |= {"minProperties": 1}
-    settings = definitions["Test"]["properties"]["throughput"]
-    settings.pop("default", None)
+    definitions["Test"] |= {"minProperties": 1, "maxProperties": 1}
+    for settings in definitions["Test"]["properties"].values():
+        settings.pop("default", None)
     definitions["StackChoice"]["properties"]["stack"].pop("default", None)  # null is the name of a stack
     names = {"type": "string", "examples": [*STACKS]}
     definitions["StackChoice"] = {"anyOf": [names, {"type": "null"}, definitions["StackChoice"]]}

@@ -27,6 +27,8 @@ def keys_of(name: str) -> frozenset[str]:
     facts = STACKS[name]
     if facts.kernel_esp:
         keys |= _KERNEL
+    if name == "xfrm":
+        keys |= {"crypto"}
     if facts.ike:
         keys |= _IKE | _DAEMON | {"mode", "udp_encapsulation"}
     return frozenset(keys)
@@ -62,6 +64,8 @@ def _one_stack(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
         facts = STACKS[choice.stack]
         if not facts.encrypts:
             expected, remedy = "no ESP options on plain", "plain carries no ESP: remove it"
+        elif key == "crypto":
+            expected, remedy = f"no crypto on {choice.stack}", "xfrm alone has this option: remove it"
         elif not facts.ike:
             expected, remedy = (
                 f"no {key} on {choice.stack}",
@@ -175,7 +179,7 @@ def _lifetime(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]
             )
     if not choice.lifetime:
         return
-    longest = max((test.settings.final_trial + test.settings.trial for test in plan.tests), default=0.0)
+    longest = max((test.settings.final_trial + test.settings.trial for test in plan.searches), default=0.0)
     if choice.lifetime < 2 * longest:
         least = format_duration(2 * longest)
         yield Problem(

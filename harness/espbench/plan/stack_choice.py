@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
+from espbench.e500.crypto import Behaviour
 from espbench.plan import units
 from espbench.plan.reader import Strict, did_you_mean
 from espbench.plan.units import Expected
@@ -100,6 +101,12 @@ class StackChoice(Strict):
     """
     interface: bool = False
     """Route through an XFRM interface instead of by policy; the kernel needs CONFIG_XFRM_INTERFACE."""
+    crypto: Behaviour | None = None
+    """How the kernel's ESP drives the crypto engine (xfrm with platform: qemu_e500).
+
+    async: one descriptor for cipher and hash, an interrupt when it is done. polling: the same, and the CPU
+    waits for it. dual-pass: cipher, then hash, each waited for. software: the engine is not used. Default: async.
+    """
     ike: Annotated[str, PlainValidator(_ike), text(_IKE_PATTERN, "aes128-sha256-ecp256")] = (
         "aes128-sha256-ecp256"
     )

@@ -9,15 +9,18 @@ A platform knows where a gateway lives, not which test is run or which stack it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from espbench.errors import EspbenchError
 
 Side = Literal["home", "office"]
 PortName = Literal["west", "east"]
 SIDES: tuple[Side, ...] = ("home", "office")
+EMULATION = "emulation"
+"""The key of Testbed.facts that tells an emulated gateway from another."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Port:
     """A tester port as the generator opens it.
 
     netns is a path such as /proc/123/ns/net (None: the initial namespace); cpus are where its
-    sending and receiving threads run; line_rate_bps is the link's nominal rate.
+    sending and receiving threads run; line_rate_bps is the link's nominal rate. link, in place of an
+    interface, is the file of a link in virtual time.
     """
 
     name: PortName
@@ -40,6 +44,7 @@ class Port:
     line_rate_bps: float
     mtu: int
     i_own_this_network: bool = False
+    link: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -63,15 +68,33 @@ class LinkCounters:
     tx_errors: int
 
 
+@runtime_checkable
+class VirtualClock(Protocol):
+    """Whoever lets virtual time pass: the generator, which has one end of each link that leads to a port.
+
+    Between its commands virtual time stands (dut-profiles/e500/LINK.md).
+    """
+
+    def console(self, port: PortName, line: str | None, until: str, timeout_s: float) -> list[str]:
+        """Type a line into the guest at this port, let time pass until it prints one that begins with `until`.
+
+        Returns all it printed until then; line None: nothing is typed. timeout_s is of virtual time.
+        """
+
+    def branch(self, between_guests: Sequence[Path]) -> None:
+        """Go on with copies of all guests as they stood when this was called first, in place of those now."""
+
+
 class Gateway(Protocol):
     """One DUT that espbench built, configured through its agent (see agent.py).
 
-    lan and wan are the names of its interfaces; the methods run inside the gateway.
+    lan and wan are the names of its interfaces; byte_order is its kernel's; the methods run inside the gateway.
     """
 
     side: Side
     lan: str
     wan: str
+    byte_order: Literal["little", "big"]
 
     def run(self, argv: list[str], stdin: str = "", timeout_s: float = 30.0) -> CommandResult: ...
 
@@ -131,6 +154,16 @@ class Testbed(ABC):
     capture_netns: str | None = None
     # Whether what a gateway's LAN port could not pass on is the tester's port's full ring.
     tester_rings: bool = False
+    # Nothing of the host is in what happens: no stalls, no waits, and each trial begins in the same state.
+    virtual_time: bool = False
+    # What else the gateways are made of, for the Security Context.
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def attached(self, generator: object) -> None:  # noqa: B027  (most have nothing to do)
+        """The generator has opened the ports; in virtual time it is a VirtualClock, and the gateways start."""
+
+    def begin_trial(self) -> None:  # noqa: B027
+        """In virtual time: back to the state in which this was called first."""
 
     @abstractmethod
     def close(self) -> None:

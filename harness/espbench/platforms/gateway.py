@@ -6,9 +6,10 @@ from __future__ import annotations
 import base64
 import re
 import shlex
-import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from espbench.errors import EspbenchError
 from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, Side
@@ -30,10 +31,9 @@ def tail(path: Path) -> str:
     return text if size <= LAST_WORDS_BYTES else text.partition("\n")[2]
 
 
-def is_dump(message: bytes) -> bool:
+def is_dump(message: bytes, order: Literal["little", "big"] = sys.byteorder) -> bool:
     """Whether a netlink message only asks (NLM_F_DUMP): such are too many to write down."""
-    flags: int = struct.unpack_from("=H", message, 6)[0]
-    return flags & 0x300 == 0x300
+    return int.from_bytes(message[6:8], order) & 0x300 == 0x300
 
 
 class AgentGateway:
@@ -43,6 +43,8 @@ class AgentGateway:
     `console` is the log whose end are its last words. Stdin and netlink messages may hold keys and are
     never written down.
     """
+
+    byte_order = sys.byteorder
 
     def __init__(
         self,

@@ -8,22 +8,25 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
 from espbench.plan import Case, Plan, Profile, Topology, load_profile, load_topology
-from espbench.platforms import capture, external, netns, remote, uml
+from espbench.plan.boards import Board
+from espbench.platforms import capture, external, netns, placement, qemu_e500, remote, uml
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, Placement, PortName, Readiness, Side, Testbed
 from espbench.platforms.registry import Registry
 from espbench.platforms.remote_gateway import Box
 from espbench.platforms.ssh import Login
-from espbench.procedures import stacking
+from espbench.procedures import emulated, stacking
 from espbench.stacks import layers, netlink_xfrm
 from espbench.stacks.base import Stack, Tunnel, split
 
 AUTO = "auto"
 REMOTE = "remote"
+EMULATED = "qemu_e500"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,20 @@ class Choice:
 def choose(plan: Plan) -> list[Choice]:
     """What each of the plan's DUTs came to, in its order; none for boxes espbench did not build."""
     return [] if plan.topology == "external" else [_choose(plan, dut) for dut in plan.duts]
+
+
+def place(plan: Plan, choices: Sequence[Choice]) -> Placement:
+    """Who runs where; this process is kept off the gateways' CPUs: what it uses there would look like their load.
+
+    UsageError where there are too few CPUs for what the plan asks.
+    """
+    if choices and all(choice.profile.platform == EMULATED for choice in choices):
+        return qemu_e500.placement()
+    placed = placement.choose(
+        gateways=any(c.profile.platform != REMOTE for c in choices), senders=plan.generator.senders
+    )
+    placement.pin_controller(placed)
+    return placed
 
 
 def _choose(plan: Plan, dut: str) -> Choice:
@@ -86,10 +103,20 @@ class PairLab:
         self._remote = (
             remote.RemotePlatform(boxes_of(profile), addressing) if profile.platform == REMOTE else None
         )
+        self._e500 = qemu_e500.QemuE500Platform(profile.name, addressing, native.binary)
+
+    @property
+    def virtual_time(self) -> bool:
+        """Emulated boards keep it."""
+        return self._profile.platform == EMULATED
+
+    def notes(self, case: Case) -> list[str]:
+        """Where the board's core is not of the device's own kind."""
+        return [self._profile.core_note] if self._profile.core_note else []
 
     def build(self, case: Case) -> Testbed:
         """A fresh pair; what was made before a failure is undone at once."""
-        return self._whole(self._build)
+        return self._whole(lambda: self._build(case))
 
     def calibration_bed(self) -> Testbed | None:
         """The tester's ports without a DUT between them; None where cables lead to boxes."""
@@ -102,6 +129,10 @@ class PairLab:
     def stack(self, bed: Testbed, case: Case) -> Stack:
         """The case's stack, neither blocking nor established; its daemons' files laid over the gateways."""
         return stacking.on_bed(bed, self._tunnel(case), case, self._plan.path, self._on_note)
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        """What emulated boards do with their crypto engine; other platforms have nothing to add."""
+        return emulated.engines(bed, case) if self.virtual_time else ({}, [])
 
     def tunnel_bits(self, case: Case) -> int:
         """Prefix length of the subnet behind each tunnel."""
@@ -128,12 +159,18 @@ class PairLab:
             self._registry.undo(self._registry.entries[before:])
             raise
 
-    def _build(self) -> Testbed:
+    def _build(self, case: Case) -> Testbed:
         rate = self.line_rate_bps
         if self._remote:
             bed: Testbed = self._remote.build(self._registry, self._logs, self._placement, line_rate_bps=rate)
         elif self._profile.platform == "netns":
             bed = self._netns.build(self._registry, self._logs, self._placement, line_rate_bps=rate)
+        elif self._profile.board is not None:
+            machine = _machine(self._profile, self._profile.board, case)
+            facts = _board_facts(self._profile.board)
+            bed = self._e500.build(
+                self._registry, self._logs, self._placement, machine, facts, line_rate_bps=rate
+            )
         else:
             bed = self._uml.build(
                 self._registry, self._logs, self._placement, capture=self._plan.capture, line_rate_bps=rate,
@@ -152,6 +189,8 @@ class PairLab:
 
 class ExternalLab:
     """The user's own boxes between two ports."""
+
+    virtual_time = False
 
     def __init__(self, plan: Plan, placed: Placement) -> None:
         if plan.ports is None:
@@ -175,6 +214,10 @@ class ExternalLab:
             line_rate_bps=self.line_rate_bps,
         )
 
+    def notes(self, case: Case) -> list[str]:
+        """Nothing is known of them."""
+        return []
+
     def calibration_bed(self) -> None:
         """There is no way past the boxes."""
 
@@ -184,6 +227,10 @@ class ExternalLab:
 
     def stack(self, bed: Testbed, case: Case) -> None:
         """Whatever the boxes run."""
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        """Nobody there can be asked."""
+        return {}, []
 
     def tunnel_bits(self, case: Case) -> int:
         """However many tunnels the boxes have, the plan does not say."""
@@ -197,6 +244,13 @@ class Labs:
         self._labs = labs
         self._first = next(iter(labs.values()))
 
+    @property
+    def virtual_time(self) -> bool:
+        return self._first.virtual_time
+
+    def notes(self, case: Case) -> list[str]:
+        return self._labs[case.dut].notes(case)
+
     def build(self, case: Case) -> Testbed:
         return self._labs[case.dut].build(case)
 
@@ -209,6 +263,9 @@ class Labs:
 
     def stack(self, bed: Testbed, case: Case) -> Stack:
         return self._labs[case.dut].stack(bed, case)
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        return self._labs[case.dut].inspect(bed, case)
 
     def tunnel_bits(self, case: Case) -> int:
         return self._labs[case.dut].tunnel_bits(case)
@@ -276,6 +333,31 @@ def _uml_profile(profile: Profile) -> uml.UmlProfile:
     )
 
 
+def _machine(profile: Profile, board: Board, case: Case) -> qemu_e500.Machine:
+    return qemu_e500.Machine(
+        memory_mb=profile.memory,
+        ns_per_instruction=board.ns_per_instruction,
+        sec_version=board.sec.version,
+        sec_clock_hz=board.sec.clock,
+        sec_costs=board.sec.costs,
+        crypto=case.stack.crypto or "",
+    )
+
+
+def _board_facts(board: Board) -> dict[str, str]:
+    """What the emulation makes of the board, for the Security Context."""
+    said = board.model_dump(mode="json")
+    return {
+        "device": board.device,
+        "core": board.core,
+        "core clock": said["core_clock"],
+        "memory clock": said["memory_clock"],
+        "time per instruction": f"{said['ns_per_instruction']} ns",
+        "security engine": f"SEC {board.sec.version} at {said['sec']['clock']}",
+        "its cycles": ", ".join(f"{name} {price}" for name, price in said["sec"]["cycles"].items()),
+    }
+
+
 def demand(needs: list[Readiness]) -> None:
     """MachineLacks naming everything of these that is not there."""
     lacking = [need for need in needs if not need.ready]
@@ -301,6 +383,8 @@ def require(plan: Plan, choices: Sequence[Choice], on_note: Callable[[str], None
                 )
             if any(s.kind == "strongswan-libipsec" for s in plan.stacks):
                 netns.need_tun(on_note)
+        elif choice.profile.platform == EMULATED:
+            demand(qemu_e500.readiness())
         elif choice.profile.platform == REMOTE:
             _require_boxes(plan, choice.profile, on_note)
         else:

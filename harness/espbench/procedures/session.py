@@ -23,7 +23,7 @@ from espbench.plan.cases import Case
 from espbench.plan.comparison import execution_order
 from espbench.plan.model import Plan
 from espbench.plan.traffic_profiles import rfc2544_frame
-from espbench.platforms.base import PortName, Testbed
+from espbench.platforms.base import EMULATION, PortName, Testbed
 from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.throughput import Limits, ThroughputCase, limits
 from espbench.results import RunDirectory
@@ -58,6 +58,15 @@ class Observer(Protocol):
 class Lab(Protocol):
     """What the session asks of the platform: test beds."""
 
+    @property
+    def virtual_time(self) -> bool:
+        """Whether its beds keep virtual time: every case has gateways of its own, as each trial begins where
+        they stood when they were ready, and the generator's ceiling is the line rate.
+        """
+
+    def notes(self, case: Case) -> list[str]:
+        """What every figure of the case is to be read with."""
+
     def build(self, case: Case) -> Testbed:
         """Two gateways (or the user's boxes) between the tester's ports, routes set, no stack yet."""
 
@@ -69,6 +78,11 @@ class Lab(Protocol):
 
     def stack(self, bed: Testbed, case: Case) -> Stack | None:
         """The stack the case wants on this bed; None for boxes espbench did not build."""
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        """What the platform has to say of gateways whose stack is up: for the Security Context, and what is
+        not as the plan asks.
+        """
 
     def tunnel_bits(self, case: Case) -> int:
         """Prefix length of the subnet behind each of the case's tunnels; 0 where there is only one."""
@@ -107,13 +121,17 @@ class Session:
         self._outcomes: dict[str, list[Outcome]] = {}
         self._case_seconds: list[float] = []
         self._case_began = 0.0
+        self._pace = 1.0  # of the host's seconds for one of a trial: virtual ones take what they take
 
     def run(self) -> list[Outcome]:
         """Measure every case that is not complete; returns the outcomes in the plan's order."""
         self._calibrate()
         # Where configurations are compared, no repeat inherits its gateways from the one before.
         fresh = self._plan.compare is not None
-        for _, group in itertools.groupby(self._cases, key=lambda c: (c.repeat if fresh else 0, c.pair)):
+        own = self._lab.virtual_time
+        for _, group in itertools.groupby(
+            self._cases, key=lambda c: (c.repeat if fresh else 0, c.pair, c.id if own else "")
+        ):
             self._run_group(list(group))
         return self._save_outcomes()
 
@@ -127,6 +145,9 @@ class Session:
     def _calibrate(self) -> None:
         """Once per run; a resumed run keeps what it was begun with."""
         manifest = self._directory.manifest
+        if self._lab.virtual_time:
+            self._observer.note("virtual time: the generator's ceiling is the line rate")
+            return
         if manifest.calibration:
             self._way = manifest.calibration[0].path
             if self._way:
@@ -209,7 +230,11 @@ class Session:
                 if not warm:
                     self._warm_up(case, pair.bench, running)
                     warm = True
+                began = time.monotonic()
                 record = self._measure(case, pair.bench, request, sequence)
+                if self._lab.virtual_time:
+                    spent_s = request.duration_s + case.settings.learning + case.settings.residue
+                    self._pace = (time.monotonic() - began) / spent_s
             except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
                 record = trial.broken(request, str(error), case=case.id, sequence=sequence)
                 self._discard(pair)
@@ -254,6 +279,7 @@ class Session:
         if why := self._hopeless.get(case.pair):
             raise NegotiationFailed(why)
         bed = self._lab.build(case)
+        bench: Bench | None = None
         try:
             bench = self._attach(bed)
             bench.stack = self._lab.stack(bed, case)
@@ -268,9 +294,11 @@ class Session:
             if bench.stack is not None:
                 context = bench.stack.security_context()
             context["kernel"] = _kernels(bed)
+            told, wrong = self._lab.inspect(bed, case)
+            context |= bed.facts | told
             context.setdefault("stack_version", dict.fromkeys(bed.gateways, "kernel"))
             context["shown before the first trial"] = shown
-            if mismatches := context.pop("mismatches", []):
+            if mismatches := [*context.pop("mismatches", []), *wrong]:
                 text = "; ".join(mismatches)
                 raise readiness.NotReady(f"the gateways do not run what the plan asks: {text}")
             name = self._name_of(case)
@@ -279,8 +307,9 @@ class Session:
             bed.close()
             raise
         except EspbenchError as error:
+            reason = str(error) if bench is None else trial.blame(bench, error, "while it was set up")
             bed.close()
-            raise readiness.NotReady(str(error)) from error
+            raise readiness.NotReady(reason) from error
         except BaseException:
             bed.close()
             raise
@@ -302,11 +331,14 @@ class Session:
     def _same_as_before(self, name: str, context: dict[str, Any]) -> None:
         """Repeats and a resumed run are of one configuration: a newer package or kernel makes another run."""
         before = self._directory.manifest.contexts.get(name, context)
-        for what in ("kernel", "stack_version"):
-            if before.get(what) != context[what]:
+        for what in ("kernel", "stack_version", EMULATION):
+            was, now = before.get(what), context.get(what)
+            if was != now:
+                if what == EMULATION:  # much of it is the same
+                    was, now = _apart(was or {}, now or {})
                 raise UsageError(
-                    f"{name}: {what.replace('_', ' ')} was {_told(before.get(what))} for the cases measured so far, "
-                    f"now it is {_told(context[what])}; start a new run, or bring the old one back"
+                    f"{name}: {what.replace('_', ' ')} was {_told(was)} for the cases measured so far, "
+                    f"now it is {_told(now)}; start a new run, or bring the old one back"
                 )
 
     def _attach(self, bed: Testbed, *, resolve: bool = True) -> Bench:
@@ -314,6 +346,7 @@ class Session:
         ports = list(bed.ports.values())
         watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
         found = {p["name"]: p for p in self._generator.open(ports, watched)}
+        bed.attached(self._generator)
         how = next(iter(found.values()))
         self._record_tool("generator", f"{self._generator.name}: {how['sender']}; {how['receiver']}")
         next_hops: dict[PortName, str] = {}
@@ -387,15 +420,17 @@ class Session:
 
     def _case_warnings(self, case: Case) -> list[str]:
         shared = self._directory.manifest.placement.get("shared", [])
-        return [*case.notes, *shared]
+        return [*case.notes, *self._lab.notes(case), *shared]
 
     def _time_left(self, running: ThroughputCase, case: Case, number: int) -> float:
         """A rough guess: this search's remainder, and the other cases as long as those before."""
         s = case.settings
         per_trial = s.trial + s.learning + s.residue + s.settle + _OVERHEAD_S
-        now = running.search.remaining_s() * per_trial / s.trial
+        now = self._pace * running.search.remaining_s() * per_trial / s.trial
         before = self._case_seconds
-        typical = sum(before) / len(before) if before else s.final_trial + _USUAL_TRIALS * per_trial
+        typical = (
+            sum(before) / len(before) if before else self._pace * (s.final_trial + _USUAL_TRIALS * per_trial)
+        )
         return now + (len(self._cases) - number) * typical
 
     def _record_tool(self, name: str, version: str) -> None:
@@ -435,6 +470,12 @@ def _kernels(bed: Testbed) -> dict[str, str]:
     return {side: (g.read([path])[path] or "").strip() for side, g in bed.gateways.items()}
 
 
+def _apart(was: dict[str, Any], now: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parts that differ."""
+    keys = [key for key in was | now if was.get(key) != now.get(key)]
+    return {key: was.get(key) for key in keys}, {key: now.get(key) for key in keys}
+
+
 def _told(value: Any) -> str:
     """A fact of the Security Context that both gateways share, or each one's."""
     kinds = list(dict.fromkeys(value.values())) if isinstance(value, dict) else [value]
@@ -443,4 +484,8 @@ def _told(value: Any) -> str:
 
 def _placement(bed: Testbed) -> dict[str, Any]:
     p = bed.placement
-    return {"cpus": p.cpus, "policy": p.policy, "shared": p.shared}
+    return {
+        "cpus": {role: cpus for role, cpus in p.cpus.items() if cpus},
+        "policy": p.policy,
+        "shared": p.shared,
+    }

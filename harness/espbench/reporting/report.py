@@ -10,13 +10,15 @@ from typing import Any
 from espbench.comparison import of_run
 from espbench.comparison.model import Comparison
 from espbench.reporting import comparison as side_by_side
+from espbench.reporting import published
 from espbench.reporting.comparison_view import ComparisonView, compared_view
 from espbench.reporting.documents import markdown_cell, picture, render, render_page
 from espbench.reporting.figures import Unit, colours, panel, theory_is_off_scale
+from espbench.reporting.published_view import accelerator_table
 from espbench.reporting.reading import READING
 from espbench.reporting.trial_digest import digest
 from espbench.reporting.view import Report, Section, case_summary, case_title, view
-from espbench.results import RunDirectory
+from espbench.results import RunDirectory, accelerator
 from espbench.results.durable import write_atomically
 
 __all__ = ["ALL_FORMATS", "markdown_cell", "picture_name", "write_report"]
@@ -31,6 +33,7 @@ def write_report(
 ) -> Path:
     """Write the documents of a run, finished or not, and return the path of the first of html, md, csv.
 
+    A run of devices that documents have figures of gets published.html and .md beside them.
     A run whose plan compares has its comparison near the top; `comparison` stands in for the run's own.
     Reads the run only, so a run in progress may be reported on. EspbenchError where a file is
     damaged or the disk refuses. The chart renderer holds some 200 MB: `espbench report` runs this
@@ -44,22 +47,31 @@ def write_report(
         report = view(run.manifest, outcomes, trials)
         compared = compared_view(comparison or of_run(run))
         colour_of = colours(list(dict.fromkeys(case.suite for case in run.manifest.cases)))
+        is_published = published.is_about(run)
+        if is_published:
+            published.write_documents(*published.judged([run]), [run.path.name], run.path, formats)
+        context = _context(report, compared) | {
+            "is_published": is_published,
+            "accelerator": accelerator_table(accelerator.read(run.path)),
+        }
         if "html" in formats:
             written.append(run.path / "report.html")
-            write_atomically(written[-1], _html(report, colour_of, compared))
+            write_atomically(written[-1], _html(report, colour_of, compared, context))
         if "md" in formats:
             _write_pictures(run.path / "figures", report, colour_of)
             if compared:
                 side_by_side.write_pictures(run.path / "figures", compared)
             written.append(run.path / "report.md")
-            write_atomically(written[-1], render("report.md.j2", **_context(report, compared)))
+            write_atomically(written[-1], render("report.md.j2", **context))
     if "csv" in formats:
         run.save_outcomes(outcomes)
         written.append(run.path / "results.csv")
     return written[0]
 
 
-def _html(report: Report, colour_of: dict[str, str], compared: ComparisonView | None) -> str:
+def _html(
+    report: Report, colour_of: dict[str, str], compared: ComparisonView | None, context: dict[str, Any]
+) -> str:
     charts = side_by_side.charts(compared, legend=False) if compared else {}
     charts |= {
         f"{section.anchor}-{unit}": panel(
@@ -69,7 +81,7 @@ def _html(report: Report, colour_of: dict[str, str], compared: ComparisonView | 
         if section.has_figure
         for unit in _UNITS
     }
-    return render_page("report.html.j2", charts, colour_of=colour_of, **_context(report, compared))
+    return render_page("report.html.j2", charts, colour_of=colour_of, **context)
 
 
 def _write_pictures(directory: Path, report: Report, colour_of: dict[str, str]) -> None:

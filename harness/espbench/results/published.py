@@ -115,6 +115,7 @@ class OperationTime(_Data):
 class Source(_Data):
     """Where a document is from; `copy_read` is the text the figures were taken from."""
 
+    short: str
     title: str
     authors: list[str]
     editor: str = ""

@@ -2,8 +2,9 @@
 """NETLINK_XFRM messages as bytes: Security Associations and policies (linux/xfrm.h).
 
 Only builds and parses; sending is the gateway's agent's work, so that the same bytes reach a
-namespace, a User-Mode Linux guest or a distant box. Integers are in host order, addresses,
-ports and SPIs in network order. The records carry keys: they hide them from repr().
+namespace, a User-Mode Linux guest or a distant box. Integers are in the order of the gateway's kernel,
+by default that of this machine; addresses, ports and SPIs are in network order. The records carry keys:
+they hide them from repr().
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
+import sys
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal
 
 NETLINK_XFRM = 6
@@ -38,19 +40,45 @@ ACTIONS: tuple[PolicyAction, ...] = ("allow", "block")
 DIRECTIONS: tuple[PolicyDirection, ...] = ("in", "out", "fwd")
 MODES: tuple[Mode, ...] = ("transport", "tunnel")
 
-_HEADER = struct.Struct("=IHHII")  # nlmsghdr
-_SELECTOR = struct.Struct("=16s16s8sHBBB3xiI")
-_ID = struct.Struct("=16s4sB3x")
-_UNLIMITED = struct.pack("=8Q", *(2**64 - 1,) * 4, 0, 0, 0, 0)  # xfrm_lifetime_cfg
-_CURRENT = struct.Struct("=4Q")  # bytes, packets, add_time, use_time
-_SA_TAIL = struct.Struct("=IIIIIHBBB7x")  # stats (3), seq, reqid, family, mode, window, flags
-_POLICY_TAIL = struct.Struct("=IIBBBB4x")  # priority, index, dir, action, flags, share
-_TEMPLATE_TAIL = struct.Struct("=IBBBxIII")  # reqid, mode, share, optional, aalgos, ealgos, calgos
-_TEMPLATE_BYTES = _ID.size + 4 + 16 + _TEMPLATE_TAIL.size
-_ENCAP = struct.Struct("=HHH2x16s")  # type, source and destination port, original address
-_SA_BYTES = _SELECTOR.size + _ID.size + 16 + len(_UNLIMITED) + _CURRENT.size + _SA_TAIL.size
-_LIFETIME_OFFSET = _SELECTOR.size + _ID.size + 16
-_CURRENT_OFFSET = _LIFETIME_OFFSET + len(_UNLIMITED)
+ByteOrder = Literal["little", "big"]
+
+
+class _Layout:
+    """The structures of linux/xfrm.h in one order of bytes."""
+
+    def __init__(self, order: ByteOrder) -> None:
+        mark = "<" if order == "little" else ">"
+
+        def structure(fields: str) -> struct.Struct:
+            return struct.Struct(mark + fields)
+
+        self.header = structure("IHHII")  # nlmsghdr
+        self.selector = structure("16s16s8sHBBB3xiI")
+        self.unlimited = struct.pack(mark + "8Q", *(2**64 - 1,) * 4, 0, 0, 0, 0)  # xfrm_lifetime_cfg
+        self.lifetime = structure("8Q")
+        self.current = structure("4Q")  # bytes, packets, add_time, use_time
+        self.sa_tail = structure("IIIIIHBBB7x")  # stats (3), seq, reqid, family, mode, window, flags
+        self.policy_tail = structure("IIBBBB4x")  # priority, index, dir, action, flags, share
+        self.template_tail = structure("IBBBxIII")  # reqid, mode, share, optional, aalgos, ealgos, calgos
+        self.attribute = structure("HH")  # length, kind
+        self.family = structure("H")
+        self.family_and_gap = structure("HH")
+        self.number = structure("I")
+        self.algorithm = structure("64sI")  # name, key bits
+        self.sizes = structure("II")  # key bits, ICV bits
+        self.replay = structure("6I")  # words, oseq, seq, oseq_hi, seq_hi, window
+
+
+_layout = cache(_Layout)
+_HOST = _layout(sys.byteorder)
+_ID = struct.Struct("16s4sB3x")
+_PORTS = struct.Struct("!HH2x16s")  # xfrm_encap_tmpl after its type: ports, original address
+_TEMPLATE_BYTES = _ID.size + 4 + 16 + _HOST.template_tail.size
+_SA_BYTES = (
+    _HOST.selector.size + _ID.size + 16 + len(_HOST.unlimited) + _HOST.current.size + _HOST.sa_tail.size
+)
+_LIFETIME_OFFSET = _HOST.selector.size + _ID.size + 16
+_CURRENT_OFFSET = _LIFETIME_OFFSET + len(_HOST.unlimited)
 
 
 @dataclass(frozen=True)
@@ -166,107 +194,113 @@ class SaCount:
     packets: int
 
 
-def new_sa(sa: SecurityAssociation) -> bytes:
+def new_sa(sa: SecurityAssociation, order: ByteOrder = sys.byteorder) -> bytes:
     """XFRM_MSG_NEWSA."""
+    layout = _layout(order)
     body = (
-        _selector(sa.selector)
+        _selector(layout, sa.selector)
         + _ID.pack(_address(sa.destination), struct.pack("!I", sa.spi), IPPROTO_ESP)
         + _address(sa.source)
-        + _UNLIMITED
-        + bytes(_CURRENT.size)
-        + _SA_TAIL.pack(
+        + layout.unlimited
+        + bytes(layout.current.size)
+        + layout.sa_tail.pack(
             0, 0, 0, 0, sa.reqid, _family(sa.source), MODES.index(sa.mode),
             sa.replay_window if sa.replay_window <= 32 and not sa.esn else 0,
             (STATE_ESN if sa.esn else 0) | (0 if sa.copy_df else STATE_NOPMTUDISC),
         )
     )  # fmt: skip
     if sa.aead:
-        body += _algorithm(A_AEAD, sa.aead, truncated=True)
+        body += _algorithm(layout, A_AEAD, sa.aead, truncated=True)
     if sa.integrity:
-        body += _algorithm(A_AUTH_TRUNC, sa.integrity, truncated=True)
+        body += _algorithm(layout, A_AUTH_TRUNC, sa.integrity, truncated=True)
     if sa.encryption:
-        body += _algorithm(A_CRYPT, sa.encryption, truncated=False)
+        body += _algorithm(layout, A_CRYPT, sa.encryption, truncated=False)
     if sa.udp_encapsulation:
-        port = socket.htons(UDP_ENCAP_PORT)
-        body += _attribute(A_ENCAP, _ENCAP.pack(UDP_ENCAP_ESPINUDP, port, port, b""))
+        ports = _PORTS.pack(UDP_ENCAP_PORT, UDP_ENCAP_PORT, b"")
+        body += _attribute(layout, A_ENCAP, layout.family.pack(UDP_ENCAP_ESPINUDP) + ports)
     if sa.interface_id:
-        body += _attribute(A_IF_ID, struct.pack("=I", sa.interface_id))
+        body += _attribute(layout, A_IF_ID, layout.number.pack(sa.interface_id))
     if sa.esn or sa.replay_window > 32:
         # The old fields hold 32 bits; a wider window or extended numbers need the bitmap form.
         words = (sa.replay_window + 31) // 32
         body += _attribute(
-            A_REPLAY_ESN, struct.pack("=6I", words, 0, 0, 0, 0, sa.replay_window) + bytes(4 * words)
+            layout, A_REPLAY_ESN, layout.replay.pack(words, 0, 0, 0, 0, sa.replay_window) + bytes(4 * words)
         )
-    return _message(NEWSA, body, NLM_CREATE | NLM_EXCL)
+    return _message(layout, NEWSA, body, NLM_CREATE | NLM_EXCL)
 
 
-def new_policy(policy: Policy) -> bytes:
+def new_policy(policy: Policy, order: ByteOrder = sys.byteorder) -> bytes:
     """XFRM_MSG_NEWPOLICY."""
+    layout = _layout(order)
     body = (
-        _selector(policy.selector)
-        + _UNLIMITED
-        + bytes(_CURRENT.size)
-        + _POLICY_TAIL.pack(
+        _selector(layout, policy.selector)
+        + layout.unlimited
+        + bytes(layout.current.size)
+        + layout.policy_tail.pack(
             policy.priority, 0, DIRECTIONS.index(policy.direction), ACTIONS.index(policy.action), 0, 0
         )
     )
     if policy.interface_id:
-        body += _attribute(A_IF_ID, struct.pack("=I", policy.interface_id))
+        body += _attribute(layout, A_IF_ID, layout.number.pack(policy.interface_id))
     if t := policy.template:
         anything = 2**32 - 1
         body += _attribute(
+            layout,
             A_TMPL,
             _ID.pack(_address(t.destination), bytes(4), IPPROTO_ESP)
-            + struct.pack("=HH", _family(t.source), 0)
+            + layout.family_and_gap.pack(_family(t.source), 0)
             + _address(t.source)
-            + _TEMPLATE_TAIL.pack(t.reqid, MODES.index(t.mode), 0, 0, anything, anything, anything),
+            + layout.template_tail.pack(t.reqid, MODES.index(t.mode), 0, 0, anything, anything, anything),
         )
-    return _message(NEWPOLICY, body, NLM_CREATE | NLM_EXCL)
+    return _message(layout, NEWPOLICY, body, NLM_CREATE | NLM_EXCL)
 
 
-def flush() -> list[bytes]:
+def flush(order: ByteOrder = sys.byteorder) -> list[bytes]:
     """The messages that delete every ESP SA and every policy of a namespace."""
+    layout = _layout(order)
     return [
-        _message(FLUSHSA, struct.pack("=B3x", IPPROTO_ESP), 0),
-        _message(FLUSHPOLICY, b"", 0),
+        _message(layout, FLUSHSA, struct.pack("B3x", IPPROTO_ESP), 0),
+        _message(layout, FLUSHPOLICY, b"", 0),
     ]
 
 
-def dump_sas() -> bytes:
+def dump_sas(order: ByteOrder = sys.byteorder) -> bytes:
     """XFRM_MSG_GETSA for all."""
-    return _message(GETSA, bytes(_SA_BYTES), NLM_DUMP)
+    return _message(_layout(order), GETSA, bytes(_SA_BYTES), NLM_DUMP)
 
 
-def dump_policies() -> bytes:
+def dump_policies(order: ByteOrder = sys.byteorder) -> bytes:
     """XFRM_MSG_GETPOLICY for all."""
-    return _message(GETPOLICY, bytes(_SELECTOR.size + 8), NLM_DUMP)
+    layout = _layout(order)
+    return _message(layout, GETPOLICY, bytes(layout.selector.size + 8), NLM_DUMP)
 
 
-def read_sa(message: bytes) -> SaReading:
+def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
     """Parse one message of a GETSA dump; keys are skipped, not kept."""
-    body = message[_HEADER.size :]
-    destination, spi, _ = _ID.unpack_from(body, _SELECTOR.size)
-    source = body[_SELECTOR.size + _ID.size : _LIFETIME_OFFSET]
-    lifetime = struct.unpack_from("=8Q", body, _LIFETIME_OFFSET)
-    octets, packets, _, _ = _CURRENT.unpack_from(body, _CURRENT_OFFSET)
-    tail = _SA_TAIL.unpack_from(body, _CURRENT_OFFSET + _CURRENT.size)
+    layout = _layout(order)
+    body = message[layout.header.size :]
+    destination, spi, _ = _ID.unpack_from(body, layout.selector.size)
+    source = body[layout.selector.size + _ID.size : _LIFETIME_OFFSET]
+    lifetime = layout.lifetime.unpack_from(body, _LIFETIME_OFFSET)
+    octets, packets, _, _ = layout.current.unpack_from(body, _CURRENT_OFFSET)
+    tail = layout.sa_tail.unpack_from(body, _CURRENT_OFFSET + layout.current.size)
     _, replay, integrity_failed, _, reqid, family, mode, window, flags = tail
     algorithms = {}
     encapsulation, interface_id = "", 0
     extras = [word for bit, word in _EXTRA_FLAGS.items() if flags & bit]
-    for kind, value in _attributes(body[_SA_BYTES:]):
+    for kind, value in _attributes(layout, body[_SA_BYTES:]):
         if kind in (A_CRYPT, A_AEAD, A_AUTH_TRUNC):
             name = value[:64].split(b"\0")[0].decode()
-            bits, icv = struct.unpack_from("=II", value + bytes(4), 64)
+            bits, icv = layout.sizes.unpack_from(value + bytes(4), 64)
             text = f"{name}, {bits} bit key" + (f", {icv} bit ICV" if kind != A_CRYPT else "")
             algorithms[{A_CRYPT: "encryption", A_AEAD: "aead", A_AUTH_TRUNC: "integrity"}[kind]] = text
         elif kind == A_REPLAY_ESN:
-            window = struct.unpack_from("=6I", value)[5]
+            window = layout.replay.unpack_from(value)[5]
         elif kind == A_ENCAP:
-            _, sport, dport, _ = _ENCAP.unpack_from(value)
-            encapsulation = f"{socket.ntohs(sport)} → {socket.ntohs(dport)}"
+            sport, dport, _ = _PORTS.unpack_from(value, layout.family.size)
+            encapsulation = f"{sport} → {dport}"
         elif kind == A_IF_ID:
-            (interface_id,) = struct.unpack_from("=I", value)
+            (interface_id,) = layout.number.unpack_from(value)
         elif kind in _EXTRA_ATTRIBUTES and any(value):
             extras.append(_EXTRA_ATTRIBUTES[kind])
     return SaReading(
@@ -285,48 +319,51 @@ def read_sa(message: bytes) -> SaReading:
         replay_dropped=replay,
         integrity_failed=integrity_failed,
         algorithms=algorithms,
-        selector=_selector_text(body),
+        selector=_selector_text(layout, body),
         lifetime=_lifetime_text(lifetime),
         extras=tuple(extras),
     )
 
 
-def read_count(message: bytes) -> SaCount | None:
+def read_count(message: bytes, order: ByteOrder = sys.byteorder) -> SaCount | None:
     """Of one message of a GETSA dump what changes with traffic, and nothing else; None: not ESP."""
-    start = _HEADER.size
-    destination, spi, protocol = _ID.unpack_from(message, start + _SELECTOR.size)
+    layout = _layout(order)
+    start = layout.header.size
+    destination, spi, protocol = _ID.unpack_from(message, start + layout.selector.size)
     if protocol != IPPROTO_ESP:
         return None
-    source = message[start + _SELECTOR.size + _ID.size : start + _LIFETIME_OFFSET]
-    _, packets, _, _ = _CURRENT.unpack_from(message, start + _CURRENT_OFFSET)
-    family: int = _SA_TAIL.unpack_from(message, start + _CURRENT_OFFSET + _CURRENT.size)[5]
+    source = message[start + layout.selector.size + _ID.size : start + _LIFETIME_OFFSET]
+    _, packets, _, _ = layout.current.unpack_from(message, start + _CURRENT_OFFSET)
+    family: int = layout.sa_tail.unpack_from(message, start + _CURRENT_OFFSET + layout.current.size)[5]
     return SaCount(_text(source, family), _text(destination, family), int.from_bytes(spi, "big"), packets)
 
 
-def read_keys(message: bytes) -> tuple[bytes, bytes]:
+def read_keys(message: bytes, order: ByteOrder = sys.byteorder) -> tuple[bytes, bytes]:
     """The keys in one message of a GETSA dump: (encryption or AEAD, integrity), empty where there is none."""
+    layout = _layout(order)
     keys = {A_CRYPT: b"", A_AEAD: b"", A_AUTH_TRUNC: b""}
-    for kind, value in _attributes(message[_HEADER.size + _SA_BYTES :]):
+    for kind, value in _attributes(layout, message[layout.header.size + _SA_BYTES :]):
         if kind in keys:
-            (bits,) = struct.unpack_from("=I", value, 64)
+            (bits,) = layout.number.unpack_from(value, 64)
             start = 68 if kind == A_CRYPT else 72
             keys[kind] = value[start : start + bits // 8]
     return keys[A_AEAD] or keys[A_CRYPT], keys[A_AUTH_TRUNC]
 
 
-def read_policy(message: bytes) -> PolicyReading:
+def read_policy(message: bytes, order: ByteOrder = sys.byteorder) -> PolicyReading:
     """Parse one message of a GETPOLICY dump."""
-    body = message[_HEADER.size :]
-    offset = _SELECTOR.size + len(_UNLIMITED) + _CURRENT.size
-    priority, _, direction, action, _, _ = _POLICY_TAIL.unpack_from(body, offset)
+    layout = _layout(order)
+    body = message[layout.header.size :]
+    offset = layout.selector.size + len(layout.unlimited) + layout.current.size
+    priority, _, direction, action, _, _ = layout.policy_tail.unpack_from(body, offset)
     demands = "block" if ACTIONS[action] == "block" else "nothing"
     interface_id = reqid = 0
-    for kind, value in _attributes(body[offset + _POLICY_TAIL.size :]):
+    for kind, value in _attributes(layout, body[offset + layout.policy_tail.size :]):
         if kind == A_TMPL:
             destination, _, protocol = _ID.unpack_from(value)
-            (family,) = struct.unpack_from("=H", value, _ID.size)
+            (family,) = layout.family.unpack_from(value, _ID.size)
             source = value[_ID.size + 4 : _ID.size + 20]
-            reqid, mode, _, optional, *_ = _TEMPLATE_TAIL.unpack_from(value, _ID.size + 20)
+            reqid, mode, _, optional, *_ = layout.template_tail.unpack_from(value, _ID.size + 20)
             ends = f"{_text(source, family)} → {_text(destination, family)}"
             demands = f"{_PROTOCOLS.get(protocol, protocol)} {MODES[mode]} {ends}"
             if optional:
@@ -334,8 +371,8 @@ def read_policy(message: bytes) -> PolicyReading:
             if len(value) > _TEMPLATE_BYTES:
                 demands += f", and {len(value) // _TEMPLATE_BYTES - 1} more"
         elif kind == A_IF_ID:
-            (interface_id,) = struct.unpack_from("=I", value)
-    text = _selector_text(body)
+            (interface_id,) = layout.number.unpack_from(value)
+    text = _selector_text(layout, body)
     return PolicyReading(text, DIRECTIONS[direction], priority, demands, interface_id, reqid)
 
 
@@ -344,32 +381,33 @@ def reading_of(policy: Policy) -> PolicyReading:
     demands, reqid = ("block" if policy.action == "block" else "nothing"), 0
     if t := policy.template:
         demands, reqid = f"esp {t.mode} {t.source} → {t.destination}", t.reqid
-    selector = _selector_text(_selector(policy.selector))
+    selector = _selector_text(_HOST, _selector(_HOST, policy.selector))
     return PolicyReading(selector, policy.direction, policy.priority, demands, policy.interface_id, reqid)
 
 
-def is_policy_of_user(message: bytes) -> bool:
+def is_policy_of_user(message: bytes, order: ByteOrder = sys.byteorder) -> bool:
     """False for the per-socket policies (directions beyond fwd) that a dump also lists."""
-    body = message[_HEADER.size :]
-    offset = _SELECTOR.size + len(_UNLIMITED) + _CURRENT.size
-    direction: int = _POLICY_TAIL.unpack_from(body, offset)[2]
+    layout = _layout(order)
+    body = message[layout.header.size :]
+    offset = layout.selector.size + len(layout.unlimited) + layout.current.size
+    direction: int = layout.policy_tail.unpack_from(body, offset)[2]
     return direction < len(DIRECTIONS)
 
 
-def _message(kind: int, body: bytes, flags: int) -> bytes:
+def _message(layout: _Layout, kind: int, body: bytes, flags: int) -> bytes:
     # A dump answers with its own end; anything else is asked to acknowledge.
     flags |= NLM_REQUEST | (0 if flags & NLM_DUMP == NLM_DUMP else NLM_ACK)
-    return _HEADER.pack(_HEADER.size + len(body), kind, flags, 0, 0) + body
+    return layout.header.pack(layout.header.size + len(body), kind, flags, 0, 0) + body
 
 
-def _attribute(kind: int, value: bytes) -> bytes:
-    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+def _attribute(layout: _Layout, kind: int, value: bytes) -> bytes:
+    return layout.attribute.pack(4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
-def _attributes(data: bytes) -> list[tuple[int, bytes]]:
+def _attributes(layout: _Layout, data: bytes) -> list[tuple[int, bytes]]:
     found = []
     while len(data) >= 4:
-        length, kind = struct.unpack_from("=HH", data)
+        length, kind = layout.attribute.unpack_from(data)
         if length < 4:
             break
         found.append((kind & 0x3FFF, data[4:length]))
@@ -377,16 +415,16 @@ def _attributes(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def _algorithm(kind: int, algorithm: Algorithm, *, truncated: bool) -> bytes:
-    value = struct.pack("=64sI", algorithm.name.encode(), 8 * len(algorithm.key))
+def _algorithm(layout: _Layout, kind: int, algorithm: Algorithm, *, truncated: bool) -> bytes:
+    value = layout.algorithm.pack(algorithm.name.encode(), 8 * len(algorithm.key))
     if truncated:
-        value += struct.pack("=I", algorithm.icv_bits)
-    return _attribute(kind, value + algorithm.key)
+        value += layout.number.pack(algorithm.icv_bits)
+    return _attribute(layout, kind, value + algorithm.key)
 
 
-def _selector(selector: Selector) -> bytes:
+def _selector(layout: _Layout, selector: Selector) -> bytes:
     source, destination = (ipaddress.ip_network(p) for p in (selector.source, selector.destination))
-    return _SELECTOR.pack(
+    return layout.selector.pack(
         _address(str(destination.network_address)),
         _address(str(source.network_address)),
         bytes(8),  # any port
@@ -399,8 +437,8 @@ def _selector(selector: Selector) -> bytes:
     )
 
 
-def _selector_text(body: bytes) -> str:
-    destination, source, _, family, bits_d, bits_s, protocol, _, _ = _SELECTOR.unpack_from(body)
+def _selector_text(layout: _Layout, body: bytes) -> str:
+    destination, source, _, family, bits_d, bits_s, protocol, _, _ = layout.selector.unpack_from(body)
     if family not in (socket.AF_INET, socket.AF_INET6):
         return "any"
     text = f"{_text(source, family)}/{bits_s} → {_text(destination, family)}/{bits_d}"

@@ -56,7 +56,7 @@ class SideView:
 
 def flush(gateway: Gateway) -> None:
     """Delete every ESP SA and policy of the gateway."""
-    gateway.netlink(xfrm.NETLINK_XFRM, xfrm.flush())
+    gateway.netlink(xfrm.NETLINK_XFRM, xfrm.flush(gateway.byte_order))
 
 
 def floor(
@@ -96,23 +96,26 @@ def protecting(side: Side, tunnel: Tunnel, *, interface_id: int = 0) -> list[xfr
 
 def install(gateway: Gateway, policies: list[xfrm.Policy]) -> None:
     """Put policies into the gateway's kernel."""
-    gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.new_policy(policy) for policy in policies])
+    messages = [xfrm.new_policy(policy, gateway.byte_order) for policy in policies]
+    gateway.netlink(xfrm.NETLINK_XFRM, messages)
 
 
 def dump_sas(gateway: Gateway) -> list[xfrm.SaReading]:
     """The gateway's SAs, without keys."""
-    return [xfrm.read_sa(message) for message in _sa_messages(gateway)]
+    return [xfrm.read_sa(message, gateway.byte_order) for message in _sa_messages(gateway)]
 
 
 def dump_policies(gateway: Gateway) -> list[xfrm.PolicyReading]:
     """The gateway's policies, per-socket ones left out."""
-    (replies,) = gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.dump_policies()])
-    return [xfrm.read_policy(message) for message in replies if xfrm.is_policy_of_user(message)]
+    order = gateway.byte_order
+    (replies,) = gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.dump_policies(order)])
+    return [xfrm.read_policy(message, order) for message in replies if xfrm.is_policy_of_user(message, order)]
 
 
 def sa_counters(gateway: Gateway, own: str) -> SaCounters:
     """What all ESP SAs from and to the gateway's own address have carried, and its XFRM errors."""
-    found = [count for message in _sa_messages(gateway) if (count := xfrm.read_count(message))]
+    read = (xfrm.read_count(message, gateway.byte_order) for message in _sa_messages(gateway))
+    found = [count for count in read if count]
     return SaCounters(
         encrypted=sum(sa.packets for sa in found if sa.source == own),
         decrypted=sum(sa.packets for sa in found if sa.destination == own),
@@ -146,7 +149,8 @@ def sa_secrets(gateway: Gateway, suite: str) -> list[dict[str, Any]]:
     """The SAs with the keys the kernel holds, for the decrypting of a capture; never to be written anywhere."""
     found = []
     for message in _sa_messages(gateway):
-        sa, (encryption, integrity) = xfrm.read_sa(message), xfrm.read_keys(message)
+        sa = xfrm.read_sa(message, gateway.byte_order)
+        encryption, integrity = xfrm.read_keys(message, gateway.byte_order)
         found.append(secret_entry(sa, suite, encryption, integrity))
     return found
 
@@ -175,7 +179,7 @@ def few(texts: Iterable[str], at_most: int = 8) -> list[str]:
 
 
 def _sa_messages(gateway: Gateway) -> list[bytes]:
-    (replies,) = gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.dump_sas()])
+    (replies,) = gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.dump_sas(gateway.byte_order)])
     return replies
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import secrets
+import random
 from typing import Any
 
 from espbench.errors import MachineLacks
@@ -52,8 +52,10 @@ class Xfrm:
         self._suite = suite
         self._options = options
         self._interface_id = devices.XFRM_IF_ID if options.interface else 0
+        # In virtual time a run is to be repeated to the bit, and what a key is can show in a few instructions.
+        self._random = random.Random(2544) if bed.virtual_time else random.SystemRandom()
         # Both directions of every tunnel, from each gateway's own address.
-        spis = secrets.SystemRandom().sample(range(0x100, 2**32), 2 * len(tunnel.pairs))
+        spis = self._spis(2 * len(tunnel.pairs))
         self._sas = {
             (side, number): self._new_sa(view, number, spis.pop())
             for side in SIDES
@@ -79,7 +81,8 @@ class Xfrm:
             if self._options.udp_encapsulation:
                 self._receive_udp(gateway)
             try:
-                gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.new_sa(sa) for sa in self._sas.values()])
+                messages = [xfrm.new_sa(sa, gateway.byte_order) for sa in self._sas.values()]
+                gateway.netlink(xfrm.NETLINK_XFRM, messages)
             except NetlinkRefused as refused:
                 if refused.errno in _NO_SUCH_FEATURE:
                     raise MachineLacks(
@@ -100,7 +103,12 @@ class Xfrm:
         selectors = few((f"{west} ↔ {east}" for west, east in tunnels), at_most=4)
         context: dict[str, Any] = {
             "protocol": "ESP" + (" in UDP, port 4500 (RFC 3948)" if self._options.udp_encapsulation else ""),
-            "keying": "manual: static SAs, keys from the system's random source, new for each case",
+            "keying": "manual: static SAs, keys "
+            + (
+                "the same in each run, for virtual time is repeated to the bit"
+                if self._bed.virtual_time
+                else "from the system's random source, new for each case"
+            ),
             "mode": self._options.mode + (" over IP in IP" if self._options.mode == "transport" else ""),
             "based on": f"routes to an XFRM interface (if_id {self._interface_id})"
             if self._options.interface
@@ -135,14 +143,22 @@ class Xfrm:
             for sa in self._sas.values()
         ]
 
+    def _spis(self, count: int) -> list[int]:
+        """Different ones; those below 256 are reserved (RFC 4303 2.1)."""
+        found: dict[int, None] = {}
+        while len(found) < count:
+            if (spi := self._random.getrandbits(32)) >= 0x100:
+                found[spi] = None
+        return list(found)
+
     def _new_sa(self, view: SideView, number: int, spi: int) -> xfrm.SecurityAssociation:
         def keyed(name: str, bits: int, icv_bits: int = 0) -> xfrm.Algorithm:
-            return xfrm.Algorithm(name, secrets.token_bytes(bits // 8), icv_bits)
+            return xfrm.Algorithm(name, self._random.randbytes(bits // 8), icv_bits)
 
         s = self._suite
         encryption = keyed(s.encryption.kernel_name, s.encryption.key_bits) if s.encryption else None
         if encryption and "des3" in encryption.name:
-            encryption = xfrm.Algorithm(encryption.name, _distinct_des_keys())
+            encryption = xfrm.Algorithm(encryption.name, _distinct_des_keys(self._random))
         return xfrm.SecurityAssociation(
             source=view.own,
             destination=view.peer,
@@ -227,10 +243,10 @@ class Xfrm:
         return problems
 
 
-def _distinct_des_keys() -> bytes:
+def _distinct_des_keys(source: random.Random) -> bytes:
     """Three different DES keys: FIPS kernels refuse equal ones."""
     while True:
-        key = secrets.token_bytes(24)
+        key = source.randbytes(24)
         parts = {key[i : i + 8] for i in (0, 8, 16)}
         if len(parts) == 3:
             return key

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a finding is: our value for a claim, as a range, with the points it came from; or why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from espbench.claims.points import Point
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Our side of a claim.
+
+    low, high: our figure, or the lowest and highest of several. bracket: the true figure lies between the two,
+    low itself excluded. holds: of a statement that is no number. missing: what was not measured; then there is
+    nothing else. Short: some figure rests on trials shorter than RFC 2544 24 asks for.
+    """
+
+    low: float = math.nan
+    high: float = math.nan
+    bracket: bool = False
+    holds: bool | None = None
+    text: str = ""
+    goal: float | None = None
+    missing: str = ""
+    is_short: bool = False
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was measured."""
+        return not self.missing
+
+
+def lacking(what: str) -> Finding:
+    """Nothing was measured."""
+    return Finding(missing=what)
+
+
+def ranged(values: Sequence[float], points: Sequence[Point] = (), text: str = "") -> Finding:
+    """The range of one or more values."""
+    return Finding(low=min(values), high=max(values), text=text, **facts(points))
+
+
+def statement(points: Sequence[Point], text: str, *, holds: bool) -> Finding:
+    """A statement that holds, or does not."""
+    return Finding(holds=holds, text=text, **facts(points))
+
+
+def facts(points: Sequence[Point]) -> dict[str, float | bool | None]:
+    """What the points share: the loss goal if it is one, and whether any is short."""
+    goals = {p.loss_goal for p in points}
+    return {
+        "goal": goals.pop() if len(goals) == 1 else None,
+        "is_short": any(p.is_short for p in points),
+    }

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our value for each kind of quantity, from points alone: pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import singledispatch
+from itertools import pairwise
+from statistics import median
+
+from espbench.claims.computed import computed
+from espbench.claims.findings import Finding, facts, lacking, ranged, statement
+from espbench.claims.model import (
+    Accelerator,
+    AcceleratorSpread,
+    Claim,
+    Computed,
+    CostRatio,
+    Cpu,
+    CpuFalls,
+    GoalGain,
+    Measure,
+    Ratio,
+    SaturatesFirst,
+    Saturation,
+    Setup,
+    Throughput,
+)
+from espbench.claims.points import Point, Points
+
+_SAME_LOAD = 2.0  # % of CPU: what the search's resolution alone can make two loads differ by
+
+
+def finding(claim: Claim, found: Points) -> Finding:
+    """Our side of a claim; `missing` where the runs have not got it."""
+    return lacking(claim.cannot) if claim.ours is None else _measure(claim.ours, claim, found)
+
+
+@singledispatch
+def _measure(m: Measure, claim: Claim, found: Points) -> Finding:
+    raise TypeError(f"{claim.id}: no way to measure {m.quantity}")
+
+
+def _at(dut: str, setup: Setup, sizes: Sequence[int], found: Points) -> list[Point] | Finding:
+    """The points at all of these sizes, or what is missing."""
+    curve = found.curve(dut, setup)
+    absent = [size for size in sizes if size not in curve]
+    if absent:
+        return lacking(f"{dut}, {name(setup)}: {sizes_in_words(absent)}{_why(dut, setup, absent, found)}")
+    return [curve[size] for size in sizes]
+
+
+def _why(dut: str, setup: Setup, sizes: Sequence[int], found: Points) -> str:
+    """The status of cases that were tried and have no figure."""
+    tried = {
+        status
+        for key, status in found.failed.items()
+        if key[:4] == (dut, setup.behaviour, setup.suite, setup.direction) and key[4] in sizes
+    }
+    return f" ({', '.join(sorted(tried))})" if tried else ""
+
+
+def name(setup: Setup) -> str:
+    """`async 3des-sha1, both ways`."""
+    suite = "" if setup.behaviour in ("plain", "null") else f" {setup.suite}"
+    return f"{setup.behaviour}{suite}, {setup.direction.replace('-', ' ')}"
+
+
+def sizes_in_words(sizes: Sequence[int]) -> str:
+    """`64, 128 B`."""
+    return f"{', '.join(map(str, sizes))} B"
+
+
+@_measure.register
+def _throughput(m: Throughput, claim: Claim, found: Points) -> Finding:
+    points = _at(claim.dut(m.of), m.of, [m.frame_size], found)
+    return points if isinstance(points, Finding) else ranged([p.mbps for p in points], points, _on(points[0]))
+
+
+def _on(point: Point) -> str:
+    cpu = "" if point.cpu_pct is None else f" at {point.cpu_pct:.0f} % CPU"
+    return f"{point.mbps:,.0f} Mbps{cpu}, limit: {point.limit}"
+
+
+@_measure.register
+def _cpu(m: Cpu, claim: Claim, found: Points) -> Finding:
+    points = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
+    if isinstance(points, Finding):
+        return points
+    loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
+    if len(loads) < len(points):
+        return lacking(f"{claim.dut(m.of)}: CPU not readable")
+    return ranged(loads, points, _loads(points))
+
+
+def _loads(points: Sequence[Point]) -> str:
+    return "CPU " + ", ".join(f"{p.cpu_pct or 0:.0f} % at {p.frame_size} B" for p in points)
+
+
+@_measure.register
+def _cpu_falls(m: CpuFalls, claim: Claim, found: Points) -> Finding:
+    points = [p for size, p in found.curve(claim.dut(m.of), m.of).items() if size >= m.start]
+    loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
+    if len(loads) < 3:
+        return lacking(f"{claim.dut(m.of)}, {name(m.of)}: three frame sizes from {m.start} B on")
+    never_rises = all(after <= before + _SAME_LOAD for before, after in pairwise(loads))
+    falls = loads[-1] < loads[0] - _SAME_LOAD
+    return statement(points, _loads(points), holds=never_rises and falls)
+
+
+@_measure.register
+def _ratio(m: Ratio, claim: Claim, found: Points) -> Finding:
+    above = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
+    below = _at(claim.dut(m.to), m.to, m.frame_sizes, found)
+    if isinstance(above, Finding):
+        return above
+    if isinstance(below, Finding):
+        return below
+    ratios = [a.mbps / b.mbps for a, b in zip(above, below, strict=True)]
+    return ranged(ratios, [*above, *below], _ratios(ratios, m.frame_sizes))
+
+
+def _ratios(ratios: Sequence[float], sizes: Sequence[int]) -> str:
+    return ", ".join(f"{ratio:.2f} at {size} B" for ratio, size in zip(ratios, sizes, strict=True))
+
+
+@_measure.register
+def _cost_ratio(m: CostRatio, claim: Claim, found: Points) -> Finding:
+    above = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
+    below = _at(claim.dut(m.to), m.to, m.frame_sizes, found)
+    if isinstance(above, Finding):
+        return above
+    if isinstance(below, Finding):
+        return below
+    ratios = []
+    for a, b in zip(above, below, strict=True):
+        if not a.us_per_frame or not b.us_per_frame:
+            return lacking(f"{a.dut}: CPU not readable")
+        ratios.append(a.us_per_frame / b.us_per_frame)
+    return ranged(ratios, [*above, *below], _ratios(ratios, m.frame_sizes))
+
+
+@_measure.register
+def _saturation(m: Saturation, claim: Claim, found: Points) -> Finding:
+    """Between the largest size from which on the CPU limits no more, and the one before it."""
+    points = list(found.curve(claim.dut(m.of), m.of).values())
+    if len(points) < 2:
+        return lacking(f"{claim.dut(m.of)}, {name(m.of)}: two frame sizes")
+    by_cpu = [p.frame_size for p in points if p.limit == "CPU"]
+    low = max(by_cpu, default=0)
+    after = [p.frame_size for p in points if p.frame_size > low]
+    high = min(after, default=math.inf)
+    text = (
+        f"the CPU limits up to {low} B, the largest measured"
+        if not after
+        else f"{low} B: CPU; {high:g} B: {points[-len(after)].limit}; {_loads(points)}"
+        if low
+        else f"never the CPU from {high:g} B on; {_loads(points)}"
+    )
+    return Finding(low=low, high=high, bracket=True, text=text, **facts(points))
+
+
+@_measure.register
+def _saturates_first(m: SaturatesFirst, claim: Claim, found: Points) -> Finding:
+    own = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
+    if isinstance(own, Finding):
+        return own
+    told, holds = [_loads(own)], True
+    used = list(own)
+    for dut in m.others:
+        theirs = _at(dut, m.of, m.frame_sizes, found)
+        if isinstance(theirs, Finding):
+            return theirs
+        gaps = [(b.cpu_pct or 0.0) - (a.cpu_pct or 0.0) for a, b in zip(own, theirs, strict=True)]
+        holds = holds and min(gaps) >= -_SAME_LOAD and max(gaps) > _SAME_LOAD
+        told.append(f"{dut}: {_loads(theirs)}")
+        used += theirs
+    return statement(used, "; ".join(told), holds=holds)
+
+
+@_measure.register
+def _goal_gain(m: GoalGain, claim: Claim, found: Points) -> Finding:
+    loose, strict = (found.curve(claim.dut(m.of), m.of, goal) for goal in (m.goal, m.to))
+    shared = [size for size in loose if size in strict]
+    if not shared:
+        return lacking(f"{claim.dut(m.of)}, {name(m.of)}: both loss goals at one frame size")
+    gains = [100 * (loose[size].fps / strict[size].fps - 1) for size in shared]
+    used = [curve[size] for size in shared for curve in (loose, strict)]
+    text = ", ".join(f"{gain:+.1f} % at {size} B" for gain, size in zip(gains, shared, strict=True))
+    return ranged(gains, used, text)
+
+
+@_measure.register
+def _accelerator(m: Accelerator, claim: Claim, found: Points) -> Finding:
+    gains = [a.gain for a in found.accelerator if (a.dut, a.suite, a.size) == (claim.dut(m), m.suite, m.size)]
+    if not gains:
+        return lacking(f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B")
+    return ranged([median(gains)], text=f"{m.suite}, {m.size} B")
+
+
+@_measure.register
+def _computed(m: Computed, claim: Claim, found: Points) -> Finding:
+    return computed(m)
+
+
+@_measure.register
+def _accelerator_spread(m: AcceleratorSpread, claim: Claim, found: Points) -> Finding:
+    times = {
+        a.suite: a.after_ns / a.operations
+        for a in found.accelerator
+        if (a.dut, a.size) == (claim.dut(m), m.size)
+    }
+    if len(times) < 2:
+        return lacking(f"{claim.dut(m)}: accelerator test of two suites at {m.size} B")
+    text = ", ".join(f"{suite} {ns / 1e3:.2f} µs" for suite, ns in times.items())
+    return ranged([max(times.values()) / min(times.values())], text=text)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A claim as data: what a document says, where, and what of a run is to be held against it.
+
+`reports/published/claims/*.yaml`, a list of claims each; unknown keys are refused. The figures themselves stay
+in `reports/published/*.yaml`; a test shows that none of them is without its claim.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from espbench.errors import EspbenchError
+from espbench.paths import data_dir
+from espbench.results.published import Qualifier, documents
+from espbench.terms import Direction
+
+Behaviour = Literal["plain", "null", "async", "polling", "dual-pass", "software"]
+Unit = Literal["Mbps", "%", "x", "B", "ms", ""]
+Size = Annotated[int, Field(ge=64, le=1518)]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Setup(_Data):
+    """What one curve was measured on: behaviour as of docs/powerquicc.md, suite (none: in clear), direction.
+
+    dut: a profile's name; default: the claim's device in lower case.
+    """
+
+    behaviour: Behaviour
+    suite: str = "3des-sha1"
+    direction: Direction = "both-ways"
+    dut: str = ""
+
+
+class Throughput(_Data):
+    """Mbps at one frame size."""
+
+    quantity: Literal["throughput"]
+    of: Setup
+    frame_size: Size
+
+
+class Cpu(_Data):
+    """CPU load, %, of the busier gateway at the throughput, at these frame sizes."""
+
+    quantity: Literal["cpu"]
+    of: Setup
+    frame_sizes: list[Size] = Field(min_length=1)
+
+
+class CpuFalls(_Data):
+    """The CPU load falls, or stays, from each of the measured frame sizes to the next larger one from `start` on."""
+
+    quantity: Literal["cpu falls"]
+    of: Setup
+    start: Size = 64
+
+
+class Ratio(_Data):
+    """Throughput of one setup in that of another, at these frame sizes."""
+
+    quantity: Literal["ratio"]
+    of: Setup
+    to: Setup
+    frame_sizes: list[Size] = Field(min_length=1)
+
+
+class CostRatio(_Data):
+    """CPU time for a frame of one setup in that of another, at these frame sizes."""
+
+    quantity: Literal["cost ratio"]
+    of: Setup
+    to: Setup
+    frame_sizes: list[Size] = Field(min_length=1)
+
+
+class Saturation(_Data):
+    """The frame size from which something other than the CPU is the limit."""
+
+    quantity: Literal["saturation"]
+    of: Setup
+
+
+class SaturatesFirst(_Data):
+    """The CPU's relief begins at a smaller frame size, or goes further at each, than on the other devices."""
+
+    quantity: Literal["saturates first"]
+    of: Setup
+    others: list[str] = Field(min_length=1)
+    frame_sizes: list[Size] = Field(min_length=1)
+
+
+class GoalGain(_Data):
+    """Throughput at one loss goal in that at another, %, more; every case that has both."""
+
+    quantity: Literal["goal gain"]
+    of: Setup
+    goal: float
+    to: float
+
+
+class Accelerator(_Data):
+    """Time of `n+1 after n` in that of `all at once`, at one block size (driver-level test)."""
+
+    quantity: Literal["accelerator"]
+    suite: str
+    size: int
+    dut: str = ""
+
+
+class AcceleratorSpread(_Data):
+    """Time of the slowest suite in that of the fastest, `n+1 after n`, at one block size."""
+
+    quantity: Literal["accelerator spread"]
+    size: int
+    dut: str = ""
+
+
+class Computed(_Data):
+    """A figure that follows from standards or from the SEC model alone: no run is asked."""
+
+    quantity: Literal["computed"]
+    what: Literal["rsa", "clear link", "tunnel link", "tunnel growth", "largest whole frame"]
+    suite: str = "3des-sha1"
+    frame_size: Size = 64
+    modulus_bits: int = 0
+    exponent_bits: int = 0
+
+
+Measure = Annotated[
+    Throughput
+    | Cpu
+    | CpuFalls
+    | Ratio
+    | CostRatio
+    | Saturation
+    | SaturatesFirst
+    | GoalGain
+    | Accelerator
+    | AcceleratorSpread
+    | Computed,
+    Field(discriminator="quantity"),
+]
+
+
+class Claim(_Data):
+    """One claim.
+
+    says: in the document's words, or nearly. value and unit: the figure it comes to; None: a statement that
+    holds or does not. tolerance: the share of the value that ours may differ by and agree. ours: what is held
+    against it; without it `cannot` says why nothing can be. because: why ours differs, where that was found.
+    """
+
+    id: str
+    document: str
+    where: str
+    device: str | None = None
+    stack: str = ""
+    says: str
+    value: float | None = Field(default=None, gt=0)
+    unit: Unit = ""
+    qualifier: Qualifier = "exact"
+    tolerance: float = Field(default=0.10, ge=0, lt=1)
+    calibration: bool = False
+    ours: Measure | None = None
+    cannot: str = ""
+    note: str = ""
+    because: str = ""
+
+    @model_validator(mode="after")
+    def _either(self) -> Claim:
+        if (self.ours is None) != bool(self.cannot):
+            raise ValueError(f"{self.id}: a claim has `ours`, or `cannot` says why not")
+        if self.document not in documents():
+            raise ValueError(f"{self.id}: no document {self.document} in reports/published")
+        if self.device is not None and self.device not in documents()[self.document].devices:
+            raise ValueError(f"{self.id}: {self.device} is not among the devices of {self.document}")
+        if (self.value is None) != (self.unit == ""):
+            raise ValueError(f"{self.id}: a value has a unit, a statement has neither")
+        return self
+
+    def dut(self, setup: Setup | Accelerator | AcceleratorSpread | None = None) -> str:
+        """The profile that stands for the claim's device, or the one a setup names."""
+        named = setup.dut if setup is not None else ""
+        return named or (self.device or "").lower()
+
+
+def read_claims(path: Path) -> list[Claim]:
+    """The claims of one file; EspbenchError names the file and every key that is wrong."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return [Claim.model_validate(entry) for entry in data]
+    except (OSError, yaml.YAMLError, ValidationError, TypeError) as error:
+        raise EspbenchError(f"{path}: expected a list of claims: {error}") from error
+
+
+@cache
+def claims() -> tuple[Claim, ...]:
+    """Every claim, in the order of files and lines."""
+    files = sorted((data_dir("reports") / "published" / "claims").glob("*.yaml"))
+    return tuple(claim for file in files for claim in read_claims(file))

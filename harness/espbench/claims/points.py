@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of runs as points that can be asked for: device, behaviour, suite, frame size, direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Literal, get_args
+
+from espbench.claims.model import Behaviour, Setup
+from espbench.plan.frames import FRAMING_BYTES
+from espbench.results.accelerator import AcceleratorResult
+from espbench.stacks.suites import suites
+from espbench.terms import Direction, Manifest, Outcome, layer2_mbps, line_rate_fps
+
+MOST_LOSS = 1e-5
+"""The articles' `zero loss` is less than 0.001 %; of what was measured the goal nearest to it counts."""
+BUSY_PCT = 97.0
+"""From this load on it is the CPU that limits: a search ends up to its resolution below the limit."""
+_FULL = 0.97  # of a link's capacity
+
+Limit = Literal["CPU", "link", "accelerator", "other"]
+Key = tuple[str, Behaviour, str, Direction, int, float]
+"""DUT, behaviour, suite, direction, frame size, loss goal."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measured throughput: medians over the repeats, rates of all directions together."""
+
+    dut: str
+    behaviour: Behaviour
+    suite: str
+    direction: Direction
+    frame_size: int
+    loss_goal: float
+    fps: float
+    mbps: float
+    cpu_pct: float | None  # of the busier gateway
+    us_per_frame: float | None  # CPU time of the busier gateway
+    limit: Limit
+    is_short: bool
+
+
+@dataclass(frozen=True)
+class Points:
+    """What runs measured, to be asked."""
+
+    points: tuple[Point, ...]
+    accelerator: tuple[AcceleratorResult, ...] = ()
+    failed: Mapping[Key, str] = field(default_factory=dict)  # status of cases that have no figure
+    cores: Mapping[str, str] = field(default_factory=dict)  # DUT → the core that was emulated
+
+    @property
+    def duts(self) -> list[str]:
+        """Every DUT there is anything of."""
+        return list(dict.fromkeys([p.dut for p in self.points] + [a.dut for a in self.accelerator]))
+
+    def curve(self, dut: str, setup: Setup, goal: float | None = None) -> dict[int, Point]:
+        """Frame size → point, in ascending order. goal None: each size's loosest up to 0.001 %."""
+        found: dict[int, Point] = {}
+        for p in sorted(self.points, key=lambda p: (p.frame_size, p.loss_goal)):
+            suite = {"plain": "none", "null": "null-null"}.get(setup.behaviour, setup.suite)
+            same = (p.dut, p.behaviour, p.suite, p.direction) == (
+                dut, setup.behaviour, suite, setup.direction,
+            )  # fmt: skip
+            if same and (p.loss_goal <= MOST_LOSS if goal is None else p.loss_goal == goal):
+                found[p.frame_size] = p
+        return found
+
+
+def points(
+    runs: Iterable[tuple[Manifest, Sequence[Outcome]]], accelerator: Iterable[AcceleratorResult] = ()
+) -> Points:
+    """The points of all runs: IPv4, frames of one size, shown to be encrypted (or a baseline)."""
+    groups: dict[Key, list[tuple[Outcome, float]]] = {}
+    failed: dict[Key, str] = {}
+    cores: dict[str, str] = {}
+    for manifest, outcomes in runs:
+        for dut, profile in manifest.conditions.get("profiles", {}).items():
+            cores[dut] = str((profile.get("board") or {}).get("core", ""))
+        behaviours = {case.case: _behaviour(case.stack_kind, case.options) for case in manifest.cases}
+        for o in outcomes:
+            behaviour = behaviours.get(o.case)
+            if behaviour is None or not isinstance(o.frame_size, int) or o.ip_version != 4:
+                continue
+            key = (o.dut, behaviour, o.suite, o.direction, o.frame_size, o.loss_goal)
+            if o.status != "OK" or o.encryption == "not proven":
+                failed[key] = o.status if o.status != "OK" else "encryption not proven"
+                continue
+            groups.setdefault(key, []).append((o, manifest.line_rate_bps))
+    found = tuple(_point(key, group) for key, group in groups.items())
+    return Points(found, tuple(accelerator), failed, cores)
+
+
+def _behaviour(kind: str, options: dict[str, object]) -> Behaviour | None:
+    """What a case's stack does with the accelerator; None for stacks no claim is about."""
+    named = {"plain": "plain", "null": "null", "xfrm": str(options.get("crypto", "async"))}.get(kind)
+    return next((b for b in get_args(Behaviour) if b == named), None)
+
+
+def _point(key: Key, group: list[tuple[Outcome, float]]) -> Point:
+    dut, behaviour, suite, direction, frame_size, goal = key
+    outcomes = [outcome for outcome, _ in group]
+    fps = _median([o.throughput_fps for o in outcomes]) or 0.0
+    cpu = _median([_busier(o.cpu_home_pct, o.cpu_office_pct) for o in outcomes])
+    point = Point(
+        dut=dut,
+        behaviour=behaviour,
+        suite=suite,
+        direction=direction,
+        frame_size=frame_size,
+        loss_goal=goal,
+        fps=fps,
+        mbps=layer2_mbps(fps, frame_size),
+        cpu_pct=cpu,
+        us_per_frame=None if cpu is None or not fps else cpu / 100 / fps * 1e6,
+        limit="other",
+        is_short=any(o.is_short for o in outcomes),
+    )
+    at_limit = any(o.is_at_limit for o in outcomes)
+    return replace(point, limit=_limit(point, group[0][1], at_limit=at_limit))
+
+
+def _limit(p: Point, line_rate: float, *, at_limit: bool) -> Limit:
+    """What held the throughput: the first of CPU, links and crypto engine that was at its end."""
+    if p.cpu_pct is not None and p.cpu_pct >= BUSY_PCT:
+        return "CPU"
+    each_way = p.fps / (2 if p.direction == "both-ways" else 1)
+    if at_limit or each_way >= _FULL * link_fps(p.frame_size, p.suite, line_rate):
+        return "link"
+    return "accelerator" if p.behaviour in ("async", "polling", "dual-pass") else "other"
+
+
+def link_fps(frame_size: int, suite: str, line_rate: float) -> float:
+    """Cleartext frames/s that a link of this rate carries within the tunnel (suite none: in clear)."""
+    return line_rate_fps(tunnelled_size(frame_size, suite), line_rate)
+
+
+def tunnelled_size(frame_size: int, suite: str) -> int:
+    """Bytes with FCS of the frame on the middle link, not fragmented (ESP tunnel, IPv4)."""
+    found = suites().get(suite)
+    if found is None:
+        return frame_size
+    return found.esp_packet_size(frame_size - FRAMING_BYTES, "tunnel", 4) + FRAMING_BYTES
+
+
+def _busier(home: float | None, office: float | None) -> float | None:
+    return max((pct for pct in (home, office) if pct is not None), default=None)
+
+
+def _median(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`accelerator.jsonl`: results of the driver-level accelerator test, one line a suite and block size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from espbench.errors import EspbenchError
+from espbench.results.durable import to_json, write_atomically
+from espbench.terms import Record
+
+FILE = "accelerator.jsonl"
+
+
+class AcceleratorResult(Record):
+    """Operations on blocks of one size with one key, encrypted and authenticated, no two blocks alike.
+
+    after_ns: each dispatched when the one before has completed. at_once_ns: all as fast as the driver takes
+    them; `full` times it took no more. Both from the first request to the last completion, ns of the guest's time;
+    of these the CPU was idle for after_idle_ns and at_once_idle_ns (None: the guest does not say).
+    """
+
+    dut: str
+    suite: str
+    size: int
+    operations: int
+    driver: str
+    after_ns: int
+    at_once_ns: int
+    full: int
+    after_idle_ns: int | None = None
+    at_once_idle_ns: int | None = None
+
+    @property
+    def gain(self) -> float:
+        """How many times faster all at once is than one after the other."""
+        return self.after_ns / self.at_once_ns
+
+    @property
+    def after_mbps(self) -> float:
+        """Mbit/s of data, one after the other."""
+        return self.operations * self.size * 8e3 / self.after_ns
+
+    @property
+    def at_once_mbps(self) -> float:
+        """Mbit/s of data, all at once."""
+        return self.operations * self.size * 8e3 / self.at_once_ns
+
+
+def save(run: Path, results: Sequence[AcceleratorResult]) -> None:
+    """Replace the file as a whole; EspbenchError where the disk refuses."""
+    write_atomically(run / FILE, "".join(to_json(result) + "\n" for result in results))
+
+
+def read(run: Path) -> list[AcceleratorResult]:
+    """The results of a run; none where it has no such test. EspbenchError where the file is damaged."""
+    path = run / FILE
+    if not path.exists():
+        return []
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            found.append(AcceleratorResult.model_validate(json.loads(line)))
+        except (ValueError, ValidationError) as error:
+            raise EspbenchError(f"{path}:{number}: damaged: {error}") from error
+    return found

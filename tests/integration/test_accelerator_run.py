@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan with the driver-level accelerator test, run on an emulated board: figures, report, page, twice the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from e500_machine import built_by_command
+from runs import espbench, quick, write_plan
+
+from espbench.e500 import tools
+from espbench.results import accelerator
+
+pytestmark = pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries")
+
+PATIENCE_S = 1800.0
+PLAN = {
+    "name": "driver",
+    "topology": "gateway-to-gateway",
+    "dut": "mpc8548e",
+    "stacks": ["plain"],
+    "frame_sizes": [1456],
+    "tests": [
+        {
+            "throughput": quick(
+                minimum="2000fps", maximum="4000fps", trial="20ms", final_trial="20ms", resolution="50%"
+            )
+        },
+        {"accelerator": {"operations": 1000, "sizes": [64, 1456], "suites": ["3des-sha1"]}},
+    ],
+}
+
+
+def measured(folder: Path) -> Path:
+    built_by_command()
+    done = espbench("run", write_plan(folder, PLAN), "--out", folder / "runs", timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    (run,) = (folder / "runs").iterdir()
+    return run
+
+
+def test_the_driver_is_measured_and_the_same_each_time(tmp_path: Path) -> None:
+    """All at once is faster where software's share is large; the engine's own time is a bound where it is not."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    run = measured(first)
+    small, large = accelerator.read(run)
+    assert (small.size, large.size) == (64, 1456)
+    assert "talitos" in small.driver
+    assert small.gain > large.gain > 1
+    assert (run / accelerator.FILE).read_bytes() == (measured(second) / accelerator.FILE).read_bytes()
+    page = (run / "published.html").read_text(encoding="utf-8")
+    assert "Driver-level accelerator test" in page
+    assert "Driver-level accelerator test" in (run / "report.md").read_text(encoding="utf-8")

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emulated boards from a plan to a finished run, in virtual time: the same to the byte, however busy the host is."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boxes import leftovers
+from e500_machine import COSTS, SEC_HZ, built_by_command
+from runs import Run, assert_complete, espbench, kill, quick, rows, write_plan
+
+from espbench.e500 import tools
+from espbench.errors import EspbenchError
+from espbench.generators.native import NativeGenerator, binary
+from espbench.plan import load_topology
+from espbench.platforms import qemu_e500
+from espbench.platforms.processes import start_time
+from espbench.platforms.registry import Registry
+from espbench.procedures.lab import addressing_of
+
+pytestmark = pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries")
+
+# Enough for what the guests need of the host, also when somebody else has it for a while.
+PATIENCE_S = 1800.0
+SIZE = 512
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    """In the user's cache: the first test that needs it builds it."""
+    built_by_command()
+
+
+def plan(*stacks: Any, **changes: Any) -> dict[str, Any]:
+    """Trials as short as they can be, up to a load that every stack but plain misses."""
+    settings = quick(
+        minimum="4000fps",
+        maximum="64000fps",
+        trial="20ms",
+        final_trial="40ms",
+        warm_up="10ms",
+        resolution="20%",
+    )
+    return {
+        "name": "board", "topology": "gateway-to-gateway", "dut": "mpc8548e", "stacks": [*stacks],
+        "suites": ["3des-sha1"], "frame_sizes": [SIZE], "tests": [{"throughput": settings}],
+    } | changes  # fmt: skip
+
+
+@dataclass
+class Measured:
+    """A finished run."""
+
+    directory: Path
+    trials: list[dict[str, Any]]
+
+    @property
+    def without_the_host(self) -> list[dict[str, Any]]:
+        """The trials' records but for the one key under which all stands that depends on it."""
+        return [{key: value for key, value in trial.items() if key != "host"} for trial in self.trials]
+
+    def of(self, stack: str) -> list[dict[str, Any]]:
+        """The trials of one stack."""
+        return [trial for trial in self.trials if f"-{stack}-" in trial["case"]]
+
+
+def measure(folder: Path, what: dict[str, Any]) -> Measured:
+    done = espbench("run", write_plan(folder, what), "--out", folder / "runs", timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    (directory,) = (folder / "runs").iterdir()
+    lines = (directory / "trials.jsonl").read_text().splitlines()
+    return Measured(directory, [json.loads(line) for line in lines])
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
+    """One plan, measured on a quiet machine, and again while others take its CPUs."""
+    asked = plan("plain", "null", "xfrm")
+    first = measure(tmp_path_factory.mktemp("quiet"), asked)
+    burn = [sys.executable, "-c", "while True: pass"]
+    burning = [subprocess.Popen(burn) for _ in range(os.cpu_count() or 1)]
+    try:
+        second = measure(tmp_path_factory.mktemp("busy"), asked)
+    finally:
+        for process in burning:
+            process.kill()
+            process.wait()
+    return first, second
+
+
+def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(twice: tuple[Measured, Measured]) -> None:
+    first, second = twice
+    assert json.dumps(first.without_the_host) == json.dumps(second.without_the_host)
+    for name in ("results.csv", "results.json"):
+        assert (first.directory / name).read_bytes() == (second.directory / name).read_bytes()
+    # There was something to differ in.
+    assert any(trial["lost"] for trial in first.trials)
+    assert all(trial["latency_us"]["max"] > trial["latency_us"]["min"] > 100 for trial in first.trials)
+
+
+def test_every_case_has_its_result(twice: tuple[Measured, Measured]) -> None:
+    first, _ = twice
+    assert_complete(first.directory)
+    rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(first.directory)}
+    assert rate["plain"] > rate["null"] > rate["xfrm"]
+    manifest = json.loads((first.directory / "manifest.json").read_text())
+    assert manifest["platform"] == "qemu_e500"
+    context = manifest["contexts"]["xfrm-3des-sha1-ipv4"]
+    assert context["emulation"]["device"] == "MPC8548E"
+    assert "vmlinux sha256" in context["emulation"]["kernel"]
+    assert context["crypto engine"]["home"]["computed by"].endswith("talitos")
+    assert (first.directory / "report.html").exists()
+
+
+def test_every_frame_that_crossed_was_encrypted(twice: tuple[Measured, Measured]) -> None:
+    """Counted by the SAs of the copy of the guests in which the trial ran: no other trial's frames are in them."""
+    first, _ = twice
+    for trial in first.of("xfrm"):
+        home, office = trial["gateways"]["home"], trial["gateways"]["office"]
+        assert trial["validity"] == "VALID"
+        assert trial["proof"]["proven"], trial["proof"]
+        assert trial["tx_frames"] >= home["encrypted_frames"] >= office["decrypted_frames"]
+        assert office["decrypted_frames"] >= trial["rx_frames"]
+        if not trial["lost"]:
+            assert home["encrypted_frames"] == office["decrypted_frames"] == trial["tx_frames"]
+        # What was lost was lost somewhere.
+        assert sum(trial["loss_at"].values()) == trial["lost"]
+        assert not {"unaccounted", "receiver overrun"} & set(trial["loss_at"])
+
+
+def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) -> None:
+    """Idle instructions against busy ones, in the guest's own time."""
+    first, _ = twice
+    each = {}
+    for stack in ("plain", "null", "xfrm"):
+        kept = [trial for trial in first.of(stack) if not trial["lost"]]
+        assert kept
+        readings = [trial["gateways"][side] for trial in kept for side in ("home", "office")]
+        assert all(0 < reading["cpu_pct"] <= 100.5 for reading in readings)
+        each[stack] = readings[0]["cpu_us_per_frame"]
+    assert each["plain"] < each["null"] < each["xfrm"]
+
+
+def test_a_run_is_taken_up_where_it_was_and_ends_alike(
+    twice: tuple[Measured, Measured], tmp_path: Path
+) -> None:
+    """Killed in the middle, nothing of it stays; and what is missing is measured as it would have been."""
+    first, _ = twice
+    with Run.start(tmp_path, plan("plain", "null", "xfrm")) as run:
+        home = run.pid_of("qemu home")
+        patiently(lambda: len(run.trials) >= 3)
+        processes = run.processes()
+        assert any(pid == home for pid, _ in processes)
+        kill(run.process.pid)
+        run.process.wait()
+        patiently(lambda: not [pid for pid, start in processes if start_time(pid) == start])
+        directory = run.directory
+    assert espbench("clean").returncode == 0
+    assert leftovers(run.id) == set()
+    done = espbench("run", "--resume", directory, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
+    assert Measured(directory, trials).without_the_host == first.without_the_host
+
+
+def patiently(condition: Any) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_without_a_build_the_command_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    done = espbench("run", write_plan(tmp_path, plan("plain")), "--out", tmp_path / "runs")
+    assert done.returncode == 4
+    assert "not built" in done.stderr
+    assert "espbench build e500" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@dataclass
+class Pair:
+    """Two boards and the generator that leads them."""
+
+    registry: Registry
+    bed: qemu_e500.QemuE500Testbed
+    generator: NativeGenerator
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Iterator[Any]:
+    """Starts pairs of boards, not yet attached; what is left of them is looked for at the end."""
+    with Registry(secrets.token_hex(3), tmp_path / "state") as registry:
+
+        def make(crypto: str = "") -> Pair:
+            addressing = addressing_of(load_topology("gateway-to-gateway"), 1500)
+            platform = qemu_e500.QemuE500Platform("board", addressing, binary)
+            machine = qemu_e500.Machine(128, Fraction(1), "2.1", SEC_HZ, COSTS, crypto)
+            generator = NativeGenerator(registry, tmp_path / "generator.log")
+            bed = platform.build(registry, tmp_path, qemu_e500.placement(), machine, {})
+            generator.open([*bed.ports.values()], [])
+            return Pair(registry, bed, generator)
+
+        yield make
+        processes = [entry.detail["pid"] for entry in registry.entries if entry.kind == "process"]
+    assert not [pid for pid in processes if start_time(pid) is not None]
+    assert leftovers(registry.run_id) == set()
+
+
+def test_a_guest_that_panics_shows_its_console(pairs: Any) -> None:
+    """Here because its kernel is asked for what it does not know."""
+    pair = pairs(crypto="nonsense")
+    with pytest.raises(
+        EspbenchError, match=r"(?s)gateway home died; its last words:.*Kernel panic.*nonsense"
+    ):
+        pair.bed.attached(pair.generator)
+
+
+def test_a_board_that_dies_is_named(pairs: Any) -> None:
+    """Whoever asks it next is told; the other one, and all links, end with the test bed."""
+    pair = pairs()
+    pair.bed.attached(pair.generator)
+    assert pair.bed.gateways["office"].cpu_ns() > 0
+    office = next(entry for entry in pair.bed.made if entry.name == "qemu office")
+    kill(office.detail["pid"])
+    with pytest.raises(EspbenchError, match="gateway office died"):
+        pair.bed.gateways["office"].cpu_ns()
+    pair.bed.close()
+    assert not [entry for entry in pair.registry.entries if entry.name.startswith("qemu")]
+
+
+def test_the_next_trial_knows_nothing_of_the_one_before(pairs: Any) -> None:
+    pair = pairs()
+    pair.bed.attached(pair.generator)
+    home = pair.bed.gateways["home"]
+    name = "/proc/sys/net/ipv4/icmp_ratelimit"
+    seen = []
+    for value in ("7", "9"):
+        pair.bed.begin_trial()
+        before = home.read([name])[name]
+        home.write(name, value)
+        seen.append((before, home.read([name])[name], home.cpu_ns()))
+    assert [text for text, *_ in seen] == ["1000\n"] * 2
+    assert [text for _, text, _ in seen] == ["7\n", "9\n"]
+    assert seen[0][2] == seen[1][2]
