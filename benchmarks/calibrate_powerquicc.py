@@ -44,7 +44,7 @@ PLAN = {
     "tests": [
         {
             "throughput": {
-                "loss_goals": [0], "trial": "100ms", "final_trial": "500ms", "resolution": "0.5%",
+                "loss_goals": [0], "trial": "50ms", "final_trial": "250ms", "resolution": "0.5%",
                 "settle": 0, "residue": "20ms", "warm_up": "20ms", "learning": "10ms",
             }
         }

@@ -69,6 +69,34 @@ def test_each_request_has_its_number_and_its_answer(tmp_path: Path) -> None:
     assert clock.typed == ["1 cpu", "2 counters", "3 read /a /b"]
 
 
+def test_what_a_reading_costs_is_not_in_it(tmp_path: Path) -> None:
+    """Here 10 ns from one to the next, and 1,000 of work before the last."""
+    busy = [100, 115, 125, 135, 145, 1155]
+    answers = [ok(number, now_ns=9_000 + ns, idle_ns=9_000, exact=True) for number, ns in enumerate(busy, 1)]
+    home, _ = gateway(tmp_path, *answers)
+    home.weigh_asking()
+    before, after = home.cpu_ns(), home.cpu_ns()
+    assert after - before == 1_000
+
+
+def test_each_trial_asks_with_the_same_numbers(tmp_path: Path) -> None:
+    """A line that is a digit longer takes the guest a little longer."""
+    asked = [1, 2, 3, 2, 3]
+    home, clock = gateway(tmp_path, *(ok(number, texts={}) for number in asked))
+    home.read(["/a"])
+    for _ in range(2):
+        home.as_before_trials()
+        home.read(["/b"])
+        home.read(["/c"])
+    assert [int(line.split()[0]) for line in clock.typed] == asked
+
+
+def test_a_kernel_that_only_guesses_is_not_believed(tmp_path: Path) -> None:
+    home, _ = gateway(tmp_path, ok(1, now_ns=50, idle_ns=20, exact=False))
+    with pytest.raises(EspbenchError, match="cannot read the board's idle time"):
+        home.cpu_ns()
+
+
 def test_keys_are_typed_and_written_nowhere(tmp_path: Path) -> None:
     key = b"a secret key"
     home, clock = gateway(tmp_path, ok(1, replies=[[], ["0102"]]))
@@ -120,7 +148,7 @@ def test_only_its_own_boot_is_a_guests_console(tmp_path: Path) -> None:
     log = tmp_path / "console"
     log.write_text("Kernel panic - the one before\n")
     process = cast(Any, type("Running", (), {"poll": lambda self: None})())
-    guest = Guest("home", process, log, tmp_path / "qemu.log", log.stat().st_size)
+    guest = Guest("home", process, log, tmp_path / "qemu.log", (log.stat().st_size, 0))
     assert guest.alive()
     assert guest.last_words() == ""
 

@@ -133,6 +133,7 @@ def test_a_board_that_is_not_there_is_asked_for(tmp_path: Path) -> None:
         ),
         ("xfrm]", "{stack: xfrm, mode: transport}]", "stacks[1].mode: expected mode: tunnel with mpc8548e"),
         ("xfrm]", "{stack: xfrm, interface: true}]", "stacks[1].interface: expected interface: false"),
+        ("xfrm]", "{stack: xfrm, esn: true}]", "stacks[1].esn: expected esn: false with mpc8548e"),
         ("xfrm]", "{stack: xfrm, tunnels: 201}]", "stacks[1].tunnels: expected tunnels: at most 200"),
         (
             "xfrm]",

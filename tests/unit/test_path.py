@@ -84,31 +84,45 @@ def test_a_gateway_with_fewer_sas_than_its_tunnels_need_is_named() -> None:
     first_port=st.integers(0, 10**4),
     home=st.integers(0, 10**4),
     error=st.integers(0, 10**4),
+    refused=st.integers(0, 10**4),
     ring=st.integers(0, 10**4),
     wire=st.integers(0, 10**4),
     office=st.integers(0, 10**4),
     overrun=st.integers(0, 10**4),
 )
 def test_the_places_add_up_to_the_loss(
-    tx: int, first_port: int, home: int, error: int, ring: int, wire: int, office: int, overrun: int
+    tx: int,
+    first_port: int,
+    home: int,
+    error: int,
+    refused: int,
+    ring: int,
+    wire: int,
+    office: int,
+    overrun: int,
 ) -> None:
-    """However many frames are lost at each place, each place gets just its own."""
-    total = first_port + home + error + ring + wire + office + overrun
+    """However many frames are lost at each place, each place gets just its own.
+
+    What the cipher refused had been counted by the SA, what found none had not.
+    """
+    total = first_port + home + error + refused + ring + wire + office + overrun
     sent = tx + total
     entered = sent - first_port
     encrypted = entered - home - error
-    decrypted = encrypted - ring - wire
+    decrypted = encrypted - refused - ring - wire
+    errors = {"XfrmOutNoStates": error, "XfrmOutStateProtoError": refused}
     found = loss_places(
         crossing(
             sent, tx, entered_first=entered, encrypted=encrypted, decrypted=decrypted,
-            left_second=decrypted - office, first_errors={"XfrmOutStateProtoError": error} if error else {},
+            left_second=decrypted - office, first_errors={name: n for name, n in errors.items() if n},
             ring_drops_between=ring,
         ),
         encrypts=True,
         receiver_overrun=overrun,
     )  # fmt: skip
     expected = {
-        "first port into home": first_port, "home": home, "home xfrm XfrmOutStateProtoError": error,
+        "first port into home": first_port, "home": home, "home xfrm XfrmOutNoStates": error,
+        "home xfrm XfrmOutStateProtoError": refused,
         "office ring": ring, "middle link": wire, "office": office, "receiver overrun": overrun,
     }  # fmt: skip
     assert found == {place: n for place, n in expected.items() if n}

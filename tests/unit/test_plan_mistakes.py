@@ -65,7 +65,8 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
          '8:18: tests[0].throughput.trail: expected a key of a throughput test, got "trail"; did you '
          'mean trial?'),
         ("throughput: {trial: 2s, final_trial: 10s}", "latency: {}",
-         '8:5: tests[0].latency: expected a test espbench has, got "latency"; choose one of throughput'),
+         '8:5: tests[0].latency: expected a test espbench has, got "latency"; '
+         "choose one of throughput, accelerator"),
         ("- throughput: {trial: 2s, final_trial: 10s}", "- throughput",
          '8:5: tests[0]: expected a test and its settings, got "throughput"; write - throughput: {}'),
         ("[plain, xfrm]", "[plain, {stack: xfrm, modus: tunnel}]",

@@ -86,6 +86,7 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
         assert found
         return " ".join(re.sub("<[^>]+>", " ", found[0]).split())
 
+    assert "Of those that frame formats alone decide, 4 of 4 agree." in html
     calibrated = row("mpc8548e-nanosec-1456")
     assert "agrees used for calibration, ± 10 %" in calibrated
     assert "1,057 Mbps" in calibrated

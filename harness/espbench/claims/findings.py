@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from espbench.claims.points import Point
 
@@ -41,18 +41,15 @@ def lacking(what: str) -> Finding:
 
 def ranged(values: Sequence[float], points: Sequence[Point] = (), text: str = "") -> Finding:
     """The range of one or more values."""
-    return Finding(low=min(values), high=max(values), text=text, **facts(points))
+    return replace(of(points), low=min(values), high=max(values), text=text)
 
 
 def statement(points: Sequence[Point], text: str, *, holds: bool) -> Finding:
     """A statement that holds, or does not."""
-    return Finding(holds=holds, text=text, **facts(points))
+    return replace(of(points), holds=holds, text=text)
 
 
-def facts(points: Sequence[Point]) -> dict[str, float | bool | None]:
+def of(points: Sequence[Point]) -> Finding:
     """What the points share: the loss goal if it is one, and whether any is short."""
     goals = {p.loss_goal for p in points}
-    return {
-        "goal": goals.pop() if len(goals) == 1 else None,
-        "is_short": any(p.is_short for p in points),
-    }
+    return Finding(goal=goals.pop() if len(goals) == 1 else None, is_short=any(p.is_short for p in points))

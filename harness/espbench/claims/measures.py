@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import singledispatch
 from itertools import pairwise
 from statistics import median
 
 from espbench.claims.computed import computed
-from espbench.claims.findings import Finding, facts, lacking, ranged, statement
+from espbench.claims.findings import Finding, lacking, of, ranged, statement
 from espbench.claims.model import (
     Accelerator,
     AcceleratorSpread,
@@ -43,12 +44,24 @@ def _measure(m: Measure, claim: Claim, found: Points) -> Finding:
 
 
 def _at(dut: str, setup: Setup, sizes: Sequence[int], found: Points) -> list[Point] | Finding:
-    """The points at all of these sizes, or what is missing."""
+    """The points at these sizes that were measured; what is missing, where that is one of the two ends."""
     curve = found.curve(dut, setup)
-    absent = [size for size in sizes if size not in curve]
-    if absent:
+    if absent := [size for size in (min(sizes), max(sizes)) if size not in curve]:
+        absent = list(dict.fromkeys(absent))
         return lacking(f"{dut}, {name(setup)}: {sizes_in_words(absent)}{_why(dut, setup, absent, found)}")
-    return [curve[size] for size in sizes]
+    return [curve[size] for size in sizes if size in curve]
+
+
+def _both(m: Ratio | CostRatio, claim: Claim, found: Points) -> tuple[list[Point], list[Point]] | Finding:
+    """The points of both setups at the sizes that both have."""
+    above = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
+    below = _at(claim.dut(m.to), m.to, m.frame_sizes, found)
+    if isinstance(above, Finding):
+        return above
+    if isinstance(below, Finding):
+        return below
+    shared = {p.frame_size for p in above} & {p.frame_size for p in below}
+    return [p for p in above if p.frame_size in shared], [p for p in below if p.frame_size in shared]
 
 
 def _why(dut: str, setup: Setup, sizes: Sequence[int], found: Points) -> str:
@@ -111,34 +124,30 @@ def _cpu_falls(m: CpuFalls, claim: Claim, found: Points) -> Finding:
 
 @_measure.register
 def _ratio(m: Ratio, claim: Claim, found: Points) -> Finding:
-    above = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
-    below = _at(claim.dut(m.to), m.to, m.frame_sizes, found)
-    if isinstance(above, Finding):
-        return above
-    if isinstance(below, Finding):
-        return below
+    both = _both(m, claim, found)
+    if isinstance(both, Finding):
+        return both
+    above, below = both
     ratios = [a.mbps / b.mbps for a, b in zip(above, below, strict=True)]
-    return ranged(ratios, [*above, *below], _ratios(ratios, m.frame_sizes))
+    return ranged(ratios, [*above, *below], _ratios(ratios, above))
 
 
-def _ratios(ratios: Sequence[float], sizes: Sequence[int]) -> str:
-    return ", ".join(f"{ratio:.2f} at {size} B" for ratio, size in zip(ratios, sizes, strict=True))
+def _ratios(ratios: Sequence[float], points: Sequence[Point]) -> str:
+    return ", ".join(f"{ratio:.2f} at {p.frame_size} B" for ratio, p in zip(ratios, points, strict=True))
 
 
 @_measure.register
 def _cost_ratio(m: CostRatio, claim: Claim, found: Points) -> Finding:
-    above = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
-    below = _at(claim.dut(m.to), m.to, m.frame_sizes, found)
-    if isinstance(above, Finding):
-        return above
-    if isinstance(below, Finding):
-        return below
+    both = _both(m, claim, found)
+    if isinstance(both, Finding):
+        return both
+    above, below = both
     ratios = []
     for a, b in zip(above, below, strict=True):
         if not a.us_per_frame or not b.us_per_frame:
             return lacking(f"{a.dut}: CPU not readable")
         ratios.append(a.us_per_frame / b.us_per_frame)
-    return ranged(ratios, [*above, *below], _ratios(ratios, m.frame_sizes))
+    return ranged(ratios, [*above, *below], _ratios(ratios, above))
 
 
 @_measure.register
@@ -158,7 +167,7 @@ def _saturation(m: Saturation, claim: Claim, found: Points) -> Finding:
         if low
         else f"never the CPU from {high:g} B on; {_loads(points)}"
     )
-    return Finding(low=low, high=high, bracket=True, text=text, **facts(points))
+    return replace(of(points), low=low, high=high, bracket=True, text=text)
 
 
 @_measure.register
@@ -172,7 +181,8 @@ def _saturates_first(m: SaturatesFirst, claim: Claim, found: Points) -> Finding:
         theirs = _at(dut, m.of, m.frame_sizes, found)
         if isinstance(theirs, Finding):
             return theirs
-        gaps = [(b.cpu_pct or 0.0) - (a.cpu_pct or 0.0) for a, b in zip(own, theirs, strict=True)]
+        loads = {p.frame_size: p.cpu_pct or 0.0 for p in theirs}
+        gaps = [loads[p.frame_size] - (p.cpu_pct or 0.0) for p in own if p.frame_size in loads]
         holds = holds and min(gaps) >= -_SAME_LOAD and max(gaps) > _SAME_LOAD
         told.append(f"{dut}: {_loads(theirs)}")
         used += theirs

@@ -71,10 +71,17 @@ def _stack(choice: StackChoice, at: KeyPath, where: str) -> Iterator[Problem]:
     for key, wrong, why in (
         ("mode", choice.mode == "transport", "transport mode needs an IP-in-IP device"),
         ("interface", choice.interface, "its kernel has no XFRM interfaces"),
+        # ESP then asks for authencesn(…), which Linux's driver of the SEC does not have.
+        ("esn", choice.esn, "with extended sequence numbers Linux does not use the SEC"),
         ("tunnels", choice.tunnels > MOST_TUNNELS, f"one answer of its guests has room for {MOST_TUNNELS}"),
     ):
         if wrong:
-            usual = {"mode": "tunnel", "interface": "false", "tunnels": f"at most {MOST_TUNNELS}"}[key]
+            usual = {
+                "mode": "tunnel",
+                "interface": "false",
+                "esn": "false",
+                "tunnels": f"at most {MOST_TUNNELS}",
+            }[key]
             got = shown(getattr(choice, key))
             yield Problem((*at, key), f"{key}: {usual} {where}", got, f"{why}: remove it", involves=_DUT)
 

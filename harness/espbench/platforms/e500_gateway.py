@@ -38,12 +38,24 @@ class E500Gateway:
         self._notebook = notebook
         self._clock: VirtualClock | None = None
         self._number = 0
+        self._asking_ns = 0
+        self._asked = 0
+        self._before_trials: tuple[int, int] | None = None
 
     def started_by(self, clock: VirtualClock) -> dict[str, Any]:
         """Let it boot; its greeting. EspbenchError with its console when it does not come up."""
         self._clock = clock
         self._number = 0
         return self._ask(None, "it did not boot")
+
+    def as_before_trials(self) -> None:
+        """The guest is again as it was when this was called first: so are the numbers of its requests.
+
+        A digit more in one would be an instruction more in the guest.
+        """
+        if self._before_trials is None:
+            self._before_trials = self._number, self._asked
+        self._number, self._asked = self._before_trials
 
     def request(self, text: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
         """The answer to one request of PROTOCOL.md; timeout_s is of virtual time.
@@ -105,7 +117,16 @@ class E500Gateway:
         raise EspbenchError(f"gateway {self.side}: cannot use {folder.name}: {_NO_PROGRAMS}")
 
     def cpu_ns(self) -> int:
-        """Virtual time in which its CPU was not idle since the boot, ns."""
+        """Virtual time in which its CPU was busy since the boot, ns, but for answering this."""
+        self._asked += 1
+        return self._busy_ns() - self._asked * self._asking_ns
+
+    def weigh_asking(self) -> None:
+        """Find what a reading of the CPU costs it, from one to the next; the first ones cost more."""
+        *_, before, after = [self._busy_ns() for _ in range(4)]
+        self._asking_ns = after - before
+
+    def _busy_ns(self) -> int:
         answer = self.request("cpu")
         if not answer["exact"]:
             raise EspbenchError(f"gateway {self.side}: its kernel cannot read the board's idle time")

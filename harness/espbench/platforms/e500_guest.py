@@ -14,13 +14,15 @@ from pathlib import Path
 
 from espbench.e500.build import Built
 from espbench.errors import EspbenchError
-from espbench.platforms.gateway import tail
+from espbench.platforms.gateway import LAST_WORDS_BYTES
 from espbench.platforms.registry import Registry
 
 PANIC = "Kernel panic"
-# Until QEMU has opened its links: it loads a kernel of a few MB first.
-ATTACH_TIMEOUT_S = 60.0
-_POLL_S = 0.01
+# What QEMU says of each hub, and is as it should be: the other end is a link.
+_NO_NEWS = "is not connected to host network"
+# So often, and this far apart, QEMU is looked for at its links: it loads a kernel of a few MB first. Looks are
+# counted and not the clock: where all of us stand still for a while, nobody has waited.
+_LOOKS, _POLL_S = 6000, 0.01
 # dut-profiles/e500/LINK.md: what an end tells, and where in that its state is.
 _END_AT, _STATE_AT, _ATTACHED = (128, 256), 84, 1
 
@@ -48,29 +50,26 @@ class Machine:
 
 @dataclass
 class Guest:
-    """A running board. Its process forks copies of itself, which end with it."""
+    """A running board. Its process forks copies of itself, which end with it.
+
+    The guests of all cases of a run write into the same two logs: began is where this one's part begins.
+    """
 
     name: str
     process: subprocess.Popen[bytes]
     console: Path
     log: Path
-    console_began: int = 0
+    began: tuple[int, int] = (0, 0)
 
     def alive(self) -> bool:
         """Neither the board itself nor a copy of it has ended or panicked."""
-        return self.process.poll() is None and PANIC not in self._said()
+        return self.process.poll() is None and PANIC not in _since(self.console, self.began[0])
 
     def last_words(self) -> str:
         """The end of its console, and of what QEMU said."""
-        return "\n".join(text for text in (self._said()[-2000:].strip(), tail(self.log).strip()) if text)
-
-    def _said(self) -> str:
-        """What its console has had since it was started: a run appends the guests of its cases."""
-        if not self.console.exists():
-            return ""
-        with self.console.open("rb") as console:
-            console.seek(self.console_began)
-            return console.read().decode(errors="replace")
+        console = _since(self.console, self.began[0])[-LAST_WORDS_BYTES:]
+        said = [line for line in _since(self.log, self.began[1]).splitlines() if _NO_NEWS not in line]
+        return "\n".join(text for text in (console.strip(), *said[-5:]) if text)
 
 
 def start(
@@ -87,17 +86,18 @@ def start(
     QEMU said, when it ends at once.
     """
     console, log = logs / f"{name}-console.log", logs / f"{name}-qemu.log"
-    began = console.stat().st_size if console.exists() else 0
+    began = _size(console), _size(log)
     with log.open("ab") as errors:
         process = registry.spawn(
             command(built, machine, ports, console), f"qemu {name}", stdin=subprocess.DEVNULL, stdout=errors,
             stderr=errors, grace_s=0,
         )  # fmt: skip
     guest = Guest(name, process, console, log, began)
-    deadline = time.monotonic() + ATTACH_TIMEOUT_S
+    looks = 0
     while not all(_attached(port) for port in ports):
-        if process.poll() is not None or time.monotonic() > deadline:
-            said = tail(log).strip() or f"exit code {process.poll()}"
+        looks += 1
+        if process.poll() is not None or looks > _LOOKS:
+            said = guest.last_words() or f"exit code {process.poll()}"
             raise EspbenchError(f"gateway {name}: QEMU did not come to its links: {said}")
         time.sleep(_POLL_S)
     return guest
@@ -130,6 +130,18 @@ def command(built: Built, machine: Machine, ports: Sequence[LinkEnd], console: P
         f"fsl-sec,version={machine.sec_version},clock={machine.sec_clock_hz},costs={machine.sec_costs}",
         "-device", "espbench-idle", *networks,
     ]  # fmt: skip
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
+def _since(log: Path, began: int) -> str:
+    if not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(began)
+        return file.read().decode(errors="replace")
 
 
 def _quoted(path: Path) -> str:

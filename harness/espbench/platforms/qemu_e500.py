@@ -77,11 +77,15 @@ class QemuE500Testbed(Testbed):
             configure(gateway, self.addressing.gateway(side))
         for gateway in boards.values():
             _wait_for_carrier(gateway)
+            gateway.weigh_asking()
 
     def begin_trial(self) -> None:
         """Copy both boards as they stood when the first trial began; what was done since is forgotten."""
         assert self.clock is not None
         self.clock.branch([self.middle])
+        for gateway in self.gateways.values():
+            if isinstance(gateway, E500Gateway):
+                gateway.as_before_trials()
 
     def close(self) -> None:
         """End both boards and all copies of them, and remove the links."""

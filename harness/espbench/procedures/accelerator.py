@@ -7,7 +7,7 @@ operation after the one before against all at once. Each figure begins in the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Protocol
 
@@ -55,7 +55,7 @@ def measure(
 
 def _measure_dut(
     dut: str,
-    wanted: list[tuple[str, int]],
+    wanted: Sequence[tuple[str, int]],
     operations: int,
     lab: Builder,
     new_generator: Callable[[], Generator],
@@ -74,10 +74,9 @@ def _measure_dut(
         for suite, size in wanted:
             bed.begin_trial()
             answer = gateway.request(f"accel {suite} {size} {operations}", timeout_s=_VIRTUAL_TIMEOUT_S)
+            asked = {"dut": dut, "suite": suite, "size": size, "operations": operations}
             said = {key: value for key, value in answer.items() if key in AcceleratorResult.model_fields}
-            result = AcceleratorResult(
-                dut=dut, **({"suite": suite, "size": size, "operations": operations} | said)
-            )
+            result = AcceleratorResult.model_validate(said | asked)
             found.append(result)
             accelerator.save(directory.path, found)
             note(f"accelerator test: {dut}, {suite}, {size} B: all at once {result.gain:.2f} times as fast")

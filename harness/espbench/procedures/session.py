@@ -242,7 +242,9 @@ class Session:
                 broken += 1
                 if isinstance(error, NegotiationFailed) and error.final:
                     self._hopeless[case.pair] = str(error)
-                if broken > MAXIMUM_REBUILDS or case.pair in self._hopeless:
+                # In virtual time what was not ready once never will be.
+                for_good = self._lab.virtual_time and isinstance(error, readiness.NotReady)
+                if broken > MAXIMUM_REBUILDS or for_good or case.pair in self._hopeless:
                     self._give_up(case, running, str(error))
                     return pair
             self._directory.append(record)

@@ -100,8 +100,10 @@ def published_view(judged: Sequence[Judged], points: Points, runs: Sequence[str]
 
 def _conclusion(judged: Sequence[Judged]) -> list[str]:
     compared = [j for j in judged if j.word in ("agrees", "differs")]
-    used = [j for j in compared if j.claim.calibration]
-    predicted = [j for j in compared if not j.claim.calibration]
+    used, predicted, by_arithmetic = (
+        [j for j in compared if _basis(j.claim) == basis]
+        for basis in ("used for calibration", "predicted", "computed")
+    )
 
     def agreeing(of: Sequence[Judged]) -> str:
         return f"{sum(j.word == 'agrees' for j in of)} of {len(of)}"
@@ -109,6 +111,8 @@ def _conclusion(judged: Sequence[Judged]) -> list[str]:
     found = [f"{agreeing(predicted)} predicted claims agree with what documents print."] if predicted else []
     if used:
         found.append(f"Of the claims used for the calibration, {agreeing(used)} agree.")
+    if by_arithmetic:
+        found.append(f"Of those that frame formats alone decide, {agreeing(by_arithmetic)} agree.")
     if missing := sum(j.word == "not measured" for j in judged):
         found.append(f"{plural(missing, 'claim')} could be measured and were not, in these runs.")
     return found
@@ -157,7 +161,7 @@ def _row(j: Judged) -> ClaimRow:
         id=claim.id,
         says=claim.says,
         source=", ".join(
-            part for part in (claim.stack, documents()[claim.document].source.short, claim.where) if part
+            part for part in (claim.stack, documents()[claim.document].source.called, claim.where) if part
         ),
         published=_published(claim),
         ours=_ours(claim, j.finding) if compared else NONE,
@@ -245,7 +249,7 @@ def _results(points: Sequence[Point], core: str) -> Table:
 
 def _sources() -> Table:
     rows = [
-        [d.source.short, ", ".join(d.source.authors), d.source.title, d.source.publisher, d.source.copy_read]
+        [d.source.called, ", ".join(d.source.authors), d.source.title, d.source.publisher, d.source.copy_read]
         for d in documents().values()
     ]
     return Table(["Called here", "Authors", "Title", "Publisher", "What was read"], rows)

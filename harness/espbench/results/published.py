@@ -115,13 +115,18 @@ class OperationTime(_Data):
 class Source(_Data):
     """Where a document is from; `copy_read` is the text the figures were taken from."""
 
-    short: str
     title: str
+    short: str = ""
     authors: list[str]
     editor: str = ""
     publisher: str
     date: str | None
     copy_read: str = Field(alias="copy")
+
+    @property
+    def called(self) -> str:
+        """What reports call it."""
+        return self.short or self.title
 
 
 class Remark(_Data):

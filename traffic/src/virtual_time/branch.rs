@@ -2,7 +2,7 @@
 //! Branches: guests that stand are copied as they are, with their links, so that each trial begins in the same state.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
 use crate::port::virtual_time::LinkPort;
@@ -11,6 +11,7 @@ use crate::virtual_time::world::World;
 
 /// A guest of a few hundred MB is copied in less.
 const PATIENCE: Duration = Duration::from_secs(60);
+const NAP: Duration = Duration::from_millis(1);
 
 /// Copies of link files; gone as soon as all who use them have them open.
 struct Copies(Vec<PathBuf>);
@@ -73,11 +74,11 @@ pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf]) -> Outcome<Wor
     for port in &ports {
         port.link.met()?;
     }
-    let since = Instant::now();
+    let mut waited = Duration::ZERO;
     for (path, memory) in &between {
         use std::sync::atomic::Ordering::Acquire;
         while (0..2).any(|end| memory.end(end).state.load(Acquire) != ATTACHED) {
-            if since.elapsed() > PATIENCE {
+            if waited > PATIENCE {
                 return Err(Failure::new(
                     format!(
                         "link {}: not both of its guests came to the branch",
@@ -86,7 +87,8 @@ pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf]) -> Outcome<Wor
                     "their logs say why",
                 ));
             }
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(NAP);
+            waited += NAP;
         }
     }
     Ok(trunk.with(ports))

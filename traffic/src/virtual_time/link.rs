@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
 use crate::virtual_time::memory::{ABSENT, ATTACHED, LEFT, Memory};
@@ -24,8 +24,11 @@ const CONSOLE: u32 = 1;
 const SPINS: u32 = 500;
 /// How soon it shows that the other end died, or that the caller wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// An end that does not move for so long never will: waiting to be started, and once it runs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// An end that does not move for so long never will: waiting to be started, and once it runs, when the host may give
+/// it little or nothing for a while. What counts is the time slept, not the clock's: while all are stopped nobody waits.
+const COMING: Duration = Duration::from_secs(60);
+const MOVING: Duration = Duration::from_secs(600);
+const NAP: Duration = Duration::from_millis(1);
 
 /// What came over a link.
 #[derive(Debug, Clone)]
@@ -122,10 +125,11 @@ impl Link {
     }
 
     fn wait_for(&self, done: &dyn Fn() -> bool) -> Outcome<()> {
-        let since = Instant::now();
+        let mut waited = Duration::ZERO;
         while !done() {
-            self.alive(since)?;
-            std::thread::sleep(Duration::from_millis(1));
+            self.alive(waited)?;
+            std::thread::sleep(NAP);
+            waited += NAP;
         }
         Ok(())
     }
@@ -172,12 +176,13 @@ impl Link {
 
     fn put(&mut self, at_ns: u64, kind: u32, bytes: &[u8]) -> Outcome<()> {
         let length = RECORD + bytes.len().next_multiple_of(8);
-        let since = Instant::now();
+        let mut waited = Duration::ZERO;
         while self.head + length as u64 - self.theirs().tail.load(Ordering::Acquire)
             > u64::from(self.memory.header.ring_bytes)
         {
-            self.alive(since)?;
-            std::thread::sleep(Duration::from_millis(1));
+            self.alive(waited)?;
+            std::thread::sleep(NAP);
+            waited += NAP;
         }
         let mut record = [0u8; RECORD];
         record[..8].copy_from_slice(&at_ns.to_ne_bytes());
@@ -248,7 +253,7 @@ impl Link {
     /// Waits until the other end has sent everything up to `until_ns`, and takes it. `stop` is polled.
     pub fn wait(&mut self, until_ns: u64, stop: &mut dyn FnMut() -> bool) -> Outcome<Waited> {
         let mut spins = 0;
-        let (mut since, mut seen) = (Instant::now(), self.peer_until_ns());
+        let (mut waited, mut seen) = (Duration::ZERO, self.peer_until_ns());
         while self.peer_until_ns() < until_ns {
             if spins < SPINS {
                 spins += 1;
@@ -257,11 +262,12 @@ impl Link {
             }
             self.sleep(until_ns);
             self.drain(); // a full ring would keep the other end from moving
+            waited += LOOK;
             let now = self.peer_until_ns();
             if now != seen {
-                (since, seen) = (Instant::now(), now);
+                (waited, seen) = (Duration::ZERO, now);
             }
-            let alive = self.alive(since);
+            let alive = self.alive(waited);
             if self.peer_until_ns() >= until_ns {
                 break; // whatever became of it since
             }
@@ -285,8 +291,8 @@ impl Link {
         mine.wants_ns.store(0, Ordering::Relaxed);
     }
 
-    /// A failure if there is no use in waiting any longer for the other end, which has not moved `since`.
-    fn alive(&self, since: Instant) -> Outcome<()> {
+    /// A failure if there is no use in waiting any longer for the other end, which has not moved for so long.
+    fn alive(&self, waited: Duration) -> Outcome<()> {
         let theirs = self.theirs();
         let (path, other) = (self.path.display(), 1 - self.end);
         let at_s = self.peer_until_ns() as f64 / 1e9;
@@ -300,14 +306,14 @@ impl Link {
                 format!("process {pid} at its other end died at virtual time {at_s:.6} s"),
                 "its log and its guest's console say why",
             ),
-            ABSENT if since.elapsed() > PATIENCE => (
-                format!("nobody came to end {other} within {} s", PATIENCE.as_secs()),
+            ABSENT if waited > COMING => (
+                format!("nobody came to end {other} within {} s", COMING.as_secs()),
                 "start the gateway with this link",
             ),
-            _ if since.elapsed() > PATIENCE => (
+            _ if waited > MOVING => (
                 format!(
                     "process {pid} at its other end has stood at virtual time {at_s:.6} s for {} s",
-                    PATIENCE.as_secs()
+                    MOVING.as_secs()
                 ),
                 "it hangs, or waits for a link of its own whose other end is not there",
             ),
