@@ -33,7 +33,7 @@ def plan(name: str, stacks: list[Any], **changes: Any) -> dict[str, Any]:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run directory of three stacks side by side."""
     folder = tmp_path_factory.mktemp("compared")
-    stacks = ["plain", "xfrm", "strongswan", "strongswan-libipsec"]
+    stacks = ["xfrm", "strongswan", "strongswan-libipsec"]
     compare = {"by": "stack", "reference": "strongswan"}
     file = write_plan(folder, plan("stacks", stacks, compare=compare))
     done = espbench("run", file, "--out", folder, timeout=580)
@@ -94,7 +94,7 @@ def test_the_run_directory_holds_no_secret(compared: Path) -> None:
 
 def test_a_run_of_other_conditions_is_not_compared_unless_allowed(compared: Path, tmp_path: Path) -> None:
     """The message names what differs; with --allow-different the report says so."""
-    other = write_plan(tmp_path, plan("other", ["plain", "xfrm"], flows={"ports": 7}, repeat=1))
+    other = write_plan(tmp_path, plan("other", ["xfrm"], flows={"ports": 7}, repeat=1))
     done = espbench("run", other, "--out", tmp_path, timeout=300)
     assert done.returncode in (0, 3), done.stderr
     second = Path(done.stdout.strip().splitlines()[-1]).parent

@@ -75,7 +75,7 @@ def with_stack(bench: Bench, suite: str) -> Xfrm:
     stack = Xfrm(bench.bed, TUNNEL, suites()[suite], StackOptions())
     bench.stack = stack
     shown = readiness.establish(bench, TRAFFIC)
-    assert shown["cleartext blocked, tunnel down"].startswith("0 of 100")
+    assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
     return stack
 
 
