@@ -18,6 +18,7 @@ from _pytest.runner import runtestprotocol
 
 ATTEMPTS = 3
 UNFIT = 0.02
+PATIENCE_S = 600  # no further attempt after that
 WATCH = Path(__file__).parent.parent / "fixtures/stall_watch.py"
 
 
@@ -44,6 +45,8 @@ class Stalls:
 
 STALLS = pytest.StashKey[Stalls]()
 AGAIN = pytest.StashKey[list[str]]()
+# Files whose fixtures could not be made for that reason: pytest keeps the failure for the file's other tests.
+UNFIT_FILES = pytest.StashKey[dict[Path, str]]()
 
 
 def _stalls(config: pytest.Config) -> Stalls:
@@ -59,27 +62,36 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Runs the test until it passes, fails undisturbed, or has failed ATTEMPTS times."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     watched = _stalls(item.config)
+    unfit_files = item.config.stash.setdefault(UNFIT_FILES, {})
+    first_ns = time.monotonic_ns()
     unfit = []
     for attempt in range(1, ATTEMPTS + 1):
         start_ns = time.monotonic_ns()
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
         stalls = watched.since(start_ns)
         unfit.append(1e6 * sum(stalls) / (time.monotonic_ns() - start_ns))
-        if attempt == ATTEMPTS or not stalls or not any(report.failed for report in reports):
+        failed = next((report for report in reports if report.failed), None)
+        if failed is None:
             break
-        failed = next(report for report in reports if report.failed)
+        if failed.when == "setup" and item.path in unfit_files:
+            _skip(item, reports, unfit_files[item.path])
+            break
+        last = attempt == ATTEMPTS or time.monotonic_ns() - first_ns > PATIENCE_S * 1e9
+        if last and min(unfit) > UNFIT:
+            reason = (
+                f"the host stood still for {100 * min(unfit):.0f} % of the time and more, {attempt} times"
+            )
+            if failed.when == "setup":
+                unfit_files[item.path] = reason
+            _skip(item, reports, reason)
+        if last or not stalls:
+            break
         item.config.stash.setdefault(AGAIN, []).append(
             f"{item.nodeid}: {len(stalls)} stalls, the longest {max(stalls):.0f} ms; {_last_line(failed)}"
         )
         # All fixtures are made anew: what a failed set-up left is cached otherwise.
         item.session._setupstate.teardown_exact(None)
         item._initrequest()  # type: ignore[attr-defined]
-    if len(unfit) == ATTEMPTS and min(unfit) > UNFIT:
-        _skip(
-            item,
-            reports,
-            f"the host stood still for {100 * min(unfit):.0f} % of the time in {ATTEMPTS} attempts",
-        )
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -89,7 +101,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def _skip(item: pytest.Item, reports: list[pytest.TestReport], reason: str) -> None:
     for report in reports:
         if report.failed:
-            item.config.stash[AGAIN].append(f"{item.nodeid}: skipped, {reason}; {_last_line(report)}")
+            item.config.stash.setdefault(AGAIN, []).append(
+                f"{item.nodeid}: skipped, {reason}; {_last_line(report)}"
+            )
             report.outcome = "skipped"
             report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {reason}")
 
