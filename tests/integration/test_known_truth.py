@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from boxes import RouterBox, leftovers
+from unsettled import require_settled
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 
@@ -54,6 +55,7 @@ def run_plan(plan: dict[str, Any], folder: Path) -> tuple[Path, list[dict[str, s
             rows = list(csv.DictReader(table))
         if all(row["status"] != "INVALID" for row in rows):
             break
+    require_settled(rows)
     return run, rows, done.returncode
 
 

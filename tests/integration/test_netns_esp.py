@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
+from unsettled import require_settled
 
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.registry import Registry
@@ -63,6 +64,7 @@ def run_inside(
         rows = list(csv.DictReader(io.StringIO(table)))
         if all(row["status"] != "INVALID" for row in rows):
             break
+    require_settled(rows)
     return rows, [json.loads(line) for line in trials.splitlines()], json.loads(manifest)
 
 
