@@ -117,6 +117,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Names the tests that were run again."""
     again = terminalreporter.config.stash.get(AGAIN, [])
     if again:
-        terminalreporter.section("run again: failed while the host stood still")
+        terminalreporter.section("failed while the host stood still: run again, or skipped")
     for line in again:
         terminalreporter.write_line(line)

@@ -147,6 +147,8 @@ def test_waiting_for_the_testers_own_receiver_is_nobodys_fault(together: bool, e
         senders_wait_ms=150.0, receivers_run_ms=100.0, host_stall_ms_total={"0": 20.0, "1": 500.0}
     )
     assert taken_from_senders(waited, [0], together=together) == {"sender_foreign_pct": expected}
+    both_ways = waited.model_copy(update={"streams": waited.streams * 2})  # by the same CPU
+    assert taken_from_senders(both_ways, [0], together=together) == {"sender_foreign_pct": expected}
     assert taken_from_senders(offered(), [0], together=together) == {}
 
 

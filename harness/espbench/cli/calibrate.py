@@ -29,6 +29,8 @@ from espbench.procedures.side_by_side import Candidate, Examined, examine
 MTU = 1500
 SIZES = (64, 512, 1518)
 NATIVE_WAYS = ("xdp", "af_xdp", "af_packet")
+_FPS = ((1e6, "M"), (1e3, "k"), (1.0, ""))
+_US = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 _OWN_ADDRESSES: dict[PortName, tuple[str, str]] = {
     "west": ("198.18.0.2/24", "198.18.0.1"),
     "east": ("198.19.0.2/24", "198.19.0.1"),
@@ -184,35 +186,21 @@ def _cells(e: Examined) -> list[str]:
         return ["–"] * 8
     late = e.lateness_us or {}
     return [
-        _rate(e.offered_fps),
-        _rate(e.received_fps),
-        _rate(e.paced_fps),
+        _short(e.offered_fps, _FPS),
+        _short(e.received_fps, _FPS),
+        _short(e.paced_fps, _FPS),
         f"{e.accuracy_pct:+.3f}",
         "–" if e.lost is None else f"{e.lost:,}",
-        _time(late.get("p50")),
-        _time(late.get("p999")),
-        _time(e.pdv_us),
+        _short(late.get("p50"), _US),
+        _short(late.get("p999"), _US),
+        _short(e.pdv_us, _US),
     ]
 
 
-def _rate(fps: float | None) -> str:
-    """Three digits, so that a row fits a terminal of 80 columns."""
-    if fps is None:
+def _short(value: float | None, units: tuple[tuple[float, str], ...]) -> str:
+    """Three digits and a unit, so that a row fits a terminal of 80 columns."""
+    if value is None:
         return "–"
-    for unit, name in ((1e6, "M"), (1e3, "k")):
-        if fps >= unit:
-            return f"{_three_digits(fps / unit)}{name}"
-    return _three_digits(fps)
-
-
-def _time(us: float | None) -> str:
-    if us is None:
-        return "–"
-    for unit, name in ((1e6, "s"), (1e3, "ms")):
-        if us >= unit:
-            return f"{_three_digits(us / unit)}{name}"
-    return f"{_three_digits(us)}µs"
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
+    unit, name = next(((unit, name) for unit, name in units if value >= unit), units[-1])
+    scaled = value / unit
+    return f"{scaled:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f}{name}"

@@ -8,7 +8,7 @@ reasons), and what did it lose. Whether a goal is met is the search's to say.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,7 +180,7 @@ def _sends_and_receives_together(bench: Bench) -> bool:
     return bool(set(cpus["tester tx"]) & set(cpus["tester rx"]))
 
 
-def taken_from_senders(offered: Offered, cpus: Iterable[int], *, together: bool) -> dict[str, float]:
+def taken_from_senders(offered: Offered, cpus: Collection[int], *, together: bool) -> dict[str, float]:
     """The host record's sender_foreign_pct, where the senders know how long they waited for their CPUs.
 
     It is better than the CPUs' books, which hold the controller's own work before and after the sending too, and
@@ -191,7 +191,7 @@ def taken_from_senders(offered: Offered, cpus: Iterable[int], *, together: bool)
         return {}
     taken_ms = max(0.0, offered.senders_wait_ms - (offered.receivers_run_ms if together else 0.0))
     taken_ms += sum(offered.host_stall_ms_total.get(str(cpu), 0.0) for cpu in cpus)
-    sending_ms = 1e3 * offered.intended_duration_s * max(1, len(offered.streams))
+    sending_ms = 1e3 * offered.intended_duration_s * max(1, len(cpus))
     return {"sender_foreign_pct": round(100 * taken_ms / max(1e-3, sending_ms), 2)}
 
 
