@@ -69,8 +69,15 @@ class Link:
 
     def sent(self) -> int:
         """Frames that left a0, and those that a1's full ring refused."""
+        return self._counted("packets") + self.refused()
+
+    def refused(self) -> int:
+        """Frames for which a1's ring had no room."""
+        return self._counted("dropped")
+
+    def _counted(self, what: str) -> int:
         [link] = json.loads(inside(self.west, "ip", "-j", "-s", "link", "show", "a0"))
-        return int(link["stats64"]["tx"]["packets"]) + int(link["stats64"]["tx"]["dropped"])
+        return int(link["stats64"]["tx"][what])
 
     def close(self) -> None:
         for name in (self.west, self.east):
@@ -195,8 +202,9 @@ def compare(seconds: float, rounds: int, *, own_thread: bool) -> None:
                     link.own_thread()
                 flood = ["--size", "64", "--rx-cpu", "1", "--tx", path, "--rx", "xdp"]
                 [stream] = native(link, seconds, *flood)["streams"]
+                refused = link.refused()
             rates.setdefault(f"native {path}", []).append(stream["tx_frames"] / stream["duration_s"])
-            gone = stream["lost"] - stream["tx_refused"]
+            gone = stream["lost"] - refused
             lost[f"native {path}"] = lost.get(f"native {path}", 0) + gone
         for name, measure in others().items():
             with linked() as link:

@@ -14,7 +14,7 @@ from boxes import RouterBox, leftovers, sh
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 
-ROW = re.compile(r"^(native xdp|native af_xdp|native af_packet|scapy|trex) {2,}(.*)$", re.MULTILINE)
+ROW = re.compile(r"^(native xdp|native af_xdp|native af_packet|scapy|trex) +(.*)$", re.MULTILINE)
 SHORT = ("--frame-size", "64", "--seconds", "0.5")
 
 
@@ -26,7 +26,7 @@ def calibrate(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
         timeout=120,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": "80"},
     )
 
 
@@ -42,7 +42,7 @@ def test_all_generators_stand_side_by_side() -> None:
     assert set(found) == {"native xdp", "native af_xdp", "native af_packet", "scapy", "trex"}
     for name in ("native xdp", "native af_xdp", "native af_packet", "scapy"):
         assert "–" not in found[name], done.stdout
-        assert float(found[name][3]) == 0.5  # paced at, kfps
+        assert found[name][2] == "500"  # paced at
     assert "TREX_DIR" in os.environ or "trex: not measured: no TRex: TREX_DIR is not set" in done.stdout
     assert not leftovers()
 
@@ -75,7 +75,7 @@ def test_ports_that_are_not_joined_show_what_is_sent_only(cable: tuple[str, str]
     elsewhere = f"a1@{east.partition('@')[2]}"
     done = calibrate("--west", west, "--east", elsewhere, "--generator", "native", "--rate", "1000")
     assert done.returncode == 0, done.stderr
-    assert rows(done.stdout)["native af_packet"][2] == "–"
+    assert rows(done.stdout)["native af_packet"][1] == "–"
     assert "nothing sent at west arrived at east" in done.stdout
 
 

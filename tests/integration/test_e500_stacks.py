@@ -53,7 +53,9 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trials(directory: Path) -> dict[str, list[dict[str, Any]]]:
     """By behaviour, the valid ones."""
     read = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
-    found = {way: [trial for trial in read if f"-{way}-" in trial["case"]] for way in BEHAVIOURS}
+    found: dict[str, list[dict[str, Any]]] = {
+        way: [trial for trial in read if f"-{way}-" in trial["case"]] for way in BEHAVIOURS
+    }
     assert all(trial["validity"] == "VALID" for of in found.values() for trial in of)
     return found
 

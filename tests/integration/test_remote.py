@@ -22,6 +22,7 @@ from boxes import sh
 from ike_pairs import Workshop, workshop
 from remote_boxes import RemoteLab, inside, remote_lab
 from runs import quick, write_plan
+from unsettled import require_settled
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.measure import trial
@@ -235,10 +236,11 @@ def test_a_whole_plan_is_measured_and_nothing_of_it_stays(lab: RemoteLab, tmp_pa
     """Plain, static SAs and a daemon that is not installed there: each with its proof of encryption."""
     before = {side: lab.state(side) for side in SIDES}
     done = espbench_run(lab, tmp_path, lab.profile(), ["plain", "xfrm", "strongswan"])
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, 3), done.stderr
     (directory,) = (tmp_path / "runs").iterdir()
     with (directory / "results.csv").open() as file:
         found = {row["stack"]: row for row in csv.DictReader(file)}
+    require_settled(list(found.values()))
     assert {stack: (row["status"], row["encryption"]) for stack, row in found.items()} == {
         "plain": ("OK", "baseline"), "xfrm": ("OK", "proven"), "strongswan": ("OK", "proven"),
     }  # fmt: skip

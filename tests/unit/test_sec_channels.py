@@ -10,6 +10,8 @@ import sec_console as c
 from sec_console import Make, Pointer, Sec
 from sec_descriptors import Packet, cipher_header, data, digest_of, error_of, esp, quick, run_cipher
 
+pytest_plugins = ["sec_models"]
+
 
 def test_headers_that_no_version_can_run(sec: Sec) -> None:
     for header in (

@@ -10,6 +10,8 @@ import sec_console as c
 from sec_console import Make, Pointer, Sec
 from sec_descriptors import data, quick
 
+pytest_plugins = ["sec_models"]
+
 CLOCKS_MHZ = (33, 50, 66, 83, 100, 133, 166, 333)
 PUBLISHED_MS = {  # "Understanding Public-Key Performance", Freescale, 2005, table 1: bits of modulus and exponent
     (512, 512): (8.09, 5.34, 4.05, 3.22, 2.67, 2.01, 1.61, 0.80),

@@ -19,6 +19,8 @@ from sec_descriptors import (
     versions_with,
 )
 
+pytest_plugins = ["sec_models"]
+
 NIST_KEY = bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
 NIST_TEXT = bytes.fromhex(
     "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411e5fbc1191a0a52ef"

@@ -23,6 +23,8 @@ from sec_descriptors import (
     versions_with,
 )
 
+pytest_plugins = ["sec_models"]
+
 SUITES = [(cipher, digest, icv) for cipher in ("3des", "aes") for digest, icv in
           (("md5", 12), ("sha1", 12), ("sha224", 14), ("sha256", 16), ("sha384", 24), ("sha512", 32))]  # fmt: skip
 

@@ -11,7 +11,7 @@ from espbench.generators.base import Offered, PortCounts, Stall, StreamCounts
 from espbench.measure.backlog import Backlog
 from espbench.measure.host import CpuTimes, HostSnapshot, compare, cpu_times
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import host_faults, tester_faults, virtual_faults
+from espbench.measure.trial import host_faults, taken_from_senders, tester_faults, virtual_faults
 from espbench.terms import Latency
 
 
@@ -139,6 +139,18 @@ def test_foreign_use_is_what_neither_gateway_used() -> None:
     assert found["sender_foreign_pct"] == 10.0  # 400 ms of tasks on CPU 0, 300 ms of them the tester's
     assert found["steal_pct"] == {"0": 0.0, "1": 3.0}
     assert found["clock_step_ms"] == 5.0
+
+
+@pytest.mark.parametrize(("together", "expected"), [(False, 17.0), (True, 7.0)])
+def test_waiting_for_the_testers_own_receiver_is_nobodys_fault(together: bool, expected: float) -> None:
+    """Of 1 s the sender waited 150 ms, 100 ms for the receiver on its CPU; for 20 ms the host stood still there."""
+    waited = offered(
+        senders_wait_ms=150.0, receivers_run_ms=100.0, host_stall_ms_total={"0": 20.0, "1": 500.0}
+    )
+    assert taken_from_senders(waited, [0], together=together) == {"sender_foreign_pct": expected}
+    both_ways = waited.model_copy(update={"streams": waited.streams * 2})  # by the same CPU
+    assert taken_from_senders(both_ways, [0], together=together) == {"sender_foreign_pct": expected}
+    assert taken_from_senders(offered(), [0], together=together) == {}
 
 
 def test_stat_is_read_field_by_field() -> None:

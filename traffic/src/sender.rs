@@ -297,6 +297,9 @@ pub fn run(
             std::hint::spin_loop();
         }
     }
+    for port in ports.iter_mut() {
+        port.finish()?;
+    }
     crate::threads::SENDERS.book();
     Ok((streams.into_iter().map(Outgoing::close).collect(), notes))
 }

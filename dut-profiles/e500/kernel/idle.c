@@ -2,8 +2,9 @@
 /*
  * /proc/espbench_idle: how long the CPU has stood still, as the board itself knows it (espbench; qemu/idle.c).
  *
- * The kernel's own idle time is no measure under load: an interrupt that comes during a softirq of the idle task starts the
- * idle clock on its way out, and the rest of the softirq counts as idle; so do the ways into and out of the idle loop.
+ * The kernel's own idle time is no measure under load: an interrupt that comes during a softirq of the idle task
+ * starts the idle clock on its way out, and the rest of the softirq counts as idle; so do the ways into and out of
+ * the idle loop.
  */
 #include <linux/init.h>
 #include <linux/io.h>

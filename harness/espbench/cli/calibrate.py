@@ -25,11 +25,12 @@ from espbench.platforms.base import Placement, PortName, Testbed
 from espbench.platforms.registry import Registry
 from espbench.procedures.lab import addressing_of, demand
 from espbench.procedures.side_by_side import Candidate, Examined, examine
-from espbench.terms import layer2_mbps
 
 MTU = 1500
 SIZES = (64, 512, 1518)
 NATIVE_WAYS = ("xdp", "af_xdp", "af_packet")
+_FPS = ((1e6, "M"), (1e3, "k"), (1.0, ""))
+_US = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 _OWN_ADDRESSES: dict[PortName, tuple[str, str]] = {
     "west": ("198.18.0.2/24", "198.18.0.1"),
     "east": ("198.19.0.2/24", "198.19.0.1"),
@@ -50,10 +51,11 @@ def calibrate(
     ] = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=600, help="Of the paced trial.")] = 3.0,
     west: Annotated[
-        str | None, typer.Option("--west", help="A port of yours, INTERFACE[@NETNS], cabled to --east.")
+        str | None,
+        typer.Option("--west", help="A port of yours, INTERFACE or INTERFACE@NETNS, cabled to --east."),
     ] = None,
     east: Annotated[
-        str | None, typer.Option("--east", help="Where its frames arrive, INTERFACE[@NETNS].")
+        str | None, typer.Option("--east", help="Where its frames arrive, INTERFACE or INTERFACE@NETNS.")
     ] = None,
     i_own_this_network: Annotated[
         bool,
@@ -144,10 +146,19 @@ def _print(console: Console, found: list[Examined], placed: Placement, *, own: b
     console.print(f"sending from CPU {tx}, counting on CPU {rx}; one way, west to east, no DUT")
     for size in dict.fromkeys(e.frame_size for e in found):
         rows = [e for e in found if e.frame_size == size]
-        table = Table(box=None, pad_edge=False, title=f"{size} B", title_justify="left")
-        for column in ("generator", "ceiling: sends kfps", "Mbps", "receives kfps", "paced at kfps", "error %", "lost",
-                       "late µs p50", "p99", "p99.9", "jitter µs"):  # fmt: skip
-            table.add_column(column, justify="left" if column == "generator" else "right")
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), title=f"{size} B", title_justify="left")
+        for column in (
+            "generator",
+            "sends",
+            "receives",
+            "paced",
+            "error %",
+            "lost",
+            "late p50",
+            "p99.9",
+            "jitter",
+        ):
+            table.add_column(column, justify="left" if column == "generator" else "right", no_wrap=True)
         for e in rows:
             table.add_row(e.name, *_cells(e))
         console.print()
@@ -158,8 +169,9 @@ def _print(console: Console, found: list[Examined], placed: Placement, *, own: b
     for name, failure in {e.name: e.failure for e in found if e.failure}.items():
         console.print(f"{name}: not measured: {failure}")
     console.print(
-        "late: departure after its time. jitter: 99.9th percentile of the delay over its least (RFC 5481, 4.2), "
-        "path and receiver included. –: it cannot tell."
+        "sends, receives: the ceiling, frames/s. paced: at this rate, with which error and loss. late: departures "
+        "after their time. jitter: 99.9th percentile of the delay over its least (RFC 5481, 4.2), path and receiver "
+        "included. –: it cannot tell."
     )
     if stalled := max((e.stalled_ms for e in found), default=0.0):
         console.print(f"the host stood still for up to {stalled:.1f} ms of a paced trial")
@@ -171,21 +183,24 @@ def _print(console: Console, found: list[Examined], placed: Placement, *, own: b
 
 def _cells(e: Examined) -> list[str]:
     if e.failure:
-        return ["–"] * 10
+        return ["–"] * 8
     late = e.lateness_us or {}
-
-    def number(value: float | None, digits: int = 1) -> str:
-        return "–" if value is None else f"{value:,.{digits}f}"
-
     return [
-        number(e.offered_fps / 1e3),
-        number(layer2_mbps(e.offered_fps, e.frame_size), 0),
-        number(e.received_fps / 1e3 if e.received_fps is not None else None),
-        number(e.paced_fps / 1e3),
+        _short(e.offered_fps, _FPS),
+        _short(e.received_fps, _FPS),
+        _short(e.paced_fps, _FPS),
         f"{e.accuracy_pct:+.3f}",
-        number(e.lost, 0),
-        number(late.get("p50")),
-        number(late.get("p99")),
-        number(late.get("p999")),
-        number(e.pdv_us),
+        "–" if e.lost is None else f"{e.lost:,}",
+        _short(late.get("p50"), _US),
+        _short(late.get("p999"), _US),
+        _short(e.pdv_us, _US),
     ]
+
+
+def _short(value: float | None, units: tuple[tuple[float, str], ...]) -> str:
+    """Three digits and a unit, so that a row fits a terminal of 80 columns."""
+    if value is None:
+        return "–"
+    unit, name = next(((unit, name) for unit, name in units if value >= unit), units[-1])
+    scaled = value / unit
+    return f"{scaled:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f}{name}"

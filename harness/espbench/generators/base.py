@@ -146,7 +146,7 @@ class Offered(BaseModel):
     host_stalls: list[Stall] = []
     host_stall_ms_total: dict[str, float] = {}
     senders_run_ms: float = 0.0
-    senders_wait_ms: float = 0.0  # runnable, but not on a CPU
+    senders_wait_ms: float | None = None  # runnable, but not on a CPU; None: not known
     receivers_run_ms: float = 0.0
     receivers_wait_ms: float = 0.0
     clock_step_ns: int = 0

@@ -26,6 +26,8 @@ const HEADROOM: usize = 256;
 /// The longest frame without FCS.
 const LONGEST: usize = CHUNK - HEADROOM;
 const FRAMES: usize = 4096; // for each half, and entries of each ring
+/// How long what is in the ring may take to leave after the last frame was handed over.
+const DRAIN_NS: u64 = 1_000_000_000;
 
 /// A ring shared with the kernel, of which this side is the producer or the consumer.
 struct Ring<T> {
@@ -310,6 +312,34 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// Copying drivers send only when asked to; the call does not block.
+    fn ask(&self) -> Outcome<()> {
+        // SAFETY: sends nothing from this process's memory.
+        let done = unsafe {
+            libc::sendto(
+                self.shared.socket.as_raw_fd(),
+                std::ptr::null(),
+                0,
+                libc::MSG_DONTWAIT,
+                std::ptr::null(),
+                0,
+            )
+        };
+        let error = std::io::Error::last_os_error();
+        if done < 0
+            && !matches!(
+                error.raw_os_error(),
+                Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR)
+            )
+        {
+            return Err(Failure::io(
+                format!("sending on {}", self.shared.interface),
+                &error,
+            ));
+        }
+        Ok(())
+    }
+
     /// Frames that have left come back.
     fn reclaim(&mut self) {
         let free = &mut self.free;
@@ -343,31 +373,27 @@ impl FrameSender for Sender {
         }
         self.free.truncate(self.free.len() - taken);
         self.sending.produce(descriptors.into_iter());
-        // Copying drivers send only when asked to; the call does not block.
-        // SAFETY: sends nothing from this process's memory.
-        let done = unsafe {
-            libc::sendto(
-                self.shared.socket.as_raw_fd(),
-                std::ptr::null(),
-                0,
-                libc::MSG_DONTWAIT,
-                std::ptr::null(),
-                0,
-            )
-        };
-        if done < 0 {
-            let error = std::io::Error::last_os_error();
-            if !matches!(
-                error.raw_os_error(),
-                Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR)
-            ) {
-                return Err(Failure::io(
-                    format!("sending on {}", self.shared.interface),
-                    &error,
+        self.ask()?;
+        Ok(Sent { taken, refused: 0 })
+    }
+
+    /// One call sends only some of what is in the ring.
+    fn finish(&mut self) -> Outcome<()> {
+        let deadline_ns = monotonic_ns() + DRAIN_NS;
+        loop {
+            self.reclaim();
+            let waiting = FRAMES - self.sending.room();
+            if waiting == 0 {
+                return Ok(());
+            }
+            if monotonic_ns() > deadline_ns {
+                return Err(Failure::new(
+                    format!("{waiting} frames stayed in the ring of {}", self.shared.interface),
+                    "look whether the port is up, or use \"tx\": \"af_packet\"",
                 ));
             }
+            self.ask()?;
         }
-        Ok(Sent { taken, refused: 0 })
     }
 }
 

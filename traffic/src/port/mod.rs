@@ -52,6 +52,11 @@ pub struct Sent {
 pub trait FrameSender: Send {
     /// Hands over frames `range` of the batch without blocking; fewer are taken when there is no room.
     fn send(&mut self, batch: &Batch, range: std::ops::Range<usize>) -> Outcome<Sent>;
+
+    /// Returns when all that was taken has left; a failure where it does not.
+    fn finish(&mut self) -> Outcome<()> {
+        Ok(())
+    }
 }
 
 /// A frame as the port received it.
