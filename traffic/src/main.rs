@@ -4,6 +4,7 @@
 mod cli;
 mod clock;
 mod departures;
+mod esp;
 mod failure;
 mod flows;
 mod frame;

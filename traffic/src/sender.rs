@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hdrhistogram::Histogram;
 
 use crate::clock::{monotonic_ns, sleep_until};
+use crate::esp::sealing::Sealing;
 use crate::failure::Outcome;
 use crate::frame::Template;
 use crate::pace::Schedule;
@@ -85,6 +86,10 @@ pub struct SendReport {
     pub stalls_more: u64,
     /// (frame, when it was sent), ascending, about one each half millisecond.
     pub marks: Vec<(u64, u64)>,
+    /// The highest number of each of its SAs; empty of a stream in clear, or with a fault.
+    pub last_esp_numbers: Vec<u64>,
+    /// Whether it was sealed before the trial; None of a stream in clear.
+    pub sealed_before: Option<bool>,
 }
 
 impl SendReport {
@@ -111,6 +116,8 @@ pub struct Outgoing {
     pub template: Template,
     pub schedule: Schedule,
     pub first_sequence: u64,
+    /// None: it leaves in clear.
+    pub sealing: Option<Sealing>,
     batch: Batch,
     pub live: Arc<Live>,
     pub report: SendReport,
@@ -124,6 +131,7 @@ impl Outgoing {
         template: Template,
         schedule: Schedule,
         first_sequence: u64,
+        sealing: Option<Sealing>,
         live: Arc<Live>,
         port: usize,
     ) -> Outcome<Self> {
@@ -141,12 +149,19 @@ impl Outgoing {
             stalls: Vec::new(),
             stalls_more: 0,
             marks: Vec::new(),
+            last_esp_numbers: Vec::new(),
+            sealed_before: None,
+        };
+        let longest = match &sealing {
+            Some(sealing) => vec![0; sealing.sealer.frame_bytes(template.bytes().len())],
+            None => template.bytes().to_vec(),
         };
         Ok(Outgoing {
-            batch: Batch::new(BATCH, template.bytes()),
+            batch: Batch::new(BATCH, &longest),
             template,
             schedule,
             first_sequence,
+            sealing,
             live,
             report,
             stalls: StallList::default(),
@@ -186,11 +201,7 @@ impl Outgoing {
         }
         let first = self.report.sent;
         for slot in 0..count {
-            let index = first + slot as u64;
-            let length =
-                self.template
-                    .write(self.batch.buffer(slot), index, self.first_sequence + index, now);
-            self.batch.lengths[slot] = length;
+            self.write(slot, first + slot as u64, now);
         }
         let result = port.send(&self.batch, 0..count)?;
         self.report.refused += result.refused as u64;
@@ -203,6 +214,16 @@ impl Outgoing {
         }
         self.left(result.taken as u64, now, monotonic_ns());
         Ok(true)
+    }
+
+    /// Makes frame `index` in a buffer of the batch.
+    fn write(&mut self, slot: usize, index: u64, time: u64) {
+        let sequence = self.first_sequence + index;
+        let buffer = self.batch.buffer(slot);
+        self.batch.lengths[slot] = match &mut self.sealing {
+            None => self.template.write(buffer, index, sequence, time),
+            Some(sealing) => sealing.write(&self.template, buffer, index, sequence, time),
+        };
     }
 
     /// Books frames that left together at `now`, in a send that was over at `done_ns`.
@@ -236,16 +257,17 @@ impl Outgoing {
     /// The next frame, made to leave at exactly `at_ns`, when it counts as sent.
     pub fn make(&mut self, at_ns: u64) -> &[u8] {
         self.schedule.take(at_ns, 1);
-        let index = self.report.sent;
-        let sequence = self.first_sequence + index;
-        let length = self.template.write(self.batch.buffer(0), index, sequence, at_ns);
-        self.batch.lengths[0] = length;
+        self.write(0, self.report.sent, at_ns);
         self.left(1, at_ns, at_ns);
         self.batch.frame(0)
     }
 
     pub fn close(mut self) -> SendReport {
         self.stalls.close();
+        if let Some(sealing) = &self.sealing {
+            self.report.last_esp_numbers = sealing.sealer.last_numbers(self.report.sent);
+            self.report.sealed_before = Some(sealing.ready.is_some());
+        }
         self.report.stalls = self.stalls.listed;
         self.report.stalls_more = self.stalls.more;
         self.live
