@@ -89,14 +89,18 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
         plan.directions,
         plan.frame_sizes,
     ):
+        asked = settings[index]
+        first = size == plan.frame_sizes[0] and direction == plan.directions[0]
+        if not asked.applies_to(stack) or (asked.per_pair and not first):
+            continue
         parts = [
             f"{len(found) + 1:04}",
             label if len(labels) > 1 else "",
             stack.shown,
             "" if suite == NO_SUITE else suite,
             "ip6" if version == 6 else "",
-            str(size),
-            direction,
+            "" if asked.per_pair else str(size),
+            "" if asked.per_pair else direction,
             names[index] if len(names) > 1 else "",
             f"r{repeat}" if plan.repeat > 1 else "",
         ]
@@ -106,7 +110,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
             Case(
                 id=_slug(parts),
                 test=names[index],
-                settings=settings[index],
+                settings=asked,
                 stack=stack,
                 suite=suite,
                 frame_size=size,

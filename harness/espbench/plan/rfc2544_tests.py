@@ -11,11 +11,15 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from espbench.plan.reader import Strict
+from espbench.plan.stack_choice import StackChoice
 from espbench.plan.values import Duration, LossGoal, PlanRate, Share, TrialDuration
 
 
 class AroundTrials(Strict):
     """What surrounds every trial of a test (RFC 2544 23)."""
+
+    # One case for a pair of gateways, whatever the frame sizes and directions of the plan.
+    per_pair: ClassVar[bool] = False
 
     settle: Duration = 5.0
     """Wait before the next trial (RFC 2544 23 e: at least 5 s)."""
@@ -27,6 +31,10 @@ class AroundTrials(Strict):
     """Wait after the learning frames that precede each trial (RFC 2544 23 b: 2 s)."""
     retries: Annotated[int, Field(ge=0, le=20)] = 3
     """How often an INVALID trial is repeated before the case is INVALID."""
+
+    def applies_to(self, stack: StackChoice) -> bool:
+        """Whether there is anything to measure with this stack; without, the plan has no such case."""
+        return True
 
     @property
     def longest_s(self) -> float:
@@ -91,8 +99,8 @@ class BackToBack(AroundTrials):
     """How many searches the figures are of; RFC 2544 asks for 50."""
     longest: TrialDuration = 2.0
     """The longest burst tried; RFC 2544 asks for 2 s."""
-    depletion: Duration = 2.0
-    """Wait after a burst, for the buffers to drain (RFC 9004: at least 2 s)."""
+    maximum: PlanRate | None = None
+    """The rate of the bursts, per direction. Default: line rate or the generator's ceiling, the lower."""
     loss_goal: LossGoal = 0.0
     """The goal of the throughput that says at which sizes there is anything to search."""
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import AtThroughput
 from espbench.procedures.procedure import Known
-from espbench.search import goal_name
-from espbench.terms import Outcome
+from espbench.terms import Outcome, goal_name
 
 
 def throughput_of(known: Known, goal: float) -> tuple[float | None, str]:

@@ -7,11 +7,20 @@ from collections.abc import Callable, Sequence
 
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
-from espbench.plan.rfc2544_tests import AroundTrials, Flood, FrameLoss, Latency
+from espbench.plan.rfc2544_tests import (
+    AroundTrials,
+    BackToBack,
+    Flood,
+    FrameLoss,
+    Latency,
+    SystemRecovery,
+)
+from espbench.procedures.back_to_back import BackToBackCase
 from espbench.procedures.flood import FloodCase
 from espbench.procedures.frame_loss import FrameLossCase
 from espbench.procedures.latency import LatencyCase
 from espbench.procedures.procedure import Known, Procedure
+from espbench.procedures.system_recovery import SystemRecoveryCase
 from espbench.procedures.throughput import ThroughputCase
 from espbench.terms import Trial
 
@@ -25,6 +34,8 @@ _PROCEDURES: dict[type[AroundTrials], Callable[[Case, Known, Sequence[Trial]], P
     Latency: LatencyCase,
     FrameLoss: FrameLossCase,
     Flood: FloodCase,
+    BackToBack: BackToBackCase,
+    SystemRecovery: SystemRecoveryCase,
 }
 
 
