@@ -12,6 +12,7 @@ from espbench.plan.rfc2544_tests import Flood
 from espbench.procedures.at_throughput import throughput_of
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known
+from espbench.procedures.quantities import by_direction
 from espbench.procedures.series import Series
 from espbench.terms import Quantity, Trial, layer2_mbps
 
@@ -57,6 +58,9 @@ class FloodCase(Series):
                     name="of the throughput", unit="1", value=None if ratio is None else round(ratio, 4)
                 ),
                 Quantity(name="frame loss", unit="%", value=round(100 * trial.frame_loss_ratio, 6)),
+                *by_direction(
+                    "forwarding rate", "frames/s", [trial], lambda d: d.rx_frames / trial.duration_s
+                ),
             ],
             "warnings": [] if ratio is not None else [why],
         }

@@ -120,6 +120,11 @@ def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
         "frame_loss_pct": round(100 * trial.frame_loss_ratio, 6) if valid else None,
         "tx_frames": trial.tx_frames,
         "rx_frames": trial.rx_frames,
+        **{
+            f"frame_loss_pct {way}": round(100 * (1 - reading.rx_frames / reading.tx_frames), 6)
+            for way, reading in (trial.per_direction.items() if len(trial.per_direction) > 1 else ())
+            if valid and reading.tx_frames
+        },
         "cpu_home_pct": home.cpu_pct if home and valid else None,
         "cpu_office_pct": office.cpu_pct if office and valid else None,
         "validity": trial.validity,

@@ -17,7 +17,7 @@ from espbench.plan.rfc2544_tests import Latency
 from espbench.procedures.at_throughput import load_of
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known
-from espbench.procedures.quantities import quantity
+from espbench.procedures.quantities import by_direction, quantity
 from espbench.procedures.series import Series
 from espbench.terms import Trial
 
@@ -86,6 +86,7 @@ class LatencyCase(Series):
             "load_fps": self.load_fps,
             "quantities": [
                 first,
+                *by_direction("latency, tagged frame", "µs", self.answers, lambda d: d.tagged_us),
                 *(
                     quantity(f"latency, {told}", "µs", [getattr(t.latency_us, key) for t in self.answers])
                     for key, told in (*names.items(), ("max", "greatest"))

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 
-from espbench.terms import Quantity
+from espbench.terms import DirectionReading, Quantity, Trial
 
 
 def quantity(name: str, unit: str, values: Iterable[float | None], digits: int = 3) -> Quantity:
@@ -23,3 +23,16 @@ def quantity(name: str, unit: str, values: Iterable[float | None], digits: int =
         maximum=round(max(known), digits),
         stdev=round(stdev(known), digits) if len(known) > 1 else None,
     )
+
+
+def by_direction(
+    name: str, unit: str, trials: Sequence[Trial], figure: Callable[[DirectionReading], float | None]
+) -> list[Quantity]:
+    """The same of each direction by itself (RFC 2544 14), where both were loaded at once."""
+    ways = list(trials[0].per_direction) if trials else []
+    if len(ways) < 2:
+        return []
+    return [
+        quantity(f"{name}, {way}", unit, [figure(trial.per_direction[way]) for trial in trials])
+        for way in ways
+    ]
