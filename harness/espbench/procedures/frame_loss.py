@@ -120,13 +120,20 @@ def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
         "frame_loss_pct": round(100 * trial.frame_loss_ratio, 6) if valid else None,
         "tx_frames": trial.tx_frames,
         "rx_frames": trial.rx_frames,
-        **{
-            f"frame_loss_pct {way}": round(100 * (1 - reading.rx_frames / reading.tx_frames), 6)
-            for way, reading in (trial.per_direction.items() if len(trial.per_direction) > 1 else ())
-            if valid and reading.tx_frames
-        },
+        **{f"frame_loss_pct {way}": figure for way, figure in _loss_by_direction(trial).items()},
         "cpu_home_pct": home.cpu_pct if home and valid else None,
         "cpu_office_pct": office.cpu_pct if office and valid else None,
         "validity": trial.validity,
         "trial": trial.sequence,
+    }
+
+
+def _loss_by_direction(trial: Trial) -> dict[str, float | None]:
+    """Per cent; nothing where only one direction was loaded."""
+    if len(trial.per_direction) < 2:
+        return {}
+    known = trial.validity == "VALID"
+    return {
+        way: round(100 * (1 - d.rx_frames / d.tx_frames), 6) if known and d.tx_frames else None
+        for way, d in trial.per_direction.items()
     }
