@@ -182,10 +182,11 @@ class _Search:
     def next(self) -> int | None:
         if self.answer is not None:
             return None
-        if self._around is not None and self._around > 1:
+        if self._around is not None:
             margin = max(2, int(_AROUND * self._around))
-            if self._passed == 0 and (self._lost is None or self._lost > self._around - margin):
-                return max(1, self._around - margin)
+            low = self._around - margin
+            if low >= 1 and self._passed == 0 and (self._lost is None or self._lost > low):
+                return low
             if self._lost is None:
                 return min(self.longest, max(self._around, self._passed) + margin)
         if self._lost is None:

@@ -22,7 +22,7 @@ _TRIAL_S, _STEP = 60.0, 0.1
 
 
 class FrameLossCase(Series):
-    """One trial a rate; with a rate that could not be measured the curve has a gap, and nothing is concluded from it."""
+    """One trial a rate; where one could not be measured the curve has a gap, and nothing is concluded."""
 
     gaps_allowed = True
 
