@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Direction = Literal["one-way", "both-ways"]
+# With a single gateway, whose ESP peer is the tester, encryption is one way (west to east) and decryption the other.
+Direction = Literal["one-way", "both-ways", "encryption", "decryption"]
 Phase = Literal["search", "final", "measure"]  # measure: of a test that searches nothing
 Status = Literal["OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE"]
 Validity = Literal["VALID", "INVALID"]
@@ -22,6 +23,11 @@ PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
 # How the warnings of an outcome begin whose figure is the tester's or the search's and not the DUT's.
 LIMITED_BY_TESTER, AT_MAXIMUM = "tester-limited", "at the search's maximum"
+
+
+def ways(direction: Direction) -> int:
+    """How many directions are loaded at once."""
+    return 2 if direction == "both-ways" else 1
 
 
 def line_rate_fps(frame_size: float, bits_per_second: float) -> float:

@@ -12,7 +12,16 @@ from espbench.procedures.clauses import common, shorter
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import OVERHEAD_S, Field, Told, identity
 from espbench.search import GoalResult, Observation, ThroughputSearch, goal_name
-from espbench.terms import AT_MAXIMUM, LIMITED_BY_TESTER, Encryption, Finding, Outcome, Trial, layer2_mbps
+from espbench.terms import (
+    AT_MAXIMUM,
+    LIMITED_BY_TESTER,
+    Encryption,
+    Finding,
+    Outcome,
+    Trial,
+    layer2_mbps,
+    ways,
+)
 
 TESTER_LIMITED = 0.9
 # Of what the generator managed when it fell short: a trial sends at least that share of its load.
@@ -92,7 +101,7 @@ class ThroughputCase:
             trial_s=s.trial,
             final_trial_s=s.final_trial,
             retries=s.retries,
-            directions=1 if self.case.direction == "one-way" else 2,
+            directions=ways(self.case.direction),
         )
 
     def _tester_gave_up(self, trial: Trial) -> bool:

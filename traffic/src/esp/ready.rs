@@ -14,8 +14,8 @@ use crate::sender::Outgoing;
 
 /// On the fly, if it takes at most so much of the time between two frames.
 const SHARE: f64 = 0.5;
-/// Taken for the rate of a stream that has none: as fast as ports mostly are.
-pub const UNPACED_FPS: f64 = 1e6;
+/// Taken for the rate of a burst: as fast as ports mostly are.
+pub const BURST_FPS: f64 = 1e6;
 const POLL_NS: u64 = 50_000_000;
 
 /// When each frame of a stream was sent, ns.
@@ -60,12 +60,7 @@ pub fn make(
         return Ok(());
     }
     let suite = sealing.sealer.suite();
-    let Some(frames) = stream.schedule.planned() else {
-        return Err(Failure::new(
-            format!("stream {id}: a flood of {suite:?} cannot be sealed before it starts, for it has no end"),
-            "give rate_fps or burst_frames",
-        ));
-    };
+    let frames = stream.schedule.planned().unwrap_or(0);
     let mut ends = Vec::new();
     let mut total = 0;
     let entry = size_of::<usize>() + size_of::<AtomicU64>();

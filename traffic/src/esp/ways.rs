@@ -45,7 +45,11 @@ pub fn prepare(
     asked_to_stop: &mut dyn FnMut() -> bool,
 ) -> Outcome<()> {
     let mut room = trial.memory_mib << 20;
-    let rate_of = |part: &Part| part.stream.rate_fps.unwrap_or(ready::UNPACED_FPS);
+    // A flood is as fast as can be, sealing and opening included: it needs no time.
+    let rate_of = |part: &Part| match (part.stream.burst_frames, part.stream.rate_fps) {
+        (Some(_), _) => ready::BURST_FPS,
+        (None, rate) => rate.unwrap_or(0.0),
+    };
     let mut stopped = false;
     for (part, stream) in parts.iter().zip(outgoing.iter_mut()) {
         let Some(stream) = stream else { continue };
