@@ -114,8 +114,8 @@ def _words(found: Sequence[Operations], *, shares_core: bool) -> list[str]:
         if one.pair and one.key[1] != "none" and (bound := one.bound_fps(shares_core=shares_core))
     ]
     where = "share a core" if shares_core else "have a core each"
-    bound = "1 / (1/encryption + 1/decryption)" if shares_core else "min(encryption, decryption)"
-    words = [f"The pair's gateways {where}, so that its bound is {bound}."]
+    formula = "1 / (1/encryption + 1/decryption)" if shares_core else "min(encryption, decryption)"
+    words = [f"The pair's gateways {where}, so that its bound is {formula}."]
     if ratios:
         spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
         words.append(
