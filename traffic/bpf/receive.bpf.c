@@ -7,6 +7,7 @@
 #include "common.h"
 
 #define SLICES 20
+#define GAPS 64
 #define BINS 4096
 #define BIN_NS 100000
 #define SMALL 256 /* bytes of a sample that most odd frames fit */
@@ -18,7 +19,10 @@ struct expected {
     u64 start_ns;
     u64 slice_ns;
     u64 tail_ns;   /* where the bins of the tail begin */
+    u64 tag_ns;    /* frames sent from then on may be the tagged one */
     u64 bitmap_at; /* index of its first word in `arrived` */
+    u32 lead;      /* where in `arrivals` its stream is */
+    u32 unused_too;
     u32 lengths;
     u16 id;
     u8 ipv6;
@@ -35,7 +39,22 @@ struct count {
     u64 highest; /* number + 1 */
     u64 last_rx_ns;
     u64 beyond; /* arrivals after the last bin */
+    u64 tagged; /* lowest number + 1 of those sent from tag_ns on */
+    u64 tagged_latency_ns;
     struct slice slices[SLICES];
+};
+
+struct gap { u64 from_ns, to_ns; };
+
+/* When the frames of a whole stream arrived; several CPUs may have sent it. */
+struct arrivals {
+    u64 over_ns; /* gaps longer than this are listed */
+    u64 first_ns;
+    u64 last_ns;
+    struct gap longest;
+    u64 listed;
+    u64 more;
+    struct gap gap[GAPS];
 };
 
 struct control {
@@ -54,6 +73,8 @@ struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(
     __type(key, u32); __type(value, struct expected); } expected SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct count); } counts SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct arrivals); } arrivals SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * HDR_SLOTS);
     __uint(map_flags, BPF_F_MMAPABLE); __type(key, u32); __type(value, u64); } latency SEC(".maps");
 /* Arrivals around the end of sending, so that those after the last departure can be told. */
@@ -78,6 +99,36 @@ ALWAYS void add(u64 *to, u64 n)
 ALWAYS u64 be48(const u16 *words)
 {
     return (u64)bpf_ntohs(words[0]) << 32 | (u64)bpf_ntohs(words[1]) << 16 | bpf_ntohs(words[2]);
+}
+
+/* As arrivals.rs has it. */
+ALWAYS void note_arrival(struct arrivals *a, u64 at_ns)
+{
+    u64 last_ns = a->last_ns;
+
+    if (!last_ns) {
+        a->first_ns = at_ns;
+    } else {
+        u64 took_ns = at_ns > last_ns ? at_ns - last_ns : 0;
+
+        if (!a->longest.to_ns || took_ns > a->longest.to_ns - a->longest.from_ns) {
+            a->longest.from_ns = last_ns;
+            a->longest.to_ns = took_ns ? at_ns : last_ns;
+        }
+        if (took_ns > a->over_ns) {
+            u64 n = a->listed;
+
+            if (n < GAPS) {
+                a->gap[n].from_ns = last_ns;
+                a->gap[n].to_ns = at_ns;
+                a->listed = n + 1;
+            } else {
+                a->more++;
+            }
+        }
+    }
+    if (at_ns > last_ns)
+        a->last_ns = at_ns;
 }
 
 ALWAYS int hand_over(struct xdp_md *ctx, struct control *c, u32 length, u64 at_ns)
@@ -248,13 +299,14 @@ int receive(struct xdp_md *ctx)
         }
     }
 
-    u32 k = which;
+    u32 k = which, lead = e->lead;
     struct count *n = bpf_map_lookup_elem(&counts, &k);
+    struct arrivals *came = bpf_map_lookup_elem(&arrivals, &lead);
     u32 word_at = e->bitmap_at + number / 64;
     u64 *word = bpf_map_lookup_elem(&arrived, &word_at);
     u64 bit = 1ULL << (number % 64);
 
-    if (!n || !word)
+    if (!n || !came || !word)
         goto odd;
     n->last_rx_ns = at_ns;
     if (__sync_fetch_and_or(word, bit) & bit) {
@@ -267,11 +319,17 @@ int receive(struct xdp_md *ctx)
     else
         n->highest = number + 1;
 
+    note_arrival(came, at_ns);
+
     u64 sent_ns = (at_ns & ~NUMBER_MASK) | time;
 
     if (sent_ns > at_ns + (1ULL << 47))
         sent_ns -= NUMBER_MASK + 1;
     u64 took_ns = at_ns > sent_ns ? at_ns - sent_ns : 1;
+    if (sent_ns >= e->tag_ns && (!n->tagged || number + 1 < n->tagged)) {
+        n->tagged = number + 1;
+        n->tagged_latency_ns = took_ns;
+    }
     u32 slot = which * HDR_SLOTS + hdr_slot(took_ns);
     u64 *bar = bpf_map_lookup_elem(&latency, &slot);
 
