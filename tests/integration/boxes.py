@@ -80,7 +80,9 @@ class RouterBox:
     def delay(self, microseconds: int) -> None:
         """Every frame leaves so much later, at the earliest. Skips the test where the kernel has no netem."""
         probe = "tc qdisc replace dev lo root netem && tc qdisc del dev lo root"
-        if subprocess.run(f"ip netns exec {self.dut} sh -c '{probe}'", shell=True, check=False).returncode:
+        if subprocess.run(
+            f"ip netns exec {self.dut} sh -c '{probe}'", shell=True, capture_output=True, check=False
+        ).returncode:
             pytest.skip("this kernel has no netem")
         for port in ("d0", "d1"):
             self.inside(f"tc qdisc replace dev {port} root netem delay {microseconds}us limit 100000")
