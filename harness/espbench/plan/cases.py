@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from espbench.plan.frames import USUAL_MTU, largest_whole, mean_frame_size, shares_of
-from espbench.plan.model import Plan, Throughput
+from espbench.plan.frames import FRAMING_BYTES, USUAL_MTU, largest_whole, mean_frame_size, shares_of
+from espbench.plan.model import SINGLE, Plan
 from espbench.plan.profiles import profiles_of
+from espbench.plan.rfc2544_tests import AroundTrials
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.traffic_pattern import Shares
+from espbench.stacks.suites import suites
 from espbench.terms import CaseEntry, Direction
 
 NO_SUITE = "none"
@@ -20,17 +22,18 @@ NO_SUITE = "none"
 
 @dataclass(frozen=True)
 class Case:
-    """One point of the plan: everything that is fixed while one search runs.
+    """One point of the plan: everything that is fixed while one test runs.
 
     sizes are (frame size with FCS, weight): one entry, or those of a mix, which with several headers say
     which (an index into headers, those of the traffic profile). stack.shown is its
     name in results; suite is "none" for the baseline. fragments: frames exceed the middle link's
-    MTU after ESP. `pair` is equal for cases that can share one gateway pair.
+    MTU after ESP. ciphertext_frame_size: mean of the frames on the tester's own link that carries ESP,
+    where there is one. `pair` is equal for cases that can share one gateway pair.
     """
 
     id: str
     test: str
-    settings: Throughput
+    settings: AroundTrials
     stack: StackChoice
     suite: str
     frame_size: int | str
@@ -43,6 +46,7 @@ class Case:
     fragments: bool = False
     notes: tuple[str, ...] = ()
     headers: tuple[bytes, ...] = ()
+    ciphertext_frame_size: float | None = None
 
     @property
     def pair(self) -> tuple[str, str, str, int]:
@@ -76,6 +80,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
     exceed it after ESP carry a note.
     """
     names = _test_names(plan)
+    settings = [settings for _, settings in plan.traffic_tests]
     labels = _dut_labels(plan, dut_label)
     found: list[Case] = []
     for label, (stack, suite), version, repeat, index, direction, size in product(
@@ -83,18 +88,22 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
         _stacks_and_suites(plan),
         plan.ip_versions,
         range(1, plan.repeat + 1),
-        range(len(plan.searches)),
+        range(len(plan.traffic_tests)),
         plan.directions,
         plan.frame_sizes,
     ):
+        asked = settings[index]
+        first = size == plan.frame_sizes[0] and direction == plan.directions[0]
+        if not asked.applies_to(stack) or (asked.per_pair and not first):
+            continue
         parts = [
             f"{len(found) + 1:04}",
             label if len(labels) > 1 else "",
             stack.shown,
             "" if suite == NO_SUITE else suite,
             "ip6" if version == 6 else "",
-            str(size),
-            direction,
+            "" if asked.per_pair else str(size),
+            "" if asked.per_pair else direction,
             names[index] if len(names) > 1 else "",
             f"r{repeat}" if plan.repeat > 1 else "",
         ]
@@ -104,7 +113,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
             Case(
                 id=_slug(parts),
                 test=names[index],
-                settings=plan.searches[index].settings,
+                settings=asked,
                 stack=stack,
                 suite=suite,
                 frame_size=size,
@@ -117,6 +126,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
                 fragments=bool(too_large),
                 notes=tuple(too_large),
                 headers=tuple(header.data for header in plan.pattern.headers),
+                ciphertext_frame_size=_ciphertext_frame_size(plan, suite, sizes, version),
             )
         )
     return found
@@ -160,9 +170,10 @@ def _dut_labels(plan: Plan, given: str | Sequence[str] | None) -> list[str]:
 def _test_names(plan: Plan) -> list[str]:
     """`throughput`, and `throughput-2` … where a plan has the same test again."""
     names: list[str] = []
-    for index, test in enumerate(plan.searches):
-        before = sum(earlier.name == test.name for earlier in plan.searches[:index])
-        names.append(f"{test.name}-{before + 1}" if before else test.name)
+    given = [name for name, _ in plan.traffic_tests]
+    for index, name in enumerate(given):
+        before = given[:index].count(name)
+        names.append(f"{name}-{before + 1}" if before else name)
     return names
 
 
@@ -182,6 +193,17 @@ def _fragments(
         return []
     form = f"{suite} in UDP" if stack.in_udp else suite
     return [f"frames above {fits} B are fragmented after ESP (MTU {mtu}, {form}, IPv{version})"]
+
+
+def _ciphertext_frame_size(plan: Plan, suite: str, sizes: Shares, version: int) -> float | None:
+    if plan.topology != SINGLE or suite == NO_SUITE:
+        return None
+    sealed = suites()[suite].esp_packet_size
+    frames = [
+        (sealed(size - FRAMING_BYTES, "tunnel", version) + FRAMING_BYTES, weight)
+        for size, weight, *_ in sizes
+    ]
+    return sum(size * weight for size, weight in frames) / sum(weight for _, weight in frames)
 
 
 def _slug(parts: list[str]) -> str:

@@ -14,12 +14,19 @@ from pydantic import Field, JsonValue, PlainValidator, PrivateAttr, WithJsonSche
 from espbench.plan.generator_choice import GeneratorChoice, Native
 from espbench.plan.ports import Ports
 from espbench.plan.reader import Strict, shown
+from espbench.plan.rfc2544_tests import (
+    AroundTrials,
+    BackToBack,
+    Flood,
+    FrameLoss,
+    Latency,
+    SystemRecovery,
+)
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.traffic_pattern import Pattern, rfc2544_pattern
 from espbench.plan.traffic_profiles import RFC2544, rfc2544_frame
 from espbench.plan.units import Expected
 from espbench.plan.values import (
-    Duration,
     FrameSize,
     LineRate,
     LossGoal,
@@ -31,7 +38,10 @@ from espbench.plan.values import (
 from espbench.stacks.names import BASELINES
 from espbench.terms import Direction
 
-Topology = Literal["gateway-to-gateway", "external"]
+Topology = Literal["gateway-to-gateway", "single-gateway", "external"]
+SINGLE = "single-gateway"
+OPERATIONS: tuple[Direction, ...] = ("encryption", "decryption")
+"""The directions of a plan for a single gateway that does not say: each without the other."""
 COMPARED_REPEATS = 5
 """`repeat` of a plan that compares and does not say."""
 
@@ -45,7 +55,7 @@ def _list_of(*default: JsonValue, shown: list[JsonValue] | None = None) -> Any:
     )
 
 
-class Throughput(Strict):
+class Throughput(AroundTrials):
     """Throughput (RFC 2544 26.1): the highest load at which the loss stays within each goal."""
 
     keys_are: ClassVar[str] = "a key of a throughput test"
@@ -62,16 +72,11 @@ class Throughput(Strict):
     """Lowest load tried, per direction; below it the case is BELOW_MINIMUM. Default 1 % of maximum."""
     maximum: PlanRate | None = None
     """Highest load tried, per direction. Default: line rate or the generator's ceiling, the lower."""
-    settle: Duration = 5.0
-    """Wait before the next trial (RFC 2544 23 e: at least 5 s)."""
-    residue: Duration = 2.0
-    """Wait for late frames after sending (RFC 2544 23 d: 2 s)."""
-    warm_up: Duration = 2.0
-    """Traffic sent and not judged before the first trial of a case."""
-    learning: Duration = 2.0
-    """Wait after the learning frames that precede each trial (RFC 2544 23 b: 2 s)."""
-    retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """How often an INVALID trial is repeated before the case is INVALID."""
+
+    @property
+    def longest_s(self) -> float:
+        """A search trial and the final one after it."""
+        return self.trial + self.final_trial
 
 
 class Accelerator(Strict):
@@ -99,6 +104,16 @@ class Test(Strict):
 
     throughput: Throughput | None = None
     """Throughput (RFC 2544 26.1): the highest load at which the loss stays within each goal."""
+    latency: Latency | None = None
+    """Latency (RFC 2544 26.2): of a tagged frame in a stream at the throughput, repeated; and of all frames."""
+    frame_loss: FrameLoss | None = None
+    """Frame loss rate (RFC 2544 26.3): from the maximum rate down, until two rates in a row lose nothing."""
+    flood: Flood | None = None
+    """Forwarding rate under flood: all that the line or the tester gives, beside the throughput."""
+    back_to_back: BackToBack | None = None
+    """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without a loss."""
+    system_recovery: SystemRecovery | None = None
+    """System recovery (RFC 2544 26.5): from an overload to half of it, the time until the last lost frame."""
     accelerator: Accelerator | None = None
     """Driver-level test of the crypto engine, once for each DUT (platform: qemu_e500)."""
 
@@ -114,12 +129,14 @@ class Test(Strict):
     @property
     def name(self) -> str:
         """The test's key, as results.csv shows it."""
-        return "throughput" if self.accelerator is None else "accelerator"
+        return next(key for key, settings in self if settings is not None)
 
     @property
-    def settings(self) -> Throughput:
-        """The settings of a throughput test."""
-        return self.throughput or Throughput()
+    def settings(self) -> AroundTrials | Accelerator:
+        """What stands under the key."""
+        found = getattr(self, self.name)
+        assert isinstance(found, AroundTrials | Accelerator)
+        return found
 
 
 class Flows(Strict):
@@ -189,7 +206,9 @@ class Plan(Strict):
     name: Name
     """Name of the plan; run directories are called <time>-<name>."""
     topology: Topology
-    """gateway-to-gateway: two gateways espbench builds. external: boxes it did not build."""
+    """gateway-to-gateway: two gateways espbench builds. external: boxes it did not build.
+
+    single-gateway: one that espbench builds, whose ESP peer is the tester (RFC 2544 figure 2)."""
     dut: Annotated[str | list[str], PlainValidator(_dut), _DUT_SCHEMA] = "auto"
     """Device under test: auto, a profile of dut-profiles/ or the path of one; a label if external.
 
@@ -203,7 +222,10 @@ class Plan(Strict):
     frame_sizes: list[FrameSize] = _list_of(*rfc2544_frame().sizes)
     """Bytes with FCS, or names of mixes. Default: the traffic profile's; those of RFC 2544 9.1."""
     directions: list[Direction] = _list_of("one-way")
-    """one-way: west to east. both-ways: both at once (RFC 2544 14)."""
+    """one-way: west to east. both-ways: both at once (RFC 2544 14).
+
+    With topology single-gateway: encryption (west to east), decryption (east to west), both-ways; by default the
+    first two, each by itself (ipsec-meth 9.3, 9.4)."""
     ip_versions: list[Literal[4, 6]] = _list_of(4)
     """IP versions, inside and outside the tunnel."""
     repeat: Annotated[int, Field(ge=1, le=1000)] = 1
@@ -240,6 +262,13 @@ class Plan(Strict):
             return value | {"repeat": COMPARED_REPEATS}
         return value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _a_single_gateway_does_both(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("topology") == SINGLE and "directions" not in value:
+            return value | {"directions": [*OPERATIONS]}
+        return value
+
     @property
     def path(self) -> Path | None:
         """The file the plan was read from; a profile's relative path starts beside it."""
@@ -261,9 +290,10 @@ class Plan(Strict):
         return self.dut if isinstance(self.dut, list) else [self.dut]
 
     @property
-    def searches(self) -> list[Test]:
-        """The tests that search a throughput: each is a case at every point of the plan."""
-        return [test for test in self.tests if test.accelerator is None]
+    def traffic_tests(self) -> list[tuple[str, AroundTrials]]:
+        """Name and settings of the tests that offer traffic: each is a case at every point of the plan."""
+        found = [(test.name, test.settings) for test in self.tests]
+        return [(name, settings) for name, settings in found if isinstance(settings, AroundTrials)]
 
     @property
     def accelerator(self) -> Accelerator | None:
