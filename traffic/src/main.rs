@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The native traffic generator of espbench.
 
+mod arrivals;
 mod cli;
 mod clock;
 mod departures;
@@ -8,11 +9,14 @@ mod esp;
 mod failure;
 mod flows;
 mod frame;
+mod frames;
 mod header;
 mod lanes;
 mod latency;
+mod losses;
 mod neighbours;
 mod netlink;
+mod noise;
 mod one_trial;
 mod pace;
 mod port;

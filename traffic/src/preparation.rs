@@ -8,9 +8,10 @@ use crate::esp::opening::Opening;
 use crate::esp::sealing::{Sealer, Sealing};
 use crate::failure::Outcome;
 use crate::frame::{RunKey, Template};
+use crate::frames::Frames;
 use crate::lanes::{self, Part};
-use crate::pace::Schedule;
-use crate::protocol::{EspCounts, OpenPort, Stream, Trial};
+use crate::noise::RawFrames;
+use crate::protocol::{EspCounts, OpenPort, Trial};
 use crate::receiver::{PortCount, StreamCount};
 use crate::sender::{Live, Outgoing, SendReport};
 use crate::verify::Expected;
@@ -20,7 +21,7 @@ const FLOOD_FPS: f64 = 20e6;
 
 pub struct Prepared {
     pub parts: Vec<Part>,
-    /// One for each part.
+    /// One for each part that is no noise.
     pub lives: Vec<Arc<Live>>,
     /// One for each port.
     pub counts: Vec<PortCount>,
@@ -30,13 +31,13 @@ pub struct Prepared {
 
 /// The parts of the trial that arrive at a port.
 pub fn arriving<'a>(parts: &'a [Part], port: &'a str) -> impl Iterator<Item = usize> + 'a {
-    (0..parts.len()).filter(move |&position| parts[position].stream.to == port)
+    (0..parts.len()).filter(move |&position| parts[position].goes_to(port))
 }
 
-/// How many sequence numbers a stream can use.
-fn most_frames(stream: &Stream, duration_s: f64) -> u64 {
-    let paced = || (stream.rate_fps.unwrap_or(FLOOD_FPS) * duration_s).ceil() as u64 + 1;
-    stream.burst_frames.unwrap_or_else(paced)
+/// How many sequence numbers a part can use.
+fn most_frames(part: &Part, trial: &Trial) -> u64 {
+    let flood = || (FLOOD_FPS * trial.duration_s).ceil() as u64;
+    part.schedule.planned().unwrap_or_else(flood)
 }
 
 /// `ports`: the open ones, and whether several CPUs may send from each. Times begin at 0 for now.
@@ -49,52 +50,50 @@ pub fn prepare(
 ) -> Outcome<Prepared> {
     let duration_ns = (trial.duration_s * 1e9) as u64;
     let parts = lanes::parts(trial, ports);
-    let mut templates = Vec::new();
+    let mut frames = Vec::new();
     for part in &parts {
-        templates.push(Template::new(&part.stream, key)?);
+        frames.push(match &part.stream {
+            Some(stream) => {
+                let template = Template::new(stream, key)?;
+                match Sealer::of(stream, &template, numbers, most_frames(part, trial))? {
+                    None => Frames::Test(template),
+                    Some(sealer) => {
+                        let sealing = Sealing::new(sealer, &template);
+                        Frames::Sealed(template, Box::new(sealing))
+                    }
+                }
+            }
+            None => Frames::Raw(RawFrames::new(&trial.noise[part.of])?),
+        });
     }
     let lives: Vec<Arc<Live>> = parts.iter().map(|_| Arc::default()).collect();
     let mut counts = Vec::new();
     for (port, _) in ports {
         let mut count = PortCount::default();
-        let streams = arriving(&parts, &port.name).map(|position| &parts[position].stream);
+        let streams = arriving(&parts, &port.name).filter_map(|position| parts[position].stream.as_ref());
         count.opening = Opening::of(streams, numbers)?.map(Box::new);
         for position in arriving(&parts, &port.name) {
-            let stream = &parts[position].stream;
-            let most = most_frames(stream, trial.duration_s);
-            count.expected.push(Expected::new(
-                stream,
-                &templates[position],
-                key,
-                first_sequence,
-                most,
-            ));
-            count
-                .streams
-                .push(StreamCount::new(0, duration_ns, lives[position].clone())?);
+            let part = &parts[position];
+            let (Some(stream), Some(template)) = (&part.stream, frames[position].template()) else {
+                continue;
+            };
+            count.expect(
+                part.of,
+                Expected::new(stream, template, key, first_sequence, most_frames(part, trial)),
+                StreamCount::new(0, duration_ns, stream.tag_at_s, lives[position].clone())?,
+                stream.gaps_over_s,
+            );
         }
         counts.push(count);
     }
     let mut outgoing = Vec::new();
-    for ((part, template), live) in parts.iter().zip(templates).zip(&lives) {
-        let stream = &trial.streams[part.of];
-        let schedule = match (part.stream.burst_frames, stream.rate_fps) {
-            (Some(frames), _) => Schedule::burst(0, frames),
-            (None, Some(rate)) => Schedule::at_rate(0, rate, trial.duration_s).every(part.number, part.parts),
-            (None, None) => Schedule::flood(0),
-        };
-        let most = most_frames(&part.stream, trial.duration_s);
-        let sealer = Sealer::of(&part.stream, &template, numbers, most)?;
-        let sealing = sealer.map(|sealer| Sealing::new(sealer, &template));
-        outgoing.push(Some(Outgoing::new(
-            template,
-            schedule,
-            first_sequence,
-            sealing,
-            live.clone(),
-            0,
-        )?));
+    for ((part, frames), live) in parts.iter().zip(frames).zip(&lives) {
+        let mut stream = Outgoing::new(frames, part.schedule.clone(), first_sequence, live.clone(), 0)?;
+        stream.tag_at_s = part.stream.as_ref().and_then(|stream| stream.tag_at_s);
+        outgoing.push(Some(stream));
     }
+    let counted = parts.iter().zip(lives).filter(|(part, _)| part.stream.is_some());
+    let lives = counted.map(|(_, live)| live).collect();
     Ok(Prepared {
         parts,
         lives,
@@ -111,7 +110,8 @@ pub fn settle(
     numbers: &mut Numbers,
 ) -> Vec<Option<EspCounts>> {
     for (part, report) in parts.iter().zip(reports) {
-        for (sa, &last) in part.stream.seal.iter().zip(&report.last_esp_numbers) {
+        let sas = part.stream.iter().flat_map(|stream| &stream.seal);
+        for (sa, &last) in sas.zip(&report.last_esp_numbers) {
             numbers.sealed(sa, last);
         }
     }

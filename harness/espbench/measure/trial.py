@@ -429,6 +429,9 @@ def tester_faults(offered: Offered, overrun: int, host_record: dict[str, Any]) -
             reasons.append(f"host starvation: others, or the host, had {taken:.1f} % of the sender's CPU")
     reasons += [_lateness(s) for s in offered.streams if _is_late(s, offered)]
     reasons += offered.faults
+    for n in offered.noise:
+        if n.intended_frames and n.tx_frames < OFFERED_LIMIT * n.intended_frames:
+            reasons.append(f"noise {n.id}: {n.tx_frames} of {n.intended_frames} frames left: a weaker attack")
     if offered.stopped_early:
         reasons.append("generator stopped early")
     if overrun:

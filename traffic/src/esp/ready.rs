@@ -10,6 +10,7 @@ use crate::clock::monotonic_ns;
 use crate::esp::sealing::Sealer;
 use crate::failure::{Failure, Outcome};
 use crate::frame::Template;
+use crate::frames::Frames;
 use crate::sender::Outgoing;
 
 /// On the fly, if it takes at most so much of the time between two frames.
@@ -52,10 +53,10 @@ pub fn make(
     room: &mut usize,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Outcome<()> {
-    let Some(sealing) = &mut stream.sealing else {
+    let Frames::Sealed(template, sealing) = &mut stream.frames else {
         return Ok(());
     };
-    let cost_ns = sealing.sealer.cost_ns(&stream.template);
+    let cost_ns = sealing.sealer.cost_ns(template);
     if !too_slow(cost_ns, rate_fps) {
         return Ok(());
     }
@@ -65,7 +66,7 @@ pub fn make(
     let mut total = 0;
     let entry = size_of::<usize>() + size_of::<AtomicU64>();
     for index in 0..frames {
-        total += sealing.sealer.frame_bytes(stream.template.length(index));
+        total += sealing.sealer.frame_bytes(template.length(index));
         if total + entry * (index as usize + 1) > *room {
             return Err(Failure::new(
                 format!(
@@ -79,13 +80,7 @@ pub fn make(
         ends.push(total);
     }
     *room -= total + entry * ends.len();
-    let bytes = sealed(
-        &sealing.sealer,
-        &stream.template,
-        stream.first_sequence,
-        &ends,
-        progress,
-    );
+    let bytes = sealed(&sealing.sealer, template, stream.first_sequence, &ends, progress);
     sealing.ready = Some(Ready {
         departed: ends.iter().map(|_| AtomicU64::new(0)).collect(),
         bytes,

@@ -9,6 +9,7 @@ use crate::esp::sealing::{Sealer, Sealing};
 use crate::esp::suite::{HEADER, Keyed, Suite};
 use crate::frame::tests::stream;
 use crate::frame::{RunKey, Template};
+use crate::frames::Frames;
 use crate::pace::Schedule;
 use crate::port::RxFrame;
 use crate::protocol::{Association, EspCounts, Fault, Stream};
@@ -221,12 +222,8 @@ fn port(asked: &Stream, numbers: &Numbers) -> PortCount {
     let template = Template::new(asked, key).unwrap();
     let mut count = PortCount::default();
     count.opening = Opening::of([asked].into_iter(), numbers).unwrap().map(Box::new);
-    count
-        .expected
-        .push(Expected::new(asked, &template, key, FIRST, 1000));
-    count
-        .streams
-        .push(StreamCount::new(0, 1_000_000, Default::default()).unwrap());
+    let came = StreamCount::new(0, 1_000_000, None, Default::default()).unwrap();
+    count.expect(0, Expected::new(asked, &template, key, FIRST, 1000), came, None);
     count
 }
 
@@ -470,21 +467,23 @@ fn sealed_before_is_the_same() {
     let asked = through(&sas, &sas);
     let make = |room: &mut usize| {
         let (template, sealing) = sealing(&asked, &Numbers::default());
-        let schedule = Schedule::burst(0, 500);
-        let mut stream =
-            Outgoing::new(template, schedule, FIRST, Some(sealing), Default::default(), 0).unwrap();
+        let frames = Frames::Sealed(template, Box::new(sealing));
+        let schedule = Schedule::flood(0).burst(500);
+        let mut stream = Outgoing::new(frames, schedule, FIRST, Default::default(), 0).unwrap();
         ready::make(&mut stream, 3, 1e9, room, &mut |_, _| true).map(|()| stream)
     };
     let mut room = 1 << 20;
     let stream = make(&mut room).unwrap();
-    let mut sealing_ = stream.sealing.unwrap();
+    let Frames::Sealed(template, mut sealing_) = stream.frames else {
+        panic!("not sealed");
+    };
     let ready = sealing_.ready.take().unwrap();
     let (mut before, mut now) = (vec![0; 2000], vec![0; 2000]);
     for index in 0..500 {
         let length = ready.write(&mut before, index, 5);
         assert_eq!(
             length,
-            sealing_.write(&stream.template, &mut now, index, FIRST + index, 0)
+            sealing_.write(&template, &mut now, index, FIRST + index, 0)
         );
         assert_eq!(before[..length], now[..length], "frame {index}");
     }

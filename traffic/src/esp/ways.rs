@@ -4,9 +4,10 @@
 use crate::esp::ready;
 use crate::failure::{Failure, Outcome};
 use crate::frame::ETHERNET;
+use crate::frames::Frames;
 use crate::lanes::Part;
 use crate::port::{Port, Rx, Tx};
-use crate::protocol::{Event, Trial};
+use crate::protocol::{Event, Stream, Trial};
 use crate::receiver::PortCount;
 use crate::sender::Outgoing;
 
@@ -20,12 +21,13 @@ pub fn check(parts: &[Part], ports: &[Port]) -> Outcome<()> {
     };
     for port in ports {
         let here = |name: &String| *name == port.told.name;
-        let sealed = |part: &&Part| !part.stream.seal.is_empty();
-        if matches!(port.tx, Tx::Live(_)) && parts.iter().filter(sealed).any(|p| here(&p.stream.from)) {
+        let sealed = |stream: &&Stream| !stream.seal.is_empty();
+        let streams = || parts.iter().filter_map(|part| part.stream.as_ref());
+        if matches!(port.tx, Tx::Live(_)) && streams().filter(sealed).any(|stream| here(&stream.from)) {
             return wrong(port, "sends no ESP");
         }
-        let opened = |part: &Part| !part.stream.open.is_empty() || !part.stream.seal.is_empty();
-        if matches!(port.rx, Rx::Kernel(_)) && parts.iter().any(|p| opened(p) && here(&p.stream.to)) {
+        let opened = |stream: &Stream| !stream.open.is_empty() || !stream.seal.is_empty();
+        if matches!(port.rx, Rx::Kernel(_)) && streams().any(|stream| opened(stream) && here(&stream.to)) {
             return wrong(
                 port,
                 "receives no ESP, and nothing that was sealed before the trial",
@@ -46,24 +48,21 @@ pub fn prepare(
 ) -> Outcome<()> {
     let mut room = trial.memory_mib << 20;
     // A flood is as fast as can be, sealing and opening included: it needs no time.
-    let rate_of = |part: &Part| match (part.stream.burst_frames, part.stream.rate_fps) {
-        (Some(_), _) => ready::BURST_FPS,
-        (None, rate) => rate.unwrap_or(0.0),
+    let rate_of = |part: &Part| match (part.schedule.is_paced(), part.schedule.planned()) {
+        (true, _) => 1e9 / part.schedule.least_interval_ns(),
+        (false, Some(_)) => ready::BURST_FPS,
+        (false, None) => 0.0,
     };
     let mut stopped = false;
     for (part, stream) in parts.iter().zip(outgoing.iter_mut()) {
-        let Some(stream) = stream else { continue };
-        ready::make(
-            stream,
-            part.stream.id,
-            rate_of(part),
-            &mut room,
-            &mut |done, of| {
-                stopped |= asked_to_stop();
-                emit(&progress(trial, done, of));
-                !stopped
-            },
-        )?;
+        let (Some(stream), Some(asked)) = (stream, &part.stream) else {
+            continue;
+        };
+        ready::make(stream, asked.id, rate_of(part), &mut room, &mut |done, of| {
+            stopped |= asked_to_stop();
+            emit(&progress(trial, done, of));
+            !stopped
+        })?;
     }
     if stopped {
         return Err(Failure::new(
@@ -71,11 +70,12 @@ pub fn prepare(
             "",
         ));
     }
-    let names: Vec<&str> = parts.iter().map(|part| part.stream.to.as_str()).collect();
+    let to = |part: &Part| part.stream.as_ref().map(|stream| stream.to.clone());
+    let names: Vec<Option<String>> = parts.iter().map(to).collect();
     for (position, stream) in outgoing.iter().enumerate() {
-        let departed = stream.as_ref().and_then(|stream| {
-            let ready = stream.sealing.as_ref()?.ready.as_ref()?;
-            Some(ready.departed.clone())
+        let departed = stream.as_ref().and_then(|stream| match &stream.frames {
+            Frames::Sealed(_, sealing) => Some(sealing.ready.as_ref()?.departed.clone()),
+            _ => None,
         });
         // A port's counts are in the order of the parts that arrive there.
         let place = names[..position]
@@ -90,7 +90,12 @@ pub fn prepare(
         let Some(opening) = &mut count.opening else {
             continue;
         };
-        let of_port = |part: &&Part| count.expected.iter().any(|e| e.stream() == part.stream.id);
+        let ids: Vec<u16> = count.expected.iter().map(|expected| expected.stream()).collect();
+        let of_port = |part: &&Part| {
+            part.stream
+                .as_ref()
+                .is_some_and(|stream| ids.contains(&stream.id))
+        };
         let arriving: Vec<&Part> = parts.iter().filter(of_port).collect();
         let longest = count.expected.iter().map(|e| e.longest()).max().unwrap_or(0) - ETHERNET;
         let rate: f64 = arriving.iter().map(|part| rate_of(part)).sum();
@@ -117,7 +122,7 @@ pub fn prepare(
 }
 
 fn count_of<'a>(counts: &'a mut [PortCount], part: &Part) -> Option<&'a mut PortCount> {
-    let id = part.stream.id;
+    let id = part.stream.as_ref()?.id;
     counts
         .iter_mut()
         .find(|count| count.expected.iter().any(|expected| expected.stream() == id))
