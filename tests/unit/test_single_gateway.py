@@ -87,7 +87,7 @@ def test_the_line_rate_is_that_of_the_longer_frames_of_the_ciphertext_side() -> 
          "expected auto, af_xdp or af_packet with topology: single-gateway, got xdp"),
         ("512]", "1518]",
          "expected frames of at most 1464 B with topology: single-gateway (3des-sha1, IPv4, MTU 1500)"),
-        ("dut: uml", "dut: mpc8548e", "expected a DUT of platform netns or uml with topology: single-gateway"),
+        ("dut: uml", "dut: remote-example", "expected a DUT of platform netns, uml, qemu_e500 with topology: single-"),
     ],
 )  # fmt: skip
 def test_what_a_single_gateway_cannot_do_is_told(old: str, new: str, message: str) -> None:
