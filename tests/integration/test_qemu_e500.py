@@ -285,4 +285,4 @@ def test_a_single_board_does_each_operation_by_itself(tmp_path: Path) -> None:
     for trial in lossless:
         home = trial["gateways"]["home"]
         assert (home["encrypted_frames"] or home["decrypted_frames"]) == trial["tx_frames"]
-    assert {list(trial["per_direction"])[0] for trial in lossless} == {"west-east", "east-west"}
+    assert {next(iter(trial["per_direction"])) for trial in lossless} == {"west-east", "east-west"}
