@@ -9,10 +9,11 @@ from pathlib import Path
 
 from espbench.errors import UsageError
 from espbench.plan.frames import largest_whole, sizes_of
-from espbench.plan.model import OPERATIONS, SINGLE, Plan
+from espbench.plan.model import SINGLE, Plan
 from espbench.plan.profiles import load_profile
 from espbench.plan.reader import Problem, shown
 from espbench.stacks.suites import suites
+from espbench.terms import OPERATIONS
 
 _STACKS = ("plain", "xfrm", "null")
 _PLATFORMS = ("netns", "uml")

@@ -58,10 +58,15 @@ def _crossing(o: Outcome, trial: Trial, way: str, reading: DirectionReading) -> 
     first, second = _WAYS.get(way, ("", ""))
     encrypted = trial.gateways[first].encrypted_frames if first in trial.gateways else None
     decrypted = trial.gateways[second].decrypted_frames if second in trial.gateways else None
+    if set(trial.gateways) == {"home"}:
+        # The tester is the other end: what it opened itself, and all that it sent was sealed.
+        opened = trial.proof.get("opened by the tester", {}).get("authentic")
+        names = ("Home", "tester") if first == "home" else ("tester", "Home")
+        encrypted, decrypted = (encrypted, opened) if first == "home" else (reading.tx_frames, decrypted)
+    else:
+        names = (_NAMES.get(first, ""), _NAMES.get(second, ""))
     return [
-        f"{_NAMES[first]}\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}{_NAMES[second]}"
-        if first in trial.gateways
-        else way,
+        "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}".join(names) if trial.gateways else way,
         count(reading.tx_frames),
         count(encrypted),
         count(decrypted),
