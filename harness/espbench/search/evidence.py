@@ -6,6 +6,7 @@ Everything is derived from the list of trials; nothing is remembered beside it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -133,23 +134,46 @@ class Evidence:
         return sum(entry.seen.frames for entry in self.valid if entry.load_fps == load)
 
     def faint_loss(self) -> float | None:
-        """The smallest loss ratio of the trials from the upper bound upwards, taken together.
+        """The smallest loss ratio from the upper bound upwards; see the function."""
+        return faint_loss(self.valid, self.upper)
 
-        This is the loss a loss-free trial below must be long enough to see before the two can be
-        called different. None where a queue, not loss, made the upper bound, or nothing missed.
-        Trials are pooled rising from the upper bound, and the smallest pooled ratio counts, so a
-        DUT that loses one frame in 200,000 at any rate is seen as such, and heavy loss far above
-        does not hide it.
-        """
-        if self.upper is None:
-            return None
-        lost = frames = 0
-        faintest: float | None = None
-        for load in sorted({e.load_fps for e in self.valid if e.load_fps >= self.upper}):
-            here = [entry.seen for entry in self.valid if entry.load_fps == load]
-            if not all(seen.sustained for seen in here):
-                break
-            lost += sum(seen.lost_frames for seen in here)
-            frames += sum(seen.frames for seen in here)
-            faintest = min(faintest or 1.0, lost / frames)
-        return faintest
+
+def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
+    """The smallest loss ratio of the valid trials from the load `upper` upwards, taken together.
+
+    This is the loss a loss-free trial below must be long enough to see before the two can be
+    called different. None where a queue, not loss, made the upper bound, or nothing missed.
+    Trials are pooled rising from the upper bound, and the smallest pooled ratio counts, so a
+    DUT that loses one frame in 200,000 at any rate is seen as such, and heavy loss far above
+    does not hide it.
+    """
+    if upper is None:
+        return None
+    above = [entry for entry in entries if entry.seen.valid and entry.load_fps >= upper]
+    lost = frames = 0
+    faintest: float | None = None
+    for load in sorted({entry.load_fps for entry in above}):
+        here = [entry.seen for entry in above if entry.load_fps == load]
+        if not all(seen.sustained for seen in here):
+            break
+        lost += sum(seen.lost_frames for seen in here)
+        frames += sum(seen.frames for seen in here)
+        faintest = min(faintest or 1.0, lost / frames)
+    return faintest
+
+
+def check_answer(asked: TrialRequest | None, seen: Observation) -> TrialRequest:
+    """What was asked for; ValueError if what was seen is of another load or phase: another search's trial."""
+    if asked is None:
+        raise ValueError(f"no trial was asked for, but one at {seen.load_fps:g} frames/s came")
+    same_phase = seen.final == (asked.phase == "final")
+    if not math.isclose(seen.load_fps, asked.load_fps, rel_tol=1e-4) or not same_phase:
+        came = f"a {'final' if seen.final else 'search'} trial at {seen.load_fps:g}"
+        wanted = f"a {asked.phase} trial at {asked.load_fps:g} frames/s"
+        raise ValueError(f"{wanted} was asked for, {came} came")
+    return asked
+
+
+def tidy(load: float) -> float:
+    """Six significant digits: a load a reader can type again, finer than any resolution."""
+    return float(f"{load:.6g}")

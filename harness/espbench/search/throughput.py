@@ -27,10 +27,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from espbench.search.evidence import Entry, Evidence, TrialRequest
+from espbench.search.evidence import Entry, Evidence, TrialRequest, check_answer, tidy
 from espbench.search.goals import Observation, frames_needed, frames_to_see
+from espbench.search.results import GoalResult, invalid_words
 from espbench.search.words import in_words
 from espbench.terms import Phase, Status
 
@@ -41,29 +42,6 @@ FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended
 GROWTH_UP = 4.0  # of the steps up from a guess that passed
 GROWTH_DOWN = 2.0  # of the steps down from guesses that missed
 FINAL_GROWTH = 2.0  # of the steps down after a missed final trial
-
-
-@dataclass(frozen=True)
-class GoalResult:
-    """The answer for one goal; rates in frames/s.
-
-    throughput_fps is None unless status is OK. lower_fps is the highest load that passed (any
-    valid trial), upper_fps the lowest that missed; None = none. `trials` counts all trials of the
-    search, since every goal is judged on each. final_trial_index is the place of the confirming
-    trial in the order of `add`. at_maximum: the throughput is this or more. `words` is one sentence.
-    """
-
-    goal: float
-    status: Status
-    throughput_fps: float | None
-    lower_fps: float | None
-    upper_fps: float | None
-    trials: int
-    final_trial_index: int | None
-    at_maximum: bool
-    reasons: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,15 +127,7 @@ class ThroughputSearch:
 
         Raises ValueError if it is of another load or phase: the trials of another search.
         """
-        asked = self.next()
-        if asked is None:
-            raise ValueError(f"no trial was asked for, but one at {seen.load_fps:g} frames/s came")
-        same_phase = seen.final == (asked.phase == "final")
-        if not math.isclose(seen.load_fps, asked.load_fps, rel_tol=1e-4) or not same_phase:
-            came = f"a {'final' if seen.final else 'search'} trial at {seen.load_fps:g}"
-            wanted = f"a {asked.phase} trial at {asked.load_fps:g} frames/s"
-            raise ValueError(f"{wanted} was asked for, {came} came")
-        self._entries.append(Entry(len(self._entries), asked, seen))
+        self._entries.append(Entry(len(self._entries), check_answer(self.next(), seen), seen))
 
     def limit(self, maximum_fps: float) -> None:
         """Lower the maximum: the tester turned out not to offer more. What was seen stays.
@@ -165,7 +135,7 @@ class ThroughputSearch:
         Never below a load that some goal is known to pass, nor below the minimum.
         """
         known = [lower for goal in self.goals if (lower := self.bounds(goal)[0]) is not None]
-        self.maximum_fps = min(self.maximum_fps, _tidy(max(maximum_fps, self.minimum_fps, *known)))
+        self.maximum_fps = min(self.maximum_fps, tidy(max(maximum_fps, self.minimum_fps, *known)))
 
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
         """(highest load that passed, lowest that missed) so far, frames/s; None = none yet."""
@@ -303,12 +273,12 @@ class ThroughputSearch:
         low = lower or floor
         if self._closed(low, upper):
             return low  # the floor, not tried yet
-        middle = _tidy(math.sqrt(low * upper))
+        middle = tidy(math.sqrt(low * upper))
         if finals_missed := evidence.finals_missed():
             if lower is not None:
                 return middle
             step = self.resolution * FINAL_GROWTH ** (finals_missed - 1)
-            return max(_tidy(upper * (1 - step)), floor)
+            return max(tidy(upper * (1 - step)), floor)
         return self._near_the_guess(evidence, floor, low, upper) or middle
 
     def _near_the_guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
@@ -321,15 +291,15 @@ class ThroughputSearch:
         guess = self._guess(evidence, floor, upper)
         if guess is None:
             return None
-        middle = _tidy(math.sqrt(low * upper))
+        middle = tidy(math.sqrt(low * upper))
         if guess <= low:
             step = 0.9 * self.resolution * GROWTH_UP ** (evidence.passed_count(guess) - 1)
-            return min(_tidy(low * (1 + step)), middle)
+            return min(tidy(low * (1 + step)), middle)
         misses = evidence.missed_below(self.maximum_fps)
         if misses == 0:
             return guess
         step = self.resolution * GROWTH_DOWN ** (misses - 1)
-        return min(guess, max(_tidy(upper * (1 - step)), middle))
+        return min(guess, max(tidy(upper * (1 - step)), middle))
 
     def _guess(self, evidence: Evidence, floor: float, upper: float) -> float | None:
         """The hint, then what the DUT forwarded at the lowest load that missed.
@@ -342,7 +312,7 @@ class ThroughputSearch:
             rate = self.hint_fps
         if rate is None:
             return None
-        guess = _tidy(min(rate, upper) * (1 - self.resolution / 2))
+        guess = tidy(min(rate, upper) * (1 - self.resolution / 2))
         return guess if floor < guess < upper else None
 
     def _result(self, goal: float) -> GoalResult:
@@ -350,7 +320,7 @@ class ThroughputSearch:
         state = self._state(goal)
         lower, upper = self.bounds(goal)
         if isinstance(state, _Wish):  # nothing but INVALID trials at the load it needs
-            state = _Verdict("INVALID", self._why_invalid(state.load_fps))
+            state = _Verdict("INVALID", invalid_words(self._entries, state.load_fps))
         floor = self._floor(evidence)
         throughput = evidence.confirmed(floor) if state.status == "OK" else None
         final = evidence.confirmation(throughput) if throughput is not None else None
@@ -386,18 +356,7 @@ class ThroughputSearch:
                 count += 1
         return count
 
-    def _why_invalid(self, load: float) -> str:
-        invalid = [e.seen for e in self._entries if e.load_fps == load and not e.seen.valid]
-        reasons = dict.fromkeys(reason for seen in invalid for reason in seen.reasons)
-        why = f": {'; '.join(reasons)}" if reasons else ""
-        return f"{len(invalid)} trials at {load:,.0f} frames/s were INVALID{why}"
-
-
-def _tidy(load: float) -> float:
-    """Six significant digits: a load a reader can type again, finer than any resolution."""
-    return float(f"{load:.6g}")
-
 
 def _round_up(load: float) -> float:
-    tidy = _tidy(load)
-    return tidy if tidy >= load else _tidy(load * (1 + 1e-5))
+    down = tidy(load)
+    return down if down >= load else tidy(load * (1 + 1e-5))
