@@ -59,7 +59,7 @@ class SoftLimit:
 
     def ratio(self, load_fps: float) -> float:
         over = load_fps / self.start_fps - 1
-        return 0.0 if over < 0 else float(min(1e-6 * 100 ** (over * 10), 1.0))
+        return 0.0 if over < 0 else float(min(1e-6 * 100 ** min(over * 10, 3), 1.0))
 
     def __call__(self, asked: TrialRequest) -> Observation:
         return seen(asked, self.ratio(asked.load_fps) * asked.load_fps * asked.duration_s)

@@ -202,7 +202,7 @@ def test_trials_too_short_at_any_rate_ask_for_no_trial() -> None:
 
 def test_a_pass_above_a_failure_is_warned_of_and_not_reported() -> None:
     """The reported throughput is below every rate that missed."""
-    search = a_search((0.0,), hint_fps=35_000)
+    search = a_search((0.0,), hints_fps=(35_000,))
     dut = NotMonotone(60_000, (30_000, 40_000))
     log = run(search, dut)
     result = search.results()[0]
