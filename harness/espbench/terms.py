@@ -12,9 +12,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Direction = Literal["one-way", "both-ways"]
-Phase = Literal["search", "final"]
+Phase = Literal["search", "final", "measure"]  # measure: of a test that searches nothing
 Status = Literal["OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE"]
 Validity = Literal["VALID", "INVALID"]
+Encryption = Literal["proven", "not proven", "baseline"]
 
 FCS_BYTES = 4
 PREAMBLE_AND_GAP_BYTES = 20
@@ -82,6 +83,11 @@ class DirectionReading(Record):
     backlog_frames: int | None = 0  # frames that arrived after the last one was sent
     drain_s: float | None = 0.0  # from the last frame sent to the last received
     latency_us: Latency = Field(default_factory=Latency)
+    tagged_us: float | None = None  # latency of the tagged frame, where there was one and it arrived
+    first_lost_s: float | None = None  # when it was sent, from the first frame
+    last_lost_s: float | None = None
+    longest_gap_s: tuple[float, float] | None = None  # the last arrival before it, the first one after it
+    departure_fps: float | None = None  # how fast the frames really left, first to last
 
 
 class Trial(Record):
@@ -93,6 +99,7 @@ class Trial(Record):
     `reasons` says why a trial is INVALID or, where valid, why it failed a goal it looks to
     meet (`stored, not forwarded`). `loss_at` books each lost frame to a place. Counts the generator
     cannot give are None and named in `not_measured`; `warnings` go to every figure taken from the trial.
+    `measured` is what a test of its own kind took besides (a burst's length, what was done to a gateway and when).
     """
 
     case: str
@@ -120,6 +127,7 @@ class Trial(Record):
     proof: dict[str, Any] = Field(default_factory=dict)
     warnings: list[str] = Field(default_factory=list)
     not_measured: list[str] = Field(default_factory=list)
+    measured: dict[str, Any] = Field(default_factory=dict)
     host: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -151,7 +159,7 @@ class Outcome(Record):
     repeat: int
     cpu_home_us_per_frame: float | None = None
     cpu_office_us_per_frame: float | None = None
-    encryption: Literal["proven", "not proven", "baseline"]
+    encryption: Encryption
     lower_fps: float | None = None  # highest rate shown to meet the goal
     upper_fps: float | None = None  # lowest rate shown to miss it
     offered_fps: float | None = None
@@ -172,6 +180,51 @@ class Outcome(Record):
         """Whether its final trial was shorter than RFC 2544 24 wants; there may have been none."""
         # As measured: a trial of 60 s may have taken 59.99998.
         return self.final_trial is not None and round(self.final_trial_s, 2) < RFC2544_FINAL_TRIAL_S
+
+
+class Quantity(Record):
+    """One figure of a finding: of n measurements their mean, least, greatest and standard deviation.
+
+    value is None where nothing was measured. stdev is that of the sample (n − 1); None for n = 1.
+    """
+
+    name: str
+    unit: str
+    value: float | None
+    n: int = 1
+    minimum: float | None = None
+    maximum: float | None = None
+    stdev: float | None = None
+
+
+class Finding(Record):
+    """The answer of a test other than throughput for one case: a row of `results.csv`, figures in `findings.csv`.
+
+    quantities[0] is what the test is about. curve is a table where the standard asks for one (frame loss against
+    load), one mapping a row, alike in their keys. load_fps sums both directions. Status as in Outcome;
+    without OK the quantities may be empty.
+    """
+
+    case: str
+    test: str
+    dut: str
+    stack: str
+    suite: str
+    ip_version: int
+    frame_size: int | str
+    direction: Direction
+    repeat: int
+    status: Status
+    load_fps: float | None
+    quantities: list[Quantity]
+    curve: list[dict[str, Any]] = Field(default_factory=list)
+    trials: int
+    rfc2544: bool
+    encryption: Encryption
+    words: str = ""
+    reasons: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
+    rfc2544_deviations: list[str] = Field(default_factory=list)
 
 
 class CaseEntry(Record):

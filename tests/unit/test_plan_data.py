@@ -103,7 +103,7 @@ def test_the_schema_accepts_every_example_plan(path: Path) -> None:
         {"compare": {"by": "stack", "seed": -1}},
         {"compare": {"by": "stack", "reference": True}},
         {"tests": [{}]},
-        {"tests": [{"latency": {}}]},
+        {"tests": [{"jitter": {}}]},
         {"tests": [{"throughput": {"trial": "two"}}]},
         {"tests": [{"throughput": {"minimum": "5"}}]},
         {"tests": [{"throughput": {"loss_goals": [1]}}]},

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from espbench.errors import UsageError
 from espbench.plan import cases, check_plan, load_plan, profile_names
+from espbench.plan.model import Test
 from espbench.plan.reader import read_text
 
 GOOD = """\
@@ -64,9 +65,9 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
         ("{trial: 2s,", "{trail: 2s,",
          '8:18: tests[0].throughput.trail: expected a key of a throughput test, got "trail"; did you '
          'mean trial?'),
-        ("throughput: {trial: 2s, final_trial: 10s}", "latency: {}",
-         '8:5: tests[0].latency: expected a test espbench has, got "latency"; '
-         "choose one of throughput, accelerator"),
+        ("throughput: {trial: 2s, final_trial: 10s}", "jitter: {}",
+         '8:5: tests[0].jitter: expected a test espbench has, got "jitter"; '
+         f"choose one of {', '.join(Test.model_fields)}"),
         ("- throughput: {trial: 2s, final_trial: 10s}", "- throughput",
          '8:5: tests[0]: expected a test and its settings, got "throughput"; write - throughput: {}'),
         ("[plain, xfrm]", "[plain, {stack: xfrm, modus: tunnel}]",
@@ -319,7 +320,7 @@ suites: [3des-sha1, 3des-sha1]
 frame_sizes: [63, 9000]
 tests:
   - throughput: {trial: two, final_trial: 1s}
-  - latency: {}
+  - jitter: {}
 """
     starts = [line.split(": expected")[0] for line in _said(text).splitlines()]
     assert starts == [
@@ -330,7 +331,7 @@ tests:
         "plans/x.yaml:5:21: suites[1]",
         "plans/x.yaml:6:15: frame_sizes[0]",
         "plans/x.yaml:8:25: tests[0].throughput.trial",
-        "plans/x.yaml:9:5: tests[1].latency",
+        "plans/x.yaml:9:5: tests[1].jitter",
     ]
 
 

@@ -202,7 +202,7 @@ def test_a_run_with_nothing_but_invalid_results_has_no_empty_chart(run: RunDirec
     """It says why instead, and does not speak of final trials of 0 s."""
     shape = synthetic_run.Shape(stacks=("plain",), sizes=(64,))
     built = synthetic_run.build(tmp_path, shape)
-    built.save_outcomes([_without_figure(o) for o in built.outcomes()])
+    built.save_results([_without_figure(o) for o in built.outcomes()])
     write_report(built)
     for name in ("report.html", "report.md"):
         text = (built.path / name).read_text(encoding="utf-8")
@@ -312,7 +312,7 @@ def test_unproven_encryption_is_said_before_any_figure(tmp_path: Path) -> None:
     built = synthetic_run.build(tmp_path, shape)
     proven = built.outcomes()
     for outcomes in (proven, [o.model_copy(update={"encryption": "not proven"}) for o in proven]):
-        built.save_outcomes(outcomes)
+        built.save_results(outcomes)
         write_report(built)
         for name, answer in (("report.html", 'class="scroll answer"'), ("report.md", "| Suite |")):
             head, _, rest = (built.path / name).read_text(encoding="utf-8").partition(answer)

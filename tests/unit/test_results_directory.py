@@ -127,7 +127,7 @@ def test_a_second_writer_sees_what_the_first_one_wrote(tmp_path: Path) -> None:
 def test_results_csv_begins_with_the_promised_columns(tmp_path: Path) -> None:
     """Scripts of users rely on them; figures that are not there are empty, booleans lower case."""
     run = create(tmp_path)
-    run.save_outcomes(OUTCOMES)
+    run.save_results(OUTCOMES)
     header, *rows = csv.reader((run.path / "results.csv").read_text(encoding="utf-8").splitlines())
     assert ",".join(header[: len(CONTRACT_COLUMNS)]) == PROMISED
     assert header == list(COLUMNS)
@@ -142,8 +142,8 @@ def test_results_csv_begins_with_the_promised_columns(tmp_path: Path) -> None:
 def test_results_read_again_and_saved_again_are_the_same_files(tmp_path: Path) -> None:
     """What a resumed run writes compares equal, byte for byte."""
     first, second = create(tmp_path), create(tmp_path)
-    first.save_outcomes(OUTCOMES)
-    second.save_outcomes(first.outcomes())
+    first.save_results(OUTCOMES)
+    second.save_results(first.outcomes())
     for name in ("results.json", "results.csv"):
         assert (first.path / name).read_bytes() == (second.path / name).read_bytes()
 
@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_the_results_before_it_whole(
 ) -> None:
     """The old file stays, the new half is gone, and the message gives the reason."""
     run = create(tmp_path)
-    run.save_outcomes(OUTCOMES[:1])
+    run.save_results(OUTCOMES[:1])
     before = sorted(path.name for path in run.path.iterdir())
 
     def refuse(fd: int) -> None:
@@ -161,7 +161,7 @@ def test_a_full_disk_leaves_the_results_before_it_whole(
 
     monkeypatch.setattr("os.fsync", refuse)
     with pytest.raises(EspbenchError, match="No space left on device"):
-        run.save_outcomes(OUTCOMES)
+        run.save_results(OUTCOMES)
     assert len(run.outcomes()) == 1
     assert sorted(path.name for path in run.path.iterdir()) == before
 

@@ -9,7 +9,8 @@ import pytest
 
 from espbench.measure.trial import UNSENT
 from espbench.plan import Case, cases, load_plan
-from espbench.procedures.throughput import Limits, ThroughputCase
+from espbench.procedures.limits import Limits
+from espbench.procedures.throughput import ThroughputCase
 from espbench.terms import Trial
 
 PLAN = """\

@@ -11,11 +11,15 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from espbench.measure.trial import Request
 from espbench.plan import Case
-from espbench.search import TrialRequest, goal_name
-from espbench.terms import Outcome, Trial
+from espbench.search import goal_name
+from espbench.terms import Finding, Outcome, Trial
 
 Bounds = list[tuple[float, float | None, float | None]]
+
+
+_SHORT = {"search": "search", "final": "final", "measure": "trial"}
 
 
 class TerminalObserver:
@@ -43,10 +47,10 @@ class TerminalObserver:
                 self._case, completed=number - 1, description=f"case {number}/{of}{self._left}"
             )
 
-    def trial_started(self, request: TrialRequest, bounds: Bounds) -> None:
+    def trial_started(self, request: Request, bounds: Bounds) -> None:
         self._bounds = bounds
         if self._progress and self._trial is not None:
-            trial = f"{request.phase} trial, {request.load_fps:,.0f} fps for {request.duration_s:g} s"
+            trial = f"{_kind(request)}, {request.load_fps:,.0f} fps for {request.duration_s:g} s"
             text = f"{trial}   {_bounds(bounds)}"
             self._progress.update(self._trial, completed=0, total=request.duration_s, description=text)
 
@@ -66,18 +70,18 @@ class TerminalObserver:
         else:
             verdict = "[green]no loss[/green]"
         self._print(
-            f"  {record.phase:6} {record.intended_fps:12,.0f} fps  {record.duration_s:6.2f} s  {verdict}"
+            f"  {_SHORT[record.phase]:6} {record.intended_fps:12,.0f} fps  {record.duration_s:6.2f} s  {verdict}"
         )
 
-    def case_done(self, outcomes: list[Outcome]) -> None:
-        for o in outcomes:
-            colour = "green" if o.status == "OK" else "yellow"
-            figure = (
-                f"{o.throughput_fps:,.0f} fps, {o.throughput_mbps:,.1f} Mbps  " if o.throughput_fps else ""
-            )
-            cpu = f"CPU home {o.cpu_home_pct:.0f} %, office {o.cpu_office_pct:.0f} %" if _has_cpu(o) else ""
-            why = f"  {_plain(o.reasons[0].splitlines()[0])}" if o.reasons else ""
-            self._print(f"  [{colour}]{o.status}[/{colour}] {goal_name(o.loss_goal)}: {figure}{cpu}{why}")
+    def case_done(self, results: list[Outcome | Finding]) -> None:
+        for result in results:
+            colour = "green" if result.status == "OK" else "yellow"
+            why = f"  {_plain(result.reasons[0].splitlines()[0])}" if result.reasons else ""
+            if isinstance(result, Finding):
+                text = _plain(result.words) if result.status == "OK" else f"{_plain(result.test)}{why}"
+            else:
+                text = f"{goal_name(result.loss_goal)}: {_figures(result)}{why}"
+            self._print(f"  [{colour}]{result.status}[/{colour}] {text}")
 
     def time_left(self, seconds: float) -> None:
         minutes, rest = divmod(int(seconds), 60)
@@ -108,6 +112,21 @@ def _bounds(bounds: Bounds) -> str:
         return "?" if fps is None else f"{fps:,.0f}"
 
     return "  ".join(f"{goal_name(goal)}: {rate(low)} … {rate(high)}" for goal, low, high in bounds)
+
+
+def _kind(request: Request) -> str:
+    """What sort of trial it is, in a word or two."""
+    if request.shape.burst_frames is not None:
+        return f"burst of {request.shape.burst_frames:,} frames"
+    if request.shape.steps:
+        return "overload, then less"
+    return "trial" if request.phase == "measure" else f"{request.phase} trial"
+
+
+def _figures(o: Outcome) -> str:
+    figure = f"{o.throughput_fps:,.0f} fps, {o.throughput_mbps:,.1f} Mbps  " if o.throughput_fps else ""
+    cpu = f"CPU home {o.cpu_home_pct:.0f} %, office {o.cpu_office_pct:.0f} %" if _has_cpu(o) else ""
+    return figure + cpu
 
 
 def _has_cpu(outcome: Outcome) -> bool:

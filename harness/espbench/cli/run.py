@@ -28,7 +28,7 @@ from espbench.procedures import accelerator
 from espbench.procedures.lab import Choice, ExternalLab, Labs, PairLab, choose, place, require
 from espbench.procedures.session import Lab, Session
 from espbench.results import FORMAT, RunDirectory
-from espbench.terms import Manifest, Outcome
+from espbench.terms import Finding, Manifest, Outcome
 
 INCOMPLETE = 3
 
@@ -69,13 +69,13 @@ def run(
         moments = [*directory.manifest.resumed, _now()]
         directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
     with directory:
-        outcomes = _measure(checked, choices, directory)
+        results = _measure(checked, choices, directory)
     print(_write_report(directory.path))
-    if any(o.status in ("INVALID", "UNRESOLVABLE") for o in outcomes):
+    if any(result.status in ("INVALID", "UNRESOLVABLE") for result in results):
         raise typer.Exit(INCOMPLETE)
 
 
-def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list[Outcome]:
+def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list[Outcome | Finding]:
     listed = _cases(plan, choices)
     try:
         with Registry(secrets.token_hex(3)) as registry, terminal(directory.path) as observer:
@@ -91,11 +91,11 @@ def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list
                 )
 
             session = Session(plan, listed, directory, lab, new_generator, observer)
-            outcomes = session.run()
+            results = session.run()
             if plan.accelerator is not None:
                 duts = [choice.profile.name for choice in choices]
                 accelerator.measure(plan.accelerator, duts, lab, new_generator, directory, observer.note)
-            return outcomes
+            return results
     except KeyboardInterrupt:
         print(f"interrupted; go on with: espbench run --resume {directory.path}", file=sys.stderr)
         raise

@@ -29,6 +29,15 @@ class FrameShare(BaseModel):
     header: int = 0
 
 
+class RateStep(BaseModel):
+    """From this time of the trial on the stream has this rate."""
+
+    model_config = ConfigDict(frozen=True)
+
+    at_s: float
+    rate_fps: float
+
+
 class Stream(BaseModel):
     """One direction's traffic; rate None = as fast as the generator can.
 
@@ -64,6 +73,8 @@ class Stream(BaseModel):
     tunnel_bits: int = 0
     ports: int = 1
     headers: list[str] = []
+    steps: list[RateStep] = []
+    tag_at_s: float | None = None  # the first frame from then on has its latency told
 
 
 class Slice(BaseModel):
@@ -89,6 +100,20 @@ class Stall(BaseModel):
     at_ns: int
     ms: float
     cpu: int | None = None
+
+
+class Gap(BaseModel):
+    """The longest time without an arrival: from the last frame before it to the first one after it."""
+
+    from_ns: int
+    to_ns: int
+
+
+class Tagged(BaseModel):
+    """The tagged frame: when it left, its latency (None: it was lost)."""
+
+    at_ns: int
+    latency_us: float | None
 
 
 class StreamCounts(BaseModel):
@@ -118,6 +143,11 @@ class StreamCounts(BaseModel):
     late_frames: int | None = 0
     lateness_us: dict[str, float] | None = None
     tx_stalls: list[Stall] = []
+    tagged: Tagged | None = None
+    first_lost_ns: int | None = None  # when it was sent
+    last_lost_ns: int | None = None
+    longest_gap: Gap | None = None
+    departure_fps: float | None = None  # how fast the frames really left
 
 
 class PortCounts(BaseModel):

@@ -8,13 +8,14 @@ reasons), and what did it lose. Whether a goal is met is the search's to say.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from espbench.errors import EspbenchError
-from espbench.generators.base import Generator, Offered, OnProgress, StreamCounts
+from espbench.generators.base import Generator, Offered, OnProgress, RateStep, Stream, StreamCounts
 from espbench.measure import backlog, counters, host, path, stalls
+from espbench.measure.actions import Action, Performed, performing
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Side, Testbed
 from espbench.stacks.base import Stack
@@ -47,13 +48,27 @@ class Waits:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """In what a trial's load is not steady; times from its start, s.
+
+    steps: (time, share of the load) from which on it is that share. burst_frames: so many frames in each
+    direction at the load and no more. tag_at_s: the first frame from then on has its latency told.
+    """
+
+    steps: tuple[tuple[float, float], ...] = ()
+    burst_frames: int | None = None
+    tag_at_s: float | None = None
+
+
+@dataclass(frozen=True)
 class Request:
-    """What the search asks for."""
+    """What a search or another test asks for."""
 
     load_fps: float
     duration_s: float
     phase: Phase
     attempt: int = 0
+    shape: Shape = Shape()
 
 
 @dataclass
@@ -85,10 +100,14 @@ def measure(
     goals: list[float],
     resolution: float,
     fragments: bool = False,
+    actions: Sequence[Action] = (),
     on_progress: OnProgress | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
     """Run one trial with its waits and return its record; raises TrialBroken.
+
+    actions are done to the gateways while frames flow; what they told stands in the record's `measured`. An action
+    that replaces SAs or restarts a gateway takes the proof of encryption with it: the record says so.
 
     In virtual time the waits are of virtual time too, and that before the next trial is not needed: each
     begins in the same state.
@@ -100,19 +119,21 @@ def measure(
         learn(bench, traffic, waits.learning_s, sleep)
         before = counters.read(bench.bed, bench.stack)
         host_before, cpu_before = _look(bench)
-        offered = bench.generator.offer(
-            traffic.streams(bench.bed, bench.next_hops, request.load_fps),
-            request.duration_s,
-            waits.residue_s,
-            on_progress=on_progress,
-        )
+        with performing(actions) as performed:
+            offered = bench.generator.offer(
+                shaped(traffic.streams(bench.bed, bench.next_hops, request.load_fps), request.shape),
+                request.duration_s,
+                waits.residue_s,
+                on_progress=on_progress,
+            )
         # CPU first: reading the counters costs the gateways some.
         cpu_after = {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
         host_after = host.look()
         after = counters.read(bench.bed, bench.stack)
     except EspbenchError as error:
         raise TrialBroken(blame(bench, error)) from error
-    if bench.stack is not None:
+    upset = any(action.upsets for action in actions)
+    if bench.stack is not None and not upset:
         gone = [text for c in (before, after) for text in counters.vanished(c, bench.stack.sas)]
         if gone:
             raise TrialBroken(f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}")
@@ -126,6 +147,7 @@ def measure(
             offered, bench.bed.placement.cpus["tester tx"], together=_sends_and_receives_together(bench)
         ),
         case=case, sequence=sequence, goals=goals, resolution=resolution, fragments=fragments,
+        performed=performed, upset=upset,
     )  # fmt: skip
     if not bench.bed.virtual_time:
         sleep(waits.settle_s)
@@ -231,23 +253,26 @@ def _record(
     goals: list[float],
     resolution: float,
     fragments: bool,
+    performed: list[Performed],
+    upset: bool,
 ) -> Trial:
     streams = offered.streams
     tx, rx = sum(s.tx_frames for s in streams), sum(s.rx_frames for s in streams)
     lost = sum(s.lost for s in streams)
     overruns = _overruns(bench, offered, delta)
     overrun = sum(overruns.values())
-    judged = [backlog.judge(s.slices, offered.duration_s, resolution) for s in streams]
+    # A load that is not steady may be stored: that is what its test is about.
+    steady = request.shape.burst_frames is None and not request.shape.steps and not upset
+    judged = [backlog.judge(s.slices if steady else [], offered.duration_s, resolution) for s in streams]
     sustained = all(b.sustained for b in judged)
     found = path.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
 
-    reasons = tester_faults(offered, overrun, host_record) + [
-        f"counter ran backwards: {name}" for name in counters.backwards(delta)
-    ]
-    if replaced := counters.rekeyed(delta):
+    reasons = tester_faults(offered, overrun, host_record)
+    reasons += [f"counter ran backwards: {name}" for name in (() if upset else counters.backwards(delta))]
+    if not upset and (replaced := counters.rekeyed(delta)):
         reasons.append(f"the SAs of {' and '.join(replaced)} were replaced during the trial (rekeying)")
-    proof: dict[str, Any] = {"kind": _proof_kind(bench)}
-    if bench.encrypts:
+    proof: dict[str, Any] = {"kind": _proof_kind(bench, upset=upset)}
+    if bench.encrypts and not upset:
         problems = [p for c in found for p in path.proof_of_encryption(c, fragments=fragments)]
         proof |= {"proven": not problems, "problems": problems}
         reasons += [f"encryption not proven: {p}" for p in problems]
@@ -302,6 +327,7 @@ def _record(
         proof=proof,
         warnings=offered.warnings,
         not_measured=offered.not_measured,
+        measured=_measured(performed, offered),
         host=host_record
         | {
             "lost_in_stalls": in_stalls,
@@ -319,6 +345,43 @@ def _record(
     )
 
 
+def shaped(streams: list[Stream], shape: Shape) -> list[Stream]:
+    """The streams, their load in this shape."""
+    if shape == Shape():
+        return streams
+    return [
+        stream.model_copy(
+            update={
+                "steps": [
+                    RateStep(at_s=at_s, rate_fps=share * (stream.rate_fps or 0.0))
+                    for at_s, share in shape.steps
+                ],
+                "burst_frames": shape.burst_frames,
+                "tag_at_s": shape.tag_at_s,
+            }
+        )
+        for stream in streams
+    ]
+
+
+def _measured(performed: list[Performed], offered: Offered) -> dict[str, Any]:
+    """What was done in mid-trial, its times from the first frame, s."""
+    if not performed:
+        return {}
+
+    return {
+        "actions": [
+            {
+                "name": p.name,
+                "began_s": _since(offered, p.began_ns),
+                "ended_s": _since(offered, p.ended_ns),
+                **p.told,
+            }
+            for p in performed
+        ]
+    }
+
+
 def _overruns(bench: Bench, offered: Offered, delta: counters.Counters) -> dict[PortName, int]:
     """Frames that reached a tester's port and were dropped there, by port."""
     found = {p.name: p.rx_overrun for p in offered.ports}
@@ -329,7 +392,9 @@ def _overruns(bench: Bench, offered: Offered, delta: counters.Counters) -> dict[
     return found
 
 
-def _proof_kind(bench: Bench) -> str:
+def _proof_kind(bench: Bench, *, upset: bool) -> str:
+    if bench.encrypts and upset:
+        return "blocked cleartext alone: the SAs' counters began anew in the trial"
     if not bench.bed.gateways:
         return "not proven: the boxes' counters cannot be read"
     return "SA counters and blocked cleartext" if bench.encrypts else "baseline: nothing to encrypt"
@@ -449,6 +514,24 @@ def _direction(s: StreamCounts, offered: Offered, request: Request, directions: 
         backlog_frames=s.rx_after_stop,
         drain_s=None if s.drain_s is None else round(s.drain_s, 6),
         latency_us=s.latency_us or Latency(),
+        tagged_us=s.tagged.latency_us if s.tagged else None,
+        first_lost_s=_since(offered, s.first_lost_ns),
+        last_lost_s=_since(offered, s.last_lost_ns),
+        longest_gap_s=_gap(offered, s),
+        departure_fps=None if s.departure_fps is None else round(s.departure_fps, 3),
+    )
+
+
+def _since(offered: Offered, ns: int | None) -> float | None:
+    """Seconds from the start of the trial."""
+    return None if ns is None else round((ns - offered.start_ns) / 1e9, 9)
+
+
+def _gap(offered: Offered, s: StreamCounts) -> tuple[float, float] | None:
+    if s.longest_gap is None:
+        return None
+    return round((s.longest_gap.from_ns - offered.start_ns) / 1e9, 9), round(
+        (s.longest_gap.to_ns - offered.start_ns) / 1e9, 9
     )
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from espbench.plan.frames import USUAL_MTU, largest_whole, mean_frame_size, shares_of
-from espbench.plan.model import Plan, Throughput
+from espbench.plan.model import Plan
 from espbench.plan.profiles import profiles_of
+from espbench.plan.rfc2544_tests import AroundTrials
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.traffic_pattern import Shares
 from espbench.terms import CaseEntry, Direction
@@ -20,7 +21,7 @@ NO_SUITE = "none"
 
 @dataclass(frozen=True)
 class Case:
-    """One point of the plan: everything that is fixed while one search runs.
+    """One point of the plan: everything that is fixed while one test runs.
 
     sizes are (frame size with FCS, weight): one entry, or those of a mix, which with several headers say
     which (an index into headers, those of the traffic profile). stack.shown is its
@@ -30,7 +31,7 @@ class Case:
 
     id: str
     test: str
-    settings: Throughput
+    settings: AroundTrials
     stack: StackChoice
     suite: str
     frame_size: int | str
@@ -76,6 +77,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
     exceed it after ESP carry a note.
     """
     names = _test_names(plan)
+    settings = [settings for _, settings in plan.traffic_tests]
     labels = _dut_labels(plan, dut_label)
     found: list[Case] = []
     for label, (stack, suite), version, repeat, index, direction, size in product(
@@ -83,18 +85,22 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
         _stacks_and_suites(plan),
         plan.ip_versions,
         range(1, plan.repeat + 1),
-        range(len(plan.searches)),
+        range(len(plan.traffic_tests)),
         plan.directions,
         plan.frame_sizes,
     ):
+        asked = settings[index]
+        first = size == plan.frame_sizes[0] and direction == plan.directions[0]
+        if not asked.applies_to(stack) or (asked.per_pair and not first):
+            continue
         parts = [
             f"{len(found) + 1:04}",
             label if len(labels) > 1 else "",
             stack.shown,
             "" if suite == NO_SUITE else suite,
             "ip6" if version == 6 else "",
-            str(size),
-            direction,
+            "" if asked.per_pair else str(size),
+            "" if asked.per_pair else direction,
             names[index] if len(names) > 1 else "",
             f"r{repeat}" if plan.repeat > 1 else "",
         ]
@@ -104,7 +110,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
             Case(
                 id=_slug(parts),
                 test=names[index],
-                settings=plan.searches[index].settings,
+                settings=asked,
                 stack=stack,
                 suite=suite,
                 frame_size=size,
@@ -160,9 +166,10 @@ def _dut_labels(plan: Plan, given: str | Sequence[str] | None) -> list[str]:
 def _test_names(plan: Plan) -> list[str]:
     """`throughput`, and `throughput-2` … where a plan has the same test again."""
     names: list[str] = []
-    for index, test in enumerate(plan.searches):
-        before = sum(earlier.name == test.name for earlier in plan.searches[:index])
-        names.append(f"{test.name}-{before + 1}" if before else test.name)
+    given = [name for name, _ in plan.traffic_tests]
+    for index, name in enumerate(given):
+        before = given[:index].count(name)
+        names.append(f"{name}-{before + 1}" if before else name)
     return names
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from espbench.errors import UsageError
 from espbench.plan.accelerator_checks import accelerator_problems
 from espbench.plan.compare_checks import compare_problems
+from espbench.plan.dependent_checks import dependent_problems
 from espbench.plan.emulated_checks import emulated_problems
 from espbench.plan.external_checks import external_problems
 from espbench.plan.frames import USUAL_MTU, framing_bytes, largest_whole, mean_frame_size, shares_of, sizes_of
@@ -26,7 +27,7 @@ from espbench.stacks.suites import suites
 def problems(plan: Plan, path: Path | None) -> list[Problem]:
     """Every contradiction in a plan whose keys are right one by one; path is the plan's file."""
     found = [*_repeated(plan), *_rates_and_times(plan), *_small_frames(plan), *generator_problems(plan)]
-    found += accelerator_problems(plan, path)
+    found += [*accelerator_problems(plan, path), *dependent_problems(plan)]
     if plan.topology == "external":
         return [*found, *external_problems(plan)]
     mtu, about_dut = _mtu(plan, path)
@@ -59,7 +60,7 @@ def _rates_and_times(plan: Plan) -> Iterator[Problem]:
     for index, test in enumerate(plan.tests):
         if test.throughput is None:
             continue
-        settings, at = test.settings, ("tests", index, test.name)
+        settings, at = test.throughput, ("tests", index, test.name)
         if settings.final_trial < settings.trial:
             yield Problem(
                 (*at, "final_trial"),

@@ -6,11 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.plan.model import Plan, Test
+from espbench.plan.model import Plan
 from espbench.plan.profiles import Profile
+from espbench.plan.rfc2544_tests import AroundTrials
 from espbench.plan.units import Rate
 
-_DEFAULT = {"minimum": "1% of maximum", "maximum": "line rate or the generator's ceiling"}
+_DEFAULT = {
+    "minimum": "1% of maximum",
+    "maximum": "line rate or the generator's ceiling",
+    "load": "the throughput",
+    "tag_at": "half of the trial",
+}
 
 
 def conditions(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
@@ -21,7 +27,7 @@ def conditions(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
     line_rate = plan.line_rate or (profiles[0].line_rate if profiles else None)
     return {
         "topology": plan.topology,
-        "tests": [{test.name: _settings(test)} for test in plan.searches],
+        "tests": [{name: _settings(settings)} for name, settings in plan.traffic_tests],
         "flows": plan.flows.model_dump(),
         "dont_fragment": plan.dont_fragment,
         "line_rate": str(Rate(line_rate, "bps")) if line_rate else "as the interface reports",
@@ -33,9 +39,9 @@ def conditions(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
     }
 
 
-def _settings(test: Test) -> dict[str, Any]:
-    settings = test.settings.model_dump(mode="json")
-    return {key: _DEFAULT[key] if value is None else value for key, value in settings.items()}
+def _settings(settings: AroundTrials) -> dict[str, Any]:
+    asked = settings.model_dump(mode="json")
+    return {key: _DEFAULT[key] if value is None else value for key, value in asked.items()}
 
 
 def _profile(profile: Profile) -> dict[str, Any]:

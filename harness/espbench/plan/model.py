@@ -14,12 +14,19 @@ from pydantic import Field, JsonValue, PlainValidator, PrivateAttr, WithJsonSche
 from espbench.plan.generator_choice import GeneratorChoice, Native
 from espbench.plan.ports import Ports
 from espbench.plan.reader import Strict, shown
+from espbench.plan.rfc2544_tests import (
+    AroundTrials,
+    BackToBack,
+    Flood,
+    FrameLoss,
+    Latency,
+    SystemRecovery,
+)
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.traffic_pattern import Pattern, rfc2544_pattern
 from espbench.plan.traffic_profiles import RFC2544, rfc2544_frame
 from espbench.plan.units import Expected
 from espbench.plan.values import (
-    Duration,
     FrameSize,
     LineRate,
     LossGoal,
@@ -45,7 +52,7 @@ def _list_of(*default: JsonValue, shown: list[JsonValue] | None = None) -> Any:
     )
 
 
-class Throughput(Strict):
+class Throughput(AroundTrials):
     """Throughput (RFC 2544 26.1): the highest load at which the loss stays within each goal."""
 
     keys_are: ClassVar[str] = "a key of a throughput test"
@@ -62,16 +69,11 @@ class Throughput(Strict):
     """Lowest load tried, per direction; below it the case is BELOW_MINIMUM. Default 1 % of maximum."""
     maximum: PlanRate | None = None
     """Highest load tried, per direction. Default: line rate or the generator's ceiling, the lower."""
-    settle: Duration = 5.0
-    """Wait before the next trial (RFC 2544 23 e: at least 5 s)."""
-    residue: Duration = 2.0
-    """Wait for late frames after sending (RFC 2544 23 d: 2 s)."""
-    warm_up: Duration = 2.0
-    """Traffic sent and not judged before the first trial of a case."""
-    learning: Duration = 2.0
-    """Wait after the learning frames that precede each trial (RFC 2544 23 b: 2 s)."""
-    retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """How often an INVALID trial is repeated before the case is INVALID."""
+
+    @property
+    def longest_s(self) -> float:
+        """A search trial and the final one after it."""
+        return self.trial + self.final_trial
 
 
 class Accelerator(Strict):
@@ -99,6 +101,16 @@ class Test(Strict):
 
     throughput: Throughput | None = None
     """Throughput (RFC 2544 26.1): the highest load at which the loss stays within each goal."""
+    latency: Latency | None = None
+    """Latency (RFC 2544 26.2): of a tagged frame in a stream at the throughput, repeated; and of all frames."""
+    frame_loss: FrameLoss | None = None
+    """Frame loss rate (RFC 2544 26.3): from the maximum rate down, until two rates in a row lose nothing."""
+    flood: Flood | None = None
+    """Forwarding rate under flood: all that the line or the tester gives, beside the throughput."""
+    back_to_back: BackToBack | None = None
+    """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without a loss."""
+    system_recovery: SystemRecovery | None = None
+    """System recovery (RFC 2544 26.5): from an overload to half of it, the time until the last lost frame."""
     accelerator: Accelerator | None = None
     """Driver-level test of the crypto engine, once for each DUT (platform: qemu_e500)."""
 
@@ -114,12 +126,14 @@ class Test(Strict):
     @property
     def name(self) -> str:
         """The test's key, as results.csv shows it."""
-        return "throughput" if self.accelerator is None else "accelerator"
+        return next(key for key, settings in self if settings is not None)
 
     @property
-    def settings(self) -> Throughput:
-        """The settings of a throughput test."""
-        return self.throughput or Throughput()
+    def settings(self) -> AroundTrials | Accelerator:
+        """What stands under the key."""
+        found = getattr(self, self.name)
+        assert isinstance(found, AroundTrials | Accelerator)
+        return found
 
 
 class Flows(Strict):
@@ -261,9 +275,10 @@ class Plan(Strict):
         return self.dut if isinstance(self.dut, list) else [self.dut]
 
     @property
-    def searches(self) -> list[Test]:
-        """The tests that search a throughput: each is a case at every point of the plan."""
-        return [test for test in self.tests if test.accelerator is None]
+    def traffic_tests(self) -> list[tuple[str, AroundTrials]]:
+        """Name and settings of the tests that offer traffic: each is a case at every point of the plan."""
+        found = [(test.name, test.settings) for test in self.tests]
+        return [(name, settings) for name, settings in found if isinstance(settings, AroundTrials)]
 
     @property
     def accelerator(self) -> Accelerator | None:

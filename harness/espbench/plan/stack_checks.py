@@ -179,7 +179,7 @@ def _lifetime(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]
             )
     if not choice.lifetime:
         return
-    longest = max((test.settings.final_trial + test.settings.trial for test in plan.searches), default=0.0)
+    longest = max((settings.longest_s for _, settings in plan.traffic_tests), default=0.0)
     if choice.lifetime < 2 * longest:
         least = format_duration(2 * longest)
         yield Problem(

@@ -136,6 +136,14 @@ def parse_resolution(value: object) -> float:
     return fraction
 
 
+def parse_share(value: object) -> float:
+    """A share of the maximum by which loads go down, of `10%` or 0.1; from 1 % to 50 %."""
+    fraction = _fraction(value)
+    if fraction is None or not 0.01 <= fraction <= 0.5:
+        raise Expected("a share from 1% to 50%, such as 10%", "RFC 2544 26.3 allows steps of up to 10%")
+    return fraction
+
+
 def parse_memory(value: object) -> int:
     """MiB of `256M` or `1G`."""
     match = re.fullmatch(r"(\d+)(M|G)", value) if isinstance(value, str) else None

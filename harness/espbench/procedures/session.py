@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.generators.base import Generator
 from espbench.measure import decryption, readiness, trial
+from espbench.measure.actions import Action
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import Bench, Request, TrialBroken, Waits
 from espbench.plan.cases import Case
@@ -25,20 +26,23 @@ from espbench.plan.model import Plan
 from espbench.plan.traffic_profiles import rfc2544_frame
 from espbench.platforms.base import EMULATION, PortName, Testbed
 from espbench.procedures.calibration import calibrate, choose_way
-from espbench.procedures.throughput import Limits, ThroughputCase, limits
+from espbench.procedures.kinds import procedure_for
+from espbench.procedures.limits import Limits, limits
+from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Procedure, Told
 from espbench.results import RunDirectory
-from espbench.search import TrialRequest
 from espbench.stacks.base import Stack
 from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.plain import Plain
-from espbench.terms import Calibration, Manifest, Outcome, Trial
+from espbench.terms import Calibration, Encryption, Finding, Manifest, Outcome, Trial
 
 # A pair that dies again and again is not worth more rebuilding than this.
 MAXIMUM_REBUILDS = 2
 # After a trial that the host spoilt, some time for whatever did it to end, s; doubled each time.
 HOST_PAUSE_S, MAXIMUM_PAUSE_S = 0.5, 8.0
-# For the guess of the time left, until a case has been timed: search trials of a case, s around each.
-_USUAL_TRIALS, _OVERHEAD_S = 9, 0.4
+# For the guess of the time left, until a case has been timed: trials of a case.
+_USUAL_TRIALS = 9
+# Of tests that search nothing: what is lost counts as such from the first frame on.
+_GOALS, _RESOLUTION = [0.0], 0.01
 
 
 class Observer(Protocol):
@@ -47,11 +51,11 @@ class Observer(Protocol):
     def note(self, text: str) -> None: ...
     def case_started(self, case: Case, number: int, of: int, done_trials: int) -> None: ...
     def trial_started(
-        self, request: TrialRequest, bounds: list[tuple[float, float | None, float | None]]
+        self, request: Request, bounds: list[tuple[float, float | None, float | None]]
     ) -> None: ...
     def trial_progress(self, event: dict[str, Any]) -> None: ...
     def trial_done(self, record: Trial) -> None: ...
-    def case_done(self, outcomes: list[Outcome]) -> None: ...
+    def case_done(self, results: list[Outcome | Finding]) -> None: ...
     def time_left(self, seconds: float) -> None: ...
 
 
@@ -118,13 +122,13 @@ class Session:
         self._observer = observer
         self._way = ""  # the generator's way to the wire, where it has a choice
         self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
-        self._outcomes: dict[str, list[Outcome]] = {}
+        self._results: dict[str, list[Outcome | Finding]] = {}
         self._case_seconds: list[float] = []
         self._case_began = 0.0
         self._pace = 1.0  # of the host's seconds for one of a trial: virtual ones take what they take
 
-    def run(self) -> list[Outcome]:
-        """Measure every case that is not complete; returns the outcomes in the plan's order."""
+    def run(self) -> list[Outcome | Finding]:
+        """Measure every case that is not complete; returns the results in the plan's order."""
         self._calibrate()
         # Where configurations are compared, no repeat inherits its gateways from the one before.
         fresh = self._plan.compare is not None
@@ -133,12 +137,12 @@ class Session:
             self._cases, key=lambda c: (c.repeat if fresh else 0, c.pair, c.id if own else "")
         ):
             self._run_group(list(group))
-        return self._save_outcomes()
+        return self._save_results()
 
-    def _save_outcomes(self) -> list[Outcome]:
-        outcomes = [o for case in self._listed for o in self._outcomes.get(case.id, [])]
-        self._directory.save_outcomes(outcomes)
-        return outcomes
+    def _save_results(self) -> list[Outcome | Finding]:
+        results = [r for case in self._listed for r in self._results.get(case.id, [])]
+        self._directory.save_results(results)
+        return results
 
     # -- calibration --------------------------------------------------------------------------
 
@@ -214,16 +218,15 @@ class Session:
 
     def _run_case(self, case: Case, pair: _Pair | None) -> _Pair | None:
         done = self._directory.trials_of(case.id)
-        running = ThroughputCase(case, self._limits(case), self._plan.frame_sizes, done)
+        running = procedure_for(case, self._known(case), done)
         number = self._cases.index(case) + 1
         self._case_began = time.monotonic()
         self._observer.case_started(case, number, len(self._cases), len(done))
         broken = 0
         warm = False
-        while (wanted := running.next()) is not None:
-            request = Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
+        while (request := running.next()) is not None:
             sequence = len(running.trials)
-            self._observer.trial_started(wanted, _bounds(running, case))
+            self._observer.trial_started(request, running.brackets())
             try:
                 if pair is None:
                     pair = self._set_up(case)
@@ -231,7 +234,7 @@ class Session:
                     self._warm_up(case, pair.bench, running)
                     warm = True
                 began = time.monotonic()
-                record = self._measure(case, pair.bench, request, sequence)
+                record = running.measure(request, self._field(case, pair.bench, sequence))
                 if self._lab.virtual_time:
                     spent_s = request.duration_s + case.settings.learning + case.settings.residue
                     self._pace = (time.monotonic() - began) / spent_s
@@ -253,29 +256,25 @@ class Session:
             if any(reason.startswith("host ") for reason in record.reasons):
                 time.sleep(min(HOST_PAUSE_S * 2**record.attempt, MAXIMUM_PAUSE_S))
             self._observer.time_left(self._time_left(running, case, number))
-        outcomes = running.outcomes(case.dut, self._encryption(case, running), self._case_warnings(case))
-        self._finish(case, running, outcomes)
+        self._finish(case, running)
         return pair
 
-    def _give_up(self, case: Case, running: ThroughputCase, reason: str) -> None:
+    def _give_up(self, case: Case, running: Procedure, reason: str) -> None:
         """The pair keeps failing: what is left of the case is INVALID, and a replay says the same."""
-        while (wanted := running.next()) is not None:
-            request = Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
+        while (request := running.next()) is not None:
             record = trial.broken(request, reason, case=case.id, sequence=len(running.trials))
             self._directory.append(record)
             running.add(record)
             self._observer.trial_done(record)
-        self._finish(
-            case,
-            running,
-            running.outcomes(case.dut, self._encryption(case, running), self._case_warnings(case)),
-        )
+        self._finish(case, running)
 
-    def _finish(self, case: Case, running: ThroughputCase, outcomes: list[Outcome]) -> None:
-        self._outcomes[case.id] = outcomes
+    def _finish(self, case: Case, running: Procedure) -> None:
+        told = Told(case.dut, self._encryption(case, running), self._case_warnings(case))
+        results = running.results(told)
+        self._results[case.id] = results
         self._case_seconds.append(time.monotonic() - self._case_began)
-        self._save_outcomes()
-        self._observer.case_done(outcomes)
+        self._save_results()
+        self._observer.case_done(results)
 
     def _set_up(self, case: Case) -> _Pair:
         if why := self._hopeless.get(case.pair):
@@ -376,24 +375,29 @@ class Session:
             if self._way:
                 self._generator.take(self._way)
 
-    def _measure(self, case: Case, bench: Bench, request: Request, sequence: int) -> Trial:
-        return trial.measure(
-            bench,
-            self._traffic(case),
-            request,
-            case=case.id,
-            sequence=sequence,
-            waits=waits_of(case),
-            goals=list(case.settings.loss_goals),
-            resolution=case.settings.resolution,
-            fragments=case.fragments,
-            on_progress=self._observer.trial_progress,
-        )
+    def _field(self, case: Case, bench: Bench, sequence: int) -> Field:
+        """What the case's procedure makes its trials on."""
 
-    def _warm_up(self, case: Case, bench: Bench, running: ThroughputCase) -> None:
-        """At the case's own minimum rate."""
+        def measured(request: Request, actions: Sequence[Action]) -> Trial:
+            return trial.measure(
+                bench,
+                self._traffic(case),
+                request,
+                case=case.id,
+                sequence=sequence,
+                waits=waits_of(case),
+                goals=list(getattr(case.settings, "loss_goals", _GOALS)),
+                resolution=getattr(case.settings, "resolution", _RESOLUTION),
+                fragments=case.fragments,
+                actions=actions,
+                on_progress=self._observer.trial_progress,
+            )
+
+        return Field(bench, measured)
+
+    def _warm_up(self, case: Case, bench: Bench, running: Procedure) -> None:
         if case.settings.warm_up > 0:
-            trial.warm_up(bench, self._traffic(case), running.bounds.minimum_fps, case.settings.warm_up)
+            trial.warm_up(bench, self._traffic(case), running.warm_up_fps, case.settings.warm_up)
 
     # -- what is known of a case ----------------------------------------------------------------
 
@@ -417,22 +421,32 @@ class Session:
     def _limits(self, case: Case) -> Limits:
         return limits(case, self._directory.manifest.line_rate_bps, self._calibration_of(case))
 
-    def _encryption(self, case: Case, running: ThroughputCase) -> str:
+    def _known(self, case: Case) -> Known:
+        """What the run knows of a case before it begins."""
+        found = [r for results in self._results.values() for r in results if isinstance(r, Outcome)]
+        point = (case.dut, case.stack.shown, case.suite, case.ip_version, case.frame_size, case.direction)
+        here = [
+            o
+            for o in found
+            if (o.dut, o.stack, o.suite, o.ip_version, o.frame_size, o.direction) == point
+            and o.repeat == case.repeat
+        ]
+        return Known(self._limits(case), {o.loss_goal: o for o in here}, self._plan.frame_sizes)
+
+    def _encryption(self, case: Case, running: Procedure) -> Encryption:
         return encryption_of(case, running.trials, external=self._plan.topology == "external")
 
     def _case_warnings(self, case: Case) -> list[str]:
         shared = self._directory.manifest.placement.get("shared", [])
         return [*case.notes, *self._lab.notes(case), *shared]
 
-    def _time_left(self, running: ThroughputCase, case: Case, number: int) -> float:
-        """A rough guess: this search's remainder, and the other cases as long as those before."""
+    def _time_left(self, running: Procedure, case: Case, number: int) -> float:
+        """A rough guess: this case's remainder, and the other cases as long as those before."""
         s = case.settings
-        per_trial = s.trial + s.learning + s.residue + s.settle + _OVERHEAD_S
-        now = self._pace * running.search.remaining_s() * per_trial / s.trial
+        now = self._pace * running.remaining_s()
         before = self._case_seconds
-        typical = (
-            sum(before) / len(before) if before else self._pace * (s.final_trial + _USUAL_TRIALS * per_trial)
-        )
+        around = s.learning + s.residue + s.settle + OVERHEAD_S
+        typical = sum(before) / len(before) if before else self._pace * (s.longest_s + _USUAL_TRIALS * around)
         return now + (len(self._cases) - number) * typical
 
     def _record_tool(self, name: str, version: str) -> None:
@@ -454,16 +468,12 @@ def waits_of(case: Case) -> Waits:
     return Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle)
 
 
-def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> str:
+def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> Encryption:
     """`baseline`, `proven` or `not proven`, the latter two from the trials' own records."""
     if case.stack.stack == Plain.name and not external:
         return "baseline"
     valid = [t for t in trials if t.validity == "VALID"]
     return "proven" if valid and all(t.proof.get("proven") for t in valid) else "not proven"
-
-
-def _bounds(running: ThroughputCase, case: Case) -> list[tuple[float, float | None, float | None]]:
-    return [(goal, *running.search.bounds(goal)) for goal in case.settings.loss_goals]
 
 
 def _kernels(bed: Testbed) -> dict[str, str]:

@@ -4,59 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from espbench.measure.trial import LATE, UNSENT
+from espbench.measure.trial import LATE, UNSENT, Request
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
-from espbench.search import GoalResult, Observation, ThroughputSearch, TrialRequest, goal_name
-from espbench.terms import (
-    AT_MAXIMUM,
-    LIMITED_BY_TESTER,
-    Calibration,
-    Outcome,
-    Trial,
-    layer2_mbps,
-    line_rate_fps,
-)
+from espbench.procedures.clauses import common, shorter
+from espbench.procedures.limits import Limits
+from espbench.procedures.procedure import OVERHEAD_S, Field, Told, identity
+from espbench.search import GoalResult, Observation, ThroughputSearch, goal_name
+from espbench.terms import AT_MAXIMUM, LIMITED_BY_TESTER, Encryption, Finding, Outcome, Trial, layer2_mbps
 
-# A tester cannot offer its own ceiling again and again to 99.5 %, so the search starts below it;
-# what is found there is within 10 % of the ceiling and flagged.
-CEILING_MARGIN = 0.9
 TESTER_LIMITED = 0.9
 # Of what the generator managed when it fell short: a trial sends at least that share of its load.
 REACHABLE = 0.995
 # Of the frames sent: who loses more than this misses every goal.
 MOST = 0.5
-RFC2544_SIZES = frozenset({64, 128, 256, 512, 1024, 1280, 1518})
-RFC2544_FINAL_S, RFC2544_RESIDUE_S, RFC2544_SETTLE_S, RFC2544_LEARNING_S = 60.0, 2.0, 5.0, 2.0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What bounds the search of one case; rates are sums over both directions, fps."""
-
-    minimum_fps: float
-    maximum_fps: float
-    line_rate_fps: float
-    ceiling_fps: float | None
-
-
-def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
-    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum."""
-    size, settings = case.mean_frame_size, case.settings
-    directions = 1 if case.direction == "one-way" else 2
-    line = line_rate_fps(size, line_rate_bps) * directions
-    ceiling = min(calibration.offered_fps, calibration.received_fps) if calibration else None
-    if settings.maximum is not None:
-        maximum = settings.maximum.to_fps(size, line_rate_bps) * directions
-    else:
-        maximum = min(line, CEILING_MARGIN * ceiling) if ceiling else line
-    if settings.minimum is not None:
-        minimum = settings.minimum.to_fps(size, line_rate_bps) * directions
-    else:
-        minimum = maximum / 100
-    return Limits(min(minimum, maximum), maximum, line, ceiling)
+RFC2544_FINAL_S = 60.0
 
 
 class ThroughputCase:
@@ -68,7 +31,9 @@ class ThroughputCase:
     def __init__(
         self, case: Case, bounds: Limits, frame_sizes: Sequence[int | str], trials: Sequence[Trial] = ()
     ) -> None:
+        assert isinstance(case.settings, Throughput)
         self.case = case
+        self.settings = case.settings
         self.bounds = bounds
         self._frame_sizes = frame_sizes
         self.trials: list[Trial] = []
@@ -76,9 +41,20 @@ class ThroughputCase:
         for trial in trials:
             self.add(trial)
 
-    def next(self) -> TrialRequest | None:
+    @property
+    def warm_up_fps(self) -> float:
+        return self.bounds.minimum_fps
+
+    def next(self) -> Request | None:
         """What to measure next; None when every goal is answered."""
-        return self.search.next()
+        wanted = self.search.next()
+        if wanted is None:
+            return None
+        return Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        """A steady load."""
+        return field.trial(request, ())
 
     def add(self, trial: Trial) -> None:
         """Take a trial's record."""
@@ -87,12 +63,27 @@ class ThroughputCase:
         if self._tester_gave_up(trial):
             self.search.limit(REACHABLE * trial.offered_fps)
 
-    def outcomes(self, dut: str, encryption: str, warnings: Sequence[str] = ()) -> list[Outcome]:
+    def brackets(self) -> list[tuple[float, float | None, float | None]]:
+        """For the terminal: loss goal, load known to meet it, load known to miss it."""
+        return [(goal, *self.search.bounds(goal)) for goal in self.settings.loss_goals]
+
+    def remaining_s(self) -> float:
+        """A rough guess of the time the rest takes, waits included."""
+        s = self.settings
+        return (
+            self.search.remaining_s() * (s.trial + s.learning + s.residue + s.settle + OVERHEAD_S) / s.trial
+        )
+
+    def results(self, told: Told) -> list[Outcome | Finding]:
+        """One outcome per loss goal."""
+        return [*self.outcomes(told.dut, told.encryption, told.warnings)]
+
+    def outcomes(self, dut: str, encryption: Encryption, warnings: Sequence[str] = ()) -> list[Outcome]:
         """One row per loss goal; only when `next` is None."""
         return [self._outcome(result, dut, encryption, list(warnings)) for result in self.search.results()]
 
     def _new_search(self) -> ThroughputSearch:
-        s = self.case.settings
+        s = self.settings
         return ThroughputSearch(
             list(s.loss_goals),
             minimum_fps=self.bounds.minimum_fps,
@@ -112,8 +103,8 @@ class ThroughputCase:
         fell_short = [t for t in self.trials if _too_fast(t) and t.intended_fps == trial.intended_fps]
         return _too_fast(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
 
-    def _outcome(self, result: GoalResult, dut: str, encryption: str, warnings: list[str]) -> Outcome:
-        case, s = self.case, self.case.settings
+    def _outcome(self, result: GoalResult, dut: str, encryption: Encryption, warnings: list[str]) -> Outcome:
+        case, s = self.case, self.settings
         final = self.trials[result.final_trial_index] if result.final_trial_index is not None else None
         size = case.mean_frame_size
         fps = result.throughput_fps if result.status == "OK" else None
@@ -123,14 +114,7 @@ class ThroughputCase:
         warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
         home, office = (final.gateways.get(side) if final else None for side in ("home", "office"))
         return Outcome(
-            case=case.id,
-            test=case.test,
-            dut=dut,
-            stack=case.stack.shown,
-            suite=case.suite,
-            ip_version=case.ip_version,
-            frame_size=case.frame_size,
-            direction=case.direction,
+            **identity(case, dut),
             loss_goal=result.goal,
             status=result.status,
             throughput_fps=fps,
@@ -141,10 +125,9 @@ class ThroughputCase:
             rfc2544=result.status == "OK" and not deviations,
             cpu_home_pct=home.cpu_pct if home else None,
             cpu_office_pct=office.cpu_pct if office else None,
-            repeat=case.repeat,
             cpu_home_us_per_frame=home.cpu_us_per_frame if home else None,
             cpu_office_us_per_frame=office.cpu_us_per_frame if office else None,
-            encryption=encryption,  # type: ignore[arg-type]
+            encryption=encryption,
             lower_fps=result.lower_fps,
             upper_fps=result.upper_fps,
             offered_fps=final.offered_fps if final else None,
@@ -214,19 +197,10 @@ def _misses_all_the_same(trial: Trial) -> bool:
 
 def rfc2544_deviations(settings: Throughput, frame_sizes: Sequence[int | str]) -> list[str]:
     """Which clauses of RFC 2544 a result did not keep; empty = all."""
-    deviations = []
-    if settings.final_trial < RFC2544_FINAL_S:
-        deviations.append(f"24: final trials of {settings.final_trial:g} s instead of 60 s")
-    if len(RFC2544_SIZES & set(frame_sizes)) < 5:
-        deviations.append("9.1: fewer than five of the standard frame sizes")
-    for clause, what, got, wanted in (
-        ("23 b", "after learning frames", settings.learning, RFC2544_LEARNING_S),
-        ("23 d", "for the residue", settings.residue, RFC2544_RESIDUE_S),
-        ("23 e", "before the next trial", settings.settle, RFC2544_SETTLE_S),
-    ):
-        if got < wanted:
-            deviations.append(f"{clause}: {got:g} s {what} instead of {wanted:g} s")
-    return deviations
+    return [
+        *shorter("24", "final trials of", settings.final_trial, RFC2544_FINAL_S),
+        *common(settings, frame_sizes),
+    ]
 
 
 def describe(result: GoalResult) -> str:

@@ -64,7 +64,7 @@ def write_report(
             written.append(run.path / "report.md")
             write_atomically(written[-1], render("report.md.j2", **context))
     if "csv" in formats:
-        run.save_outcomes(outcomes)
+        run.save_results(run.results())
         written.append(run.path / "results.csv")
     return written[0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcomes as `results.json` (everything) and `results.csv` (one row a case and loss goal)."""
+"""Results as `results.json` (everything) and `results.csv`: one row a case and loss goal, one a case of other tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from espbench.errors import EspbenchError
 from espbench.results.durable import to_json
-from espbench.terms import Latency, Outcome
+from espbench.terms import Finding, Latency, Outcome
 
 FORMAT = 1
 
@@ -28,7 +28,9 @@ FURTHER_COLUMNS = (
     *(name for name in Outcome.model_fields if name not in CONTRACT_COLUMNS and name != "latency_us"),
     *LATENCY_COLUMNS,
 )
-COLUMNS = (*CONTRACT_COLUMNS, *FURTHER_COLUMNS)
+# What a test other than throughput is about; the rest of its figures is in findings.csv.
+FINDING_COLUMNS = ("load_fps", "quantity", "value", "unit")
+COLUMNS = (*CONTRACT_COLUMNS, *FURTHER_COLUMNS, *FINDING_COLUMNS)
 
 # Decimals of results.*; the raw records in trials.jsonl are not rounded.
 _DECIMALS = {
@@ -53,37 +55,52 @@ def rounded(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={**figures, "latency_us": Latency.model_validate(latency)})
 
 
-def json_text(outcomes: Iterable[Outcome]) -> str:
-    """`results.json`: a header line, one outcome a line, so that two versions can be compared by diff."""
-    lines = ",\n".join(to_json(rounded(outcome)) for outcome in outcomes)
-    return f'{{"format":{FORMAT},"outcomes":[\n{lines}\n]}}\n'
+def json_text(results: Iterable[Outcome | Finding]) -> str:
+    """`results.json`: a header line, one result a line, so that two versions can be compared by diff."""
+    listed = list(results)
+    outcomes = ",\n".join(to_json(rounded(result)) for result in listed if isinstance(result, Outcome))
+    findings = ",\n".join(to_json(result) for result in listed if isinstance(result, Finding))
+    more = f',"findings":[\n{findings}\n]' if findings else ""
+    return f'{{"format":{FORMAT},"outcomes":[\n{outcomes}\n]{more}}}\n'
 
 
-def from_json_text(text: str, where: str) -> list[Outcome]:
-    """The outcomes of a `results.json`; EspbenchError where it is damaged or too new."""
+def from_json_text(text: str, where: str) -> list[Outcome | Finding]:
+    """The results of a `results.json`, outcomes first; EspbenchError where it is damaged or too new."""
     try:
         document = json.loads(text)
         if document["format"] > FORMAT:
             raise EspbenchError(f"{where}: format {document['format']}; this espbench reads up to {FORMAT}")
-        return [Outcome.model_validate(entry) for entry in document["outcomes"]]
+        outcomes = [Outcome.model_validate(entry) for entry in document["outcomes"]]
+        return [*outcomes, *(Finding.model_validate(entry) for entry in document.get("findings", []))]
     except (ValueError, KeyError, TypeError) as error:
         raise EspbenchError(f"{where}: not a results file: {error}") from error
 
 
-def row(outcome: Outcome) -> dict[str, Any]:
-    """One outcome by column, Python values, latency flattened."""
-    latency = {f"latency_{name}_us": value for name, value in rounded(outcome).latency_us if name != "hdr"}
-    values = {**dict(rounded(outcome)), **latency}
+def row(result: Outcome | Finding) -> dict[str, Any]:
+    """One result by column, Python values, latency flattened."""
+    if isinstance(result, Finding):
+        first = result.quantities[0] if result.quantities else None
+        values = dict(result)
+        if first is not None:
+            values |= {"quantity": first.name, "value": first.value, "unit": first.unit}
+    else:
+        latency = {f"latency_{name}_us": value for name, value in rounded(result).latency_us if name != "hdr"}
+        values = {**dict(rounded(result)), **latency}
     return {column: values.get(column) for column in COLUMNS}
 
 
-def csv_text(outcomes: Iterable[Outcome]) -> str:
+def csv_text(results: Iterable[Outcome | Finding]) -> str:
     """`results.csv`: empty = no figure, booleans as true/false, lists separated by `; `."""
+    return table_text(COLUMNS, (row(result).values() for result in results))
+
+
+def table_text(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A CSV file of plain values."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for outcome in outcomes:
-        writer.writerow([_cell(value) for value in row(outcome).values()])
+    writer.writerow(head)
+    for values in rows:
+        writer.writerow([_cell(value) for value in values])
     return buffer.getvalue()
 
 

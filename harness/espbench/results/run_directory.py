@@ -20,11 +20,11 @@ from pydantic import ValidationError
 
 from espbench import __version__
 from espbench.errors import EspbenchError, UsageError
-from espbench.results import outcome_files
+from espbench.results import finding_files, outcome_files
 from espbench.results.durable import sync_directory, to_json, write_atomically, write_failure
 from espbench.results.run_lock import RunLock
 from espbench.results.trial_log import TrialLog
-from espbench.terms import Manifest, Outcome, Trial
+from espbench.terms import Finding, Manifest, Outcome, Trial
 
 # Version of the run directory; a reader accepts its own and older ones.
 #   1  the first
@@ -118,13 +118,23 @@ class RunDirectory:
         write_atomically(self.path / "manifest.json", to_json(manifest, indent=2) + "\n")
         self.manifest = manifest
 
-    def save_outcomes(self, outcomes: Sequence[Outcome]) -> None:
-        """Replace `results.json` and `results.csv`, each as a whole."""
-        write_atomically(self.path / "results.json", outcome_files.json_text(outcomes))
-        write_atomically(self.path / "results.csv", outcome_files.csv_text(outcomes))
+    def save_results(self, results: Sequence[Outcome | Finding]) -> None:
+        """Replace `results.json`, `results.csv` and, where there are findings, `findings.csv`, each as a whole."""
+        write_atomically(self.path / "results.json", outcome_files.json_text(results))
+        write_atomically(self.path / "results.csv", outcome_files.csv_text(results))
+        if found := [result for result in results if isinstance(result, Finding)]:
+            write_atomically(self.path / "findings.csv", finding_files.csv_text(found))
 
     def outcomes(self) -> list[Outcome]:
-        """The outcomes last saved; none before the first case has ended."""
+        """The outcomes of throughput tests last saved; none before the first case has ended."""
+        return [result for result in self.results() if isinstance(result, Outcome)]
+
+    def findings(self) -> list[Finding]:
+        """The results of the other tests last saved."""
+        return [result for result in self.results() if isinstance(result, Finding)]
+
+    def results(self) -> list[Outcome | Finding]:
+        """Both, in the plan's order."""
         path = self.path / "results.json"
         if not path.exists():
             return []

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done to the gateways while frames flow: each action at its time, from a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from espbench.errors import EspbenchError
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something done so many seconds after the trial was asked for; what `act` returns is told of it.
+
+    upsets: SAs are replaced or a gateway starts anew, so that the counters before and after do not belong together.
+    """
+
+    name: str
+    at_s: float
+    act: Callable[[], dict[str, Any]]
+    upsets: bool = True
+
+
+@dataclass(frozen=True)
+class Performed:
+    """An action that was done; CLOCK_MONOTONIC ns."""
+
+    name: str
+    began_ns: int
+    ended_ns: int
+    told: dict[str, Any]
+
+
+@contextmanager
+def performing(actions: Sequence[Action]) -> Iterator[list[Performed]]:
+    """Does the actions one after the other while the context lasts; it ends when all are done, or one failed.
+
+    EspbenchError of the first that failed, unless the context itself raised.
+    """
+    performed: list[Performed] = []
+    if not actions:
+        yield performed
+        return
+    stop = threading.Event()
+    failed: list[EspbenchError] = []
+    start = time.monotonic()
+
+    def work() -> None:
+        for action in sorted(actions, key=lambda a: a.at_s):
+            if stop.wait(max(0.0, start + action.at_s - time.monotonic())):
+                return
+            began = time.monotonic_ns()
+            try:
+                told = action.act()
+            except EspbenchError as error:
+                failed.append(EspbenchError(f"{action.name}: {error}"))
+                return
+            performed.append(Performed(action.name, began, time.monotonic_ns(), told))
+
+    worker = threading.Thread(target=work, name="actions")
+    worker.start()
+    try:
+        yield performed
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        worker.join()
+    if failed:
+        raise failed[0]

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A test at the throughput: found earlier in the same run at the same point, or named by the plan."""
+
+from __future__ import annotations
+
+from espbench.plan.cases import Case
+from espbench.plan.rfc2544_tests import AtThroughput
+from espbench.procedures.procedure import Known
+from espbench.terms import Outcome, goal_name
+
+
+def throughput_of(known: Known, goal: float) -> tuple[float | None, str]:
+    """The throughput at this loss goal, fps in sum over the directions; or why there is none."""
+    outcome: Outcome | None = known.throughput.get(goal)
+    if outcome is None:
+        return None, f"no throughput with the loss goal {goal_name(goal)} was measured at this point"
+    if outcome.throughput_fps is None:
+        return None, f"its throughput at {goal_name(goal)} is {outcome.status}"
+    return outcome.throughput_fps, ""
+
+
+def load_of(case: Case, known: Known, settings: AtThroughput) -> tuple[float | None, str]:
+    """The load of such a test, as `throughput_of`."""
+    if settings.load is None:
+        return throughput_of(known, settings.loss_goal)
+    directions = 1 if case.direction == "one-way" else 2
+    return settings.load.to_fps(case.mean_frame_size, known.limits.line_rate_bps) * directions, ""

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The back-to-back frames test (RFC 2544 26.4 as updated by RFC 9004): the longest burst that loses nothing.
+
+At a size whose throughput is the line rate no buffer ever fills, so there is nothing to search (RFC 9004 5.1). Each
+search halves the lengths between one that passed and one that lost; the ones after the first begin around what the
+first found, and verify both ends before they believe it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.trial import UNSENT, Request, Shape
+from espbench.plan.cases import Case
+from espbench.plan.rfc2544_tests import BackToBack
+from espbench.procedures.at_throughput import throughput_of
+from espbench.procedures.clauses import common, shorter
+from espbench.procedures.procedure import Field, Known
+from espbench.procedures.quantities import quantity
+from espbench.procedures.series import Series
+from espbench.terms import Quantity, Trial
+
+_SEARCHES, _LONGEST_S, _DEPLETION_S = 50, 2.0, 2.0
+# Lengths are searched to this, relative, or to one frame.
+_RESOLUTION = 0.001
+# How far around the last search's answer the next one begins.
+_AROUND = 0.1
+# A burst that left slower than this share of its rate is none at that rate.
+_FAST_ENOUGH = 0.98
+# A throughput this close to the load is the load.
+_SAME = 0.995
+
+
+class BackToBackCase(Series):
+    """`searches` bisections, one after the other."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, BackToBack)
+        self.settings = case.settings
+        self.throughput_fps, self._no_throughput = throughput_of(known, case.settings.loss_goal)
+        self.directions = 1 if case.direction == "one-way" else 2
+        self._searches = [_Search(self._longest(known))]
+        self.known = known
+        super().__init__(case, known, trials)
+
+    def _longest(self, known: Known) -> int:
+        """Frames in each direction."""
+        return max(2, int(self.settings.longest * known.limits.maximum_fps / self.directions))
+
+    @property
+    def load_fps(self) -> float:
+        """The rate of the bursts, in sum over the directions: the line's, or the most the tester makes."""
+        return self.known.limits.maximum_fps
+
+    def unfit(self) -> str:
+        return self._no_throughput
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the throughput is the load, so that no burst is too long."""
+        return self.throughput_fps is not None and self.throughput_fps >= _SAME * self.load_fps
+
+    def add(self, trial: Trial) -> None:
+        before = len(self.answers)
+        super().add(trial)
+        if len(self.answers) == before or trial.validity == "INVALID":
+            return
+        search = self._searches[-1]
+        search.add(trial.tx_frames // self.directions, passed=trial.tx_frames == trial.rx_frames)
+        if search.answer is not None and len(self._searches) < self.settings.searches:
+            self._searches.append(_Search(self._longest(self.known), search.answer))
+
+    def wanted(self) -> Request | None:
+        if self.is_fast:
+            return None
+        frames = self._searches[-1].next()
+        if frames is None:
+            return None
+        seconds = frames * self.directions / self.load_fps
+        return Request(self.load_fps, seconds, "measure", shape=Shape(burst_frames=frames))
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        trial = field.trial(request, ())
+        slow = [
+            reading.departure_fps
+            for reading in trial.per_direction.values()
+            if reading.departure_fps is not None
+            and reading.tx_frames > 1
+            and reading.departure_fps < _FAST_ENOUGH * request.load_fps / self.directions
+        ]
+        if not slow:
+            return trial
+        reason = f"{UNSENT} the burst at {min(slow):,.0f} frames/s instead of {request.load_fps / self.directions:,.0f}"
+        return trial.model_copy(update={"validity": "INVALID", "reasons": [*trial.reasons, reason]})
+
+    def expected_trials(self) -> int:
+        return (
+            0 if self.is_fast else len(self.answers) + 10 * (self.settings.searches - len(self._searches) + 1)
+        )
+
+    def answer(self) -> dict[str, Any]:
+        line_fps = self.known.limits.line_rate_fps
+        if self.is_fast:
+            return {
+                "status": "OK",
+                "words": f"Not searched: its throughput is the load of the bursts, {self.load_fps:,.0f} frames/s, "
+                "so no burst fills a buffer (RFC 9004 5.1).",
+                "load_fps": self.load_fps,
+            }
+        lengths = [search.answer for search in self._searches if search.answer is not None]
+        burst = quantity("back-to-back frames", "frames", lengths)
+        assert burst.value is not None
+        assert self.throughput_fps is not None
+        rate = self.load_fps / self.directions
+        implied_us = 1e6 * burst.value / rate
+        corrected_us = implied_us * (1 - self.throughput_fps / self.load_fps)
+        all_passed = max(lengths) >= self._longest(self.known)
+        words = (
+            f"No frame of the longest burst tried was lost: {max(lengths):,} frames."
+            if min(lengths) >= self._longest(self.known)
+            else f"Bursts of {burst.value:,.0f} frames (mean of {burst.n}) lost none, "
+            f"{1e-3 * implied_us:.3g} ms at {rate:,.0f} frames/s; the corrected buffer time is "
+            f"{1e-3 * corrected_us:.3g} ms."
+        )
+        slower = self.load_fps < 0.999 * line_fps
+        return {
+            "status": "OK",
+            "words": words,
+            "load_fps": self.load_fps,
+            "quantities": [
+                burst,
+                Quantity(name="implied buffer time", unit="µs", value=round(implied_us, 3)),
+                Quantity(name="corrected buffer time", unit="µs", value=round(corrected_us, 3)),
+                Quantity(name="corrected buffer", unit="frames", value=round(corrected_us * rate / 1e6, 3)),
+            ],
+            "warnings": [
+                *([f"bursts at {rate:,.0f} frames/s, not at the line rate of {line_fps / self.directions:,.0f}"]
+                  if slower else []),
+                *(["the longest burst tried lost nothing: the buffer is larger than that shows"]
+                  if all_passed else []),
+            ],
+        }  # fmt: skip
+
+    def deviations(self) -> list[str]:
+        s, limits = self.settings, self.known.limits
+        below = limits.maximum_fps < 0.999 * limits.line_rate_fps
+        return [
+            *shorter("26.4", "searched", s.searches, _SEARCHES, " times"),
+            *shorter("26.4", "bursts of at most", s.longest, _LONGEST_S),
+            *shorter("RFC 9004 5.3", "after a burst", s.residue + s.settle, _DEPLETION_S),
+            *(["26.4: bursts at the tester's or the plan's maximum, not at the line rate"] if below else []),
+            *common(s, self.known.frame_sizes),
+        ]
+
+
+class _Search:
+    """One bisection over burst lengths, frames; derived from what passed and what lost."""
+
+    def __init__(self, longest: int, around: int | None = None) -> None:
+        self.longest = longest
+        self._passed = 0  # the longest below all that lost
+        self._lost: int | None = None
+        self._around = around
+
+    def add(self, frames: int, *, passed: bool) -> None:
+        if not passed:
+            self._lost = frames if self._lost is None else min(self._lost, frames)
+            self._passed = min(self._passed, self._lost - 1)
+        elif self._lost is None or frames < self._lost:
+            self._passed = max(self._passed, frames)
+
+    @property
+    def answer(self) -> int | None:
+        """The longest burst that passed, once it is known well enough."""
+        if self._passed >= self.longest:
+            return self._passed
+        if self._lost is not None and self._lost - self._passed <= max(1, int(_RESOLUTION * self._lost)):
+            return self._passed
+        return None
+
+    def next(self) -> int | None:
+        if self.answer is not None:
+            return None
+        if self._around is not None:
+            margin = max(2, int(_AROUND * self._around))
+            low = self._around - margin
+            if low >= 1 and self._passed == 0 and (self._lost is None or self._lost > low):
+                return low
+            if self._lost is None:
+                return min(self.longest, max(self._around, self._passed) + margin)
+        if self._lost is None:
+            return self.longest
+        return (self._passed + self._lost) // 2

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frame loss rate test (RFC 2544 26.3): from the maximum rate down, until two rates in a row lose nothing.
+
+Its points are also the curve of offered against forwarded load, which shows whether a DUT collapses when it is
+overloaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.trial import Request
+from espbench.plan.cases import Case
+from espbench.plan.rfc2544_tests import FrameLoss
+from espbench.procedures.clauses import common, shorter
+from espbench.procedures.procedure import Known
+from espbench.procedures.series import Series
+from espbench.terms import Quantity, Trial
+
+_TRIAL_S, _STEP = 60.0, 0.1
+
+
+class FrameLossCase(Series):
+    """One trial a rate; where one could not be measured the curve has a gap, and nothing is concluded."""
+
+    gaps_allowed = True
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, FrameLoss)
+        self.settings = case.settings
+        super().__init__(case, known, trials)
+
+    def _load(self, number: int) -> float:
+        """Fps of the number-th rate."""
+        return (1 - number * self.settings.step) * self.known.limits.maximum_fps
+
+    @property
+    def _rates(self) -> int:
+        return int(round(1 / self.settings.step, 6) + 0.999)
+
+    def wanted(self) -> Request | None:
+        last_two = self.answers[-2:]
+        if len(last_two) == 2 and all(t.validity == "VALID" and t.tx_frames == t.rx_frames for t in last_two):
+            return None
+        if len(self.answers) >= self._rates:
+            return None
+        return Request(self._load(len(self.answers)), self.settings.trial, "measure")
+
+    def expected_trials(self) -> int:
+        return self._rates
+
+    def answer(self) -> dict[str, Any]:
+        curve = [_point(trial, self.known.limits.line_rate_fps) for trial in self.answers]
+        gaps = [trial for trial in self.answers if trial.validity == "INVALID"]
+        if gaps:
+            rates = ", ".join(f"{trial.intended_fps:,.0f}" for trial in gaps)
+            return {
+                "status": "INVALID",
+                "words": f"INVALID: {len(gaps)} of {len(self.answers)} rates could not be measured "
+                f"({rates} frames/s); the curve has gaps there.",
+                "reasons": [*dict.fromkeys(reason for trial in gaps for reason in trial.reasons)],
+                "curve": curve,
+            }
+        valid = self.answers
+        highest = valid[0]
+        forwarding = [trial.rx_frames / trial.duration_s for trial in valid]
+        lossless = next((t.offered_fps for t in valid if t.tx_frames == t.rx_frames), None)
+        words = (
+            f"{100 * highest.frame_loss_ratio:.4g} % of the frames were lost at {highest.offered_fps:,.0f} "
+            "frames/s, the highest load; "
+            + (f"none at {lossless:,.0f}." if lossless is not None else "some at every load.")
+        )
+        return {
+            "status": "OK",
+            "words": words,
+            "load_fps": highest.offered_fps,
+            "curve": curve,
+            "quantities": [
+                Quantity(
+                    name="frame loss at the highest load",
+                    unit="%",
+                    value=round(100 * highest.frame_loss_ratio, 6),
+                ),
+                Quantity(name="highest lossless load", unit="frames/s", value=lossless),
+                Quantity(name="highest forwarding rate", unit="frames/s", value=round(max(forwarding), 3)),
+                Quantity(
+                    name="forwarding rate at the highest load", unit="frames/s", value=round(forwarding[0], 3)
+                ),
+            ],
+        }
+
+    def deviations(self) -> list[str]:
+        s, limits = self.settings, self.known.limits
+        below = limits.maximum_fps < 0.999 * limits.line_rate_fps
+        step = [f"26.3: steps of {100 * s.step:g} % instead of 10 %"] if s.step > _STEP else []
+        return [
+            *shorter("24", "trials of", s.trial, _TRIAL_S),
+            *step,
+            *(
+                ["26.3: from the tester's or the plan's maximum down, not from the line rate"]
+                if below
+                else []
+            ),
+            *common(s, self.known.frame_sizes),
+        ]
+
+
+def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
+    """One row of the curve; an INVALID trial's has no figures."""
+    valid = trial.validity == "VALID"
+    home, office = (trial.gateways.get(side) for side in ("home", "office"))
+    return {
+        "intended_fps": trial.intended_fps,
+        "intended_pct_of_line_rate": round(100 * trial.intended_fps / line_rate_fps, 4),
+        "offered_fps": trial.offered_fps if valid else None,
+        "forwarding_fps": round(trial.rx_frames / trial.duration_s, 3) if valid else None,
+        "frame_loss_pct": round(100 * trial.frame_loss_ratio, 6) if valid else None,
+        "tx_frames": trial.tx_frames,
+        "rx_frames": trial.rx_frames,
+        **{f"frame_loss_pct {way}": figure for way, figure in _loss_by_direction(trial).items()},
+        "cpu_home_pct": home.cpu_pct if home and valid else None,
+        "cpu_office_pct": office.cpu_pct if office and valid else None,
+        "validity": trial.validity,
+        "trial": trial.sequence,
+    }
+
+
+def _loss_by_direction(trial: Trial) -> dict[str, float | None]:
+    """Per cent; nothing where only one direction was loaded."""
+    if len(trial.per_direction) < 2:
+        return {}
+    known = trial.validity == "VALID"
+    return {
+        way: round(100 * (1 - d.rx_frames / d.tx_frames), 6) if known and d.tx_frames else None
+        for way, d in trial.per_direction.items()
+    }

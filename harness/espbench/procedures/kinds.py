@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which procedure runs a case: by the kind of its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from espbench.plan.cases import Case
+from espbench.plan.model import Throughput
+from espbench.plan.rfc2544_tests import (
+    AroundTrials,
+    BackToBack,
+    Flood,
+    FrameLoss,
+    Latency,
+    SystemRecovery,
+)
+from espbench.procedures.back_to_back import BackToBackCase
+from espbench.procedures.flood import FloodCase
+from espbench.procedures.frame_loss import FrameLossCase
+from espbench.procedures.latency import LatencyCase
+from espbench.procedures.procedure import Known, Procedure
+from espbench.procedures.system_recovery import SystemRecoveryCase
+from espbench.procedures.throughput import ThroughputCase
+from espbench.terms import Trial
+
+
+def _throughput(case: Case, known: Known, trials: Sequence[Trial]) -> Procedure:
+    return ThroughputCase(case, known.limits, known.frame_sizes, trials)
+
+
+_PROCEDURES: dict[type[AroundTrials], Callable[[Case, Known, Sequence[Trial]], Procedure]] = {
+    Throughput: _throughput,
+    Latency: LatencyCase,
+    FrameLoss: FrameLossCase,
+    Flood: FloodCase,
+    BackToBack: BackToBackCase,
+    SystemRecovery: SystemRecoveryCase,
+}
+
+
+def procedure_for(case: Case, known: Known, trials: Sequence[Trial]) -> Procedure:
+    """The case's test, fed with the trials that are on disk already."""
+    return _PROCEDURES[type(case.settings)](case, known, trials)

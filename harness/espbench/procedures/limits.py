@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What bounds the loads of a case: the plan's own limits, the line's rate, the generator's ceiling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from espbench.plan.cases import Case
+from espbench.plan.units import Rate
+from espbench.terms import Calibration, line_rate_fps
+
+# A tester cannot offer its own ceiling again and again to 99.5 %, so the highest load is below it;
+# what is found there is within 10 % of the ceiling and flagged.
+CEILING_MARGIN = 0.9
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds the loads of one case; rates are sums over both directions, fps."""
+
+    minimum_fps: float
+    maximum_fps: float
+    line_rate_fps: float
+    ceiling_fps: float | None
+    line_rate_bps: float = 0.0
+
+
+def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
+    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum."""
+    size = case.mean_frame_size
+    directions = 1 if case.direction == "one-way" else 2
+    line = line_rate_fps(size, line_rate_bps) * directions
+    ceiling = min(calibration.offered_fps, calibration.received_fps) if calibration else None
+
+    def asked(key: str) -> float | None:
+        rate: Rate | None = getattr(case.settings, key, None)
+        return rate.to_fps(size, line_rate_bps) * directions if rate is not None else None
+
+    maximum = asked("maximum") or (min(line, CEILING_MARGIN * ceiling) if ceiling else line)
+    minimum = asked("minimum") or maximum / 100
+    return Limits(min(minimum, maximum), maximum, line, ceiling, line_rate_bps)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a test is to the session that runs it: it asks for trials, takes their records, and answers.
+
+A trial's record alone decides what comes next, so that the replay of an interrupted run's records ends where the
+run would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from espbench.measure.actions import Action
+from espbench.measure.trial import Bench, Request
+from espbench.plan.cases import Case
+from espbench.procedures.limits import Limits
+from espbench.terms import Encryption, Finding, Outcome, Trial
+
+# Around each trial beside its waits, s: reading counters, starting threads. For the guess of the time left.
+OVERHEAD_S = 0.4
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a run knows of a case before it begins.
+
+    throughput: the outcome of this run's throughput test at the same point, by loss goal.
+    """
+
+    limits: Limits
+    throughput: dict[float, Outcome]
+    frame_sizes: Sequence[int | str]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What only the session can say of a case's results."""
+
+    dut: str
+    encryption: Encryption
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A pair of gateways that carries the case's traffic, and how a trial is made on it.
+
+    trial: measure.trial.measure with all that the case fixes; it keeps that function's errors.
+    """
+
+    bench: Bench
+    trial: Callable[[Request, Sequence[Action]], Trial]
+
+
+class Procedure(Protocol):
+    """One case's test; made anew for each case, fed with the trials that are on disk already."""
+
+    @property
+    def case(self) -> Case: ...
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """All so far, in order."""
+
+    @property
+    def warm_up_fps(self) -> float:
+        """The load the pair is warmed up with before the first trial."""
+
+    def next(self) -> Request | None:
+        """The trial wanted next; None when there is an answer."""
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        """Make that trial."""
+
+    def add(self, trial: Trial) -> None:
+        """Take a trial's record."""
+
+    def brackets(self) -> list[tuple[float, float | None, float | None]]:
+        """For the terminal: loss goal, load known to meet it, load known to miss it."""
+
+    def remaining_s(self) -> float:
+        """A rough guess of the time the rest takes, waits included."""
+
+    def results(self, told: Told) -> list[Outcome | Finding]:
+        """The answer; only when `next` is None."""
+
+
+def identity(case: Case, dut: str) -> dict[str, Any]:
+    """The fields of an outcome or finding that say which case it is of."""
+    return {
+        "case": case.id,
+        "test": case.test,
+        "dut": dut,
+        "stack": case.stack.shown,
+        "suite": case.suite,
+        "ip_version": case.ip_version,
+        "frame_size": case.frame_size,
+        "direction": case.direction,
+        "repeat": case.repeat,
+    }

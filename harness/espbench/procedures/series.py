@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A test as a series of trials: what to measure next follows from what the ones before have answered.
+
+An INVALID trial is made again, so often as the plan allows; then the point it was for has no answer, and most tests
+have none either.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from espbench.measure.trial import Request
+from espbench.plan.cases import Case
+from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Told, identity
+from espbench.terms import Finding, Outcome, Quantity, Status, Trial
+
+
+class Series(ABC):
+    """Base of the tests that are no search over loss goals."""
+
+    # Whether the test goes on where a point could not be measured.
+    gaps_allowed = False
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        self.case = case
+        self.known = known
+        self.trials: list[Trial] = []
+        # The last trial of each point that was asked for: VALID, or INVALID for good.
+        self.answers: list[Trial] = []
+        self._attempt = 0
+        for trial in trials:
+            self.add(trial)
+
+    @property
+    def warm_up_fps(self) -> float:
+        return self.known.limits.minimum_fps
+
+    @property
+    def refused(self) -> Trial | None:
+        """The trial that ended the series, INVALID again and again."""
+        if self.gaps_allowed:
+            return None
+        return next((trial for trial in self.answers if trial.validity == "INVALID"), None)
+
+    def next(self) -> Request | None:
+        if self.unfit() or self.refused is not None:
+            return None
+        wanted = self.wanted()
+        return None if wanted is None else replace(wanted, attempt=self._attempt)
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        return field.trial(request, ())
+
+    def add(self, trial: Trial) -> None:
+        self.trials.append(trial)
+        if trial.validity == "INVALID" and self._attempt < self.case.settings.retries:
+            self._attempt += 1
+            return
+        self._attempt = 0
+        self.answers.append(trial)
+
+    def brackets(self) -> list[tuple[float, float | None, float | None]]:
+        return []
+
+    def remaining_s(self) -> float:
+        s = self.case.settings
+        around = s.learning + s.residue + s.settle + OVERHEAD_S
+        return max(0, self.expected_trials() - len(self.answers)) * (s.longest_s + around)
+
+    def results(self, told: Told) -> list[Outcome | Finding]:
+        invalid = [*dict.fromkeys(reason for t in self.trials[-1:] for reason in t.reasons)]
+        if why := self.unfit():
+            return [self._finding(told, "INVALID", reasons=[why], words=f"Not measured: {why}.")]
+        if self.refused is not None:
+            words = f"INVALID: of {len(self.trials)} trials the last could not be trusted."
+            return [self._finding(told, "INVALID", reasons=invalid, words=words)]
+        return [self._finding(told, **self.answer())]
+
+    def _finding(
+        self,
+        told: Told,
+        status: Status,
+        *,
+        words: str,
+        quantities: Sequence[Quantity] = (),
+        reasons: Sequence[str] = (),
+        curve: Sequence[dict[str, Any]] = (),
+        load_fps: float | None = None,
+        warnings: Sequence[str] = (),
+    ) -> Finding:
+        deviations = self.deviations()
+        of_trials = [text for trial in self.answers for text in trial.warnings]
+        return Finding(
+            **identity(self.case, told.dut),
+            status=status,
+            load_fps=load_fps,
+            quantities=list(quantities),
+            curve=list(curve),
+            trials=len(self.trials),
+            rfc2544=status == "OK" and not deviations,
+            encryption=told.encryption,
+            words=words,
+            reasons=list(reasons),
+            warnings=[*dict.fromkeys([*told.warnings, *warnings, *of_trials])],
+            rfc2544_deviations=deviations,
+        )
+
+    def unfit(self) -> str:
+        """Why this case cannot be measured at all; empty if it can."""
+        return ""
+
+    @abstractmethod
+    def wanted(self) -> Request | None:
+        """The trial after these answers; None when there are enough."""
+
+    @abstractmethod
+    def answer(self) -> dict[str, Any]:
+        """Status, words, quantities and the like, for `_finding`; every point has an answer."""
+
+    @abstractmethod
+    def expected_trials(self) -> int:
+        """How many there will be, as far as one can tell."""
+
+    @abstractmethod
+    def deviations(self) -> list[str]:
+        """Clauses of RFC 2544 that the settings do not keep."""

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RFC 2544's tests beside throughput, on DUTs whose truth is known by arithmetic."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from queue_dut import QueueDut, run
+
+from espbench.measure.trial import Request
+from espbench.plan import Case
+from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
+from espbench.plan.stack_choice import StackChoice
+from espbench.procedures.kinds import procedure_for
+from espbench.procedures.limits import Limits
+from espbench.procedures.procedure import Known, Procedure, Told
+from espbench.terms import Finding, Outcome, Quantity
+
+LINE = 100_000.0
+
+
+def case_of(asked: Any, name: str) -> Case:
+    return Case(
+        id="0001-x", test=name, settings=asked, stack=StackChoice(stack="plain"), suite="none", frame_size=64,
+        sizes=((64, 1),), mean_frame_size=64.0, direction="one-way", ip_version=4, repeat=1, dut="uml",
+    )  # fmt: skip
+
+
+def outcome(fps: float | None, status: str = "OK") -> Outcome:
+    return Outcome.model_validate(
+        {
+            "case": "0000", "test": "throughput", "dut": "uml", "stack": "plain", "suite": "none", "ip_version": 4,
+            "frame_size": 64, "direction": "one-way", "loss_goal": 0.0, "status": status, "throughput_fps": fps,
+            "throughput_mbps": None, "line_rate_pct": None, "trials": 3, "final_trial_s": 60.0, "rfc2544": True,
+            "cpu_home_pct": None, "cpu_office_pct": None, "repeat": 1, "encryption": "baseline",
+        }
+    )  # fmt: skip
+
+
+SIZES = (64, 128, 256, 512, 1024)
+
+
+def known(fps: float | None, maximum: float = LINE, sizes: tuple[int, ...] = SIZES) -> Known:
+    found = {0.0: outcome(fps)} if fps is not None else {0.0: outcome(None, "BELOW_MINIMUM")}
+    return Known(Limits(1000.0, maximum, LINE, None, 67.2e6), found, sizes)
+
+
+def answer(procedure: Procedure) -> Finding:
+    (found,) = procedure.results(Told("uml", "baseline", []))
+    assert isinstance(found, Finding)
+    return found
+
+
+def figures(finding: Finding) -> dict[str, Quantity]:
+    return {quantity.name: quantity for quantity in finding.quantities}
+
+
+def test_latency_is_the_mean_of_the_tagged_frames_at_the_throughput() -> None:
+    """26.2: 120 s, tagged after 60 s, 20 repeats; each repeat of this DUT takes a microsecond longer."""
+    procedure = procedure_for(case_of(Latency(), "latency"), known(40_000.0), [])
+    asked = run(procedure, QueueDut(50_000, latency_us=100.0))
+    assert {(r.load_fps, r.duration_s, r.shape.tag_at_s) for r in asked} == {(40_000.0, 120.0, 60.0)}
+    assert len(asked) == 20
+    found = answer(procedure)
+    first = found.quantities[0]
+    assert (first.value, first.n, first.minimum, first.maximum) == (109.5, 20, 100.0, 119.0)
+    assert found.rfc2544
+    assert found.status == "OK"
+
+
+def test_a_short_latency_test_is_labelled() -> None:
+    asked = Latency.model_validate({"trial": "10s", "repeats": 3})
+    found = answer(_done(procedure_for(case_of(asked, "latency"), known(40_000.0), []), QueueDut(50_000)))
+    assert not found.rfc2544
+    assert found.rfc2544_deviations[:3] == [
+        "26.2: streams of 10 s instead of 120 s",
+        "26.2: tagged frames after 5 s instead of 60 s",
+        "26.2: repeated 3 times instead of 20 times",
+    ]
+
+
+def _done(procedure: Procedure, dut: QueueDut) -> Procedure:
+    run(procedure, dut)
+    return procedure
+
+
+@pytest.mark.parametrize("asked", [Latency(), SystemRecovery(), BackToBack()])
+def test_without_a_throughput_nothing_is_measured(asked: Any) -> None:
+    procedure = procedure_for(case_of(asked, "x"), known(None), [])
+    assert procedure.next() is None
+    found = answer(procedure)
+    assert (found.status, found.reasons) == ("INVALID", ["its throughput at 0 % is BELOW_MINIMUM"])
+
+
+def test_the_loss_curve_goes_down_until_two_rates_in_a_row_lose_nothing() -> None:
+    """26.3, at 55 % of the line rate: 100, 90, … 60 lose; 50 and 40 do not; 30 is not tried."""
+    procedure = procedure_for(case_of(FrameLoss(), "frame_loss"), known(None), [])
+    asked = run(procedure, QueueDut(55_000.0))
+    assert [round(r.load_fps) for r in asked] == [100_000, 90_000, 80_000, 70_000, 60_000, 50_000, 40_000]
+    found = answer(procedure)
+    assert [row["frame_loss_pct"] for row in found.curve] == [
+        pytest.approx(100 * max(0.0, 1 - 55_000 / r.load_fps), abs=1e-4) for r in asked
+    ]
+    assert [row["forwarding_fps"] for row in found.curve][:6] == [pytest.approx(55_000)] * 5 + [50_000.0]
+    assert figures(found)["highest lossless load"].value == 50_000.0
+
+
+def test_a_rate_that_could_not_be_offered_is_a_gap_and_never_a_lossless_one() -> None:
+    procedure = procedure_for(case_of(FrameLoss(retries=1), "frame_loss"), known(None), [])
+    asked = run(procedure, QueueDut(95_000.0), spoil=lambda r: r.load_fps > 99_000)
+    assert [(round(r.load_fps), r.attempt) for r in asked[:3]] == [(100_000, 0), (100_000, 1), (90_000, 0)]
+    found = answer(procedure)
+    assert [row["frame_loss_pct"] for row in found.curve] == [None, 0.0, 0.0]
+    assert (found.status, found.quantities) == ("INVALID", [])
+    assert "1 of 3 rates could not be measured (100,000 frames/s)" in found.words
+
+
+def test_the_flood_is_set_beside_the_throughput() -> None:
+    procedure = procedure_for(case_of(Flood(), "flood"), known(50_000.0), [])
+    found = answer(_done(procedure, QueueDut(40_000.0)))
+    assert figures(found)["of the throughput"].value == pytest.approx(0.8, abs=1e-3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rate=st.floats(0.05, 0.9), buffer=st.integers(0, 20_000), searches=st.integers(1, 4))
+def test_the_longest_burst_is_found_to_a_thousandth(rate: float, buffer: int, searches: int) -> None:
+    """A buffer of exactly N frames: B (1 − throughput / line rate) = N, and the corrected buffer is N."""
+    dut = QueueDut(rate * LINE, buffer)
+    truth = math.floor(dut.longest_burst(LINE) + 1)  # the last frame may be the one that just fits
+    procedure = procedure_for(case_of(BackToBack(searches=searches), "back_to_back"), known(rate * LINE), [])
+    asked = run(procedure, dut)
+    found = answer(procedure)
+    first = found.quantities[0]
+    assert first.n == searches
+    assert first.value == pytest.approx(truth, rel=0.001, abs=2)
+    assert figures(found)["corrected buffer"].value == pytest.approx(buffer, rel=0.002, abs=3)
+    # The ones after the first know where to look.
+    assert len(asked) <= 22 + (searches - 1) * 14
+
+
+def test_at_line_rate_no_burst_is_searched() -> None:
+    procedure = procedure_for(case_of(BackToBack(), "back_to_back"), known(LINE), [])
+    assert procedure.next() is None
+    found = answer(procedure)
+    assert (found.status, found.quantities) == ("OK", [])
+    assert found.words.startswith("Not searched")
+
+
+def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame() -> None:
+    """26.5: 110 % of the throughput for 60 s, then half of that."""
+    procedure = procedure_for(case_of(SystemRecovery(), "system_recovery"), known(50_000.0), [])
+    asked = run(procedure, QueueDut(50_000.0, recovers_after_s=1.25))
+    assert asked[0] == Request(55_000.000000000007, 120.0, "measure", shape=asked[0].shape)
+    assert asked[0].shape.steps == ((60.0, 0.5),)
+    found = answer(procedure)
+    assert found.quantities[0].value == pytest.approx(1.25)
+    assert found.rfc2544
+
+
+def test_who_does_not_recover_in_time_has_no_figure() -> None:
+    procedure = procedure_for(case_of(SystemRecovery(repeats=1), "system_recovery"), known(50_000.0), [])
+    found = answer(_done(procedure, QueueDut(50_000.0, recovers_after_s=59.9)))
+    assert (found.status, found.quantities) == ("UNRESOLVABLE", [])
+
+
+def test_what_cannot_be_overloaded_is_not_measured() -> None:
+    procedure = procedure_for(case_of(SystemRecovery(), "system_recovery"), known(LINE), [])
+    found = answer(procedure)
+    assert found.status == "INVALID"
+    assert "nothing overloads it" in found.reasons[0]
+
+
+@pytest.mark.parametrize("asked", [Latency(), FrameLoss(), Flood(), BackToBack(searches=2), SystemRecovery()])
+def test_a_resumed_test_ends_as_an_uninterrupted_one(asked: Any) -> None:
+    """Fed with any number of its first trials it asks for the same ones, and answers the same."""
+    dut = QueueDut(50_000.0, 500, recovers_after_s=0.5)
+    whole = procedure_for(case_of(asked, "x"), known(50_000.0), [])
+    run(whole, dut)
+    for kept in (0, 1, len(whole.trials) // 2, len(whole.trials)):
+        resumed = procedure_for(case_of(asked, "x"), known(50_000.0), whole.trials[:kept])
+        run(resumed, dut)
+        assert answer(resumed) == answer(whole)
+
+
+def test_a_trial_that_is_invalid_again_and_again_ends_the_test() -> None:
+    procedure = procedure_for(case_of(Latency(retries=2), "latency"), known(40_000.0), [])
+    asked = run(procedure, QueueDut(50_000), spoil=lambda request: True)
+    assert [r.attempt for r in asked] == [0, 1, 2]
+    assert (answer(procedure).status, answer(procedure).quantities) == ("INVALID", [])
