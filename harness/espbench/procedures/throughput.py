@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from espbench.errors import UsageError
 from espbench.measure.trial import LATE, UNSENT, Request
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
@@ -44,8 +45,14 @@ class ThroughputCase:
         self._frame_sizes = frame_sizes
         self.trials: list[Trial] = []
         self.search = self._new_search(hints_fps)
-        for trial in trials:
-            self.add(trial)
+        try:
+            for trial in trials:
+                self.add(trial)
+        except ValueError as error:
+            raise UsageError(
+                f"{case.id}: expected the trials that this espbench asks for, got others: {error}; the run was "
+                "begun by another version, or its directory was edited: start a new run"
+            ) from error
 
     @property
     def warm_up_fps(self) -> float:

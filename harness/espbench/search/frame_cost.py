@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+SINGULAR = 1e-12  # rows so nearly alike that rounding decides
 LEAST_SIZES = 2  # of one size alone nobody can say what is per frame and what is per byte
 
 
@@ -27,10 +28,10 @@ def _fit(rows: list[tuple[float, float]]) -> tuple[float, float]:
     xy = sum(x * y for x, y in rows)
     sum_x, sum_y = sum(x for x, _ in rows), sum(y for _, y in rows)
     determinant = xx * yy - xy * xy
-    a = (sum_x * yy - sum_y * xy) / determinant
-    b = (sum_y * xx - sum_x * xy) / determinant
-    if a < 0:
-        return 0.0, sum_y / yy
-    if b < 0:
-        return sum_x / xx, 0.0
-    return a, b
+    if determinant > SINGULAR * xx * yy:
+        a = (sum_x * yy - sum_y * xy) / determinant
+        b = (sum_y * xx - sum_x * xy) / determinant
+        if a >= 0 and b >= 0:
+            return a, b
+    alone = [(sum_x / xx, 0.0), (0.0, sum_y / yy)]
+    return min(alone, key=lambda fit: sum((1 - fit[0] * x - fit[1] * y) ** 2 for x, y in rows))

@@ -311,7 +311,7 @@ class ThroughputSearch:
         loses a little at any load is not followed in small steps. From below: growing steps up.
         Neither goes past the middle, unless the guess itself does.
         """
-        guess = self._guess(evidence, floor, upper)
+        guess = self._guess(evidence, floor, low, upper)
         if guess is None:
             return None
         middle = self._loads.middle(low, upper)
@@ -322,14 +322,14 @@ class ThroughputSearch:
             return guess
         return min(guess, max(self._steps(upper, -(GROWTH_DOWN ** (misses - 1))), middle))
 
-    def _guess(self, evidence: Evidence, floor: float, upper: float) -> float | None:
-        """What the DUT forwarded at the lowest load that missed or, before it missed below the maximum, the hint.
+    def _guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
+        """What the DUT forwarded at the lowest load that missed; the hint while nothing was tried below the maximum.
 
         A little below, since a DUT at its very limit loses the odd frame. A guess only: a DUT that
         collapses under overload forwards less than its throughput.
         """
         hint = self._hint(evidence.goal, floor)
-        if hint is not None and hint < upper and evidence.missed_below(self.maximum_fps) == 0:
+        if hint is not None and low < hint < upper and evidence.missed_below(self.maximum_fps) == 0:
             return hint
         rate = evidence.forwarded_at(upper)
         if rate is None:
