@@ -116,6 +116,9 @@ class Daemon(Protocol):
     end: End
     """What the next `start` configures."""
 
+    def install(self) -> None:
+        """Lay its files over the root of a gateway that has lost them."""
+
     def start(self) -> None:
         """Write the configuration, start the daemon, load it: ready to answer, nothing initiated.
 

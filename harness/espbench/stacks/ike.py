@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from espbench.platforms.base import SIDES, Side, Testbed
+from espbench.platforms.base import SIDES, Gateway, Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import policies, xfrm_devices
 from espbench.stacks.base import SaCounters, Tunnel, both, udp_sent
@@ -60,11 +60,7 @@ class IkeStack:
 
     def block(self) -> None:
         for gateway, _ in both(self._bed):
-            policies.flush(gateway)
-            if self._options.interface:
-                view = policies.SideView.of(gateway.side, self._tunnel)
-                xfrm_devices.route_through_interface(gateway, view)
-            policies.install(gateway, self._floor(gateway.side))
+            self._block(gateway)
 
     def establish(self) -> None:
         """Start both daemons, then let Home initiate. NegotiationFailed quotes both daemons' reasons."""
@@ -96,6 +92,16 @@ class IkeStack:
             daemon.end = replace(daemon.end, options=self._options, tunnels=pairs)
         self.block()
         self._start()
+
+    def revive(self, side: Side) -> None:
+        """Put a gateway that was switched off and on where it was: cleartext blocked, its daemon started."""
+        self.daemons[side].install()
+        self._block(self._bed.gateways[side])
+        self.daemons[side].start()
+
+    def flush_sas(self, side: Side) -> None:
+        """Delete the ESP SAs of one gateway's kernel; its daemon is told nothing, policies stay."""
+        policies.flush_sas(self._bed.gateways[side])
 
     def counters(self, side: Side) -> SaCounters:
         gateway = self._bed.gateways[side]
@@ -129,6 +135,13 @@ class IkeStack:
     def secrets(self) -> list[dict[str, Any]]:
         """Keys as the kernel holds them: the daemons do not tell."""
         return policies.sa_secrets(self._bed.gateways["home"], self._suite.name)
+
+    def _block(self, gateway: Gateway) -> None:
+        policies.flush(gateway)
+        if self._options.interface:
+            view = policies.SideView.of(gateway.side, self._tunnel)
+            xfrm_devices.route_through_interface(gateway, view)
+        policies.install(gateway, self._floor(gateway.side))
 
     def _start(self) -> None:
         for side in ("office", "home"):

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from ipaddress import ip_network
 
 from espbench.platforms.base import CommandResult, Gateway
+from espbench.stacks import layers, libreswan_events
 from espbench.stacks import libreswan_config as config
-from espbench.stacks import libreswan_events
 from espbench.stacks import libreswan_status as status
 from espbench.stacks.builds import Build
 from espbench.stacks.daemon import PKCS12_PASSWORD, End, IkeReading, NegotiationFailed, final_words
@@ -56,6 +56,10 @@ class Libreswan:
         self._gateway = gateway
         self.end = end
         self._build = build
+
+    def install(self) -> None:
+        """As stacking did."""
+        layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
         """Fill the NSS database, start pluto, load the connections; NegotiationFailed quotes its own words."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.platforms.base import Gateway
-from espbench.stacks import strongswan_events, vici_text
+from espbench.stacks import layers, strongswan_events, vici_text
 from espbench.stacks import strongswan_status as status
 from espbench.stacks.builds import Build
 from espbench.stacks.daemon import End, IkeReading, NegotiationFailed, final_words
@@ -41,6 +41,10 @@ class StrongSwan:
         self.end = end
         self._user_space = user_space
         self._build = build
+
+    def install(self) -> None:
+        """As stacking did."""
+        layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
         """Write the configuration, start charon, load connection and secrets."""
