@@ -61,7 +61,7 @@ class Throughput(Strict):
     minimum: PlanRate | None = None
     """Lowest load tried, per direction; below it the case is BELOW_MINIMUM. Default 1 % of maximum."""
     maximum: PlanRate | None = None
-    """Highest load tried, per direction. Default: line rate or the generator's ceiling, the lower."""
+    """Highest load tried, per direction, up to line rate. Default: that, or the generator's ceiling if lower."""
     settle: Duration = 5.0
     """Wait before the next trial (RFC 2544 23 e: at least 5 s)."""
     residue: Duration = 2.0

@@ -43,13 +43,16 @@ class Limits:
 
 
 def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
-    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum."""
+    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum.
+
+    A maximum in frames/s may be beyond the line rate of the larger of several sizes: there it is that.
+    """
     size, settings = case.mean_frame_size, case.settings
     directions = 1 if case.direction == "one-way" else 2
     line = line_rate_fps(size, line_rate_bps) * directions
     ceiling = min(calibration.offered_fps, calibration.received_fps) if calibration else None
     if settings.maximum is not None:
-        maximum = settings.maximum.to_fps(size, line_rate_bps) * directions
+        maximum = min(line, settings.maximum.to_fps(size, line_rate_bps) * directions)
     else:
         maximum = min(line, CEILING_MARGIN * ceiling) if ceiling else line
     if settings.minimum is not None:
