@@ -69,7 +69,7 @@ class Throughput(AroundTrials):
     minimum: PlanRate | None = None
     """Lowest load tried, per direction; below it the case is BELOW_MINIMUM. Default 1 % of maximum."""
     maximum: PlanRate | None = None
-    """Highest load tried, per direction. Default: line rate or the generator's ceiling, the lower."""
+    """Highest load tried, per direction, up to line rate. Default: that, or the generator's ceiling if lower."""
     search: Search = "bisection"
     """bisection: all goals at once. mlr: the MLRsearch library (draft-ietf-bmwg-mlrsearch), with a preset."""
     preset: PresetName | None = None
