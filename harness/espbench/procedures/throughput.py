@@ -52,7 +52,8 @@ def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) ->
     line = line_rate_fps(size, line_rate_bps) * directions
     ceiling = min(calibration.offered_fps, calibration.received_fps) if calibration else None
     if settings.maximum is not None:
-        maximum = min(line, settings.maximum.to_fps(size, line_rate_bps) * directions)
+        asked = settings.maximum.to_fps(size, line_rate_bps) * directions
+        maximum = min(line, asked) if line else asked
     else:
         maximum = min(line, CEILING_MARGIN * ceiling) if ceiling else line
     if settings.minimum is not None:
