@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -436,6 +438,24 @@ def test_too_little_room_is_said_before_anything_is_fetched(
     with pytest.raises(MachineLacks, match=r"building needs \d+ MB there, 1000 MB are free"):
         build.build(registry, Told())
     assert list(recipe.store().glob("[!.]*")) == []
+
+
+def test_a_disk_that_fills_up_meanwhile_is_one_message(
+    registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Done parts stay."""
+
+    def full(work: Path, source: SourcePackage, runner: tools.Runner) -> Mapping[str, Path]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(kernel, "build", full)
+    with pytest.raises(
+        EspbenchError, match=f"{recipe.store()}: No space left on device; parts that are done"
+    ):
+        build.build(registry, Told())
+    registry.undo(registry.entries)
+    assert [p.name.partition("-")[0] for p in recipe.store().glob("[!.]*-*")] == ["guest"]
+    assert list(recipe.store().glob(".work*")) == []
 
 
 def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: Registry) -> None:

@@ -107,7 +107,13 @@ def build(registry: Registry, progress: Progress, *, again: bool = False) -> Bui
         for number, part in enumerate([None, *todo] if todo else [], start=1):
             progress.started(part.name if part else "sources", number, of)
             since = time.monotonic()
-            remark = _build_part(part, registry, progress) if part else _fetch(todo, registry, progress)
+            try:
+                remark = _build_part(part, registry, progress) if part else _fetch(todo, registry, progress)
+            except OSError as error:  # a disk that somebody else filled meanwhile
+                raise EspbenchError(
+                    f"{error.filename or recipe.store()}: {error.strerror or error}; parts that are done stay: "
+                    "mend that, and build again"
+                ) from error
             progress.finished(part.name if part else "sources", time.monotonic() - since, remark)
     return require()
 
