@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The back-to-back frames test (RFC 2544 26.4 as updated by RFC 9004): the longest burst that loses nothing.
 
-At a size whose throughput is the line rate no buffer ever fills, so there is nothing to search (RFC 9004 5.1). Each
+At a size whose throughput is the line rate no buffer ever fills, so there is nothing to search (RFC 9004 6.1). Each
 search halves the lengths between one that passed and one that lost; the ones after the first begin around what the
 first found, and verify both ends before they believe it.
 """
@@ -105,7 +105,7 @@ class BackToBackCase(Series):
             return {
                 "status": "OK",
                 "words": f"Not searched: its throughput is the load of the bursts, {self.load_fps:,.0f} frames/s, "
-                "so no burst fills a buffer (RFC 9004 5.1).",
+                "so no burst fills a buffer (RFC 9004 6.1).",
                 "load_fps": self.load_fps,
             }
         lengths = [search.answer for search in self._searches if search.answer is not None]
@@ -148,7 +148,7 @@ class BackToBackCase(Series):
         return [
             *shorter("26.4", "searched", s.searches, _SEARCHES, " times"),
             *shorter("26.4", "bursts of at most", s.longest, _LONGEST_S),
-            *shorter("RFC 9004 5.3", "after a burst", s.residue + s.settle, _DEPLETION_S),
+            *shorter("RFC 9004 6.2", "after a burst", s.residue + s.settle, _DEPLETION_S),
             *(["26.4: bursts at the tester's or the plan's maximum, not at the line rate"] if below else []),
             *common(s, self.known.frame_sizes),
         ]
@@ -182,10 +182,11 @@ class _Search:
     def next(self) -> int | None:
         if self.answer is not None:
             return None
-        if self._around is not None and self._around > 1:
+        if self._around is not None:
             margin = max(2, int(_AROUND * self._around))
-            if self._passed == 0 and (self._lost is None or self._lost > self._around - margin):
-                return max(1, self._around - margin)
+            low = self._around - margin
+            if low >= 1 and self._passed == 0 and (self._lost is None or self._lost > low):
+                return low
             if self._lost is None:
                 return min(self.longest, max(self._around, self._passed) + margin)
         if self._lost is None:

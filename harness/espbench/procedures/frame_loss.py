@@ -22,7 +22,7 @@ _TRIAL_S, _STEP = 60.0, 0.1
 
 
 class FrameLossCase(Series):
-    """One trial a rate; a rate that could not be offered leaves a gap in the curve."""
+    """One trial a rate; where one could not be measured the curve has a gap, and nothing is concluded."""
 
     gaps_allowed = True
 
@@ -52,18 +52,17 @@ class FrameLossCase(Series):
 
     def answer(self) -> dict[str, Any]:
         curve = [_point(trial, self.known.limits.line_rate_fps) for trial in self.answers]
-        valid = [trial for trial in self.answers if trial.validity == "VALID"]
         gaps = [trial for trial in self.answers if trial.validity == "INVALID"]
-        warnings = [
-            f"{trial.intended_fps:,.0f} frames/s INVALID: {'; '.join(trial.reasons)}" for trial in gaps
-        ]
-        if not valid:
+        if gaps:
+            rates = ", ".join(f"{trial.intended_fps:,.0f}" for trial in gaps)
             return {
                 "status": "INVALID",
-                "words": "INVALID: at no rate a trial could be trusted.",
+                "words": f"INVALID: {len(gaps)} of {len(self.answers)} rates could not be measured "
+                f"({rates} frames/s); the curve has gaps there.",
                 "reasons": [*dict.fromkeys(reason for trial in gaps for reason in trial.reasons)],
                 "curve": curve,
             }
+        valid = self.answers
         highest = valid[0]
         forwarding = [trial.rx_frames / trial.duration_s for trial in valid]
         lossless = next((t.offered_fps for t in valid if t.tx_frames == t.rx_frames), None)
@@ -89,7 +88,6 @@ class FrameLossCase(Series):
                     name="forwarding rate at the highest load", unit="frames/s", value=round(forwarding[0], 3)
                 ),
             ],
-            "warnings": warnings,
         }
 
     def deviations(self) -> list[str]:
