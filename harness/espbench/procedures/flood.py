@@ -63,7 +63,7 @@ class FloodCase(Series):
                     "forwarding rate", "frames/s", [trial], lambda d: d.rx_frames / trial.duration_s
                 ),
             ],
-            "warnings": [] if ratio is not None else [why],
+            "warnings": [] if ratio is not None else [f"no throughput beside the flood: {why}"],
         }
 
     def deviations(self) -> list[str]:

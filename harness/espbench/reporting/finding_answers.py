@@ -12,8 +12,10 @@ from espbench.reporting.finding_tables import unit_of
 from espbench.reporting.finding_view import labels
 from espbench.reporting.finding_words import kind
 from espbench.reporting.notes import Flag, Notes
-from espbench.reporting.wording import count, figure
+from espbench.reporting.wording import NONE, count, figure
 from espbench.terms import Finding, Manifest, Status
+
+_SHORT_WORDS = 20  # characters that fit a cell
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class FindingCell:
 
     text: str  # empty where there is no figure
     status: Status | None  # of what has none; None = not measured (yet), or nothing to measure
+    instead: str  # of a figure, where there was nothing to measure
     valid_of: str  # `2 of 3` where some repeats have no figure
     flags: list[Flag]
     words: str
@@ -118,7 +121,14 @@ def _cell(repeats: list[Finding], notes: Notes) -> FindingCell:
     return FindingCell(
         text="" if middle is None else tell(middle),
         status=next((f.status for f in repeats if f.status != "OK"), None),
+        instead=_instead(repeats),
         valid_of=f"{len(known)} of {len(repeats)}" if 0 < len(known) < len(repeats) else "",
         flags=list(flags.values()),
         words="; ".join(dict.fromkeys(f.words for f in repeats)),
     )
+
+
+def _instead(repeats: Sequence[Finding]) -> str:
+    """`not searched` of `Not searched: its throughput is the load …`."""
+    head, colon, _ = next((f.words for f in repeats if f.status == "OK"), "").partition(":")
+    return head[:1].lower() + head[1:] if colon and len(head) <= _SHORT_WORDS else NONE

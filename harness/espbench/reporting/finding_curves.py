@@ -29,7 +29,7 @@ _LOSS: dict[str, tuple[str, Callable[[float | None], str]]] = {
 
 def curves(group: FindingGroup) -> list[tuple[str, Table]]:
     """Stack and suite → a table of all points of its curves."""
-    tell = _loss_points if group.test == "frame_loss" else _points
+    tell = _loss_points if group.kind == "frame_loss" else _points
     return [
         (name, tell(found, repeats=group.repeats))
         for name, found in group.arms().items()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from espbench.reporting.finding_words import base
 from espbench.terms import Finding, Quantity
 
 WAYS = ("west-east", "east-west")  # how the name of a quantity of one direction ends, after a comma
@@ -21,6 +22,11 @@ class FindingGroup:
     direction: str
     ip_version: int
     findings: list[Finding]
+
+    @property
+    def kind(self) -> str:
+        """The kind of test; a plan may have two of one kind, which are two groups."""
+        return base(self.test)
 
     @property
     def directions(self) -> int:

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from espbench.reporting.chart_parts import Spec
 from espbench.reporting.finding_groups import FindingGroup, headline, value
 from espbench.reporting.loss_figures import forwarded_panel, full_scale, loss_panel, size_colours
-from espbench.reporting.size_figures import FLOOD_DASHES, LATENCY_COLOURS, flood_panel, latency_panel
+from espbench.reporting.size_figures import (
+    FLOOD_DASHES,
+    LATENCY_COLOURS,
+    flood_panel,
+    latency_domain,
+    latency_panel,
+)
 from espbench.reporting.wording import count, figure, number, plural
 from espbench.results.run_directory import slug
 from espbench.terms import Finding
@@ -45,7 +51,7 @@ def figure_of(
     group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: dict[str, str]
 ) -> Figure | None:
     """The standard's charts of this kind of test; None where it has none, or nothing to draw."""
-    match group.test:
+    match group.kind:
         case "latency":
             found = _latency(group, anchor)
         case "frame_loss":
@@ -72,10 +78,13 @@ def _medians(group: FindingGroup) -> str:
 
 
 def _latency(group: FindingGroup, anchor: str) -> Figure:
-    panels = []
+    panels: list[Panel] = []
+    domain = latency_domain(group.findings)
+    if domain is None:
+        return Figure(panels)
     for position, (name, found) in enumerate(group.arms().items(), start=1):
-        page = latency_panel(found, group.sizes, as_picture=False)
-        picture = latency_panel(found, group.sizes, as_picture=True)
+        page = latency_panel(found, group.sizes, domain, as_picture=False)
+        picture = latency_panel(found, group.sizes, domain, as_picture=True)
         if page is None or picture is None:
             continue
         told = [
@@ -94,7 +103,7 @@ def _latency(group: FindingGroup, anchor: str) -> Figure:
             )
         )
     caption = (
-        "Latency against frame size, a panel for each stack and suite, each with a logarithmic axis of its own. "
+        "Latency against frame size, a panel for each stack and suite, all of one logarithmic axis. "
         "Diamonds: the mean of the tagged frames, with a bar from the least to the greatest. Lines: the percentiles of "
         "all frames of the same trials, as the mean over these."
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from espbench.reporting.final_trials import NOT_PROVEN
 from espbench.reporting.finding_groups import FindingGroup, arm_of, quantity, value, way_of
@@ -18,7 +19,7 @@ from espbench.terms import Finding, Quantity, Status, line_rate_fps
 
 @dataclass(frozen=True)
 class Column:
-    """Of figures; the unit stands smaller below the title."""
+    """Of figures; neighbours of one title share it, and below it each has its unit or which figure it is."""
 
     title: str
     unit: str = ""
@@ -53,6 +54,14 @@ class FindingTable:
     repeats: bool
 
     @property
+    def heads(self) -> list[tuple[str, int, bool]]:
+        """Title, how many columns it is of, and whether they are text."""
+        return [
+            (title, len(list(columns)), text)
+            for (title, text), columns in groupby(self.columns, key=lambda c: (c.title, c.text))
+        ]
+
+    @property
     def several_rows(self) -> bool:
         """Whether some case takes more than one row."""
         return not all(row.starts_case for row in self.rows)
@@ -78,11 +87,12 @@ def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
     head = [
         *([Column("Load", "frames/s")] if has_load else []),
         Column("Figure", text=True), Column("Value", "mean", strong=True), Column("Unit", text=True),
-        Column("n"), Column("Least"), Column("Greatest"), Column("Standard deviation"),
+        Column("Measured", "n"), Column("Measured", "least"), Column("Measured", "greatest"),
+        Column("Measured", "st. dev."),
     ]  # fmt: skip
     rows = []
     for f in group.findings:
-        figures = []
+        figures: list[list[str]] = []
         for q in (q for q in f.quantities if not way_of(q.name)[1]):
             load = [count(f.load_fps) if not figures else ""] if has_load else []
             spread = [figure(q.minimum), figure(q.maximum), figure(q.stdev)] if q.n > 1 else [NONE] * 3
@@ -125,13 +135,13 @@ def _row(f: Finding, notes: Notes, figures: Sequence[list[str]]) -> list[Finding
 def _rfc2544(f: Finding) -> str:
     if f.rfc2544:
         return "yes"
-    if f.status != "OK" or not f.rfc2544_deviations:
+    if not f.quantities or not f.rfc2544_deviations:
         return NONE
     return "short" if f.is_short else "no"
 
 
 def _columns(group: FindingGroup, line_rate_bps: float) -> _Columns | None:
-    match group.test:
+    match group.kind:
         case "latency":
             return _latency()
         case "frame_loss":
@@ -152,11 +162,11 @@ def _latency() -> _Columns:
     all_frames = ("mean", "p50", "p90", "p99", "p99.9")
     return [
         _LOAD,
-        *_spread("latency, tagged frame", "Tagged frame", "µs", "Repeats"),
+        *_spread("latency, tagged frame", "Tagged frame", "µs", "n"),
         # Of all trials together the least is the least of theirs, and so the greatest.
-        (Column("All frames", "least, µs"), _extreme("latency, least", "minimum")),
-        *((Column("All frames", f"{name}, µs"), _cell(f"latency, {name}")) for name in all_frames),
-        (Column("All frames", "greatest, µs"), _extreme("latency, greatest", "maximum")),
+        (Column("All frames, µs", "least"), _extreme("latency, least", "minimum")),
+        *((Column("All frames, µs", name), _cell(f"latency, {name}")) for name in all_frames),
+        (Column("All frames, µs", "greatest"), _extreme("latency, greatest", "maximum")),
     ]
 
 
@@ -179,10 +189,10 @@ def _frame_loss(group: FindingGroup, line_rate_bps: float) -> _Columns:
 def _back_to_back() -> _Columns:
     return [
         (Column("Rate of bursts", "frames/s"), lambda f: count(f.load_fps)),
-        *_spread("back-to-back frames", "Burst", "frames", "Searches"),
-        (Column("Implied buffer", "time, µs"), _cell("implied buffer time")),
-        (Column("Corrected buffer", "time, µs", strong=True), _cell("corrected buffer time")),
-        (Column("Corrected buffer", "frames"), _cell("corrected buffer")),
+        *_spread("back-to-back frames", "Burst", "frames", "searches"),
+        (Column("Buffer", "implied, µs"), _cell("implied buffer time")),
+        (Column("Buffer", "corrected, µs", strong=True), _cell("corrected buffer time")),
+        (Column("Buffer", "corrected, frames"), _cell("corrected buffer")),
     ]
 
 
@@ -191,7 +201,7 @@ def _system_recovery() -> _Columns:
         (Column("Throughput", "frames/s"), _whole("throughput")),
         (Column("Overload", "frames/s"), lambda f: count(f.load_fps)),
         (Column("Reduced load", "frames/s"), _whole("reduced load")),
-        *_spread("system recovery time", "Recovery time", "s", "Repeats"),
+        *_spread("system recovery time", "Recovery time", "s", "n"),
         (Column("Frame loss", "whole trial, %"), _cell("frame loss over the trial")),
     ]
 
@@ -225,11 +235,11 @@ def _spread(name: str, title: str, unit: str, n: str) -> _Columns:
         return count(found.n) if found else NONE
 
     return [
-        (Column(title, f"mean, {unit}", strong=True), of("value")),
-        (Column(title, f"least, {unit}"), of("minimum")),
-        (Column(title, f"greatest, {unit}"), of("maximum")),
-        (Column(title, f"st. dev., {unit}"), of("stdev")),
-        (Column(n), how_many),
+        (Column(f"{title}, {unit}", "mean", strong=True), of("value")),
+        (Column(f"{title}, {unit}", "least"), of("minimum")),
+        (Column(f"{title}, {unit}", "greatest"), of("maximum")),
+        (Column(f"{title}, {unit}", "st. dev."), of("stdev")),
+        (Column(f"{title}, {unit}", n), how_many),
     ]
 
 

@@ -79,7 +79,7 @@ def _part(
         if group.directions == 2
         else "",
         "frame_loss": "Every point of the curves is below.",
-    }.get(group.test, "")
+    }.get(group.kind, "")
     summed = "Rates are of both directions together." if group.directions == 2 else ""
     return FindingPart(
         anchor=anchor,

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+
+_AGAIN = re.compile(r"-\d+$")
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,16 @@ _KINDS = {
 }
 
 
+def base(test: str) -> str:
+    """`latency` of `latency-2`, the second latency test of a plan."""
+    return _AGAIN.sub("", test)
+
+
 def kind(test: str) -> Kind:
-    """Of a test that is not in the list its name in the plan, as words."""
-    if test in _KINDS:
-        return _KINDS[test]
-    words = test.replace("_", " ").replace("-", " ").strip()
-    return Kind(words[:1].upper() + words[1:])
+    """Of a test that is not in the list its name in the plan, as words; the second of a kind has its number."""
+    name = base(test)
+    known = _KINDS.get(name) or Kind(_sentence(name.replace("_", " ").replace("-", " ").strip()))
+    return known if name == test else replace(known, title=f"{known.title} ({test.rpartition('-')[2]})")
 
 
 def test_name(test: str) -> str:
@@ -61,3 +68,7 @@ def test_name(test: str) -> str:
     title = kind(test).title
     # An abbreviation stays as it is.
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

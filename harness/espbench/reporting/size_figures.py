@@ -22,7 +22,7 @@ from espbench.reporting.chart_parts import (
     size_axis,
     tip,
 )
-from espbench.reporting.finding_groups import median_of, quantity, value
+from espbench.reporting.finding_groups import median_of, quantity, value, way_of
 from espbench.terms import Finding, line_rate_fps
 
 TAGGED = "tagged frame, mean"
@@ -37,8 +37,19 @@ FLOOD_DASHES: dict[str, list[float]] = {FLOOD: [1, 0], THROUGHPUT: [7, 4]}
 _SIZE = tip("size", "frame size, B")
 
 
+def latency_domain(findings: Sequence[Finding]) -> tuple[float, float] | None:
+    """Of all panels that are to be read side by side, µs; None where nothing has a figure."""
+    figures = [q for f in findings for q in f.quantities if q.unit == "µs" and not way_of(q.name)[1]]
+    values = [v for q in figures for v in (q.value, q.minimum, q.maximum) if v]
+    return log_domain(values) if values else None
+
+
 def latency_panel(
-    findings: Sequence[Finding], sizes: Sequence[int | str], *, as_picture: bool
+    findings: Sequence[Finding],
+    sizes: Sequence[int | str],
+    domain: tuple[float, float],
+    *,
+    as_picture: bool,
 ) -> Spec | None:
     """Latency of one stack and suite: the tagged frames' mean from least to greatest, percentiles of all frames.
 
@@ -64,10 +75,8 @@ def latency_panel(
             for name in PERCENTILES
         ]
     known = [row for row in lines if row["us"] is not None]
-    values = [row[key] for row in tagged for key in ("us", "low", "high")] + [row["us"] for row in known]
-    if not (values := [v for v in values if v]):
+    if not known and not tagged:
         return None
-    domain = log_domain(values)
     x, y = size_axis([str(size) for size in sizes]), log_axis("us", "Latency, µs (log)", domain)
     colour = colour_scale(LATENCY_COLOURS, title="Latency" if as_picture else None)
     shared: Spec = {"x": x, "y": y, "color": colour, "opacity": opacity(1.0)}

@@ -36,9 +36,9 @@ class TrialRow:
     p99: str
 
 
-@dataclass
+@dataclass(frozen=True)
 class Crossing:
-    """One direction of all VALID trials of a case, summed; a gateway's count is None where any of them has none."""
+    """One direction of VALID trials, summed; a gateway's count is None where any of them has none."""
 
     trials: int = 0
     proven: int = 0
@@ -46,6 +46,16 @@ class Crossing:
     received: int = 0
     encrypted: int | None = 0
     decrypted: int | None = 0
+
+    def __add__(self, other: Crossing) -> Crossing:
+        return Crossing(
+            self.trials + other.trials,
+            self.proven + other.proven,
+            self.sent + other.sent,
+            self.received + other.received,
+            _sum(self.encrypted, other.encrypted),
+            _sum(self.decrypted, other.decrypted),
+        )
 
 
 @dataclass
@@ -108,14 +118,15 @@ def digest(
 
 def _cross(of_case: dict[str, Crossing], trial: Trial) -> None:
     for way, reading in trial.per_direction.items():
-        sums = of_case.setdefault(way, Crossing())
         first, second = (trial.gateways.get(name) for name in WAYS.get(way, ("", "")))
-        sums.trials += 1
-        sums.proven += bool(trial.proof.get("proven"))
-        sums.sent += reading.tx_frames
-        sums.received += reading.rx_frames
-        sums.encrypted = _sum(sums.encrypted, first.encrypted_frames if first else None)
-        sums.decrypted = _sum(sums.decrypted, second.decrypted_frames if second else None)
+        of_case[way] = of_case.get(way, Crossing()) + Crossing(
+            trials=1,
+            proven=int(bool(trial.proof.get("proven"))),
+            sent=reading.tx_frames,
+            received=reading.rx_frames,
+            encrypted=first.encrypted_frames if first else None,
+            decrypted=second.decrypted_frames if second else None,
+        )
 
 
 def _sum(so_far: int | None, more: int | None) -> int | None:

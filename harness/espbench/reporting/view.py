@@ -224,7 +224,7 @@ def _section(
         + "; ".join(best)
         + ". All figures are in the table.",
         group=group,
-        has_figure=group.test == "throughput" and missing < len(group.outcomes),
+        has_figure=missing < len(group.outcomes),
         rows=_told_once(rows),
         overhead=overhead(group),
         directions=final_trials.directions(group.outcomes, trials),
