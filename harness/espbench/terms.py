@@ -7,6 +7,7 @@ count the 4-byte FCS (RFC 2544 9), rates are frames per second unless a name say
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,6 +23,8 @@ PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
 # How the warnings of an outcome begin whose figure is the tester's or the search's and not the DUT's.
 LIMITED_BY_TESTER, AT_MAXIMUM = "tester-limited", "at the search's maximum"
+# A deviation in the measuring itself (24, 26.x), not in the frame sizes or the waits around a trial.
+_SHORTER = re.compile(r"(24|26\.\d|RFC \d+ [\d.]+): .* instead of ")
 
 
 def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
@@ -225,6 +228,11 @@ class Finding(Record):
     reasons: list[str] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     rfc2544_deviations: list[str] = Field(default_factory=list)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its trials were shorter or fewer than the standard's clause on this test asks for."""
+        return any(_SHORTER.match(text) for text in self.rfc2544_deviations)
 
 
 class CaseEntry(Record):

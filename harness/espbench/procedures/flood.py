@@ -57,12 +57,13 @@ class FloodCase(Series):
                 Quantity(
                     name="of the throughput", unit="1", value=None if ratio is None else round(ratio, 4)
                 ),
+                Quantity(name="throughput", unit="frames/s", value=found),
                 Quantity(name="frame loss", unit="%", value=round(100 * trial.frame_loss_ratio, 6)),
                 *by_direction(
                     "forwarding rate", "frames/s", [trial], lambda d: d.rx_frames / trial.duration_s
                 ),
             ],
-            "warnings": [] if ratio is not None else [why],
+            "warnings": [] if ratio is not None else [f"no throughput beside the flood: {why}"],
         }
 
     def deviations(self) -> list[str]:

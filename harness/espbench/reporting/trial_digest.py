@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from espbench.reporting.wording import count, goal_name, number
+from espbench.reporting.wording import count, flat, goal_name, number
 from espbench.terms import Trial
 
+# `west-east` enters at Home: Home encrypts, Office decrypts.
+WAYS = {"west-east": ("home", "office"), "east-west": ("office", "home")}
 # Beyond this many trials only the final and the INVALID ones are printed, to keep the page small.
 PRINT_LIMIT = 2_000
 
@@ -34,6 +36,28 @@ class TrialRow:
     p99: str
 
 
+@dataclass(frozen=True)
+class Crossing:
+    """One direction of VALID trials, summed; a gateway's count is None where any of them has none."""
+
+    trials: int = 0
+    proven: int = 0
+    sent: int = 0
+    received: int = 0
+    encrypted: int | None = 0
+    decrypted: int | None = 0
+
+    def __add__(self, other: Crossing) -> Crossing:
+        return Crossing(
+            self.trials + other.trials,
+            self.proven + other.proven,
+            self.sent + other.sent,
+            self.received + other.received,
+            _sum(self.encrypted, other.encrypted),
+            _sum(self.decrypted, other.decrypted),
+        )
+
+
 @dataclass
 class TrialDigest:
     """Sums over all trials, and rows of those worth printing."""
@@ -52,6 +76,8 @@ class TrialDigest:
     invalid_of_case: Counter[str] = field(default_factory=Counter)
     total_of_case: Counter[str] = field(default_factory=Counter)
     kept: dict[tuple[str, int], Trial] = field(default_factory=dict)  # (case, sequence) → the trial itself
+    # case → direction → its sums; of the trials of tests that search nothing
+    crossings: dict[str, dict[str, Crossing]] = field(default_factory=dict)
 
     @property
     def abridged(self) -> bool:
@@ -77,6 +103,8 @@ def digest(
         result.unverified += None in (trial.duplicated, trial.reordered, trial.corrupted)
         if trial.validity == "VALID":
             result.loss_of_case.setdefault(trial.case, Counter()).update(trial.loss_at)
+            if trial.phase == "measure":
+                _cross(result.crossings.setdefault(trial.case, {}), trial)
         else:
             result.invalid_of_case[trial.case] += 1
             for reason in trial.reasons or ["no reason recorded"]:
@@ -86,6 +114,23 @@ def digest(
             result.printed += 1
             result.rows.setdefault(trial.case, []).append(_row(trial))
     return result
+
+
+def _cross(of_case: dict[str, Crossing], trial: Trial) -> None:
+    for way, reading in trial.per_direction.items():
+        first, second = (trial.gateways.get(name) for name in WAYS.get(way, ("", "")))
+        of_case[way] = of_case.get(way, Crossing()) + Crossing(
+            trials=1,
+            proven=int(bool(trial.proof.get("proven"))),
+            sent=reading.tx_frames,
+            received=reading.rx_frames,
+            encrypted=first.encrypted_frames if first else None,
+            decrypted=second.decrypted_frames if second else None,
+        )
+
+
+def _sum(so_far: int | None, more: int | None) -> int | None:
+    return None if so_far is None or more is None else so_far + more
 
 
 def _row(trial: Trial) -> TrialRow:
@@ -111,11 +156,23 @@ def _row(trial: Trial) -> TrialRow:
         loss=_loss(trial.frame_loss_ratio),
         validity=trial.validity if trial.sustained or trial.validity == "INVALID" else "VALID, not sustained",
         reasons="; ".join(trial.reasons),
-        places="; ".join([*places, *odd]),
+        places="; ".join([*places, *odd, *_besides(trial)]),
         final=trial.phase == "final",
         home_cpu=number(home.cpu_pct if home else None, 3),
         p99=number(trial.latency_us.p99, 3),
     )
+
+
+def _besides(trial: Trial) -> list[str]:
+    """What a test of its own kind took of the trial."""
+    told = []
+    for way, d in trial.per_direction.items():
+        which = f" ({way.replace('-', ' → ')})" if len(trial.per_direction) > 1 else ""
+        if d.tagged_us is not None:
+            told.append(f"tagged frame {number(d.tagged_us)} µs{which}")
+        if d.last_lost_s is not None:
+            told.append(f"last lost frame sent at {number(d.last_lost_s)} s{which}")
+    return told + [f"{what.replace('_', ' ')}: {flat(value)}" for what, value in trial.measured.items()]
 
 
 def _loss(ratio: float) -> str:
