@@ -12,6 +12,8 @@ from espbench.search.evidence import tidy
 from espbench.search.frame_cost import predicted_fps
 from espbench.terms import Outcome
 
+# A search that took no more trials than that was led by the DUT's forwarding rate, which is the better guide.
+LED_BY_THE_RATE = 6
 Measured = Iterable[tuple[Case, Sequence[object]]]  # cases that are complete, with their results
 
 
@@ -20,16 +22,20 @@ def hints(case: Case, measured: Measured) -> list[float | None]:
 
     From figures of the same test, gateways, direction and repeat alone: repeats stay independent of one
     another. Not from figures at a limit, which are no DUT's cost, nor across the size from which
-    frames are fragmented.
+    frames are fragmented; and none while every size was found in a few trials without.
     """
     settings = case.settings
     if not isinstance(settings, Throughput) or not settings.warm_start or settings.search != "bisection":
         return []
     rates: dict[float, dict[float, float]] = {goal: {} for goal in settings.loss_goals}
+    longest = 0
     for other, results in measured:
         for outcome in results if _series(other) == _series(case) else ():
             if isinstance(outcome, Outcome) and (rate := _rate(outcome)) is not None:
                 rates[outcome.loss_goal][other.mean_frame_size] = rate
+                longest = max(longest, outcome.trials)
+    if longest <= LED_BY_THE_RATE:
+        return []
     guesses = [predicted_fps(rates[goal], case.mean_frame_size) for goal in settings.loss_goals]
     return [tidy(guess) if guess is not None else None for guess in guesses] if any(guesses) else []
 
