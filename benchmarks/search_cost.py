@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
 
 import simulated_duts as duts
 
-from espbench.procedures.warm_start import LED_BY_THE_RATE
+from espbench.procedures.warm_start import worth_a_hint
 from espbench.search import GoalResult, Judgement, judge
 from espbench.search.frame_cost import predicted_fps
 
@@ -190,22 +190,25 @@ def _sizes(
         per_frame_s = 10 ** draw.uniform(-5.8, -4.5)
         per_byte_s = per_frame_s * draw.uniform(0, 10) / 700
         rates: dict[float, dict[float, float]] = {goal: {} for goal in GOALS}
-        longest = 0
+        trials: list[int] = []
         for size in sizes:
             limit = 1 / ((per_frame_s + per_byte_s * size) * (1 + draw.uniform(-misfit, misfit)))
             line = 1e9 / 8 / (size + 20)
             bounds = {"minimum_fps": line / 100, "maximum_fps": line, "resolution": 0.01}
-            worth = hinted and longest > LED_BY_THE_RATE
+            worth = hinted and worth_a_hint(trials)
             hints = [predicted_fps(rates[goal], size) if worth else None for goal in GOALS]
             search = duts.a_search(GOALS, **bounds, **LENGTHS, hints_fps=hints)
             logs.append(duts.run(search, make(limit, seed)))
-            longest = max(longest, len(logs[-1]))
+            trials.append(len(logs[-1]))
             for result in search.results():
                 answers.append(result.throughput_fps)
                 if result.status == "OK" and result.lower_fps and result.upper_fps:
                     rates[result.goal][size] = math.sqrt(result.lower_fps * result.upper_fps)
-    trials = statistics.mean(len(log) for log in logs)
-    return trials, statistics.mean(sum(asked.duration_s for asked, _ in log) for log in logs), answers
+    return (
+        statistics.mean(map(len, logs)),
+        statistics.mean(sum(asked.duration_s for asked, _ in log) for log in logs),
+        answers,
+    )
 
 
 def main() -> None:
