@@ -51,7 +51,7 @@ def test_no_hint_changes_an_answer(
     limit: float, dut: Truth, hinted: tuple[float | None, ...], final_trial_s: float, resolution: float
 ) -> None:
     """Of a DUT that is the same each time: status, figure and both bounds, for every goal."""
-    settled = {"final_trial_s": final_trial_s, "resolution": resolution}
+    settled: dict[str, Any] = {"final_trial_s": final_trial_s, "resolution": resolution}
     cold, warm = a_search(**settled), a_search(**settled, hints_fps=hinted)
     run(cold, dut(limit))
     run(warm, dut(limit))
