@@ -99,7 +99,8 @@ class ThroughputCase:
     def _new_search(self, hints_fps: Sequence[float | None]) -> ThroughputSearch | MlrSearch:
         s = self.settings
         directions = 1 if self.case.direction == "one-way" else 2
-        if s.preset is not None:
+        if s.search == "mlr":
+            assert s.preset is not None
             return MlrSearch(
                 list(s.loss_goals),
                 minimum_fps=self.bounds.minimum_fps,
