@@ -99,7 +99,7 @@ def _latency(group: FindingGroup, anchor: str) -> Figure:
                 f"Latency percentiles against frame size, {name}. {'; '.join(told[:8])}. {_ALL_BELOW}",
                 page,
                 picture,
-                "diamonds: mean of the tagged frames, from the least to the greatest; lines: percentiles of all frames",
+                "diamonds: mean of the tagged frames; lines: percentiles of all frames",
             )
         )
     caption = (
@@ -183,7 +183,7 @@ def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: di
                 f"{_ALL_BELOW}",
                 draw[0],
                 draw[1],
-                "solid: forwarding rate under flood; dashed: throughput; thin grey line: theoretical (line rate)",
+                "solid: under flood; dashed: throughput; grey: line rate",
             )
         )
     suites = {suite: colour_of[suite] for suite in dict.fromkeys(f.suite for f in group.findings)}

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-_AGAIN = re.compile(r"-\d+$")
+from espbench.terms import kind_of_test
 
 
 @dataclass(frozen=True)
@@ -51,14 +50,9 @@ _KINDS = {
 }
 
 
-def base(test: str) -> str:
-    """`latency` of `latency-2`, the second latency test of a plan."""
-    return _AGAIN.sub("", test)
-
-
 def kind(test: str) -> Kind:
     """Of a test that is not in the list its name in the plan, as words; the second of a kind has its number."""
-    name = base(test)
+    name = kind_of_test(test)
     known = _KINDS.get(name) or Kind(_sentence(name.replace("_", " ").replace("-", " ").strip()))
     return known if name == test else replace(known, title=f"{known.title} ({test.rpartition('-')[2]})")
 
