@@ -294,6 +294,8 @@ class Manifest(Record):
     calibration: list[Calibration] = Field(default_factory=list)
     contexts: dict[str, dict[str, Any]] = Field(default_factory=dict)  # id → Security Context
     context_of_case: dict[str, str] = Field(default_factory=dict)
+    # Case → where its search began, for each loss goal, fps: a guess from the sizes measured before.
+    search_hints: dict[str, list[float | None]] = Field(default_factory=dict)
     warnings: list[str] = Field(default_factory=list)
     resumed: list[str] = Field(default_factory=list)
     conditions: dict[str, Any] = Field(default_factory=dict)  # what must be equal to compare runs

@@ -117,6 +117,9 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
          "ESN needs the window (RFC 4303 3.4.3)"),
         ("[plain, xfrm]", "[{stack: xfrm, mode: beet}]",
          '4:30: stacks[0].mode: expected one of tunnel, transport, got "beet"; choose one of these'),
+        ("[plain, xfrm]", "[{stack: xfrm, policies: none}]",
+         "4:24: stacks[0].policies: expected no policies on xfrm, got policies; "
+         "plain alone has this option: remove it"),
         ("[plain, xfrm]", "[xfrm, {stack: plain, esn: true}]",
          "4:31: stacks[1].esn: expected no ESP options on plain, got esn; plain carries no ESP: remove it"),
         ("suites: [3des-sha1]\n", "",

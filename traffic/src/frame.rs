@@ -381,7 +381,10 @@ pub mod tests {
             from: "west".into(),
             to: "east".into(),
             rate_fps: None,
+            steps: Vec::new(),
             burst_frames: None,
+            tag_at_s: None,
+            gaps_over_s: None,
             frames: sizes
                 .iter()
                 .map(|&size| FrameShare {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The native traffic generator of espbench.
 
+mod arrivals;
 mod cli;
 mod clock;
 mod departures;
@@ -10,8 +11,10 @@ mod frame;
 mod header;
 mod lanes;
 mod latency;
+mod losses;
 mod neighbours;
 mod netlink;
+mod noise;
 mod one_trial;
 mod pace;
 mod port;

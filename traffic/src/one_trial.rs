@@ -50,7 +50,10 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
         from: from.into(),
         to: to.into(),
         rate_fps: arguments.rate,
+        steps: Vec::new(),
         burst_frames: arguments.burst,
+        tag_at_s: None,
+        gaps_over_s: None,
         frames: arguments.size.clone(),
         src_mac: mac(from),
         dst_mac,
@@ -78,6 +81,7 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
         quiet_s: Some(0.1),
         residue_max_s: 30.0,
         streams,
+        noise: Vec::new(),
     };
     let result = session.trial(&trial, &mut |_| {}, &mut signals::asked_to_end)?;
     if arguments.json {

@@ -136,6 +136,38 @@ pub struct Trial {
     #[serde(default = "default_residue_max")]
     pub residue_max_s: f64,
     pub streams: Vec<Stream>,
+    #[serde(default)]
+    pub noise: Vec<Noise>,
+}
+
+/// From at_s seconds after the start on, this rate.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    pub at_s: f64,
+    /// 0: nothing until the next step.
+    pub rate_fps: f64,
+}
+
+/// Other traffic at the same time, sent as it is: an attack. What becomes of it is not looked at (where it arrives
+/// at a port it is foreign), and no stream's figures contain it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noise {
+    /// Of the same numbers as the streams' ids.
+    pub id: u16,
+    pub from: String,
+    /// As a stream's.
+    #[serde(default)]
+    pub rate_fps: Option<f64>,
+    #[serde(default)]
+    pub steps: Vec<RateStep>,
+    #[serde(default)]
+    pub burst_frames: Option<u64>,
+    pub src_mac: String,
+    pub dst_mac: String,
+    /// IPv4 or IPv6 packets, whole, base64; they leave in turn, again and again.
+    pub packets: Vec<String>,
 }
 
 /// One direction of traffic; its flows rotate inside it and share its sequence numbers.
@@ -148,9 +180,18 @@ pub struct Stream {
     /// Frames per second; null: as fast as the port takes them.
     #[serde(default)]
     pub rate_fps: Option<f64>,
-    /// Send so many frames back to back, then stop; rate_fps is not used.
+    /// Changes of the rate in mid-trial, in the order of time; needs rate_fps, which holds until the first.
+    #[serde(default)]
+    pub steps: Vec<RateStep>,
+    /// Send so many frames at rate_fps (null: back to back), then stop.
     #[serde(default)]
     pub burst_frames: Option<u64>,
+    /// Tell the latency of the first frame that leaves at this time or later (RFC 2544, 26.2), s after the start.
+    #[serde(default)]
+    pub tag_at_s: Option<f64>,
+    /// List times without arrivals that are longer than this; null: only the longest is told.
+    #[serde(default)]
+    pub gaps_over_s: Option<f64>,
     pub frames: Vec<FrameShare>,
     pub src_mac: String,
     pub dst_mac: String,
@@ -261,6 +302,7 @@ pub struct TrialResult {
     pub duration_s: f64,
     pub intended_duration_s: f64,
     pub streams: Vec<StreamResult>,
+    pub noise: Vec<NoiseResult>,
     pub ports: Vec<PortResult>,
     pub host_stalls: Vec<HostStall>,
     pub host_stall_ms_total: BTreeMap<String, f64>,
@@ -274,7 +316,22 @@ pub struct TrialResult {
     /// How far the wall clock was stepped during the trial; not 0: latencies are void.
     pub clock_step_ns: i64,
     pub stopped_early: bool,
+    /// Why nothing of this trial can be believed.
+    pub faults: Vec<String>,
     pub notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct NoiseResult {
+    pub id: u16,
+    pub from: String,
+    /// These as a stream's.
+    pub intended_frames: Option<u64>,
+    pub tx_frames: u64,
+    pub tx_refused: u64,
+    pub unsent: u64,
+    pub duration_s: f64,
+    pub departure_fps: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -294,6 +351,8 @@ pub struct StreamResult {
     pub tx_retries: u64,
     /// This stream's own sending time, s.
     pub duration_s: f64,
+    /// How fast the frames really left, from the first to the last: intervals / time between; null for one frame.
+    pub departure_fps: Option<f64>,
     /// Frames that arrived intact, each counted once.
     pub rx_frames: u64,
     /// tx − rx − corrupted; a corrupted copy of a frame that is already counted is not subtracted again.
@@ -307,9 +366,25 @@ pub struct StreamResult {
     /// From the last send to the last arrival, s.
     pub drain_s: f64,
     pub latency_us: Option<Latency>,
+    /// Null unless tag_at_s was given and a frame left then.
+    pub tagged: Option<Tagged>,
     pub slices: Vec<Slice>,
+    /// Rate by rate, the first one too; empty without steps.
+    pub steps: Vec<StepResult>,
+    /// When the first and the last of the lost frames left, whether their episodes are listed or not; null if none
+    /// is lost, and if frames never left the port: which ones is not known.
+    pub first_lost_ns: Option<u64>,
+    pub last_lost_ns: Option<u64>,
     pub loss_episodes: Vec<LossEpisode>,
     pub loss_episodes_more: u64,
+    /// When the first and the last intact frame arrived; null if none did.
+    pub first_rx_ns: Option<u64>,
+    pub last_rx_ns: Option<u64>,
+    /// The longest time between two arrivals of intact frames; null with fewer than two.
+    pub longest_gap: Option<Gap>,
+    /// Of those longer than gaps_over_s the first 64.
+    pub gaps: Vec<Gap>,
+    pub gaps_more: u64,
     /// Frames sent more than 100 µs after they were due.
     pub late_frames: u64,
     pub lateness_us: Option<Lateness>,
@@ -338,6 +413,33 @@ pub struct Slice {
     pub rx_frames: u64,
     pub min_us: Option<f64>,
     pub mean_us: Option<f64>,
+}
+
+/// The frame of tag_at_s.
+#[derive(Debug, Serialize, PartialEq)]
+pub struct Tagged {
+    /// When it left.
+    pub at_ns: u64,
+    /// To the nanosecond; null: it was lost or damaged.
+    pub latency_us: Option<f64>,
+}
+
+/// The frames due at one of the rates of a stream.
+#[derive(Debug, Serialize, PartialEq)]
+pub struct StepResult {
+    pub at_ns: u64,
+    pub rate_fps: f64,
+    pub intended_frames: u64,
+    pub tx_frames: u64,
+    /// As first_lost_ns: null if frames never left the port.
+    pub lost: Option<u64>,
+}
+
+/// From one arrival to the next.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+pub struct Gap {
+    pub from_ns: u64,
+    pub to_ns: u64,
 }
 
 /// A run of consecutive sequence numbers that never came, placed by when they were sent.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One trial: send, wait for the residue, count, report.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::{StepWatch, monotonic_ns};
@@ -92,10 +93,8 @@ pub fn run(
     let start_ns = monotonic_ns() + LEAD_NS;
     let deadline_ns = deadline_ns(start_ns, duration_ns);
     for (lane, sender) in lanes.iter_mut().zip(&live_senders) {
-        for (stream, &position) in lane.streams.iter_mut().zip(&lane.positions) {
-            let part = &parts[position];
-            let turn_ns = stream.schedule.interval_ns() * part.number as f64 / part.parts as f64;
-            stream.schedule.begin_at(start_ns + turn_ns as u64);
+        for stream in &mut lane.streams {
+            stream.schedule.begin_at(start_ns);
         }
         if let Some(sender) = sender {
             sender.set_times(&lane.streams, start_ns, deadline_ns);
@@ -108,14 +107,12 @@ pub fn run(
         if let Rx::Kernel(receiver) = rx {
             let durations: Vec<u64> = arriving(&parts, port_name)
                 .map(|position| {
-                    if parts[position].stream.burst_frames.is_some() {
-                        0
-                    } else {
-                        duration_ns
-                    }
+                    let part = &parts[position];
+                    let burst = part.stream.as_ref().and_then(|stream| stream.burst_frames);
+                    burst.map_or(duration_ns, |frames| part.schedule.due_ns(frames))
                 })
                 .collect();
-            receiver.set_times(start_ns, (duration_ns / SLICES as u64).max(1), &durations);
+            receiver.set_times(start_ns, (duration_ns / SLICES as u64).max(1), &durations, count);
         }
     }
 
@@ -246,13 +243,20 @@ pub fn run(
         }
     })?;
     bench.idle.extend(live_senders.into_iter().flatten());
+    let mut faults = Vec::new();
     for (port, departures) in bench.ports.iter().zip(departures) {
         let mut leaving: Vec<&mut SendReport> = (parts.iter().zip(&mut reports))
-            .filter(|(part, _)| part.stream.from == port.told.name)
+            .filter(|(part, _)| part.from == port.told.name)
             .map(|(_, report)| report)
             .collect();
         if let Some(departures) = departures {
-            notes.extend(departures.settle(port, &mut leaving));
+            let gone = departures.settle(port, &mut leaving);
+            let of_it = parts.iter().filter(|part| part.from == port.told.name);
+            let others: HashSet<_> = of_it.map(|part| (part.stream.is_some(), part.of)).collect();
+            if let Some(gone) = gone.as_ref().filter(|_| others.len() > 1) {
+                faults.push(format!("{gone}, and of which stream they were is not known"));
+            }
+            notes.extend(gone);
         }
     }
     steps.sample();
@@ -272,6 +276,7 @@ pub fn run(
         receivers_run_ms,
         receivers_wait_ms,
         clock_step_ns: steps.step_ns(),
+        faults,
         ..result::trial_result(trial, &counted, start_ns, stopped_early, notes)?
     };
     for (&cpu, stalls) in bench.watch_cpus.iter().zip(stalls) {

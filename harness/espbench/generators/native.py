@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.errors import EspbenchError, MachineLacks
-from espbench.generators.base import Offered, OnProgress, Stream
+from espbench.generators.base import Noise, Offered, OnProgress, Stream
 from espbench.paths import clone_root
 from espbench.platforms.base import Port, PortName, Readiness
 from espbench.platforms.placement import NICE
@@ -154,6 +154,7 @@ class NativeGenerator:
         residue_s: float,
         quiet_s: float | None = None,
         on_progress: OnProgress | None = None,
+        noise: Sequence[Noise] = (),
     ) -> Offered:
         request = {
             "cmd": "trial",
@@ -163,6 +164,7 @@ class NativeGenerator:
             "quiet_s": quiet_s,
             # What is left out has the same default in the protocol.
             "streams": [s.model_dump(by_alias=True, exclude_defaults=True) for s in streams],
+            **({"noise": [n.model_dump(by_alias=True) for n in noise]} if noise else {}),
         }
         event = self._ask(request, "trial", duration_s + residue_s, on_progress)
         return Offered.model_validate(event)

@@ -22,6 +22,7 @@ from espbench.plan.rfc2544_tests import (
     Latency,
     SystemRecovery,
 )
+from espbench.plan.search_choice import PresetName, Search, with_preset
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.traffic_pattern import Pattern, rfc2544_pattern
 from espbench.plan.traffic_profiles import RFC2544, rfc2544_frame
@@ -68,7 +69,20 @@ class Throughput(AroundTrials):
     minimum: PlanRate | None = None
     """Lowest load tried, per direction; below it the case is BELOW_MINIMUM. Default 1 % of maximum."""
     maximum: PlanRate | None = None
-    """Highest load tried, per direction. Default: line rate or the generator's ceiling, the lower."""
+    """Highest load tried, per direction, up to line rate. Default: that, or the generator's ceiling if lower."""
+    search: Search = "bisection"
+    """bisection: all goals at once. mlr: the MLRsearch library (draft-ietf-bmwg-mlrsearch), with a preset."""
+    preset: PresetName | None = None
+    """With mlr. rfc2544 (default): 60 s without loss; tst009: one of two such trials may; csit: 10 of 21 of 1 s."""
+    loss_verification: Annotated[int, Field(ge=0, le=10)] = 0
+    """How often a load that lost little is tried again before it misses a goal (ETSI GS NFV-TST 009)."""
+    warm_start: bool = True
+    """Begin each frame size where those measured before say its throughput is. Changes no answer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lengths_of_the_preset(cls, value: Any) -> Any:
+        return with_preset(value)
 
     @property
     def longest_s(self) -> float:

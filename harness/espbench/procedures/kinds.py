@@ -26,7 +26,7 @@ from espbench.terms import Trial
 
 
 def _throughput(case: Case, known: Known, trials: Sequence[Trial]) -> Procedure:
-    return ThroughputCase(case, known.limits, known.frame_sizes, trials)
+    return ThroughputCase(case, known.limits, known.frame_sizes, trials, known.hints_fps)
 
 
 _PROCEDURES: dict[type[AroundTrials], Callable[[Case, Known, Sequence[Trial]], Procedure]] = {

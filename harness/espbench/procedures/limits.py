@@ -26,7 +26,10 @@ class Limits:
 
 
 def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
-    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum."""
+    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum.
+
+    A maximum in frames/s may be beyond the line rate of the larger of several sizes: there it is that.
+    """
     size = case.mean_frame_size
     directions = 1 if case.direction == "one-way" else 2
     line = line_rate_fps(size, line_rate_bps) * directions
@@ -36,6 +39,10 @@ def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) ->
         rate: Rate | None = getattr(case.settings, key, None)
         return rate.to_fps(size, line_rate_bps) * directions if rate is not None else None
 
-    maximum = asked("maximum") or (min(line, CEILING_MARGIN * ceiling) if ceiling else line)
+    highest = asked("maximum")
+    if highest is not None:
+        maximum = min(line, highest) if line else highest
+    else:
+        maximum = min(line, CEILING_MARGIN * ceiling) if ceiling else line
     minimum = asked("minimum") or maximum / 100
     return Limits(min(minimum, maximum), maximum, line, ceiling, line_rate_bps)

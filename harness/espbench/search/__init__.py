@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from espbench.search.evidence import TrialRequest
 from espbench.search.goals import Judgement, Observation, frames_needed, judge
-from espbench.search.throughput import GoalResult, ThroughputSearch
+from espbench.search.mlr import MlrSearch
+from espbench.search.results import GoalResult
+from espbench.search.throughput import ThroughputSearch
 from espbench.search.words import goal_name
 
 __all__ = [
     "GoalResult",
     "Judgement",
+    "MlrSearch",
     "Observation",
     "ThroughputSearch",
     "TrialRequest",

@@ -51,7 +51,7 @@ pub fn run(
         .iter()
         .map(|port| {
             (0..parts.len())
-                .filter(|&position| parts[position].stream.from == port.name)
+                .filter(|&position| parts[position].from == port.name)
                 .collect()
         })
         .collect();
