@@ -77,7 +77,9 @@ def test_latency_is_the_fixed_delay_of_the_dut(tmp_path: Path) -> None:
     truth_us = latency_ns(SIZE, delay_ns=123_000, service_ns=5_000) / 1e3
     first = answer.quantities[0]
     assert (first.value, first.minimum, first.maximum, first.n) == (truth_us, truth_us, truth_us, 2)
-    assert figure(answer, "latency, greatest") == pytest.approx(truth_us, rel=1e-3)  # a histogram of three digits
+    assert figure(answer, "latency, greatest") == pytest.approx(
+        truth_us, rel=1e-3
+    )  # a histogram of three digits
 
 
 def test_the_loss_curve_is_that_of_the_service_rate(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ from hypothesis import strategies as st
 from espbench.comparison import compare
 from espbench.errors import UsageError
 from espbench.reporting.report import write_report
-from espbench.reporting.trial_digest import digest
+from espbench.reporting.trial_digest import TrialDigest, digest
 from espbench.reporting.view import Report, view
 from espbench.reporting.wording import count, figure
 from espbench.results import RunDirectory
-from espbench.terms import Finding, Manifest, Quantity
+from espbench.terms import Finding, Quantity
 
 SIZES = (64, 512, 1280)
 SHAPE = synthetic_run.Shape(
@@ -56,9 +57,14 @@ def markdown(run: RunDirectory) -> str:
     return (run.path / "report.md").read_text(encoding="utf-8")
 
 
-def viewed(run: RunDirectory, findings: list[Finding], manifest: Manifest | None = None) -> Report:
-    trials = list(run.trials())
-    return view(manifest or run.manifest, run.outcomes(), digest(trials, len(trials)), findings)
+@cache
+def _digested(path: Path) -> TrialDigest:
+    run = RunDirectory.open(path)
+    return digest(run.trials(), sum(run.trial_counts().values()))
+
+
+def viewed(run: RunDirectory, findings: list[Finding]) -> Report:
+    return view(run.manifest, run.outcomes(), _digested(run.path), findings)
 
 
 def part_of(report: Report, test: str, direction: str = "one-way") -> Any:
@@ -174,6 +180,13 @@ def test_where_the_line_rate_is_far_away_loads_are_of_the_highest_one_and_it_is_
     assert max(r["offered"] for r in chart["datasets"]["points"]) == 100
     assert "% of the highest load" in chart["layer"][0]["encoding"]["x"]["axis"]["title"]
     assert "6.00 % of the line rate" in part.figure.caption
+    unknown = [
+        f.model_copy(update={"curve": [{**p, "intended_pct_of_line_rate": None} for p in f.curve]})
+        for f in low
+    ]
+    part = part_of(viewed(run, unknown), "frame_loss")
+    assert max(r["offered"] for r in part.figure.panels[0].page["datasets"]["points"]) == 100
+    assert "is not known" in part.figure.caption
 
 
 def test_back_to_back_frames_with_both_buffer_times(run: RunDirectory, report: Report) -> None:
