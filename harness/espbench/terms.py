@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Direction = Literal["one-way", "both-ways"]
+# With a single gateway, whose ESP peer is the tester, encryption is one way (west to east) and decryption the other.
+Direction = Literal["one-way", "both-ways", "encryption", "decryption"]
 Phase = Literal["search", "final", "measure"]  # measure: of a test that searches nothing
 Status = Literal["OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE"]
 Validity = Literal["VALID", "INVALID"]
@@ -26,6 +27,11 @@ LIMITED_BY_TESTER, AT_MAXIMUM = "tester-limited", "at the search's maximum"
 _AGAIN = re.compile(r"-\d+$")
 # A deviation in the measuring itself (24, 26.x), not in the frame sizes or the waits around a trial.
 _SHORTER = re.compile(r"(24|26\.\d|RFC \d+ [\d.]+): .* instead of ")
+
+
+def ways(direction: Direction) -> int:
+    """How many directions are loaded at once."""
+    return 2 if direction == "both-ways" else 1
 
 
 def line_rate_fps(frame_size: float, bits_per_second: float) -> float:

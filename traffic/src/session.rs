@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::clock::monotonic_ns;
+use crate::esp::Numbers;
 use crate::failure::{Failure, Outcome};
 use crate::frame::{RunKey, show_mac};
 use crate::neighbours::{self, Responder};
@@ -25,6 +26,7 @@ pub struct Session {
     key: Option<RunKey>,
     watch_cpus: Vec<usize>,
     next_sequence: u64,
+    numbers: Numbers,
     idle: Vec<LiveSender>,
 }
 
@@ -181,7 +183,8 @@ impl Session {
         };
         if let Some(world) = &mut self.world {
             let next_sequence = &mut self.next_sequence;
-            return virtual_time::trial::run(world, key, next_sequence, asked, emit, asked_to_stop);
+            let numbers = &mut self.numbers;
+            return virtual_time::trial::run(world, key, next_sequence, numbers, asked, emit, asked_to_stop);
         }
         let bench = trial::Bench {
             ports: &mut self.ports,
@@ -189,6 +192,7 @@ impl Session {
             watch_cpus: &self.watch_cpus,
             idle: &mut self.idle,
             next_sequence: &mut self.next_sequence,
+            numbers: &mut self.numbers,
         };
         trial::run(bench, asked, emit, asked_to_stop)
     }

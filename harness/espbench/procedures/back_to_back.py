@@ -19,7 +19,7 @@ from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import quantity
 from espbench.procedures.series import Series
-from espbench.terms import Quantity, Trial
+from espbench.terms import Quantity, Trial, ways
 
 _SEARCHES, _LONGEST_S, _DEPLETION_S = 50, 2.0, 2.0
 # Lengths are searched to this, relative, or to one frame.
@@ -42,7 +42,7 @@ class BackToBackCase(Series):
         assert isinstance(case.settings, BackToBack)
         self.settings = case.settings
         self.throughput_fps, self._no_throughput = throughput_of(known, case.settings.loss_goal)
-        self.directions = 1 if case.direction == "one-way" else 2
+        self.directions = ways(case.direction)
         self._searches = [_Search(self._longest(known))]
         self.known = known
         super().__init__(case, known, trials)

@@ -9,7 +9,7 @@ from typing import Any
 from espbench.platforms.base import Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import policies
-from espbench.stacks.base import SaCounters, Tunnel, both, xfrm_errors
+from espbench.stacks.base import SaCounters, Tunnel, xfrm_errors
 from espbench.stacks.read_back import policy_mismatches
 
 
@@ -35,7 +35,7 @@ class Plain:
         """Nothing to forbid: cleartext is what is measured."""
 
     def establish(self) -> None:
-        for gateway, _ in both(self._bed):
+        for gateway in self._bed.gateways.values():
             policies.flush(gateway)
             policies.install(gateway, self._policies(gateway.side))
 
@@ -46,7 +46,7 @@ class Plain:
         return SaCounters(errors=xfrm_errors(self._bed.gateways[side]))
 
     def security_context(self) -> dict[str, Any]:
-        held = {gateway.side: policies.dump_policies(gateway) for gateway, _ in both(self._bed)}
+        held = {gateway.side: policies.dump_policies(gateway) for gateway in self._bed.gateways.values()}
         mismatches = [
             f"{side}: {problem}"
             for side, found in held.items()
