@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 # With a single gateway, whose ESP peer is the tester, encryption is one way (west to east) and decryption the other.
 Direction = Literal["one-way", "both-ways", "encryption", "decryption"]
+OPERATIONS: tuple[Direction, ...] = ("encryption", "decryption")
 Phase = Literal["search", "final", "measure"]  # measure: of a test that searches nothing
 Status = Literal["OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE"]
 Validity = Literal["VALID", "INVALID"]

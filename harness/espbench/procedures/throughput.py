@@ -22,6 +22,7 @@ from espbench.terms import (
     Outcome,
     Trial,
     layer2_mbps,
+    ways,
 )
 
 TESTER_LIMITED = 0.9

@@ -75,9 +75,7 @@ def _part(
     caption = {
         "latency": "All frames: of the least the least and of the greatest the greatest over all trials; of the rest "
         "the mean over the trials.",
-        "back_to_back": "Rates and bursts: of each direction a burst of that length."
-        if group.directions == 2
-        else "",
+        "back_to_back": "Bursts are of each direction." if group.directions == 2 else "",
         "frame_loss": "Every point of the curves is below.",
     }.get(group.kind, "")
     summed = "Rates are of both directions together." if group.directions == 2 else ""

@@ -23,7 +23,7 @@ _KINDS = {
         "RFC 2544 26.2: one tagged frame in mid-stream at the throughput, the trial repeated; the mean is the figure. "
         "Beside it the latencies of all frames of these trials, which RFC 2544 does not ask for. "
         "All are of a tester in software: from before a frame is given to the port until it was taken from the "
-        "other one, the time on the wire included.",
+        "other one, the time on the wire included (on emulated boards in virtual time, exactly).",
     ),
     "frame_loss": Kind(
         "Frame loss rate",
