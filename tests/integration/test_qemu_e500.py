@@ -370,3 +370,19 @@ def test_the_next_trial_knows_nothing_of_the_one_before(pairs: Any) -> None:
     assert [text for text, *_ in seen] == ["1000\n"] * 2
     assert [text for _, text, _ in seen] == ["70\n", "90\n"]
     assert seen[0][2] == seen[1][2]
+
+
+def test_a_single_board_does_each_operation_by_itself(tmp_path: Path) -> None:
+    """The tester is its ESP peer, in virtual time too: proven, and every lossless trial with equal counts."""
+    single = measure(tmp_path, plan("xfrm", topology="single-gateway"))
+    assert_complete(single.directory)
+    found = {(row["stack"], row["direction"]): row for row in rows(single.directory)}
+    assert list(found) == [
+        (stack, operation) for stack in ("plain", "xfrm") for operation in ("encryption", "decryption")
+    ]
+    assert [row["encryption"] for row in found.values()] == ["baseline", "baseline", "proven", "proven"]
+    lossless = [trial for trial in single.of("xfrm") if trial["tx_frames"] == trial["rx_frames"]]
+    for trial in lossless:
+        home = trial["gateways"]["home"]
+        assert (home["encrypted_frames"] or home["decrypted_frames"]) == trial["tx_frames"]
+    assert {next(iter(trial["per_direction"])) for trial in lossless} == {"west-east", "east-west"}

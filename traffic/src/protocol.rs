@@ -391,6 +391,8 @@ pub struct TrialResult {
     /// How far the wall clock was stepped during the trial; not 0: latencies are void.
     pub clock_step_ns: i64,
     pub stopped_early: bool,
+    /// Why not all frames could be sent, where more is known than that time was short.
+    pub shortfall: String,
     /// Why nothing of this trial can be believed.
     pub faults: Vec<String>,
     pub notes: Vec<String>,

@@ -57,6 +57,7 @@ pub fn trial_result(
         receivers_wait_ms: 0.0,
         clock_step_ns: 0,
         stopped_early,
+        shortfall: String::new(),
         faults: Vec::new(),
         notes,
     };

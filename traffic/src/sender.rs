@@ -144,6 +144,8 @@ pub struct Outgoing {
     pub report: SendReport,
     stalls: StallList,
     pub tag_at_s: Option<f64>,
+    /// So many frames can be sent and no more, whatever the schedule asks: those beyond are unsent.
+    pub most: u64,
     /// Index of the port in the lane.
     pub port: usize,
 }
@@ -185,6 +187,7 @@ impl Outgoing {
             report,
             stalls: StallList::default(),
             tag_at_s: None,
+            most: u64::MAX,
             port,
         })
     }
@@ -200,7 +203,7 @@ impl Outgoing {
     }
 
     pub fn finished(&self) -> bool {
-        self.schedule.finished() && self.waiting() == 0
+        (self.schedule.finished() || self.schedule.sent() >= self.most) && self.waiting() == 0
     }
 
     fn next_ns(&self) -> u64 {
@@ -219,7 +222,8 @@ impl Outgoing {
         } else {
             BATCH
         };
-        self.schedule.take(now, most - self.waiting());
+        let most = (most - self.waiting()).min(self.most.saturating_sub(self.schedule.sent()) as usize);
+        self.schedule.take(now, most);
         let count = self.waiting();
         if count == 0 {
             return Ok(false);

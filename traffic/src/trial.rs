@@ -68,7 +68,7 @@ pub fn run(
         mut outgoing,
     } = preparation::prepare(trial, &asked, bench.key, *bench.next_sequence, bench.numbers)?;
     ways::check(&parts, bench.ports)?;
-    ways::prepare(trial, &parts, &mut outgoing, &mut counts, emit, asked_to_stop)?;
+    let shortfalls = ways::prepare(trial, &parts, &mut outgoing, &mut counts, emit, asked_to_stop)?;
     for (port, count) in bench.ports.iter_mut().zip(&counts) {
         match &mut port.rx {
             Rx::Packets(receiver) => receiver.begin()?,
@@ -281,6 +281,7 @@ pub fn run(
         ports: &told,
     };
     let mut result = TrialResult {
+        shortfall: shortfalls.join("; "),
         senders_run_ms,
         senders_wait_ms,
         receivers_run_ms,

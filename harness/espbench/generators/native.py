@@ -63,15 +63,19 @@ class NativeGenerator:
         tx: str = "auto",
         rx: str = "auto",
         senders: int = 1,
+        esp_memory_mib: int = 1024,
         *,
         esp: bool = False,
     ) -> None:
-        """esp: streams may be sealed and opened, which is done in user space."""
+        """esp: streams may be sealed and opened, which is done in user space; esp_memory_mib is for what is too slow
+        to be done while frames leave.
+        """
         self._log = log
         # Asked for only where the user does: `auto` is the program's own default.
         self._path = {key: path for key, path in (("tx", tx), ("rx", rx)) if path != "auto"}
         self._chosen = bool(self._path)
         self._esp = esp
+        self._esp_memory_mib = esp_memory_mib
         if esp:
             self._path = {"tx": "af_packet", "rx": "af_packet"} | self._path
         self._registry = registry
@@ -175,6 +179,7 @@ class NativeGenerator:
             "duration_s": duration_s,
             "residue_s": residue_s,
             "quiet_s": quiet_s,
+            **({"memory_mib": self._esp_memory_mib} if self._esp else {}),
             # What is left out has the same default in the protocol.
             "streams": [s.model_dump(by_alias=True, exclude_defaults=True) for s in streams],
             **({"noise": [n.model_dump(by_alias=True) for n in noise]} if noise else {}),

@@ -37,12 +37,10 @@ from espbench.plan.values import (
     TrialDuration,
 )
 from espbench.stacks.names import BASELINES
-from espbench.terms import Direction
+from espbench.terms import OPERATIONS, Direction
 
 Topology = Literal["gateway-to-gateway", "single-gateway", "external"]
 SINGLE = "single-gateway"
-OPERATIONS: tuple[Direction, ...] = ("encryption", "decryption")
-"""The directions of a plan for a single gateway that does not say: each without the other."""
 COMPARED_REPEATS = 5
 """`repeat` of a plan that compares and does not say."""
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from espbench.errors import UsageError
 from espbench.plan.frames import largest_whole, sizes_of
-from espbench.plan.model import OPERATIONS, SINGLE, Plan
+from espbench.plan.model import SINGLE, Plan
 from espbench.plan.profiles import load_profile
 from espbench.plan.reader import Problem, shown
 from espbench.stacks.suites import suites
+from espbench.terms import OPERATIONS
 
 _STACKS = ("plain", "xfrm", "null")
-_PLATFORMS = ("netns", "uml")
+_PLATFORMS = ("netns", "uml", "qemu_e500")
 
 
 def direction_problems(plan: Plan) -> Iterator[Problem]:
@@ -58,7 +59,7 @@ def _gateway(plan: Plan, path: Path | None) -> Iterator[Problem]:
         if platform not in _PLATFORMS:
             yield Problem(
                 ("dut",),
-                f"a DUT of platform {' or '.join(_PLATFORMS)} with topology: {SINGLE}",
+                f"a DUT of platform {', '.join(_PLATFORMS)} with topology: {SINGLE}",
                 f"{dut} (platform: {platform})",
                 "measure it as a pair: topology: gateway-to-gateway",
                 involves=(("topology",),),

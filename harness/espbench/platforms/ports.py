@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from espbench.platforms.addressing import PairAddressing
+from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import Placement, Port, PortName
 from espbench.platforms.registry import NETNS_DIR
 
@@ -23,13 +23,6 @@ def tester_ports(
 
     single: east faces Home's ciphertext side in Office's place; the hosts of its streams stay where they are.
     """
-    east_mac, east_gateway = addressing.tester_east.mac, addressing.office_lan
-    if single:
-        east_mac, east_gateway = addressing.office_wan.mac, addressing.home_wan
-    ends = {
-        "west": (addressing.tester_west.mac, addressing.tester_west, addressing.home_lan),
-        "east": (east_mac, addressing.tester_east, east_gateway),
-    }
     return {
         name: Port(
             name=name,
@@ -45,8 +38,17 @@ def tester_ports(
             mtu=addressing.mtu,
         )
         for name, interface in interfaces.items()
-        for mac, own, gateway in [ends[name]]
+        for mac, own, gateway in [tester_end(name, addressing, single=single)]
     }
+
+
+def tester_end(name: PortName, addressing: PairAddressing, *, single: bool) -> tuple[str, LinkEnd, LinkEnd]:
+    """The MAC of the tester's port, the end whose addresses it has, and the gateway's end it faces."""
+    if name == "west":
+        return addressing.tester_west.mac, addressing.tester_west, addressing.home_lan
+    if single:
+        return addressing.office_wan.mac, addressing.tester_east, addressing.home_wan
+    return addressing.tester_east.mac, addressing.tester_east, addressing.office_lan
 
 
 def ciphertext_side(addressing: PairAddressing, *, single: bool) -> dict[str, Any]:

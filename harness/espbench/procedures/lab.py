@@ -173,8 +173,9 @@ class PairLab:
             machine = _machine(self._profile, self._profile.board, case)
             facts = _board_facts(self._profile.board)
             bed = self._e500.build(
-                self._registry, self._logs, self._placement, machine, facts, line_rate_bps=rate
-            )
+                self._registry, self._logs, self._placement, machine, facts,
+                single=self._single, line_rate_bps=rate,
+            )  # fmt: skip
         else:
             bed = self._uml.build(
                 self._registry, self._logs, self._placement, capture=self._plan.capture, single=self._single,

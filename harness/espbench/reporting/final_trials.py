@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from espbench.reporting.crossings import crossed
 from espbench.reporting.table import Table
-from espbench.reporting.trial_digest import WAYS, TrialDigest
+from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import NONE, count, goal_name, number
 from espbench.terms import DirectionReading, Outcome, Trial
 
 NOT_PROVEN = "encryption not proven"
-
-_NAMES = {"home": "Home", "office": "Office"}
 
 
 def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
@@ -53,23 +52,15 @@ def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
 
 
 def _crossing(o: Outcome, trial: Trial, way: str, reading: DirectionReading) -> list[str]:
-    first, second = WAYS.get(way, ("", ""))
-    encrypted = trial.gateways[first].encrypted_frames if first in trial.gateways else None
-    decrypted = trial.gateways[second].decrypted_frames if second in trial.gateways else None
+    name, encrypted, decrypted = crossed(trial, way, reading)
     return [
-        way_name(way) if first in trial.gateways else way,
+        name,
         count(reading.tx_frames),
         count(encrypted),
         count(decrypted),
         count(reading.rx_frames),
         _verdict(o, trial, reading, encrypted, decrypted),
     ]
-
-
-def way_name(way: str) -> str:
-    """`Home → Office`: by the gateways a direction crosses."""
-    first, second = WAYS[way]
-    return f"{_NAMES[first]}\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}{_NAMES[second]}"
 
 
 def _verdict(

@@ -66,7 +66,7 @@ def finding_answers(
         sizes = sorted({size for g in members for size in g.sizes}, key=lambda s: (isinstance(s, str), s))
         tests = {g.test for g in members}
         what = kind(members[0].test).title if len(tests) == 1 else "Pair of gateways" if key[3] else "Tests"
-        summed = ", both directions summed" if key[1] == "both-ways" else ""
+        summed = " (rates: both directions summed)" if key[1] == "both-ways" else ""
         where = "" if key[3] else f", {key[1]}{summed}"
         found.append(
             FindingAnswer(

@@ -55,7 +55,7 @@ def _loss_points(found: Sequence[Finding], *, repeats: bool) -> Table:
             str(row.get("trial", NONE)),
             str(row.get("validity", NONE)),
         ]
-        for f in sorted(found, key=lambda f: (isinstance(f.frame_size, str), f.frame_size, f.repeat))
+        for f in found
         for row in f.curve
     ]
     return Table(head, rows, numeric=list(range(len(head) - 1)))
@@ -78,6 +78,8 @@ def _points(found: Sequence[Finding], *, repeats: bool) -> Table:
 
 def _title(key: str) -> str:
     """`setup_rate_fps west-east` → `Setup rate, frames/s, west → east`."""
+    if key in _LOSS:
+        return _LOSS[key][0]
     name, way = way_of(key)
     ending = next((end for end in _UNITS if name.endswith(end)), "")
     words = name.removesuffix(ending).replace("_", " ").strip()

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from espbench.reporting.finding_words import base
-from espbench.terms import Finding, Quantity
+from espbench.terms import Finding, Quantity, kind_of_test
 
 WAYS = ("west-east", "east-west")  # how the name of a quantity of one direction ends, after a comma
 
 
 @dataclass(frozen=True)
 class FindingGroup:
-    """Findings of one test, DUT, direction and IP version, in the order the cases ran."""
+    """Findings of one test, DUT, direction and IP version."""
 
     test: str
     dut: str
@@ -26,7 +25,7 @@ class FindingGroup:
     @property
     def kind(self) -> str:
         """The kind of test; a plan may have two of one kind, which are two groups."""
-        return base(self.test)
+        return kind_of_test(self.test)
 
     @property
     def directions(self) -> int:
@@ -36,7 +35,7 @@ class FindingGroup:
     @property
     def sizes(self) -> list[int | str]:
         """Frame sizes in ascending order, mixes of sizes last."""
-        return sorted({f.frame_size for f in self.findings}, key=lambda s: (isinstance(s, str), s))
+        return sorted({f.frame_size for f in self.findings}, key=_by_size)
 
     @property
     def repeats(self) -> bool:
@@ -52,11 +51,18 @@ class FindingGroup:
 
 
 def groups_of(findings: Sequence[Finding]) -> list[FindingGroup]:
-    """In the order the cases ran."""
+    """In the order the cases ran; within a group stack by stack and suite by suite, frame sizes rising."""
+    arms = list(dict.fromkeys(map(arm_of, findings)))
     found: dict[tuple[str, str, str, int], list[Finding]] = {}
-    for f in findings:
+    for f in sorted(findings, key=lambda f: (arms.index(arm_of(f)), _by_size(f.frame_size), f.repeat)):
         found.setdefault((f.test, f.dut, f.direction, f.ip_version), []).append(f)
-    return [FindingGroup(*key, findings=members) for key, members in found.items()]
+    order = list(dict.fromkeys((f.test, f.dut, f.direction, f.ip_version) for f in findings))
+    return [FindingGroup(*key, findings=found[key]) for key in order]
+
+
+def _by_size(size: int | str) -> tuple[bool, int | str]:
+    """Numbers rising, then mixes of sizes."""
+    return isinstance(size, str), size
 
 
 def arm_of(f: Finding) -> str:

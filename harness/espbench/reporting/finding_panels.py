@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 
 from espbench.reporting.chart_parts import Spec
 from espbench.reporting.finding_groups import FindingGroup, headline, value
-from espbench.reporting.loss_figures import forwarded_panel, full_scale, loss_panel, size_colours
+from espbench.reporting.loss_figures import (
+    forwarded_panel,
+    highest_loads,
+    is_of_highest,
+    loss_panel,
+    size_colours,
+)
 from espbench.reporting.size_figures import (
     FLOOD_DASHES,
     LATENCY_COLOURS,
@@ -99,7 +105,7 @@ def _latency(group: FindingGroup, anchor: str) -> Figure:
                 f"Latency percentiles against frame size, {name}. {'; '.join(told[:8])}. {_ALL_BELOW}",
                 page,
                 picture,
-                "diamonds: mean of the tagged frames, from the least to the greatest; lines: percentiles of all frames",
+                "diamonds: mean of the tagged frames; lines: percentiles of all frames",
             )
         )
     caption = (
@@ -114,8 +120,7 @@ def _latency(group: FindingGroup, anchor: str) -> Figure:
 
 def _frame_loss(group: FindingGroup, anchor: str) -> Figure:
     colour_of = size_colours(group.sizes)
-    highest = full_scale(group.findings)
-    of_highest = highest is not None
+    of_highest = is_of_highest(group.findings)
     panels = []
     for position, (name, found) in enumerate(group.arms().items(), start=1):
         for kind, draw in (("loss", loss_panel), ("forwarded", forwarded_panel)):
@@ -135,12 +140,10 @@ def _frame_loss(group: FindingGroup, anchor: str) -> Figure:
                 )
             )
     scale = "Loads are per cent of the line rate at each frame size (RFC 2544 26.3)."
-    if highest is not None:
-        low, high = (number(share, 3) for share in highest)
-        span = f"{high} %" if low == high else f"{low} to {high} %"
+    if of_highest:
         scale = (
-            f"Loads are per cent of the highest load at each frame size, the tester's or the plan's maximum: {span} of "
-            "the line rate, of which RFC 2544 26.3 draws them; the table has both."
+            "Loads are per cent of the highest load at each frame size, the tester's or the plan's maximum: "
+            f"{_share_of_line_rate(group.findings)}."
         )
     caption = (
         f"{scale} On the left what was lost of the load; on the right what was forwarded of it, with the line on "
@@ -148,6 +151,15 @@ def _frame_loss(group: FindingGroup, anchor: str) -> Figure:
         "A load whose trial was INVALID breaks its line (✕ at the foot): it is unknown, not lossless."
     )
     return Figure(panels, colour_of, grey="nothing lost", grey_dash=[5, 3], caption=caption)
+
+
+def _share_of_line_rate(findings: Sequence[Finding]) -> str:
+    shares = highest_loads(findings)
+    if not shares:
+        return "the line rate, in per cent of which RFC 2544 26.3 draws them, is not known"
+    low, high = number(min(shares), 3), number(max(shares), 3)
+    span = f"{high} %" if low == high else f"{low} to {high} %"
+    return f"{span} of the line rate, in per cent of which RFC 2544 26.3 draws them; the table has both"
 
 
 def _loss_in_words(found: Sequence[Finding]) -> str:
@@ -183,7 +195,7 @@ def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: di
                 f"{_ALL_BELOW}",
                 draw[0],
                 draw[1],
-                "solid: forwarding rate under flood; dashed: throughput; thin grey line: theoretical (line rate)",
+                "solid: under flood; dashed: throughput; grey: line rate",
             )
         )
     suites = {suite: colour_of[suite] for suite in dict.fromkeys(f.suite for f in group.findings)}

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from espbench.reporting.final_trials import NOT_PROVEN, way_name
+from espbench.reporting.crossings import Crossing
+from espbench.reporting.final_trials import NOT_PROVEN
 from espbench.reporting.finding_groups import groups_of
 from espbench.reporting.finding_words import kind
 from espbench.reporting.table import Table
-from espbench.reporting.trial_digest import WAYS, Crossing, TrialDigest
+from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import NONE, count
 from espbench.terms import Finding
 
@@ -32,10 +33,9 @@ def proof(findings: Sequence[Finding], trials: TrialDigest) -> Table:
             if not crossings:
                 rows.append([*name, *[NONE] * 6, "no VALID trial with traffic"])
             for way, sums in crossings.items():
-                known = sums.encrypted is not None and way in WAYS
                 rows.append(
                     [
-                        *name, count(sums.trials), way_name(way) if known else way, count(sums.sent),
+                        *name, count(sums.trials), way, count(sums.sent),
                         count(sums.encrypted), count(sums.decrypted), count(sums.received),
                         _verdict(found, sums),
                     ]

@@ -182,7 +182,7 @@ def _frame_loss(group: FindingGroup, line_rate_bps: float) -> _Columns:
         (Column("Frame loss there", "%", strong=True), _cell("frame loss at the highest load")),
         (Column("Forwarded there", "frames/s"), _whole("forwarding rate at the highest load")),
         (Column("Most forwarded", "frames/s"), _whole("highest forwarding rate")),
-        (Column("Highest lossless", "load, frames/s"), _whole("highest lossless load")),
+        (Column("Lossless up to", "frames/s"), _whole("highest lossless load")),
     ]
 
 

@@ -52,7 +52,7 @@ def sections(
     groups = groups_of(findings)
     found = []
     for test in dict.fromkeys(group.test for group in groups):
-        # A test's name in the plan is its own: two never have the same slug.
+        # Parts are called so, since `latency-2` is the second latency test of a plan.
         anchor = f"test-{slug(test).lower().replace('_', '-')}"
         found.append(
             FindingSection(
@@ -61,7 +61,7 @@ def sections(
                 title=kind(test).title,
                 about=kind(test).about,
                 parts=[
-                    _part(group, f"{anchor}-{position}", manifest, notes, colour_of)
+                    _part(group, f"{anchor}-part-{position}", manifest, notes, colour_of)
                     for position, group in enumerate((g for g in groups if g.test == test), start=1)
                 ],
             )
@@ -75,9 +75,7 @@ def _part(
     caption = {
         "latency": "All frames: of the least the least and of the greatest the greatest over all trials; of the rest "
         "the mean over the trials.",
-        "back_to_back": "Rates and bursts: of each direction a burst of that length."
-        if group.directions == 2
-        else "",
+        "back_to_back": "Bursts are of each direction." if group.directions == 2 else "",
         "frame_loss": "Every point of the curves is below.",
     }.get(group.kind, "")
     summed = "Rates are of both directions together." if group.directions == 2 else ""

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-_AGAIN = re.compile(r"-\d+$")
+from espbench.terms import kind_of_test
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ _KINDS = {
         "RFC 2544 26.2: one tagged frame in mid-stream at the throughput, the trial repeated; the mean is the figure. "
         "Beside it the latencies of all frames of these trials, which RFC 2544 does not ask for. "
         "All are of a tester in software: from before a frame is given to the port until it was taken from the "
-        "other one, the time on the wire included.",
+        "other one, the time on the wire included (on emulated boards in virtual time, exactly).",
     ),
     "frame_loss": Kind(
         "Frame loss rate",
@@ -51,14 +50,9 @@ _KINDS = {
 }
 
 
-def base(test: str) -> str:
-    """`latency` of `latency-2`, the second latency test of a plan."""
-    return _AGAIN.sub("", test)
-
-
 def kind(test: str) -> Kind:
     """Of a test that is not in the list its name in the plan, as words; the second of a kind has its number."""
-    name = base(test)
+    name = kind_of_test(test)
     known = _KINDS.get(name) or Kind(_sentence(name.replace("_", " ").replace("-", " ").strip()))
     return known if name == test else replace(known, title=f"{known.title} ({test.rpartition('-')[2]})")
 

@@ -34,12 +34,17 @@ def size_colours(sizes: Sequence[int | str]) -> dict[str, str]:
     }
 
 
-def full_scale(findings: Sequence[Finding]) -> tuple[float, float] | None:
-    """Least and greatest, over the curves, of the highest load in per cent of the line rate, where the line rate is
-    too far away to be the end of the axis; else None.
+def highest_loads(findings: Sequence[Finding]) -> list[float]:
+    """The highest load of each curve in per cent of the line rate; none where the line rate is not known."""
+    points = [[row["intended_pct_of_line_rate"] for row in f.curve] for f in findings if f.curve]
+    return [] if any(None in shares for shares in points) else [max(shares) for shares in points]
+
+
+def is_of_highest(findings: Sequence[Finding]) -> bool:
+    """Whether loads are drawn in per cent of the highest one, the line rate being unknown or too far away to be the
+    end of the axis.
     """
-    tops = [max(row["intended_pct_of_line_rate"] for row in f.curve) for f in findings if f.curve]
-    return (min(tops), max(tops)) if tops and max(tops) < _WORTH_DRAWING else None
+    return max(highest_loads(findings), default=0.0) < _WORTH_DRAWING
 
 
 def loss_panel(

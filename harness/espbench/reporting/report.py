@@ -11,7 +11,7 @@ from typing import Any
 from espbench.comparison import of_run
 from espbench.comparison.model import Comparison
 from espbench.reporting import comparison as side_by_side
-from espbench.reporting import published
+from espbench.reporting import operations, published
 from espbench.reporting.comparison_view import ComparisonView, compared_view
 from espbench.reporting.documents import markdown_cell, picture, render, render_page
 from espbench.reporting.figures import Unit, panel, theory_is_off_scale
@@ -56,6 +56,7 @@ def write_report(
         context = _context(report, compared) | {
             "is_published": is_published,
             "accelerator": accelerator_table(accelerator.read(run.path)),
+            "operations": operations.beside_each_other(outcomes),
         }
         if "html" in formats:
             written.append(run.path / "report.html")

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from espbench.reporting.crossings import Crossing, crossing
 from espbench.reporting.wording import count, flat, goal_name, number
 from espbench.terms import Trial
 
-# `west-east` enters at Home: Home encrypts, Office decrypts.
-WAYS = {"west-east": ("home", "office"), "east-west": ("office", "home")}
 # Beyond this many trials only the final and the INVALID ones are printed, to keep the page small.
 PRINT_LIMIT = 2_000
 
@@ -36,28 +35,6 @@ class TrialRow:
     p99: str
 
 
-@dataclass(frozen=True)
-class Crossing:
-    """One direction of VALID trials, summed; a gateway's count is None where any of them has none."""
-
-    trials: int = 0
-    proven: int = 0
-    sent: int = 0
-    received: int = 0
-    encrypted: int | None = 0
-    decrypted: int | None = 0
-
-    def __add__(self, other: Crossing) -> Crossing:
-        return Crossing(
-            self.trials + other.trials,
-            self.proven + other.proven,
-            self.sent + other.sent,
-            self.received + other.received,
-            _sum(self.encrypted, other.encrypted),
-            _sum(self.decrypted, other.decrypted),
-        )
-
-
 @dataclass
 class TrialDigest:
     """Sums over all trials, and rows of those worth printing."""
@@ -76,7 +53,7 @@ class TrialDigest:
     invalid_of_case: Counter[str] = field(default_factory=Counter)
     total_of_case: Counter[str] = field(default_factory=Counter)
     kept: dict[tuple[str, int], Trial] = field(default_factory=dict)  # (case, sequence) → the trial itself
-    # case → direction → its sums; of the trials of tests that search nothing
+    # case → the name of a direction → its sums; of the trials of tests that search nothing
     crossings: dict[str, dict[str, Crossing]] = field(default_factory=dict)
 
     @property
@@ -118,19 +95,8 @@ def digest(
 
 def _cross(of_case: dict[str, Crossing], trial: Trial) -> None:
     for way, reading in trial.per_direction.items():
-        first, second = (trial.gateways.get(name) for name in WAYS.get(way, ("", "")))
-        of_case[way] = of_case.get(way, Crossing()) + Crossing(
-            trials=1,
-            proven=int(bool(trial.proof.get("proven"))),
-            sent=reading.tx_frames,
-            received=reading.rx_frames,
-            encrypted=first.encrypted_frames if first else None,
-            decrypted=second.decrypted_frames if second else None,
-        )
-
-
-def _sum(so_far: int | None, more: int | None) -> int | None:
-    return None if so_far is None or more is None else so_far + more
+        name, one = crossing(trial, way, reading)
+        of_case[name] = of_case.get(name, Crossing()) + one
 
 
 def _row(trial: Trial) -> TrialRow:

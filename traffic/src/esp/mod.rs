@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use crate::protocol;
 
 /// The sequence numbers of each SA, from trial to trial: a peer takes none twice (RFC 4303 3.4.3).
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Numbers {
     next: HashMap<Vec<u8>, u64>,
     highest: HashMap<Vec<u8>, u64>,

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::clock::monotonic_ns;
 use crate::esp::sealing::Sealer;
-use crate::failure::{Failure, Outcome};
 use crate::frame::Template;
 use crate::frames::Frames;
 use crate::sender::Outgoing;
@@ -46,39 +45,43 @@ pub fn too_slow(cost_ns: f64, rate_fps: f64) -> bool {
 }
 
 /// Seals the frames of a stream before it starts, if it must be; `room` is lessened by the bytes that takes.
+///
+/// Where not all have room the rest is not sent: that is told.
 pub fn make(
     stream: &mut Outgoing,
-    id: u16,
     rate_fps: f64,
     room: &mut usize,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Outcome<()> {
+) -> Option<String> {
     let Frames::Sealed(template, sealing) = &mut stream.frames else {
-        return Ok(());
+        return None;
     };
     let cost_ns = sealing.sealer.cost_ns(template);
     if !too_slow(cost_ns, rate_fps) {
-        return Ok(());
+        return None;
     }
-    let suite = sealing.sealer.suite();
     let frames = stream.schedule.planned().unwrap_or(0);
     let mut ends = Vec::new();
     let mut total = 0;
     let entry = size_of::<usize>() + size_of::<AtomicU64>();
     for index in 0..frames {
-        total += sealing.sealer.frame_bytes(template.length(index));
-        if total + entry * (index as usize + 1) > *room {
-            return Err(Failure::new(
-                format!(
-                    "stream {id}: {suite:?} takes {:.1} µs a frame, too long for {rate_fps:.0} frames/s; sealed before the trial, {index} of {frames} frames fit the memory left for it ({} MiB)",
-                    cost_ns / 1e3,
-                    *room >> 20
-                ),
-                "make the trial shorter or slower, or give more memory_mib",
-            ));
+        let end = total + sealing.sealer.frame_bytes(template.length(index));
+        if end + entry * (ends.len() + 1) > *room {
+            break;
         }
+        total = end;
         ends.push(total);
     }
+    let told = (ends.len() < frames as usize).then(|| {
+        format!(
+            "to seal a frame by {:?} takes {:.1} µs, too long for {rate_fps:.0} frames/s, and sealed before the trial {} of {frames} fit the memory for it ({} MiB; native: esp_memory_mib)",
+            sealing.sealer.suite(),
+            cost_ns / 1e3,
+            ends.len(),
+            *room >> 20
+        )
+    });
+    stream.most = ends.len() as u64;
     *room -= total + entry * ends.len();
     let bytes = sealed(&sealing.sealer, template, stream.first_sequence, &ends, progress);
     sealing.ready = Some(Ready {
@@ -86,7 +89,7 @@ pub fn make(
         bytes,
         ends,
     });
-    Ok(())
+    told
 }
 
 /// All frames, sealed by as many threads as there are CPUs; cut short where `progress` says so.

@@ -460,7 +460,7 @@ fn numbers_go_on() {
 }
 
 /// What was sealed before the trial is, byte for byte but for the time, what is sealed on the fly; what does not fit
-/// the memory is refused with the numbers.
+/// the memory is not sent, and the numbers are told.
 #[test]
 fn sealed_before_is_the_same() {
     let sas: Vec<_> = (0..3).map(|n| association("3des-sha1", 0x1000 + n)).collect();
@@ -470,10 +470,12 @@ fn sealed_before_is_the_same() {
         let frames = Frames::Sealed(template, Box::new(sealing));
         let schedule = Schedule::flood(0).burst(500);
         let mut stream = Outgoing::new(frames, schedule, FIRST, Default::default(), 0).unwrap();
-        ready::make(&mut stream, 3, 1e9, room, &mut |_, _| true).map(|()| stream)
+        let told = ready::make(&mut stream, 1e9, room, &mut |_, _| true);
+        (stream, told)
     };
     let mut room = 1 << 20;
-    let stream = make(&mut room).unwrap();
+    let (stream, told) = make(&mut room);
+    assert_eq!((told, stream.most), (None, 500));
     let Frames::Sealed(template, mut sealing_) = stream.frames else {
         panic!("not sealed");
     };
@@ -489,8 +491,14 @@ fn sealed_before_is_the_same() {
     }
     assert_eq!(ready.departed[499].load(std::sync::atomic::Ordering::Relaxed), 5);
     assert!(room < (1 << 20) - 500 * 300);
-    let message = make(&mut 10_000).err().unwrap().message;
-    assert!(message.contains("of 500 frames fit the memory"), "{message}");
+    let mut room = 10_000;
+    let (stream, told) = make(&mut room);
+    assert!((20..40).contains(&stream.most), "{}", stream.most);
+    assert!(
+        told.unwrap()
+            .contains(&format!("{} of 500 fit the memory", stream.most))
+    );
+    assert!(room < 1000);
 }
 
 /// Keys are in no text that could reach a log.

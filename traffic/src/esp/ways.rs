@@ -37,7 +37,7 @@ pub fn check(parts: &[Part], ports: &[Port]) -> Outcome<()> {
     Ok(())
 }
 
-/// Seals and makes room where ciphers are too slow for the rate.
+/// Seals and makes room where ciphers are too slow for the rate. Returns why not all frames can be sent.
 pub fn prepare(
     trial: &Trial,
     parts: &[Part],
@@ -45,7 +45,8 @@ pub fn prepare(
     counts: &mut [PortCount],
     emit: &mut dyn FnMut(&Event),
     asked_to_stop: &mut dyn FnMut() -> bool,
-) -> Outcome<()> {
+) -> Outcome<Vec<String>> {
+    let mut shortfalls = Vec::new();
     let mut room = trial.memory_mib << 20;
     // A flood is as fast as can be, sealing and opening included: it needs no time.
     let rate_of = |part: &Part| match (part.schedule.is_paced(), part.schedule.planned()) {
@@ -55,14 +56,12 @@ pub fn prepare(
     };
     let mut stopped = false;
     for (part, stream) in parts.iter().zip(outgoing.iter_mut()) {
-        let (Some(stream), Some(asked)) = (stream, &part.stream) else {
-            continue;
-        };
-        ready::make(stream, asked.id, rate_of(part), &mut room, &mut |done, of| {
+        let Some(stream) = stream else { continue };
+        shortfalls.extend(ready::make(stream, rate_of(part), &mut room, &mut |done, of| {
             stopped |= asked_to_stop();
             emit(&progress(trial, done, of));
             !stopped
-        })?;
+        }));
     }
     if stopped {
         return Err(Failure::new(
@@ -91,34 +90,37 @@ pub fn prepare(
             continue;
         };
         let ids: Vec<u16> = count.expected.iter().map(|expected| expected.stream()).collect();
-        let of_port = |part: &&Part| {
+        let arrives = |part: &Part| {
             part.stream
                 .as_ref()
                 .is_some_and(|stream| ids.contains(&stream.id))
         };
-        let arriving: Vec<&Part> = parts.iter().filter(of_port).collect();
+        let arriving: Vec<usize> = (0..parts.len()).filter(|&p| arrives(&parts[p])).collect();
         let longest = count.expected.iter().map(|e| e.longest()).max().unwrap_or(0) - ETHERNET;
-        let rate: f64 = arriving.iter().map(|part| rate_of(part)).sum();
-        if !ready::too_slow(opening.cost_ns(longest), rate) {
+        let rate: f64 = arriving.iter().map(|&part| rate_of(&parts[part])).sum();
+        let cost_ns = opening.cost_ns(longest);
+        if !ready::too_slow(cost_ns, rate) {
             continue;
         }
         let most: u64 = count.expected.iter().map(|expected| expected.sequences()).sum();
-        let needed = opening.kept_bytes(longest) as u64 * most;
-        if needed > room as u64 {
-            return Err(Failure::new(
-                format!(
-                    "opening {} frames/s of ESP is too slow on this CPU, so packets are kept and opened after the trial: {most} need {} MiB, {} MiB are left for it",
-                    rate as u64,
-                    needed >> 20,
-                    room >> 20
-                ),
-                "make the trial shorter or slower, or give more memory_mib",
+        let needed = opening.kept_bytes(longest) * most as usize;
+        if needed > room {
+            let share = (room / opening.kept_bytes(longest) / arriving.len()) as u64;
+            for &part in &arriving {
+                if let Some(stream) = &mut outgoing[part] {
+                    stream.most = stream.most.min(share);
+                }
+            }
+            shortfalls.push(format!(
+                "to open a packet takes {:.1} µs, too long for {rate:.0} frames/s, and kept for after the trial {share} of {most} fit the memory for it ({} MiB; native: esp_memory_mib)",
+                cost_ns / 1e3,
+                room >> 20
             ));
         }
-        room -= needed as usize;
-        opening.keep(needed as usize);
+        opening.keep(needed.min(room));
+        room -= needed.min(room);
     }
-    Ok(())
+    Ok(shortfalls)
 }
 
 fn count_of<'a>(counts: &'a mut [PortCount], part: &Part) -> Option<&'a mut PortCount> {
