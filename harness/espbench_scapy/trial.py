@@ -65,16 +65,12 @@ def check(asked: dict[str, Any], ports: dict[str, Port]) -> None:
         value = asked.get(name)
         if value is not None and not least <= value <= most:
             raise Failure(f"{name} is {value}, expected {least:g} to {most:g} seconds")
-    if asked.get("noise"):
-        raise Failure(
-            "expected no noise beside the streams; generator scapy is too slow for it",
-            "use generator: native",
-        )
     streams = asked["streams"]
     if not streams:
         raise Failure("streams is empty", "give one stream for each direction of traffic")
     if len({stream["id"] for stream in streams}) < len(streams):
         raise Failure("a stream's id is used twice", "each stream needs an id of its own")
+    _check_kinds(asked)
     for stream in streams:
         for end in ("from", "to"):
             if stream[end] not in ports:
@@ -82,17 +78,25 @@ def check(asked: dict[str, Any], ports: dict[str, Port]) -> None:
                 raise Failure(
                     f"stream {stream['id']}: port '{stream[end]}' is not open", f"open ports: {known}"
                 )
-        for key, what in _MISSING.items():
-            if stream.get(key):
-                raise Failure(
-                    f"stream {stream['id']}: expected no {key}, got {stream[key]}; generator scapy {what}",
-                    "use generator: native",
-                )
         rate = stream.get("rate_fps")
         if rate is not None and not 0 < rate <= FASTEST_FPS:
             raise Failure(f"stream {stream['id']}: rate_fps is {rate}, expected at most {FASTEST_FPS:g}")
         if stream.get("burst_frames") == 0:
             raise Failure(f"stream {stream['id']}: burst_frames is 0", "a burst has at least one frame")
+
+
+def _check_kinds(asked: dict[str, Any]) -> None:
+    """What only the native generator can."""
+    native = "use generator: native"
+    if asked.get("noise"):
+        raise Failure("expected no noise beside the streams; generator scapy is too slow for it", native)
+    for stream in asked["streams"]:
+        for key, what in _MISSING.items():
+            if stream.get(key) not in (None, []):
+                raise Failure(
+                    f"stream {stream['id']}: expected no {key}, got {stream[key]}; generator scapy {what}",
+                    native,
+                )
 
 
 class _Trial:

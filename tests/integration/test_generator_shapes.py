@@ -114,8 +114,8 @@ def test_a_burst_is_so_many_frames(generator: Generator, wire: Net, rate_fps: fl
     assert one["rx_frames"] + one["tx_refused"] == 1_003
     assert one["departure_fps"] > 0
     if rate_fps is not None:
-        # After a delay they follow at most 1.1 times as fast; none leaves early.
-        assert one["departure_fps"] <= 1.1 * rate_fps
+        # After a stall they follow 1.1 times as fast, and two may leave together.
+        assert one["departure_fps"] <= 1.2 * rate_fps
 
 
 def test_the_tagged_frame(generator: Generator, wire: Net) -> None:

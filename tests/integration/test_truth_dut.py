@@ -180,7 +180,7 @@ def packet(length: int) -> bytes:
     header[2:4] = length.to_bytes(2, "big")
     total = sum(int.from_bytes(header[at : at + 2], "big") for at in range(0, 20, 2))
     header[10:12] = (~(total % 0xFFFF) & 0xFFFF).to_bytes(2, "big")
-    return bytes(header) + bytes(range(length - 20))
+    return bytes(header) + bytes(n % 251 for n in range(length - 20))
 
 
 def test_noise_is_in_no_streams_figures(tmp_path: Path) -> None:
@@ -205,6 +205,26 @@ def test_noise_is_in_no_streams_figures(tmp_path: Path) -> None:
     assert s.first_lost_ns > offered.start_ns + S // 2
     foreign = {port.name: port.foreign for port in offered.ports}
     assert foreign["east"] == counts["forwarded"][0] - s.rx_frames > 0
+
+
+def test_a_frame_that_waits_for_the_wire_is_lost_when_it_left(tmp_path: Path) -> None:
+    """Every tenth frame finds a longer one of the noise on the wire: departure times are not due times."""
+    long = base64.b64encode(packet(1500)).decode()
+    noise = Noise(
+        id=9, from_="west", rate_fps=1_000.0,
+        src_mac="02:00:00:00:00:01", dst_mac="02:00:00:00:01:01", packets=[long],
+    )  # fmt: skip
+    with truth_dut.bench(tmp_path, **IDLE) as dut:
+        dut.drop_all(0.2, 0.1)
+        offered, s = offer(dut, rate_fps=10_000.0, noise=[noise], tag_at_s=0.7)
+    waits_ns = wire_ns(1518) + 12 * 8
+    assert (s.first_lost_ns, s.last_lost_ns) == (
+        offered.start_ns + 200 * MS + waits_ns,
+        offered.start_ns + 300 * MS - 100_000,
+    )
+    assert s.lost == 1_000
+    assert s.tagged is not None
+    assert s.tagged.at_ns == offered.start_ns + 700 * MS + waits_ns
 
 
 def test_each_trial_begins_in_the_same_state(tmp_path: Path) -> None:

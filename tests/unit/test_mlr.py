@@ -159,6 +159,21 @@ def test_a_faint_loss_at_any_load_is_no_zero_loss_throughput() -> None:
     assert search.results()[0].status == "UNRESOLVABLE"
 
 
+def test_a_bound_that_rests_on_too_few_frames_bounds_no_figure() -> None:
+    """To the library 3 lost frames of 80,000 are more than 0.001 %; a DUT at 0.001 % loses as many by luck."""
+    search = an_mlr_search("rfc2544", (1e-5,))
+
+    def dut(asked: TrialRequest) -> Observation:
+        return seen(asked, 3 if asked.load_fps > 30_000 else 0)
+
+    log = run(search, dut)
+    (result,) = search.results()
+    upper = max(asked.load_fps for asked, _ in log if asked.load_fps == result.upper_fps)
+    assert {judge(what, 1e-5) for asked, what in log if asked.load_fps == upper} == {Judgement.UNDECIDED}
+    assert result.status == "UNRESOLVABLE"
+    assert result.reasons[0].startswith("the bound of 30,")
+
+
 def test_the_ends_of_the_range() -> None:
     """All passes: the maximum or more. Nothing does: below the minimum."""
     search = an_mlr_search("tst009")

@@ -3,13 +3,17 @@
 
 use std::sync::Arc;
 
+use crate::esp::Numbers;
+use crate::esp::opening::Opening;
+use crate::esp::sealing::{Sealer, Sealing};
 use crate::failure::Outcome;
 use crate::frame::{RunKey, Template};
+use crate::frames::Frames;
 use crate::lanes::{self, Part};
 use crate::noise::RawFrames;
-use crate::protocol::{OpenPort, Trial};
+use crate::protocol::{EspCounts, OpenPort, Trial};
 use crate::receiver::{PortCount, StreamCount};
-use crate::sender::{Frames, Live, Outgoing};
+use crate::sender::{Live, Outgoing, SendReport};
 use crate::verify::Expected;
 
 /// Frames per second that a flood has sequence numbers for.
@@ -30,19 +34,35 @@ pub fn arriving<'a>(parts: &'a [Part], port: &'a str) -> impl Iterator<Item = us
     (0..parts.len()).filter(move |&position| parts[position].goes_to(port))
 }
 
+/// How many sequence numbers a part can use.
+fn most_frames(part: &Part, trial: &Trial) -> u64 {
+    let flood = || (FLOOD_FPS * trial.duration_s).ceil() as u64;
+    part.schedule.planned().unwrap_or_else(flood)
+}
+
 /// `ports`: the open ones, and whether several CPUs may send from each. Times begin at 0 for now.
 pub fn prepare(
     trial: &Trial,
     ports: &[(&OpenPort, bool)],
     key: RunKey,
     first_sequence: u64,
+    numbers: &Numbers,
 ) -> Outcome<Prepared> {
     let duration_ns = (trial.duration_s * 1e9) as u64;
     let parts = lanes::parts(trial, ports);
     let mut frames = Vec::new();
     for part in &parts {
         frames.push(match &part.stream {
-            Some(stream) => Frames::Test(Template::new(stream, key)?),
+            Some(stream) => {
+                let template = Template::new(stream, key)?;
+                match Sealer::of(stream, &template, numbers, most_frames(part, trial))? {
+                    None => Frames::Test(template),
+                    Some(sealer) => {
+                        let sealing = Sealing::new(sealer, &template);
+                        Frames::Sealed(template, Box::new(sealing))
+                    }
+                }
+            }
             None => Frames::Raw(RawFrames::new(&trial.noise[part.of])?),
         });
     }
@@ -50,18 +70,16 @@ pub fn prepare(
     let mut counts = Vec::new();
     for (port, _) in ports {
         let mut count = PortCount::default();
+        let streams = arriving(&parts, &port.name).filter_map(|position| parts[position].stream.as_ref());
+        count.opening = Opening::of(streams, numbers)?.map(Box::new);
         for position in arriving(&parts, &port.name) {
             let part = &parts[position];
-            let (Some(stream), Frames::Test(template)) = (&part.stream, &frames[position]) else {
+            let (Some(stream), Some(template)) = (&part.stream, frames[position].template()) else {
                 continue;
             };
-            let most = part
-                .schedule
-                .planned()
-                .unwrap_or((FLOOD_FPS * trial.duration_s).ceil() as u64);
             count.expect(
                 part.of,
-                Expected::new(stream, template, key, first_sequence, most),
+                Expected::new(stream, template, key, first_sequence, most_frames(part, trial)),
                 StreamCount::new(0, duration_ns, stream.tag_at_s, lives[position].clone())?,
                 stream.gaps_over_s,
             );
@@ -82,4 +100,21 @@ pub fn prepare(
         counts,
         outgoing,
     })
+}
+
+/// After the trial: what the SAs of each port say. The numbers that were used are remembered.
+pub fn settle(
+    parts: &[Part],
+    reports: &[SendReport],
+    counts: &mut [PortCount],
+    numbers: &mut Numbers,
+) -> Vec<Option<EspCounts>> {
+    for (part, report) in parts.iter().zip(reports) {
+        let sas = part.stream.iter().flat_map(|stream| &stream.seal);
+        for (sa, &last) in sas.zip(&report.last_esp_numbers) {
+            numbers.sealed(sa, last);
+        }
+    }
+    let close = |count: &mut PortCount| count.opening.as_mut().map(|opening| opening.close(numbers));
+    counts.iter_mut().map(close).collect()
 }

@@ -135,6 +135,9 @@ pub struct Trial {
     /// Frames that still arrive when residue_s is over are waited for, up to this.
     #[serde(default = "default_residue_max")]
     pub residue_max_s: f64,
+    /// Room for packets that are sealed before the trial, and for those that are opened after it.
+    #[serde(default = "default_memory")]
+    pub memory_mib: usize,
     pub streams: Vec<Stream>,
     #[serde(default)]
     pub noise: Vec<Noise>,
@@ -221,6 +224,72 @@ pub struct Stream {
     /// and IP addresses, lengths, TTL, identification, DF, checksums; a header's ports stand for src_port, dst_port.
     #[serde(default)]
     pub headers: Vec<String>,
+    /// Leave as ESP: one SA for each tunnel. Sizes are those of the frames before. Not with live frames.
+    #[serde(default)]
+    pub seal: Vec<Association>,
+    /// Arrive as ESP, through these SAs, and never in clear.
+    #[serde(default)]
+    pub open: Vec<Association>,
+    /// What is wrong with the packets that leave.
+    #[serde(default)]
+    pub fault: Option<Fault>,
+}
+
+/// An ESP SA in tunnel mode (RFC 4301 4.4.2).
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Association {
+    pub spi: u32,
+    /// The outer addresses.
+    pub source: std::net::IpAddr,
+    pub destination: std::net::IpAddr,
+    pub suite: crate::esp::suite::Suite,
+    #[serde(default)]
+    pub esn: bool,
+    /// Hexadecimal; of an AEAD the salt comes last.
+    pub encryption_key: Key,
+    #[serde(default)]
+    pub integrity_key: Key,
+}
+
+/// A key, which shows itself to nobody.
+#[derive(Clone, Default)]
+pub struct Key(Vec<u8>);
+
+impl Key {
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "({} bytes)", self.0.len())
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let wrong = || serde::de::Error::custom("a key that is no hexadecimal text");
+        let text = serde_json::Value::deserialize(from)?;
+        let digits = text
+            .as_str()
+            .filter(|text| text.is_ascii() && text.len() % 2 == 0);
+        let digits = digits.ok_or_else(wrong)?;
+        let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16);
+        let bytes: Result<Vec<u8>, _> = (0..digits.len()).step_by(2).map(byte).collect();
+        bytes.map(Key).map_err(|_| wrong())
+    }
+}
+
+/// ESP that its peer must not accept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// Forged: numbers that were never used, and a wrong ICV.
+    BadIcv,
+    /// Numbers that were used in trials before, in order and again and again, with a right ICV.
+    Replay,
 }
 
 /// One frame size of a mix; weights are counts of frames in a cycle.
@@ -269,6 +338,12 @@ pub enum Event {
         tx_frames: u64,
         rx_frames: u64,
     },
+    /// Packets sealed before a trial, or opened after it.
+    Crypto {
+        id: String,
+        done: u64,
+        of: u64,
+    },
     Trial(Box<TrialResult>),
     Wired,
     Error {
@@ -316,6 +391,8 @@ pub struct TrialResult {
     /// How far the wall clock was stepped during the trial; not 0: latencies are void.
     pub clock_step_ns: i64,
     pub stopped_early: bool,
+    /// Why not all frames could be sent, where more is known than that time was short.
+    pub shortfall: String,
     /// Why nothing of this trial can be believed.
     pub faults: Vec<String>,
     pub notes: Vec<String>,
@@ -390,6 +467,8 @@ pub struct StreamResult {
     pub lateness_us: Option<Lateness>,
     pub tx_stalls: Vec<TxStall>,
     pub tx_stalls_more: u64,
+    /// Whether its packets were sealed before the trial; null: it left in clear.
+    pub sealed_before: Option<bool>,
 }
 
 /// From the batch being handed to the sending interface to the receiving interface's stamp.
@@ -475,6 +554,33 @@ pub struct PortResult {
     pub rx_total: u64,
     /// Frames longer than any the streams send: the interface merged them (GRO). They count as corrupted.
     pub merged: u64,
+    /// Null where all streams come in clear.
+    pub esp: Option<EspCounts>,
+}
+
+/// What the SAs of a port have said. Packets are counted once in the first of these that is true of them.
+#[derive(Debug, Clone, Default, Serialize, PartialEq, Eq)]
+pub struct EspCounts {
+    /// ESP with an SPI of ours and our addresses.
+    pub packets: u64,
+    /// Of these, with a right ICV and trailer.
+    pub authentic: u64,
+    pub bad_icv: u64,
+    /// Fragments, wrong addresses, wrong padding, lengths that cannot be.
+    pub malformed: u64,
+    pub unknown_spi: u64,
+    /// Frames of streams to be opened that came in clear.
+    pub cleartext: u64,
+    /// Authentic, but with a number that came before in this trial.
+    pub repeated: u64,
+    /// Authentic, but with a number not higher than those of trials before.
+    pub old: u64,
+    /// Authentic and new, but after a higher number.
+    pub not_rising: u64,
+    /// Numbers between the lowest and the highest that never came: lost after they were encrypted.
+    pub gaps: u64,
+    /// Whether packets were opened after the trial.
+    pub opened_after: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -495,6 +601,9 @@ fn default_residue() -> f64 {
 }
 fn default_residue_max() -> f64 {
     30.0
+}
+fn default_memory() -> usize {
+    1024
 }
 fn default_ttl() -> u8 {
     64

@@ -8,6 +8,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use crate::arrivals::Arrivals;
+use crate::esp::opening::{Opened, Opening};
+use crate::esp::ready::Departed;
 use crate::failure::Outcome;
 use crate::frame::NUMBER_MASK;
 use crate::port::{FrameReceiver, RxFrame};
@@ -51,6 +53,8 @@ pub struct StreamCount {
     start_ns: u64,
     slice_ns: u64,
     live: Arc<Live>,
+    /// When each frame was sent, where frames do not bear it.
+    pub departed: Option<Departed>,
 }
 
 /// The whole time of which a frame carries the low 48 bits, near `now_ns`.
@@ -80,6 +84,7 @@ impl StreamCount {
             start_ns,
             slice_ns: (duration_ns / SLICES as u64).max(1),
             live,
+            departed: None,
         })
     }
 
@@ -101,7 +106,10 @@ impl StreamCount {
         if !self.sequence.intact(number) {
             return false;
         }
-        let sent_ns = whole_time(time, at_ns);
+        let sent_ns = match &self.departed {
+            Some(departed) => departed[number as usize].load(Ordering::Relaxed),
+            None => whole_time(time, at_ns),
+        };
         let latency = at_ns.saturating_sub(sent_ns).max(1);
         self.latency.saturating_record(latency);
         if sent_ns >= self.tag_ns {
@@ -191,6 +199,9 @@ pub struct PortCount {
     pub foreign: u64,
     pub merged: u64,
     pub overrun: u64,
+    /// None: all streams come in clear.
+    pub opening: Option<Box<Opening>>,
+    buffer: Vec<u8>,
 }
 
 impl PortCount {
@@ -208,6 +219,67 @@ impl PortCount {
 
     pub fn count(&mut self, frame: &RxFrame) {
         self.total += 1;
+        match self.opening.take() {
+            None => self.tally(frame),
+            Some(mut opening) => {
+                self.count_esp(&mut opening, frame);
+                self.opening = Some(opening);
+            }
+        }
+    }
+
+    /// A frame of a port at which ESP arrives.
+    fn count_esp(&mut self, opening: &mut Opening, frame: &RxFrame) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let place = opening.streams[0];
+        let ours = opening.take(frame, &mut buffer, &mut |opened, bytes| {
+            self.tally_opened(opened, bytes, frame.at_ns, place);
+        });
+        self.buffer = buffer;
+        if ours {
+            return;
+        }
+        match judge(&self.expected, frame) {
+            Verdict::Intact { stream, .. } | Verdict::Corrupted { stream, .. }
+                if opening.streams.contains(&stream) =>
+            {
+                opening.counts.cleartext += 1;
+            }
+            _ => self.tally(frame),
+        }
+    }
+
+    /// A packet that was opened; damaged ones, which tell no stream, are of the one at `place`.
+    fn tally_opened(&mut self, opened: Opened, bytes: &[u8], at_ns: u64, place: usize) {
+        match opened {
+            Opened::Frame => self.tally(&RxFrame {
+                bytes,
+                wire_length: bytes.len(),
+                at_ns,
+                checksum_pending: false,
+                vlan_tagged: false,
+            }),
+            Opened::Damaged => self.streams[place].sequence.corrupted(None),
+            Opened::Repeated => self.streams[place].sequence.duplicated += 1,
+        }
+    }
+
+    /// After the trial: opens the packets that were kept. `progress` gets how many are done, of how many, and says
+    /// whether to go on.
+    pub fn open_kept(&mut self, progress: &mut dyn FnMut(u64, u64) -> bool) {
+        let Some(mut opening) = self.opening.take() else {
+            return;
+        };
+        let (mut done, of, place) = (0, opening.waiting(), opening.streams[0]);
+        opening.open_kept(&mut |opened, bytes, at_ns| {
+            self.tally_opened(opened, bytes, at_ns, place);
+            done += 1;
+            done % 1024 != 0 || progress(done, of)
+        });
+        self.opening = Some(opening);
+    }
+
+    fn tally(&mut self, frame: &RxFrame) {
         match judge(&self.expected, frame) {
             Verdict::Intact { stream, number, time } => {
                 let count = &mut self.streams[stream];
@@ -226,6 +298,18 @@ impl PortCount {
         }
     }
 
+    /// Tells the trial what has come; packets that are kept count for the first stream that arrives as ESP.
+    pub fn publish(&self) {
+        for (place, stream) in self.streams.iter().enumerate() {
+            match &self.opening {
+                Some(opening) if opening.streams[0] == place => {
+                    stream.publish_with(opening.waiting(), opening.waiting(), opening.last_rx_ns);
+                }
+                _ => stream.publish(),
+            }
+        }
+    }
+
     /// Receives from the calling thread until `stop`; returns what could not be done as asked.
     pub fn run(
         &mut self,
@@ -241,12 +325,10 @@ impl PortCount {
         }
         while !stop.load(Ordering::Relaxed) {
             port.receive(WAIT, &mut |frame| self.count(frame))?;
-            for stream in &self.streams {
-                stream.publish();
-            }
+            self.publish();
         }
         port.receive(Duration::ZERO, &mut |frame| self.count(frame))?;
-        self.overrun = port.overrun()?;
+        self.overrun = port.overrun()? + self.opening.as_ref().map_or(0, |opening| opening.overrun);
         crate::threads::RECEIVERS.book();
         Ok(notes)
     }

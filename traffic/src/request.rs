@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a trial may ask for.
 
+use crate::esp::association::Sa;
 use crate::failure::{Failure, Outcome};
-use crate::frame::ETHERNET;
+use crate::frame::{ETHERNET, FCS};
 use crate::header;
 use crate::noise::RawFrames;
 use crate::protocol::{self, OpenedPort, RateStep};
@@ -88,12 +89,23 @@ pub fn check(trial: &protocol::Trial, ports: &[OpenedPort]) -> Outcome<()> {
                 .frames
                 .iter()
                 .map(|share| share.size.saturating_sub(tags(share)));
-            let longest = untagged.max().unwrap_or(0);
+            let plain = untagged.max().unwrap_or(0);
+            let as_esp = match (port.name == stream.from, port.name == stream.to) {
+                (true, _) => stream.seal.first(),
+                (_, true) => stream.open.first(),
+                _ => None,
+            };
+            let longest = match as_esp {
+                Some(sa) => framed(&Sa::new(sa)?, plain),
+                None => plain,
+            };
             if longest > port.mtu as usize + 18 {
                 return wrong(
                     format!(
-                        "frame size {longest} exceeds what {} can carry: MTU {} + 18 bytes of Ethernet header and FCS",
-                        port.interface, port.mtu
+                        "frame size {longest}{} exceeds what {} can carry: MTU {} + 18 bytes of Ethernet header and FCS",
+                        if as_esp.is_some() { " as ESP" } else { "" },
+                        port.interface,
+                        port.mtu
                     ),
                     "use smaller frames, or raise the MTU of both ends",
                 );
@@ -134,6 +146,12 @@ pub fn check(trial: &protocol::Trial, ports: &[OpenedPort]) -> Outcome<()> {
         }
     }
     Ok(())
+}
+
+/// Bytes, with FCS, of the frame that one of so many becomes.
+fn framed(sa: &Sa, plain: usize) -> usize {
+    let framing = ETHERNET + FCS;
+    framing + sa.packet_bytes(plain.saturating_sub(framing))
 }
 
 /// A rate or none, its changes in the order of time, and the length of a burst.

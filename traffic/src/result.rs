@@ -9,7 +9,7 @@ use crate::lanes::Part;
 use crate::losses;
 use crate::preparation::arriving;
 use crate::protocol::{
-    Noise, NoiseResult, OpenedPort, PortResult, Stream, StreamResult, Tagged, Trial, TrialResult,
+    EspCounts, Noise, NoiseResult, OpenedPort, PortResult, Stream, StreamResult, Tagged, Trial, TrialResult,
 };
 use crate::receiver::{PortCount, StreamCount, slices};
 use crate::sender::SendReport;
@@ -21,6 +21,8 @@ pub struct Counted<'a> {
     pub reports: &'a [SendReport],
     /// One for each port.
     pub counts: &'a [PortCount],
+    /// What the SAs of each port say.
+    pub opened: &'a [Option<EspCounts>],
     pub ports: &'a [OpenedPort],
 }
 
@@ -55,6 +57,7 @@ pub fn trial_result(
         receivers_wait_ms: 0.0,
         clock_step_ns: 0,
         stopped_early,
+        shortfall: String::new(),
         faults: Vec::new(),
         notes,
     };
@@ -89,13 +92,14 @@ pub fn trial_result(
         .iter()
         .map(|stream| stream.duration_s)
         .fold(0.0, f64::max);
-    for (port, count) in counted.ports.iter().zip(counted.counts) {
+    for ((port, count), esp) in counted.ports.iter().zip(counted.counts).zip(counted.opened) {
         result.ports.push(PortResult {
             name: port.name.clone(),
             rx_overrun: count.overrun,
             foreign: count.foreign,
             rx_total: count.total,
             merged: count.merged,
+            esp: esp.clone(),
         });
         if count.merged > 0 {
             result.notes.push(format!(
@@ -265,5 +269,6 @@ fn stream_result(
         lateness_us: crate::latency::lateness(&lateness),
         tx_stalls,
         tx_stalls_more: sum(&|report| report.stalls_more),
+        sealed_before: parts[0].0.sealed_before,
     })
 }

@@ -8,8 +8,7 @@ use hdrhistogram::Histogram;
 
 use crate::clock::{monotonic_ns, sleep_until};
 use crate::failure::Outcome;
-use crate::frame::Template;
-use crate::noise::RawFrames;
+use crate::frames::Frames;
 use crate::pace::Schedule;
 use crate::port::af_packet::BATCH;
 use crate::port::{Batch, FrameSender};
@@ -93,6 +92,10 @@ pub struct SendReport {
     pub stalls_more: u64,
     /// (frame, when it was sent), ascending, about one each half millisecond.
     pub marks: Vec<(u64, u64)>,
+    /// The highest number of each of its SAs; empty of a stream in clear, or with a fault.
+    pub last_esp_numbers: Vec<u64>,
+    /// Whether it was sealed before the trial; None of a stream in clear.
+    pub sealed_before: Option<bool>,
 }
 
 impl SendReport {
@@ -131,30 +134,6 @@ impl SendReport {
     }
 }
 
-/// What a stream's frames are.
-pub enum Frames {
-    Test(Template),
-    Raw(RawFrames),
-}
-
-impl Frames {
-    /// The longest, with the fields that change left zero.
-    pub fn longest(&self) -> &[u8] {
-        match self {
-            Frames::Test(template) => template.bytes(),
-            Frames::Raw(frames) => frames.longest(),
-        }
-    }
-
-    /// Makes frame `index` in a buffer that began as a copy of `longest()`; returns its length.
-    fn write(&self, buffer: &mut [u8], index: u64, sequence: u64, time: u64) -> usize {
-        match self {
-            Frames::Test(template) => template.write(buffer, index, sequence, time),
-            Frames::Raw(frames) => frames.write(buffer, index),
-        }
-    }
-}
-
 /// A stream on its way out.
 pub struct Outgoing {
     pub frames: Frames,
@@ -165,6 +144,8 @@ pub struct Outgoing {
     pub report: SendReport,
     stalls: StallList,
     pub tag_at_s: Option<f64>,
+    /// So many frames can be sent and no more, whatever the schedule asks: those beyond are unsent.
+    pub most: u64,
     /// Index of the port in the lane.
     pub port: usize,
 }
@@ -194,9 +175,11 @@ impl Outgoing {
             stalls: Vec::new(),
             stalls_more: 0,
             marks: Vec::new(),
+            last_esp_numbers: Vec::new(),
+            sealed_before: None,
         };
         Ok(Outgoing {
-            batch: Batch::new(BATCH, frames.longest()),
+            batch: Batch::new(BATCH, &frames.longest()),
             frames,
             schedule,
             first_sequence,
@@ -204,6 +187,7 @@ impl Outgoing {
             report,
             stalls: StallList::default(),
             tag_at_s: None,
+            most: u64::MAX,
             port,
         })
     }
@@ -219,7 +203,7 @@ impl Outgoing {
     }
 
     pub fn finished(&self) -> bool {
-        self.schedule.finished() && self.waiting() == 0
+        (self.schedule.finished() || self.schedule.sent() >= self.most) && self.waiting() == 0
     }
 
     fn next_ns(&self) -> u64 {
@@ -238,18 +222,15 @@ impl Outgoing {
         } else {
             BATCH
         };
-        self.schedule.take(now, most - self.waiting());
+        let most = (most - self.waiting()).min(self.most.saturating_sub(self.schedule.sent()) as usize);
+        self.schedule.take(now, most);
         let count = self.waiting();
         if count == 0 {
             return Ok(false);
         }
         let first = self.report.sent;
         for slot in 0..count {
-            let index = first + slot as u64;
-            let length = self
-                .frames
-                .write(self.batch.buffer(slot), index, self.first_sequence + index, now);
-            self.batch.lengths[slot] = length;
+            self.write(slot, first + slot as u64, now);
         }
         let result = port.send(&self.batch, 0..count)?;
         self.report.refused += result.refused as u64;
@@ -262,6 +243,13 @@ impl Outgoing {
         }
         self.left(result.taken as u64, now, monotonic_ns());
         Ok(true)
+    }
+
+    /// Makes frame `index` in a buffer of the batch.
+    fn write(&mut self, slot: usize, index: u64, time: u64) {
+        let sequence = self.first_sequence + index;
+        let buffer = self.batch.buffer(slot);
+        self.batch.lengths[slot] = self.frames.write(buffer, index, sequence, time);
     }
 
     /// Books frames that left together at `now`, in a send that was over at `done_ns`.
@@ -296,9 +284,7 @@ impl Outgoing {
     pub fn make(&mut self, at_ns: u64) -> &[u8] {
         self.schedule.take(at_ns, 1);
         let index = self.report.sent;
-        let sequence = self.first_sequence + index;
-        let length = self.frames.write(self.batch.buffer(0), index, sequence, at_ns);
-        self.batch.lengths[0] = length;
+        self.write(0, index, at_ns);
         self.mark_exactly(index, at_ns);
         self.left(1, at_ns, at_ns);
         self.batch.frame(0)
@@ -324,6 +310,10 @@ impl Outgoing {
 
     pub fn close(mut self) -> SendReport {
         self.stalls.close();
+        if let Frames::Sealed(_, sealing) = &self.frames {
+            self.report.last_esp_numbers = sealing.sealer.last_numbers(self.report.sent);
+            self.report.sealed_before = Some(sealing.ready.is_some());
+        }
         self.report.stalls = self.stalls.listed;
         self.report.stalls_more = self.stalls.more;
         self.report.schedule = self.schedule;

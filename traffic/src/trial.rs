@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::{StepWatch, monotonic_ns};
 use crate::departures::Departures;
+use crate::esp::{Numbers, ways};
 use crate::failure::{Failure, Outcome};
 use crate::frame::RunKey;
 use crate::lanes::{self, Way};
@@ -40,6 +41,8 @@ pub struct Bench<'a> {
     pub idle: &'a mut Vec<LiveSender>,
     /// Sequence numbers go on from trial to trial: a late frame of an earlier one is foreign.
     pub next_sequence: &'a mut u64,
+    /// Those of ESP go on, too.
+    pub numbers: &'a mut Numbers,
 }
 
 /// Runs the trial from the calling thread. `emit` takes progress; `asked_to_stop` is polled.
@@ -63,7 +66,9 @@ pub fn run(
         lives,
         mut counts,
         mut outgoing,
-    } = preparation::prepare(trial, &asked, bench.key, *bench.next_sequence)?;
+    } = preparation::prepare(trial, &asked, bench.key, *bench.next_sequence, bench.numbers)?;
+    ways::check(&parts, bench.ports)?;
+    let shortfalls = ways::prepare(trial, &parts, &mut outgoing, &mut counts, emit, asked_to_stop)?;
     for (port, count) in bench.ports.iter_mut().zip(&counts) {
         match &mut port.rx {
             Rx::Packets(receiver) => receiver.begin()?,
@@ -259,6 +264,10 @@ pub fn run(
             notes.extend(gone);
         }
     }
+    for count in &mut counts {
+        ways::open_kept(trial, count, emit, asked_to_stop)?;
+    }
+    let opened = preparation::settle(&parts, &reports, &mut counts, bench.numbers);
     steps.sample();
     *bench.next_sequence += reports.iter().map(|report| report.sent).max().unwrap_or(0) + 1;
 
@@ -268,9 +277,11 @@ pub fn run(
         parts: &parts,
         reports: &reports,
         counts: &counts,
+        opened: &opened,
         ports: &told,
     };
     let mut result = TrialResult {
+        shortfall: shortfalls.join("; "),
         senders_run_ms,
         senders_wait_ms,
         receivers_run_ms,

@@ -7,7 +7,7 @@ Times are CLOCK_MONOTONIC nanoseconds, so that the host's monitors can be laid b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,6 +36,23 @@ class RateStep(BaseModel):
 
     at_s: float
     rate_fps: float
+
+
+class Association(BaseModel):
+    """An ESP SA in tunnel mode: SPI, outer addresses, suite (stacks/suites.yaml), keys in hexadecimal.
+
+    An AEAD's key ends with its salt. Keys go to the generator through its pipe and are shown nowhere.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    spi: int
+    source: str
+    destination: str
+    suite: str
+    esn: bool = False
+    encryption_key: str = Field(repr=False)
+    integrity_key: str = Field(default="", repr=False)
 
 
 class Stream(BaseModel):
@@ -80,6 +97,11 @@ class Stream(BaseModel):
     tunnel_bits: int = 0
     ports: int = 1
     headers: list[str] = []
+    # Leave as ESP, arrive as ESP: one SA for each tunnel; sizes stay those of the frames inside. fault: what is
+    # wrong with the packets that leave. bad-icv: forged, with numbers never used; replay: numbers used before.
+    seal: list[Association] = []
+    open: list[Association] = []
+    fault: Literal["bad-icv", "replay"] | None = None
 
 
 class Noise(BaseModel):
@@ -196,6 +218,26 @@ class StreamCounts(BaseModel):
     late_frames: int | None = 0
     lateness_us: dict[str, float] | None = None
     tx_stalls: list[Stall] = []
+    sealed_before: bool | None = None  # the trial, for the cipher is too slow; None: it left in clear
+
+
+class EspCounts(BaseModel):
+    """What the SAs of a port said of the packets that came, each counted in the first that is true of it.
+
+    gaps: numbers between the lowest and the highest of this trial that never came, lost after they were encrypted.
+    """
+
+    packets: int = 0  # ESP with an SPI and the addresses of an SA
+    authentic: int = 0  # of these: the ICV and the trailer are right
+    bad_icv: int = 0
+    malformed: int = 0
+    unknown_spi: int = 0
+    cleartext: int = 0  # frames of the streams that came in clear
+    repeated: int = 0  # authentic, with a number that came before in this trial
+    old: int = 0  # authentic, with a number not higher than those of trials before
+    not_rising: int = 0
+    gaps: int = 0
+    opened_after: bool = False  # the trial: the cipher is too slow to do it while frames come
 
 
 class NoiseCounts(BaseModel):
@@ -221,6 +263,7 @@ class PortCounts(BaseModel):
     foreign: int | None
     rx_total: int = 0
     merged: int = 0
+    esp: EspCounts | None = None
 
 
 class Offered(BaseModel):

@@ -41,15 +41,16 @@ def with_preset(value: Any) -> Any:
     """The settings of a throughput test as written, and with `search: mlr` what its preset brings."""
     if not isinstance(value, dict) or value.get("search") != "mlr":
         return value
-    name = value.get("preset", "rfc2544")
-    preset = PRESETS.get(name) if isinstance(name, str) else None  # type: ignore[call-overload]
-    if preset is None:
+    given = value.get("preset")
+    name = "rfc2544" if given is None else given
+    if not isinstance(name, str) or name not in PRESETS:
         return value  # its own check says so
+    preset = PRESETS[name]
     lengths = {
         "trial": f"{min(preset.final_trial_s, _USUAL_TRIAL_S):g}s",
         "final_trial": f"{preset.final_trial_s:g}s",
     }
-    return {"preset": name} | lengths | value
+    return lengths | value | {"preset": name}
 
 
 def search_problems(settings: Throughput, at: KeyPath) -> Iterator[Problem]:

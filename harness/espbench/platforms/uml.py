@@ -3,6 +3,7 @@
 
     netns espbench-<run>-tester
     tap west ── vec0 Home vec1 ══ socketpair, or taps and a bridge ══ vec1 Office vec0 ── tap east
+    tap west ── vec0 Home vec1 ══ tap east      (a single gateway: the tester is its ESP peer)
 
 A guest's root is the host's, read-only, under an overlay in its memory; it runs in a mount namespace where
 even a guest that mounts the host's files itself finds them read-only, and in a PID namespace, so that all of
@@ -34,7 +35,7 @@ from espbench.platforms.base import (
 )
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.placement import NICE
-from espbench.platforms.ports import tester_ports
+from espbench.platforms.ports import ciphertext_side, tester_ports
 from espbench.platforms.processes import tree_cpu_ns
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry
 from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, boot
@@ -96,12 +97,12 @@ class _Running:
     addressing: GatewayAddressing
     entries: list[Entry]
     start: Callable[[], Guest]
-    middle: socket.socket | None  # the end of the middle link it opens, where that is a pair of sockets
+    middle: str | socket.socket  # what its WAN port is: a tap, or an end of the middle link
 
     def empty_middle(self) -> None:
         """Frames that the other one sent to a gateway without power are lost, not kept for it."""
         with contextlib.suppress(BlockingIOError):
-            while self.middle is not None and self.middle.recv(1 << 16, socket.MSG_DONTWAIT):
+            while isinstance(self.middle, socket.socket) and self.middle.recv(1 << 16, socket.MSG_DONTWAIT):
                 pass
 
 
@@ -125,11 +126,13 @@ class UmlPlatform:
         placement: Placement,
         *,
         capture: bool = False,
+        single: bool = False,
         line_rate_bps: float = 1e9,
     ) -> UmlTestbed:
         """Boot Home and Office side by side and make them routers between west and east.
 
-        capture: the middle link becomes a bridge whose port Testbed.capture shows what crosses it.
+        capture: the middle link becomes a bridge whose port Testbed.capture shows what crosses it. single: Home
+        alone, whose ciphertext side is the tester's east port.
         MachineLacks when something is missing; EspbenchError quotes the console of a guest that died. What
         was made until then stays registered: leaving the registry undoes it.
         """
@@ -140,18 +143,16 @@ class UmlPlatform:
         first = len(registry.entries)
 
         netns = registry.netns("tester")
-        self._make_links(netns, self._addressing.mtu, capture)
+        self._make_links(netns, self._addressing.mtu, capture and not single)
         marks.append(("links", time.monotonic()))
 
-        middle = self._middle(registry, capture)
+        middle = self._middle(registry, capture, single)
         guests: dict[Side, Guest] = {}
         entries: dict[Side, list[Entry]] = {}
         starts: dict[Side, Callable[[], Guest]] = {}
-        for side in SIDES:
+        for side, end in middle.items():
             already = len(registry.entries)
-            starts[side] = partial(
-                self._start, registry, side, netns, middle[side], logs, placement.cpus[side]
-            )
+            starts[side] = partial(self._start, registry, side, netns, end, logs, placement.cpus[side])
             guests[side] = starts[side]()
             entries[side] = registry.entries[already:]
         marks.append(("start", time.monotonic()))
@@ -175,11 +176,12 @@ class UmlPlatform:
         return UmlTestbed(
             platform=self.name,
             dut=self.profile.name,
-            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps),
+            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps, single=single),
+            **ciphertext_side(self._addressing, single=single),
             gateways={**gateways},
             placement=placement,
-            queues=_queues(capture),
-            capture="middle-home" if capture else None,
+            queues=_queues(capture, single),
+            capture=("east" if single else "middle-home") if capture else None,
             capture_netns=str(NETNS_DIR / netns) if capture else None,
             registry=registry,
             made=registry.entries[first:],
@@ -188,7 +190,7 @@ class UmlPlatform:
                 side: _Running(
                     gateways[side], self._addressing.gateway(side), entries[side], starts[side], middle[side]
                 )
-                for side in SIDES
+                for side in gateways
             },
         )
 
@@ -198,6 +200,7 @@ class UmlPlatform:
         placement: Placement,
         wire: list[str],
         *,
+        single: bool = False,
         line_rate_bps: float = 1e9,
     ) -> UmlTestbed:
         """The tester's two taps without a DUT: `wire` copies frames from one to the other.
@@ -228,10 +231,11 @@ class UmlPlatform:
         return UmlTestbed(
             platform=self.name,
             dut="none",
-            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps),
+            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps, single=single),
+            **ciphertext_side(self._addressing, single=single),
             gateways={},
             placement=placement,
-            queues=_queues(capture=False),
+            queues=_queues(capture=False, single=single),
             registry=registry,
             made=registry.entries[first:],
         )
@@ -265,10 +269,14 @@ class UmlPlatform:
         if done.returncode:
             raise EspbenchError(f"cannot make the tester's links in {netns}: {done.stderr.strip()}")
 
-    def _middle(self, registry: Registry, capture: bool) -> dict[Side, socket.socket | None]:
-        """The ends of the middle link, kept open as long as the pair lives; None where it is taps and a bridge."""
+    def _middle(self, registry: Registry, capture: bool, single: bool) -> dict[Side, str | socket.socket]:
+        """What each guest has for its WAN port: a tap's name, or an end of a pair of sockets, which stays open with
+        the pair, so that a guest can be started again at it.
+        """
+        if single:
+            return {"home": "east"}
         if capture:
-            return dict.fromkeys(SIDES)
+            return {side: f"middle-{side}" for side in SIDES}
         ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for side, end in zip(SIDES, ends, strict=True):
             registry.closing(f"middle link of {side}", end.close)
@@ -282,13 +290,13 @@ class UmlPlatform:
         registry: Registry,
         side: Side,
         netns: str,
-        middle: socket.socket | None,
+        middle: str | socket.socket,
         logs: Path,
         cpus: list[int],
     ) -> Guest:
         """Start one gateway; it boots while the other does."""
-        fds = () if middle is None else (middle.fileno(),)
-        transport = f"transport=fd,fd={fds[0]}" if fds else f"transport=tap,ifname=middle-{side}"
+        fds = () if isinstance(middle, str) else (middle.fileno(),)
+        transport = f"transport=fd,fd={fds[0]}" if fds else f"transport=tap,ifname={middle}"
         return boot(
             registry,
             side,
@@ -306,12 +314,12 @@ class UmlPlatform:
         )
 
 
-def _queues(capture: bool) -> dict[str, str]:
+def _queues(capture: bool, single: bool) -> dict[str, str]:
     middle = f"2 taps of {TAP_QUEUE} frames and a bridge" if capture else f"{MIDDLE_BUFFER} bytes each way"
     return {
         "west tap": f"{TAP_QUEUE} frames",
         "east tap": f"{TAP_QUEUE} frames",
-        "middle link": middle,
+        **({} if single else {"middle link": middle}),
         "UML vector rings": f"{VECTOR_DEPTH} frames",
         "queueing discipline of the guests": "pfifo_fast, 1000 frames",
     }

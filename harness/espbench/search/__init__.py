@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The throughput search: pure, no clock, no input or output; it does not know what a packet is."""
+"""The throughput searches: pure, no clock, no input or output; they do not know what a packet is."""
 
 from __future__ import annotations
 

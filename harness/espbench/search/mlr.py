@@ -208,8 +208,7 @@ class MlrSearch:
 
     def _below_minimum(self, goal: float, upper: float | None) -> tuple[Status, str]:
         """No load passed; few frames at the minimum may have missed by chance."""
-        lowest = [e.seen for e in self._entries if e.seen.valid and e.load_fps == upper]
-        if any(judge(seen, goal) is Judgement.MISSED for seen in lowest):
+        if self._missed_at(upper, goal):
             return "BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s"
         return "UNRESOLVABLE", self._too_few(goal, self.minimum_fps)
 
@@ -217,11 +216,19 @@ class MlrSearch:
         """A load passed by the library's rules; now whether its trials held frames enough to tell."""
         if lower < self.minimum_fps:
             return "BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s"
+        if upper is not None and not self._missed_at(upper, goal):
+            few = f"the bound of {upper:,.0f} frames/s rests on trials with too few frames to judge the goal"
+            return "UNRESOLVABLE", f"{few}: longer trials would tell"
         met = [e for e in self._long_at(lower) if judge(e.seen, goal) is Judgement.MET]
         faint = faint_loss(self._entries[self._begins_at :], upper) if goal == 0 else None
         if not met or (faint is not None and sum(e.seen.frames for e in met) < frames_to_see(faint)):
             return "UNRESOLVABLE", self._too_few(goal, lower)
         return "OK", ""
+
+    def _missed_at(self, load: float | None, goal: float) -> bool:
+        """Whether a trial at a load missed the goal on frames enough to say so; to the library any loss is one."""
+        at_load = [e.seen for e in self._entries[self._begins_at :] if e.load_fps == load]
+        return any(judge(seen, goal) is Judgement.MISSED for seen in at_load)
 
     def _long_at(self, load: float | None) -> list[Entry]:
         """The valid final trials at a load."""

@@ -13,11 +13,12 @@ use aya::programs::Xdp;
 use crate::clock::monotonic_ns;
 use crate::failure::{Failure, Outcome};
 use crate::frame::{RunKey, Template};
+use crate::frames::Frames;
 use crate::netlink::Link;
 use crate::pace::Schedule;
 use crate::port::netns::Netns;
 use crate::protocol::TxStall;
-use crate::sender::{Frames, Live, MARK_NS, Outgoing, SendReport};
+use crate::sender::{Live, MARK_NS, Outgoing, SendReport};
 use crate::xdp::layout::{
     Address, Frame, HDR_SLOTS, LONGEST, Mark, ORDER, Progress, STEPS, STREAMS, SendControl, SendStream,
     SendStretch, SendVariant, VARIANTS, machine_sum,
@@ -42,8 +43,10 @@ fn unfit(streams: &[Outgoing]) -> Option<String> {
         if stream.frames.longest().len() > LONGEST {
             return Some(format!("frames of more than {} B", LONGEST + crate::frame::FCS));
         }
-        let Frames::Test(template) = &stream.frames else {
-            return None;
+        let template = match &stream.frames {
+            Frames::Test(template) => template,
+            Frames::Raw(_) => return None,
+            Frames::Sealed(..) => return Some("ESP".into()),
         };
         let parts = template.parts();
         if parts.order.len() > ORDER || parts.variants.len() > VARIANTS {
@@ -122,7 +125,7 @@ fn needs(streams: &[Outgoing]) -> (usize, usize) {
     let mut found = (0, 0);
     for stream in streams {
         match &stream.frames {
-            Frames::Test(template) => {
+            Frames::Test(template) | Frames::Sealed(template, _) => {
                 let parts = template.parts();
                 found.0 += parts.address_sums.len();
                 found.1 += parts.variants.len();
@@ -255,7 +258,8 @@ impl LiveSender {
                 ..NOTHING
             };
             match &stream.frames {
-                Frames::Test(template) => {
+                // What is sealed was refused before.
+                Frames::Test(template) | Frames::Sealed(template, _) => {
                     self.describe_test(which, template, &mut described);
                     address_base += template.parts().address_sums.len();
                     template_base += template.parts().variants.len();
