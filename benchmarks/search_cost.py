@@ -1,56 +1,224 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what the throughput search costs: trials, seconds of traffic, error, for simulated DUTs.
+"""Prints what throughput searches cost and how far off they are, on DUTs that are arithmetic: no traffic.
 
-Each DUT is searched for both loss goals at once and goal by goal; pure arithmetic, no traffic.
-Run it from anywhere: `python benchmarks/search_cost.py [final trial, s]`.
+First every search on a family of DUTs, each drawn DRAWS times (its limit, its noise), for both loss goals:
+seconds of traffic, number of trials, error of the answers. Then the default search over the frame sizes of
+RFC 2544, with and without warm starts. Run it from anywhere: `python benchmarks/search_cost.py`.
 """
 
 from __future__ import annotations
 
+import math
+import random
+import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
 
 import simulated_duts as duts
 
+from espbench.procedures.warm_start import worth_a_hint
+from espbench.search import GoalResult, Judgement, judge
+from espbench.search.frame_cost import predicted_fps
+
+DRAWS = 20
 GOALS = (0.0, 1e-5)
-FAMILY: dict[str, tuple[Callable[[], duts.Dut], float | None]] = {  # DUT, its zero-loss truth in frames/s
-    "hard limit": (lambda: duts.HardLimit(37_000), 37_000),
-    "collapses": (lambda: duts.Collapses(37_000), 37_000),
-    "soft limit": (lambda: duts.SoftLimit(37_000), 37_000),
-    "deep queue": (lambda: duts.DeepQueue(37_000), 37_000),
-    "noisy": (lambda: duts.Noisy(37_000, seed=1), 37_000),
-    "not monotone": (lambda: duts.NotMonotone(60_000, (30_000, 40_000)), 60_000),
-    "one in 200,000": (lambda: duts.DropsOneIn(200_000), None),
-    "one in 50,000": (lambda: duts.DropsOneIn(50_000), None),
-    "always passes": (lambda: duts.always_passes, 100_000),
-    "never passes": (lambda: duts.never_passes, None),
+MAXIMUM = 1e9 / 8 / 84  # 64 B frames on 1 Gbit/s
+RANGE = {"minimum_fps": MAXIMUM / 100, "maximum_fps": MAXIMUM, "resolution": 0.01}
+LENGTHS = {"trial_s": 2.0, "final_trial_s": 60.0}
+
+Truth = tuple[float | None, float | None]  # frames/s for each goal; None: no rate meets it
+Family = dict[str, tuple[Callable[[float, int], duts.Dut], Callable[[float], Truth]]]
+# DUTs by the limit (frames/s) and the seed that were drawn.
+FAMILY: Family = {
+    "hard limit": (lambda limit, _: duts.HardLimit(limit), lambda limit: (limit, limit)),
+    "collapses": (lambda limit, _: duts.Collapses(limit), lambda limit: (limit, limit)),
+    "soft limit": (lambda limit, _: duts.SoftLimit(limit), lambda limit: (limit, 1.05 * limit)),
+    "deep queue": (lambda limit, _: duts.DeepQueue(limit), lambda limit: (limit, limit)),
+    "noise in 10 %": (duts.Noisy, lambda limit: (limit, limit)),
+    "noise in 30 %": (lambda limit, seed: duts.Noisy(limit, seed, bursts=0.3), lambda limit: (limit, limit)),
+    "1 in 200,000": (lambda limit, _: duts.DropsOneIn(200_000, limit), lambda limit: (None, limit)),
+    "1 in 50,000": (lambda limit, _: duts.DropsOneIn(50_000, limit), lambda limit: (None, None)),
+    "always passes": (lambda _, __: duts.always_passes, lambda _: (MAXIMUM, MAXIMUM)),
+    "never passes": (lambda _, __: duts.never_passes, lambda _: (None, None)),
+}
+Answer = tuple[duts.Log, list[float | None]]
+
+
+def textbook(dut: duts.Dut) -> Answer:
+    """RFC 2544 26.1 to the letter: each goal by itself, every trial 60 s, halving what is left."""
+    log: duts.Log = []
+    answers: list[float | None] = []
+    for goal in GOALS:
+        low, high, load = None, None, MAXIMUM
+        for _ in range(100):
+            asked = duts.TrialRequest(load, LENGTHS["final_trial_s"], "final", 0)
+            seen = dut(asked)
+            log.append((asked, seen))
+            if seen.valid and judge(seen, goal) is Judgement.MET:
+                low = load
+            elif seen.valid:
+                high = load
+            if high is None or (low or RANGE["minimum_fps"]) >= high * (1 - RANGE["resolution"]):
+                break
+            load = math.sqrt((low or RANGE["minimum_fps"]) * high) if seen.valid else load
+        answers.append(low)
+    return log, answers
+
+
+def apart(dut: duts.Dut) -> Answer:
+    """One search of espbench's for each goal."""
+    log: duts.Log = []
+    results: list[GoalResult] = []
+    for goal in GOALS:
+        search = duts.a_search((goal,), **RANGE, **LENGTHS)
+        log += duts.run(search, dut)
+        results += search.results()
+    return log, [result.throughput_fps for result in results]
+
+
+def together(verified: int = 0) -> Callable[[duts.Dut], Answer]:
+    """Both goals in one search of espbench's."""
+
+    def method(dut: duts.Dut) -> Answer:
+        search = duts.a_search(GOALS, **RANGE, **LENGTHS, loss_verification=verified)
+        log = duts.run(search, dut)
+        return log, [result.throughput_fps for result in search.results()]
+
+    return method
+
+
+def mlr(preset: duts.PresetName) -> Callable[[duts.Dut], Answer]:
+    """The MLRsearch library."""
+
+    def method(dut: duts.Dut) -> Answer:
+        search = duts.an_mlr_search(preset, GOALS, **RANGE)
+        log = duts.run(search, dut)
+        return log, [result.throughput_fps for result in search.results()]
+
+    return method
+
+
+METHODS: dict[str, Callable[[duts.Dut], Answer]] = {
+    "textbook": textbook,
+    "one by one": apart,
+    "bisection": together(),
+    "verified": together(verified=1),
+    "mlr rfc2544": mlr("rfc2544"),
+    "mlr tst009": mlr("tst009"),
+    "mlr csit": mlr("csit"),
 }
 
 
-def cost(goals: tuple[float, ...], dut: duts.Dut, final_s: float) -> tuple[int, float, str, float | None]:
-    """Trials, seconds of traffic, statuses, and throughput at the first goal."""
-    search = duts.a_search(goals, final_trial_s=final_s)
-    log = duts.run(search, dut)
-    results = search.results()
-    statuses = ", ".join(result.status for result in results)
-    return len(log), sum(asked.duration_s for asked, _ in log), statuses, results[0].throughput_fps
+class Cost:
+    """What one method took and found for one DUT, over all draws."""
+
+    def __init__(self) -> None:
+        self.trials: list[int] = []
+        self.seconds: list[float] = []
+        self.errors: list[float] = []
+        self.unanswered = self.invented = 0
+
+    def add(self, log: duts.Log, answers: Sequence[float | None], truth: Truth) -> None:
+        self.trials.append(len(log))
+        self.seconds.append(sum(asked.duration_s for asked, _ in log))
+        for answer, true in zip(answers, truth, strict=True):
+            if answer is not None and true is not None:
+                self.errors.append(answer / true - 1)
+            self.unanswered += answer is None and true is not None
+            self.invented += answer is not None and true is None
+
+    @property
+    def error(self) -> str:
+        """Mean size of the error / the worst; how many goals had no answer though there is one, or the reverse."""
+        parts = []
+        if self.errors:
+            worst = max(self.errors, key=abs)
+            parts.append(f"{statistics.mean(map(abs, self.errors)):.1%} {worst:+.1%}")
+        parts += [f"{self.unanswered} none"] if self.unanswered else []
+        parts += [f"{self.invented} FALSE"] if self.invented else []
+        return ", ".join(parts) or "right"
+
+
+def compare() -> None:
+    """Three tables: DUTs down, methods across."""
+    costs: dict[str, dict[str, Cost]] = {}
+    for name, (make, truth) in FAMILY.items():
+        for method, search in METHODS.items():
+            cost = costs.setdefault(name, {}).setdefault(method, Cost())
+            draw = random.Random(2544)
+            for seed in range(DRAWS):
+                limit = MAXIMUM * 10 ** draw.uniform(-1.3, -0.05)
+                cost.add(*search(make(limit, seed)), truth(limit))
+    for title, cell in (
+        ("seconds of traffic", lambda cost: f"{statistics.mean(cost.seconds):,.0f}"),
+        ("trials", lambda cost: f"{statistics.mean(cost.trials):.1f}"),
+        (f"error: mean size, worst; of {len(GOALS) * DRAWS} answers", lambda cost: cost.error),
+    ):
+        wide = 12 if title.startswith(("seconds", "trials")) else 22
+        print(f"\n{title}\n{'':15}" + "".join(f"{method:>{wide}}" for method in METHODS))
+        for name, row in costs.items():
+            print(f"{name:15}" + "".join(f"{cell(row[method]):>{wide}}" for method in METHODS))
+
+
+def over_the_sizes() -> None:
+    """Cost per frame size with and without warm starts, for gateways that miss the cost model by so much."""
+    print("\nper frame size, of 7: trials without warm starts → with, seconds likewise; answers that differ")
+    misfits = (0.0, 0.02, 0.05, 0.1)
+    print(f"{'':15}" + "".join(f"{f'±{misfit:.0%}':>30}" for misfit in misfits))
+    for name in ("hard limit", "collapses", "soft limit", "deep queue", "noise in 10 %"):
+        cells = []
+        for misfit in misfits:
+            cold, warm = (_sizes(FAMILY[name][0], misfit, hinted) for hinted in (False, True))
+            changed = sum(a != b for a, b in zip(cold[2], warm[2], strict=True))
+            cells.append(f"{cold[0]:.1f} → {warm[0]:.1f}, {cold[1]:.0f} → {warm[1]:.0f} s; {changed}")
+        print(f"{name:15}" + "".join(f"{cell:>30}" for cell in cells))
+
+
+def _sizes(
+    make: Callable[[float, int], duts.Dut], misfit: float, hinted: bool
+) -> tuple[float, float, list[float | None]]:
+    """Trials and seconds for a frame size, and all answers."""
+    sizes = (64, 128, 256, 512, 1024, 1280, 1518)
+    draw = random.Random(2544)
+    logs: list[duts.Log] = []
+    answers: list[float | None] = []
+    for seed in range(DRAWS):
+        per_frame_s = 10 ** draw.uniform(-5.8, -4.5)
+        per_byte_s = per_frame_s * draw.uniform(0, 10) / 700
+        rates: dict[float, dict[float, float]] = {goal: {} for goal in GOALS}
+        trials: list[int] = []
+        for size in sizes:
+            limit = 1 / ((per_frame_s + per_byte_s * size) * (1 + draw.uniform(-misfit, misfit)))
+            line = 1e9 / 8 / (size + 20)
+            bounds = {"minimum_fps": line / 100, "maximum_fps": line, "resolution": 0.01}
+            worth = hinted and worth_a_hint(trials)
+            hints = [predicted_fps(rates[goal], size) if worth else None for goal in GOALS]
+            search = duts.a_search(GOALS, **bounds, **LENGTHS, hints_fps=hints)
+            logs.append(duts.run(search, make(limit, seed)))
+            trials.append(len(logs[-1]))
+            for result in search.results():
+                answers.append(result.throughput_fps)
+                if result.status == "OK" and result.lower_fps and result.upper_fps:
+                    rates[result.goal][size] = math.sqrt(result.lower_fps * result.upper_fps)
+    return (
+        statistics.mean(map(len, logs)),
+        statistics.mean(sum(asked.duration_s for asked, _ in log) for log in logs),
+        answers,
+    )
 
 
 def main() -> None:
-    """Print the table."""
-    final_s = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
-    print(f"goals 0 and 0.001 %, 1,000 to 100,000 frames/s, resolution 1 %, trials 2 s, final {final_s:g} s")
-    print(f"{'DUT':15} {'trials':>6} {'s':>6}   {'one by one':>10} {'s':>6}   {'error':>7}   statuses")
-    for name, (make, truth) in FAMILY.items():
-        trials, seconds, statuses, throughput = cost(GOALS, make(), final_s)
-        apart = [cost((goal,), make(), final_s) for goal in GOALS]
-        error = f"{throughput / truth - 1:+.2%}" if throughput and truth else "–"
-        alone = f"{sum(one[0] for one in apart):10} {sum(one[1] for one in apart):6.0f}"
-        print(f"{name:15} {trials:6} {seconds:6.0f}   {alone}   {error:>7}   {statuses}")
+    """Print the tables."""
+    print(
+        "loss goals 0 and 0.001 %, 1 % to 100 % of 1,488,095 frames/s, resolution 1 %, trials 2 s, final 60 s;"
+    )
+    print(f"mean of {DRAWS} limits. verified: loss_verification 1. FALSE: a figure where there is none.")
+    compare()
+    over_the_sizes()
 
 
 if __name__ == "__main__":

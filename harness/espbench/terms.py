@@ -7,6 +7,7 @@ count the 4-byte FCS (RFC 2544 9), rates are frames per second unless a name say
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,6 +25,9 @@ PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
 # How the warnings of an outcome begin whose figure is the tester's or the search's and not the DUT's.
 LIMITED_BY_TESTER, AT_MAXIMUM = "tester-limited", "at the search's maximum"
+_AGAIN = re.compile(r"-\d+$")
+# A deviation in the measuring itself (24, 26.x), not in the frame sizes or the waits around a trial.
+_SHORTER = re.compile(r"(24|26\.\d|RFC \d+ [\d.]+): .* instead of ")
 
 
 def ways(direction: Direction) -> int:
@@ -39,6 +43,11 @@ def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
 def goal_name(goal: float) -> str:
     """A loss goal in per cent: `0 %`, `0.001 %`."""
     return f"{goal * 100:.10f}".rstrip("0").rstrip(".") + " %"
+
+
+def kind_of_test(test: str) -> str:
+    """`latency` of `latency-2`, the second latency test of a plan."""
+    return _AGAIN.sub("", test)
 
 
 def layer2_mbps(fps: float, frame_size: float) -> float:
@@ -93,6 +102,7 @@ class DirectionReading(Record):
     tagged_us: float | None = None  # latency of the tagged frame, where there was one and it arrived
     first_lost_s: float | None = None  # when it was sent, from the first frame
     last_lost_s: float | None = None
+    first_rx_s: float | None = None  # when the first frame arrived, from the first frame sent
     longest_gap_s: tuple[float, float] | None = None  # the last arrival before it, the first one after it
     departure_fps: float | None = None  # how fast the frames really left, first to last
 
@@ -233,6 +243,11 @@ class Finding(Record):
     warnings: list[str] = Field(default_factory=list)
     rfc2544_deviations: list[str] = Field(default_factory=list)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether its trials were shorter or fewer than the standard's clause on this test asks for."""
+        return any(_SHORTER.match(text) for text in self.rfc2544_deviations)
+
 
 class CaseEntry(Record):
     """What identifies a case, as the manifest lists it.
@@ -287,6 +302,8 @@ class Manifest(Record):
     calibration: list[Calibration] = Field(default_factory=list)
     contexts: dict[str, dict[str, Any]] = Field(default_factory=dict)  # id → Security Context
     context_of_case: dict[str, str] = Field(default_factory=dict)
+    # Case → where its search began, for each loss goal, fps: a guess from the sizes measured before.
+    search_hints: dict[str, list[float | None]] = Field(default_factory=dict)
     warnings: list[str] = Field(default_factory=list)
     resumed: list[str] = Field(default_factory=list)
     conditions: dict[str, Any] = Field(default_factory=dict)  # what must be equal to compare runs

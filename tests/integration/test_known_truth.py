@@ -84,6 +84,31 @@ def test_the_rate_of_a_limiting_router_is_found_within_2_percent(
         assert found[size] == pytest.approx(rate / FRAME_BITS[size], rel=0.02), f"{size} B"
 
 
+def test_mlrsearch_finds_the_rate_of_a_limiting_router(box: RouterBox, tmp_path: Path) -> None:
+    """Its bounds and figure from real trials; one of two final trials may lose frames, and the table says so."""
+    rate = 20_000_000
+    box.give_own_threads(max(os.sched_getaffinity(0)))
+    box.limit_rate(rate)
+    settings = {
+        "search": "mlr",
+        "preset": "tst009",
+        "trial": "500ms",
+        "final_trial": "1s",
+        "maximum": "30000fps",
+    }
+    run, rows, code = run_plan(box.plan(frame_sizes=[512], throughput=settings), tmp_path)
+    assert code == 0
+    assert float(rows[0]["throughput_fps"]) == pytest.approx(rate / FRAME_BITS[512], rel=0.02)
+    (result,) = json.loads((run / "results.json").read_text())["outcomes"]
+    assert result["lower_fps"] < result["upper_fps"] < 1.02 * result["lower_fps"]
+    assert result["words"].startswith("zero-loss passes")
+    assert "MLRsearch" in result["words"]
+    assert not result["rfc2544"]
+    assert any(
+        deviation.startswith("26.1: a load passes although") for deviation in result["rfc2544_deviations"]
+    )
+
+
 def test_a_deep_queue_does_not_raise_the_throughput(box: RouterBox, tmp_path: Path) -> None:
     """The same router with room for seconds of traffic loses nothing at twice its rate, and is not believed."""
     rate = 20_000_000

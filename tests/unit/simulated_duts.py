@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from espbench.search import GoalResult, Observation, ThroughputSearch, TrialRequest
+from hypothesis import strategies as st
+
+from espbench.plan.search_choice import PRESETS, PresetName
+from espbench.search import GoalResult, MlrSearch, Observation, ThroughputSearch, TrialRequest
 
 Dut = Callable[[TrialRequest], Observation]
 
@@ -59,7 +64,7 @@ class SoftLimit:
 
     def ratio(self, load_fps: float) -> float:
         over = load_fps / self.start_fps - 1
-        return 0.0 if over < 0 else float(min(1e-6 * 100 ** (over * 10), 1.0))
+        return 0.0 if over < 0 else float(min(1e-6 * 100 ** min(over * 10, 3), 1.0))
 
     def __call__(self, asked: TrialRequest) -> Observation:
         return seen(asked, self.ratio(asked.load_fps) * asked.load_fps * asked.duration_s)
@@ -160,9 +165,26 @@ def invalid(asked: TrialRequest, reason: str = "host stall") -> Observation:
     )
 
 
-def a_search(goals: tuple[float, ...] = (0.0, 1e-5), **changed: float) -> ThroughputSearch:
+def adversary(data: st.DataObject) -> Dut:
+    """A DUT that answers each trial as hypothesis likes."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        kinds = ["clean", "clean", "one", "some", "all", "stored", "invalid", "short"]
+        kind = data.draw(st.sampled_from(kinds))
+        if kind == "invalid":
+            return invalid(asked)
+        lost = {"one": 1, "some": data.draw(st.integers(2, 50)), "all": 10**9}.get(kind, 0)
+        observation = seen(asked, lost, sustained=kind != "stored")
+        if kind == "short":
+            return dataclasses.replace(observation, frames=9, frames_per_direction=9)
+        return observation
+
+    return dut
+
+
+def a_search(goals: tuple[float, ...] = (0.0, 1e-5), **changed: Any) -> ThroughputSearch:
     """The search of a plausible plan; keyword arguments replace its parameters."""
-    parameters: dict[str, float] = {
+    parameters: dict[str, Any] = {
         "minimum_fps": 1_000,
         "maximum_fps": 100_000,
         "resolution": 0.01,
@@ -170,13 +192,29 @@ def a_search(goals: tuple[float, ...] = (0.0, 1e-5), **changed: float) -> Throug
         "final_trial_s": 10,
         **changed,
     }
-    return ThroughputSearch(goals, **parameters)  # type: ignore[arg-type]
+    return ThroughputSearch(goals, **parameters)
+
+
+def an_mlr_search(preset: PresetName, goals: tuple[float, ...] = (0.0, 1e-5), **changed: Any) -> MlrSearch:
+    """The same with MLRsearch and one of its presets, as a plan that says no more gets it."""
+    asked = PRESETS[preset]
+    parameters: dict[str, Any] = {
+        "minimum_fps": 1_000,
+        "maximum_fps": 100_000,
+        "resolution": 0.01,
+        "trial_s": min(2.0, asked.final_trial_s),
+        "final_trial_s": asked.final_trial_s,
+        "duration_sum_s": asked.trials * asked.final_trial_s,
+        "exceed_ratio": asked.exceed_ratio,
+        **changed,
+    }
+    return MlrSearch(goals, **parameters)
 
 
 Log = list[tuple[TrialRequest, Observation]]
 
 
-def run(search: ThroughputSearch, dut: Dut, limit: int = 1000) -> Log:
+def run(search: ThroughputSearch | MlrSearch, dut: Dut, limit: int = 1000) -> Log:
     """Run the search against the DUT to its end; fails if it takes more than `limit` trials."""
     log: Log = []
     while (asked := search.next()) is not None:

@@ -117,6 +117,9 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
          "ESN needs the window (RFC 4303 3.4.3)"),
         ("[plain, xfrm]", "[{stack: xfrm, mode: beet}]",
          '4:30: stacks[0].mode: expected one of tunnel, transport, got "beet"; choose one of these'),
+        ("[plain, xfrm]", "[{stack: xfrm, policies: none}]",
+         "4:24: stacks[0].policies: expected no policies on xfrm, got policies; "
+         "plain alone has this option: remove it"),
         ("[plain, xfrm]", "[xfrm, {stack: plain, esn: true}]",
          "4:31: stacks[1].esn: expected no ESP options on plain, got esn; plain carries no ESP: remove it"),
         ("suites: [3des-sha1]\n", "",
@@ -212,6 +215,14 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
          "the search runs from minimum to maximum"),
         ("trial: 2s", "retries: 1.5",
          "8:27: tests[0].throughput.retries: expected a whole number, got 1.5; write digits only"),
+        ("trial: 2s", "preset: csit",
+         "8:18: tests[0].throughput.preset: expected a preset with search: mlr alone, got one; "
+         "add search: mlr, or remove it"),
+        ("trial: 2s", "search: mlr, preset: cist",
+         '8:39: tests[0].throughput.preset: expected one of rfc2544, tst009, csit, got "cist"; did you mean csit?'),
+        ("trial: 2s", "search: mlr, loss_verification: 1",
+         "8:31: tests[0].throughput.loss_verification: expected no loss_verification with search: mlr, got one; "
+         "preset: tst009 tolerates a bad trial"),
         # Keys of the other topology.
         ("dut: auto", "i_own_this_network: true",
          "3:1: i_own_this_network: expected no i_own_this_network with topology: gateway-to-gateway, got "

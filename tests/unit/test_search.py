@@ -22,6 +22,7 @@ from simulated_duts import (
     RandomlyDrops,
     SoftLimit,
     a_search,
+    adversary,
     always_passes,
     invalid,
     never_passes,
@@ -202,7 +203,7 @@ def test_trials_too_short_at_any_rate_ask_for_no_trial() -> None:
 
 def test_a_pass_above_a_failure_is_warned_of_and_not_reported() -> None:
     """The reported throughput is below every rate that missed."""
-    search = a_search((0.0,), hint_fps=35_000)
+    search = a_search((0.0,), hints_fps=(35_000,))
     dut = NotMonotone(60_000, (30_000, 40_000))
     log = run(search, dut)
     result = search.results()[0]
@@ -245,23 +246,6 @@ def test_one_invalid_trial_changes_nothing_but_the_attempt() -> None:
     stalled = run(a_search(), lambda asked: invalid(asked) if next(failed, False) else limit(asked))
     assert [asked.attempt for asked, _ in stalled[:2]] == [0, 1]
     assert [asked.load_fps for asked, _ in stalled[1:]] == [asked.load_fps for asked, _ in plain]
-
-
-def adversary(data: st.DataObject) -> Dut:
-    """A DUT that answers each trial as hypothesis likes."""
-
-    def dut(asked: TrialRequest) -> Observation:
-        kinds = ["clean", "clean", "one", "some", "all", "stored", "invalid", "short"]
-        kind = data.draw(st.sampled_from(kinds))
-        if kind == "invalid":
-            return invalid(asked)
-        lost = {"one": 1, "some": data.draw(st.integers(2, 50)), "all": 10**9}.get(kind, 0)
-        observation = seen(asked, lost, sustained=kind != "stored")
-        if kind == "short":
-            return dataclasses.replace(observation, frames=9, frames_per_direction=9)
-        return observation
-
-    return dut
 
 
 @given(data=st.data())

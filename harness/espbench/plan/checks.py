@@ -19,6 +19,7 @@ from espbench.plan.model import SINGLE, Plan, Throughput
 from espbench.plan.profiles import is_path, load_profile, profile_names
 from espbench.plan.reader import KeyPath, Problem, did_you_mean, shown
 from espbench.plan.remote_checks import remote_problems
+from espbench.plan.search_choice import search_problems
 from espbench.plan.single_checks import direction_problems, single_problems
 from espbench.plan.stack_checks import stack_problems
 from espbench.plan.units import Rate, format_duration, format_fraction
@@ -63,6 +64,7 @@ def _rates_and_times(plan: Plan) -> Iterator[Problem]:
         if test.throughput is None:
             continue
         settings, at = test.throughput, ("tests", index, test.name)
+        yield from search_problems(settings, at)
         if settings.final_trial < settings.trial:
             yield Problem(
                 (*at, "final_trial"),

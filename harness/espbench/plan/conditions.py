@@ -15,6 +15,7 @@ _DEFAULT = {
     "minimum": "1% of maximum",
     "maximum": "line rate or the generator's ceiling",
     "load": "the throughput",
+    "preset": "none",
     "tag_at": "half of the trial",
 }
 
@@ -40,7 +41,7 @@ def conditions(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
 
 
 def _settings(settings: AroundTrials) -> dict[str, Any]:
-    asked = settings.model_dump(mode="json")
+    asked = settings.model_dump(mode="json", exclude={"warm_start"})  # it changes no answer
     return {key: _DEFAULT[key] if value is None else value for key, value in asked.items()}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.trial import UNSENT, Request, Shape
+from espbench.measure.trial import LATE, UNSENT, Request, Shape
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import BackToBack
 from espbench.procedures.at_throughput import throughput_of
@@ -28,6 +28,9 @@ _RESOLUTION = 0.001
 _AROUND = 0.1
 # A burst that left slower than this share of its rate is none at that rate.
 _FAST_ENOUGH = 0.98
+# A pause within a burst lets the DUT drain: it may be so long as this share of the burst, or one frame.
+_PAUSE = 0.01
+_TIME_MORE_S = 0.1
 # A throughput this close to the load is the load.
 _SAME = 0.995
 
@@ -77,7 +80,8 @@ class BackToBackCase(Series):
         frames = self._searches[-1].next()
         if frames is None:
             return None
-        seconds = frames * self.directions / self.load_fps
+        # A burst ends when its frames have left; the generator is given some time more.
+        seconds = frames * self.directions / self.load_fps + _TIME_MORE_S
         return Request(self.load_fps, seconds, "measure", shape=Shape(burst_frames=frames))
 
     def measure(self, request: Request, field: Field) -> Trial:
@@ -89,9 +93,16 @@ class BackToBackCase(Series):
             and reading.tx_frames > 1
             and reading.departure_fps < _FAST_ENOUGH * request.load_fps / self.directions
         ]
-        if not slow:
+        rate = request.load_fps / self.directions
+        late_us = max(
+            (late["max"] for late in trial.host.get("lateness_us", {}).values() if late), default=0.0
+        )
+        if slow:
+            reason = f"{UNSENT} the burst at {min(slow):,.0f} frames/s instead of {rate:,.0f}"
+        elif late_us * rate / 1e6 > max(1.0, _PAUSE * (request.shape.burst_frames or 0)):
+            reason = f"{LATE}: within the burst the tester paused for {late_us:,.0f} µs"
+        else:
             return trial
-        reason = f"{UNSENT} the burst at {min(slow):,.0f} frames/s instead of {request.load_fps / self.directions:,.0f}"
         return trial.model_copy(update={"validity": "INVALID", "reasons": [*trial.reasons, reason]})
 
     def expected_trials(self) -> int:

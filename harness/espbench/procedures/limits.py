@@ -28,6 +28,7 @@ class Limits:
 def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
     """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum.
 
+    A maximum in frames/s may be beyond the line rate of the larger of several sizes: there it is that.
     Where the tester's own link carries ESP, its longer frames are what the line rate limits.
     """
     size = case.mean_frame_size
@@ -40,6 +41,10 @@ def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) ->
         return rate.to_fps(size, line_rate_bps) * directions if rate is not None else None
 
     carried = line_rate_fps(case.ciphertext_frame_size or size, line_rate_bps) * directions
-    maximum = asked("maximum") or (min(carried, CEILING_MARGIN * ceiling) if ceiling else carried)
+    highest = asked("maximum")
+    if highest is not None:
+        maximum = min(carried, highest) if carried else highest
+    else:
+        maximum = min(carried, CEILING_MARGIN * ceiling) if ceiling else carried
     minimum = asked("minimum") or maximum / 100
     return Limits(min(minimum, maximum), maximum, line, ceiling, line_rate_bps)

@@ -25,12 +25,14 @@ OVERHEAD_S = 0.4
 class Known:
     """What a run knows of a case before it begins.
 
-    throughput: the outcome of this run's throughput test at the same point, by loss goal.
+    throughput: the outcome of this run's throughput test at the same point, by loss goal. hints_fps: for each
+    loss goal of a throughput test, where its search begins (warm_start.py).
     """
 
     limits: Limits
     throughput: dict[float, Outcome]
     frame_sizes: Sequence[int | str]
+    hints_fps: Sequence[float | None] = ()
 
 
 @dataclass(frozen=True)

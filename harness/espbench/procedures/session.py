@@ -29,6 +29,7 @@ from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits, limits
 from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Procedure, Told
+from espbench.procedures.warm_start import hints
 from espbench.results import RunDirectory
 from espbench.stacks.base import Stack
 from espbench.stacks.daemon import NegotiationFailed
@@ -431,7 +432,18 @@ class Session:
             if (o.dut, o.stack, o.suite, o.ip_version, o.frame_size, o.direction) == point
             and o.repeat == case.repeat
         ]
-        return Known(self._limits(case), {o.loss_goal: o for o in here}, self._plan.frame_sizes)
+        throughput = {o.loss_goal: o for o in here}
+        return Known(self._limits(case), throughput, self._plan.frame_sizes, self._hints(case))
+
+    def _hints(self, case: Case) -> list[float | None]:
+        """Where the case's search begins; on disk before its first trial, so that a resumed one began there too."""
+        recorded = self._directory.manifest.search_hints
+        if case.id not in recorded and not self._directory.trials_of(case.id):
+            before = [(other, self._results.get(other.id, [])) for other in self._cases]
+            if found := hints(case, before):
+                self._update(search_hints={**recorded, case.id: found})
+                return found
+        return recorded.get(case.id, [])
 
     def _encryption(self, case: Case, running: Procedure) -> Encryption:
         return encryption_of(case, running.trials, external=self._plan.topology == "external")

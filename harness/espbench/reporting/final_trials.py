@@ -5,16 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from espbench.reporting.crossings import crossed
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import NONE, count, goal_name, number
 from espbench.terms import DirectionReading, Outcome, Trial
 
 NOT_PROVEN = "encryption not proven"
-
-# `west-east` enters at Home: Home encrypts, Office decrypts.
-_WAYS = {"west-east": ("home", "office"), "east-west": ("office", "home")}
-_NAMES = {"home": "Home", "office": "Office"}
 
 
 def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
@@ -55,18 +52,9 @@ def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
 
 
 def _crossing(o: Outcome, trial: Trial, way: str, reading: DirectionReading) -> list[str]:
-    first, second = _WAYS.get(way, ("", ""))
-    encrypted = trial.gateways[first].encrypted_frames if first in trial.gateways else None
-    decrypted = trial.gateways[second].decrypted_frames if second in trial.gateways else None
-    if set(trial.gateways) == {"home"}:
-        # The tester is the other end: what it opened itself, and all that it sent was sealed.
-        opened = trial.proof.get("opened by the tester", {}).get("authentic")
-        names = ("Home", "tester") if first == "home" else ("tester", "Home")
-        encrypted, decrypted = (encrypted, opened) if first == "home" else (reading.tx_frames, decrypted)
-    else:
-        names = (_NAMES.get(first, ""), _NAMES.get(second, ""))
+    name, encrypted, decrypted = crossed(trial, way, reading)
     return [
-        "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}".join(names) if trial.gateways else way,
+        name,
         count(reading.tx_frames),
         count(encrypted),
         count(decrypted),

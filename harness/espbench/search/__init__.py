@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The throughput search: pure, no clock, no input or output; it does not know what a packet is."""
+"""The throughput searches: pure, no clock, no input or output; they do not know what a packet is."""
 
 from __future__ import annotations
 
 from espbench.search.evidence import TrialRequest
 from espbench.search.goals import Judgement, Observation, frames_needed, judge
-from espbench.search.throughput import GoalResult, ThroughputSearch
+from espbench.search.mlr import MlrSearch
+from espbench.search.results import GoalResult
+from espbench.search.throughput import ThroughputSearch
 from espbench.search.words import goal_name
 
 __all__ = [
     "GoalResult",
     "Judgement",
+    "MlrSearch",
     "Observation",
     "ThroughputSearch",
     "TrialRequest",

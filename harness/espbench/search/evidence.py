@@ -6,12 +6,16 @@ Everything is derived from the list of trials; nothing is remembered beside it.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from espbench.search.goals import Judgement, Observation, frames_to_see, judge
 from espbench.terms import Phase
 
+# Of the frames: who loses more is overloaded, whatever a host may have done; no second trial is needed to see it.
+CLEAR_LOSS = 0.05
 PASSES = (Judgement.MET, Judgement.MET_PROVISIONALLY)
 
 
@@ -44,13 +48,19 @@ class Evidence:
     The upper bound is the lowest load that ever missed the goal, the lower bound the highest
     passing load below it. So a DUT that passes above a load it failed is reported below its first
     failure, and no load with a missed trial, short or final, is ever reported.
+
+    With loss verification (ETSI GS NFV-TST 009) a load that lost little misses the goal only when more
+    than `verified` of its short trials did, or of its final ones.
     """
 
-    def __init__(self, goal: float, entries: Sequence[Entry]) -> None:
+    def __init__(self, goal: float, entries: Sequence[Entry], verified: int = 0) -> None:
         self.goal = goal
         self.valid = [entry for entry in entries if entry.seen.valid]
         self._judged = [(entry, judge(entry.seen, goal)) for entry in self.valid]
-        self._missed = {entry.load_fps for entry, what in self._judged if what is Judgement.MISSED}
+        misses = [entry for entry, what in self._judged if what is Judgement.MISSED]
+        clear = {e.load_fps for e in misses if not e.seen.sustained or e.seen.loss_ratio > CLEAR_LOSS}
+        again = Counter((entry.load_fps, entry.seen.final) for entry in misses)
+        self._missed = clear | {load for (load, _), times in again.items() if times > verified}
         self._passed = {entry.load_fps for entry, what in self._judged if what in PASSES} - self._missed
         self.upper = min(self._missed, default=None)
 
@@ -96,7 +106,8 @@ class Evidence:
     def finals_missed(self) -> int:
         """How many different loads missed in a final trial."""
         return len(
-            {e.load_fps for e, what in self._judged if what is Judgement.MISSED and e.seen.final},
+            {e.load_fps for e, what in self._judged if what is Judgement.MISSED and e.seen.final}
+            & self._missed,
         )
 
     def finals(self) -> int:
@@ -124,32 +135,69 @@ class Evidence:
         met = [e for e, what in self._judged if what is Judgement.MET and e.seen.final and e.load_fps == load]
         return met[-1] if met and load not in self._missed else None
 
+    def doubted(self, load: float) -> list[Entry]:
+        """The trials that missed at a load that did not, as long as it may be verified."""
+        if load in self._missed:
+            return []
+        return [e for e, what in self._judged if what is Judgement.MISSED and e.load_fps == load]
+
     def finals_at(self, load: float) -> int:
-        """Valid final trials at a load."""
-        return sum(entry.seen.final for entry in self.valid if entry.load_fps == load)
+        """Valid final trials at a load, without those in doubt."""
+        return sum(e.seen.final for e in self._undoubted(load))
 
     def frames_at(self, load: float) -> int:
-        """Frames sent at a load in all its valid trials."""
-        return sum(entry.seen.frames for entry in self.valid if entry.load_fps == load)
+        """Frames sent at a load in all its valid trials, without those in doubt."""
+        return sum(e.seen.frames for e in self._undoubted(load))
+
+    def valid_at(self, load: float) -> int:
+        """Valid trials at a load."""
+        return sum(entry.load_fps == load for entry in self.valid)
+
+    def _undoubted(self, load: float) -> list[Entry]:
+        doubted = self.doubted(load)
+        return [entry for entry in self.valid if entry.load_fps == load and entry not in doubted]
 
     def faint_loss(self) -> float | None:
-        """The smallest loss ratio of the trials from the upper bound upwards, taken together.
+        """The smallest loss ratio from the upper bound upwards; see the function."""
+        return faint_loss(self.valid, self.upper)
 
-        This is the loss a loss-free trial below must be long enough to see before the two can be
-        called different. None where a queue, not loss, made the upper bound, or nothing missed.
-        Trials are pooled rising from the upper bound, and the smallest pooled ratio counts, so a
-        DUT that loses one frame in 200,000 at any rate is seen as such, and heavy loss far above
-        does not hide it.
-        """
-        if self.upper is None:
-            return None
-        lost = frames = 0
-        faintest: float | None = None
-        for load in sorted({e.load_fps for e in self.valid if e.load_fps >= self.upper}):
-            here = [entry.seen for entry in self.valid if entry.load_fps == load]
-            if not all(seen.sustained for seen in here):
-                break
-            lost += sum(seen.lost_frames for seen in here)
-            frames += sum(seen.frames for seen in here)
-            faintest = min(faintest or 1.0, lost / frames)
-        return faintest
+
+def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
+    """The smallest loss ratio of the valid trials from the load `upper` upwards, taken together.
+
+    This is the loss a loss-free trial below must be long enough to see before the two can be
+    called different. None where a queue, not loss, made the upper bound, or nothing missed.
+    Trials are pooled rising from the upper bound, and the smallest pooled ratio counts, so a
+    DUT that loses one frame in 200,000 at any rate is seen as such, and heavy loss far above
+    does not hide it.
+    """
+    if upper is None:
+        return None
+    above = [entry for entry in entries if entry.seen.valid and entry.load_fps >= upper]
+    lost = frames = 0
+    faintest: float | None = None
+    for load in sorted({entry.load_fps for entry in above}):
+        here = [entry.seen for entry in above if entry.load_fps == load]
+        if not all(seen.sustained for seen in here):
+            break
+        lost += sum(seen.lost_frames for seen in here)
+        frames += sum(seen.frames for seen in here)
+        faintest = min(faintest or 1.0, lost / frames)
+    return faintest
+
+
+def check_answer(asked: TrialRequest | None, seen: Observation) -> TrialRequest:
+    """What was asked for; ValueError if what was seen is of another load or phase: another search's trial."""
+    if asked is None:
+        raise ValueError(f"no trial was asked for, but one at {seen.load_fps:g} frames/s came")
+    same_phase = seen.final == (asked.phase == "final")
+    if not math.isclose(seen.load_fps, asked.load_fps, rel_tol=1e-4) or not same_phase:
+        came = f"a {'final' if seen.final else 'search'} trial at {seen.load_fps:g}"
+        wanted = f"a {asked.phase} trial at {asked.load_fps:g} frames/s"
+        raise ValueError(f"{wanted} was asked for, {came} came")
+    return asked
+
+
+def tidy(load: float) -> float:
+    """Six significant digits: a load a reader can type again, finer than any resolution."""
+    return float(f"{load:.6g}")

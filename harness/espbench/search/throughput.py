@@ -8,8 +8,9 @@ rests on final trials alone:
                                                                    ▲            │ missed
                                                                    └─ steps down, final length
 
-Bisection halves the *ratio* of the bounds (geometric mean), since the resolution is relative: the
-number of trials then depends on log(maximum/minimum), not on where the throughput lies.
+Loads are taken from a row of equal ratios (loads.py), and bisection halves the *ratio* of the bounds,
+since the resolution is relative: the number of trials then depends on log(maximum/minimum), not on
+where the throughput lies. A hint from sizes measured before (frame_cost.py) takes the maximum's place.
 
 RFC 2544 asks for the fastest rate at which nothing is lost. A DUT need not be monotone; of all
 rates that passed, this search reports the highest below *every* rate that missed, and warns of
@@ -27,10 +28,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from espbench.search.evidence import Entry, Evidence, TrialRequest
+from espbench.search.evidence import Entry, Evidence, TrialRequest, check_answer, tidy
 from espbench.search.goals import Observation, frames_needed, frames_to_see
+from espbench.search.loads import Loads
+from espbench.search.results import GoalResult, invalid_words
 from espbench.search.words import in_words
 from espbench.terms import Phase, Status
 
@@ -38,32 +41,11 @@ VERIFICATIONS = 4  # final trials at one load, at most, to tell zero loss from a
 MAXIMUM_FINALS = 40  # per goal; reached only by a DUT whose loss has little to do with the load
 LENGTHEN = 5.0  # a final trial grows to hold the frames a goal needs, to so many times its length at most
 FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended
-GROWTH_UP = 4.0  # of the steps up from a guess that passed
-GROWTH_DOWN = 2.0  # of the steps down from guesses that missed
-FINAL_GROWTH = 2.0  # of the steps down after a missed final trial
-
-
-@dataclass(frozen=True)
-class GoalResult:
-    """The answer for one goal; rates in frames/s.
-
-    throughput_fps is None unless status is OK. lower_fps is the highest load that passed (any
-    valid trial), upper_fps the lowest that missed; None = none. `trials` counts all trials of the
-    search, since every goal is judged on each. final_trial_index is the place of the confirming
-    trial in the order of `add`. at_maximum: the throughput is this or more. `words` is one sentence.
-    """
-
-    goal: float
-    status: Status
-    throughput_fps: float | None
-    lower_fps: float | None
-    upper_fps: float | None
-    trials: int
-    final_trial_index: int | None
-    at_maximum: bool
-    reasons: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    words: str = ""
+GROWTH_UP = 4  # of the steps up from a guess that passed
+GROWTH_DOWN = 2  # of the steps down from guesses that missed
+FINAL_GROWTH = 2  # of the steps down after a missed final trial
+HINTED_STEPS = 3  # up from a hint that passed, before the maximum is tried after all
+BELOW_THE_RATE = 0.1  # of a resolution: how far below a forwarding rate the throughput is guessed
 
 
 @dataclass(frozen=True)
@@ -87,9 +69,11 @@ class ThroughputSearch:
     """Ask `next()` for a trial, run it, `add()` what was seen, until `next()` is None.
 
     goals: frame loss ratios; rates in frames/s, summed over `directions`; `resolution` relative to
-    the upper bound. `retries` repeats of an INVALID trial at one load. hint_fps is a guess of the
-    throughput, for example of an earlier repeat. Decisions depend on nothing but these arguments
-    and the observations: replaying the trials of an interrupted run continues it.
+    the upper bound. `retries` repeats of an INVALID trial at one load. hints_fps: a guess of the
+    throughput for each goal, None without one; it says where to begin, never what is found.
+    loss_verification: how often a load that lost little is tried again before it misses (evidence.py).
+    Decisions depend on nothing but these arguments and the observations: replaying the trials of an
+    interrupted run continues it.
 
     Raises ValueError on arguments that make no search.
     """
@@ -104,7 +88,8 @@ class ThroughputSearch:
         trial_s: float,
         final_trial_s: float,
         retries: int = 3,
-        hint_fps: float | None = None,
+        hints_fps: Sequence[float | None] = (),
+        loss_verification: int = 0,
         directions: int = 1,
     ) -> None:
         if not goals or any(not 0 <= goal < 1 for goal in goals) or len(set(goals)) != len(goals):
@@ -126,8 +111,10 @@ class ThroughputSearch:
         # Only goals above zero need a number of frames; zero loss alone never lengthens a trial.
         self._longest_final_s = final_trial_s * (LENGTHEN if any(goals) else 1)
         self.retries = retries
-        self.hint_fps = hint_fps
+        self.loss_verification = loss_verification
         self.directions = directions
+        self._hints = dict(zip(self.goals, hints_fps, strict=False))
+        self._loads = Loads(minimum_fps, maximum_fps, resolution)
         self._entries: list[Entry] = []
 
     # -- what the caller uses ---------------------------------------------------------------
@@ -149,15 +136,7 @@ class ThroughputSearch:
 
         Raises ValueError if it is of another load or phase: the trials of another search.
         """
-        asked = self.next()
-        if asked is None:
-            raise ValueError(f"no trial was asked for, but one at {seen.load_fps:g} frames/s came")
-        same_phase = seen.final == (asked.phase == "final")
-        if not math.isclose(seen.load_fps, asked.load_fps, rel_tol=1e-4) or not same_phase:
-            came = f"a {'final' if seen.final else 'search'} trial at {seen.load_fps:g}"
-            wanted = f"a {asked.phase} trial at {asked.load_fps:g} frames/s"
-            raise ValueError(f"{wanted} was asked for, {came} came")
-        self._entries.append(Entry(len(self._entries), asked, seen))
+        self._entries.append(Entry(len(self._entries), check_answer(self.next(), seen), seen))
 
     def limit(self, maximum_fps: float) -> None:
         """Lower the maximum: the tester turned out not to offer more. What was seen stays.
@@ -165,7 +144,10 @@ class ThroughputSearch:
         Never below a load that some goal is known to pass, nor below the minimum.
         """
         known = [lower for goal in self.goals if (lower := self.bounds(goal)[0]) is not None]
-        self.maximum_fps = min(self.maximum_fps, _tidy(max(maximum_fps, self.minimum_fps, *known)))
+        lowered = tidy(max(maximum_fps, self.minimum_fps, *known))
+        if lowered < self.maximum_fps:
+            self.maximum_fps = lowered
+            self._loads.end_at(lowered)
 
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
         """(highest load that passed, lowest that missed) so far, frames/s; None = none yet."""
@@ -198,7 +180,7 @@ class ThroughputSearch:
     # -- one goal -----------------------------------------------------------------------------
 
     def _evidence(self, goal: float) -> Evidence:
-        return Evidence(goal, self._entries)
+        return Evidence(goal, self._entries, self.loss_verification)
 
     def _state(self, goal: float) -> _Wish | _Verdict:
         """What this goal needs next, or how it ended (an INVALID load aside)."""
@@ -236,7 +218,7 @@ class ThroughputSearch:
                 floor = max(
                     floor, frames_to_see(faint) * FRAME_MARGIN / (VERIFICATIONS * self._longest_final_s)
                 )
-        return floor if floor == self.minimum_fps else _round_up(floor)
+        return self._loads.up(floor) if floor <= self.maximum_fps else floor
 
     def _at_the_floor(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
         """Every load with enough frames missed: one long look at the minimum, then the verdict."""
@@ -257,6 +239,9 @@ class ThroughputSearch:
     def _lengthened(self, evidence: Evidence, undecided: list[float]) -> _Wish | _Verdict:
         """The undecided load nearest the middle again, with frames enough to decide."""
         load = undecided[len(undecided) // 2]
+        if doubted := evidence.doubted(load):
+            last = doubted[-1].asked
+            return _Wish(load, last.duration_s, last.phase)
         frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
         duration = min(max(frames / load, self.trial_s), self._final_s(load))
         if evidence.longest_s(load) >= duration:
@@ -266,7 +251,7 @@ class ThroughputSearch:
     def _closed(self, lower: float, upper: float | None) -> bool:
         if upper is None:
             return lower == self.maximum_fps
-        return (upper - lower) / upper <= self.resolution
+        return self._loads.are_neighbours(lower, upper)
 
     def _confirm(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
         """Final trials at the lower bound: one, or for zero loss as many as it takes to tell."""
@@ -296,20 +281,28 @@ class ThroughputSearch:
         return min(max(self.final_trial_s, _round_up(frames / load)), self._longest_final_s)
 
     def _inside(self, evidence: Evidence, floor: float, lower: float | None) -> float:
-        """The next load to try: maximum first, then inside the bracket until it closes."""
+        """The next load to try: the hint or the maximum first, then inside the bracket until it closes."""
         upper = evidence.upper
         if upper is None:
-            return self.maximum_fps
+            return self._without_a_miss(evidence, floor, lower)
         low = lower or floor
         if self._closed(low, upper):
             return low  # the floor, not tried yet
-        middle = _tidy(math.sqrt(low * upper))
         if finals_missed := evidence.finals_missed():
             if lower is not None:
-                return middle
-            step = self.resolution * FINAL_GROWTH ** (finals_missed - 1)
-            return max(_tidy(upper * (1 - step)), floor)
-        return self._near_the_guess(evidence, floor, low, upper) or middle
+                return self._loads.middle(low, upper)
+            return max(self._steps(upper, -(FINAL_GROWTH ** (finals_missed - 1))), floor)
+        return self._near_the_guess(evidence, floor, low, upper) or self._loads.middle(low, upper)
+
+    def _without_a_miss(self, evidence: Evidence, floor: float, lower: float | None) -> float:
+        """The hint, growing steps up from it, and the maximum before they get long: the hint was no good then."""
+        hint = self._hint(evidence.goal, floor)
+        if hint is None:
+            return self.maximum_fps
+        if lower is None or lower < hint:
+            return hint
+        passed = evidence.passed_count(hint)
+        return self._steps(lower, GROWTH_UP ** (passed - 1)) if passed <= HINTED_STEPS else self.maximum_fps
 
     def _near_the_guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
         """Where an overloaded DUT's forwarding rate says the throughput is; None: no such hint.
@@ -318,39 +311,48 @@ class ThroughputSearch:
         loses a little at any load is not followed in small steps. From below: growing steps up.
         Neither goes past the middle, unless the guess itself does.
         """
-        guess = self._guess(evidence, floor, upper)
+        guess = self._guess(evidence, floor, low, upper)
         if guess is None:
             return None
-        middle = _tidy(math.sqrt(low * upper))
+        middle = self._loads.middle(low, upper)
         if guess <= low:
-            step = 0.9 * self.resolution * GROWTH_UP ** (evidence.passed_count(guess) - 1)
-            return min(_tidy(low * (1 + step)), middle)
+            return min(self._steps(low, GROWTH_UP ** (evidence.passed_count(guess) - 1)), middle)
         misses = evidence.missed_below(self.maximum_fps)
         if misses == 0:
             return guess
-        step = self.resolution * GROWTH_DOWN ** (misses - 1)
-        return min(guess, max(_tidy(upper * (1 - step)), middle))
+        return min(guess, max(self._steps(upper, -(GROWTH_DOWN ** (misses - 1))), middle))
 
-    def _guess(self, evidence: Evidence, floor: float, upper: float) -> float | None:
-        """The hint, then what the DUT forwarded at the lowest load that missed.
+    def _guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
+        """What the DUT forwarded at the lowest load that missed; the hint while nothing was tried below the maximum.
 
         A little below, since a DUT at its very limit loses the odd frame. A guess only: a DUT that
         collapses under overload forwards less than its throughput.
         """
+        hint = self._hint(evidence.goal, floor)
+        if hint is not None and low < hint < upper and evidence.missed_below(self.maximum_fps) == 0:
+            return hint
         rate = evidence.forwarded_at(upper)
-        if self.hint_fps and evidence.missed_below(self.maximum_fps) == 0:
-            rate = self.hint_fps
         if rate is None:
             return None
-        guess = _tidy(min(rate, upper) * (1 - self.resolution / 2))
+        guess = self._loads.down(min(rate * (1 - self.resolution * BELOW_THE_RATE), upper))
         return guess if floor < guess < upper else None
+
+    def _hint(self, goal: float, floor: float) -> float | None:
+        """The load to begin at; None without a hint, or where it says no more than the maximum does."""
+        hint = self._hints.get(goal)
+        load = self._loads.down(hint) if hint else None
+        return load if load is not None and floor < load < self.maximum_fps else None
+
+    def _steps(self, load: float, steps: int) -> float:
+        """The load so many places up or down the row."""
+        return self._loads[self._loads.place(load) + steps]
 
     def _result(self, goal: float) -> GoalResult:
         evidence = self._evidence(goal)
         state = self._state(goal)
         lower, upper = self.bounds(goal)
         if isinstance(state, _Wish):  # nothing but INVALID trials at the load it needs
-            state = _Verdict("INVALID", self._why_invalid(state.load_fps))
+            state = _Verdict("INVALID", invalid_words(self._entries, state.load_fps))
         floor = self._floor(evidence)
         throughput = evidence.confirmed(floor) if state.status == "OK" else None
         final = evidence.confirmation(throughput) if throughput is not None else None
@@ -359,6 +361,12 @@ class ThroughputSearch:
             for load in evidence.passed_above_upper()
             if upper is not None and (load - upper) / load > self.resolution
         ]
+        if throughput is not None and (doubted := evidence.doubted(throughput)):
+            lost = sum(entry.seen.lost_frames for entry in doubted)
+            warnings.append(
+                f"loss verification: {len(doubted)} of {evidence.valid_at(throughput)} trials at this load "
+                f"lost frames ({lost:,} in all); the last one did not"
+            )
         at_maximum = throughput == self.maximum_fps
         return GoalResult(
             goal=goal,
@@ -386,18 +394,7 @@ class ThroughputSearch:
                 count += 1
         return count
 
-    def _why_invalid(self, load: float) -> str:
-        invalid = [e.seen for e in self._entries if e.load_fps == load and not e.seen.valid]
-        reasons = dict.fromkeys(reason for seen in invalid for reason in seen.reasons)
-        why = f": {'; '.join(reasons)}" if reasons else ""
-        return f"{len(invalid)} trials at {load:,.0f} frames/s were INVALID{why}"
-
-
-def _tidy(load: float) -> float:
-    """Six significant digits: a load a reader can type again, finer than any resolution."""
-    return float(f"{load:.6g}")
-
 
 def _round_up(load: float) -> float:
-    tidy = _tidy(load)
-    return tidy if tidy >= load else _tidy(load * (1 + 1e-5))
+    down = tidy(load)
+    return down if down >= load else tidy(load * (1 + 1e-5))

@@ -14,14 +14,18 @@ from espbench.stacks.read_back import policy_mismatches
 
 
 class Plain:
-    """Policies with the tunnel's selectors that demand nothing: the look-ups cost, the ESP is not there."""
+    """Policies with the tunnel's selectors that demand nothing: the look-ups cost, the ESP is not there.
+
+    bare: without them, as a router that knows no IPsec.
+    """
 
     name = "plain"
     encrypts = False
 
-    def __init__(self, bed: Testbed, tunnel: Tunnel) -> None:
+    def __init__(self, bed: Testbed, tunnel: Tunnel, *, bare: bool = False) -> None:
         self._bed = bed
         self._tunnel = tunnel
+        self._bare = bare
 
     @property
     def sas(self) -> int:
@@ -62,7 +66,9 @@ class Plain:
         return []
 
     def _policies(self, side: Side) -> list[xfrm.Policy]:
-        """As many and with the same selectors as with ESP."""
+        """As many and with the same selectors as with ESP, or none."""
+        if self._bare:
+            return []
         tunnels = policies.protecting(side, self._tunnel)
         return [
             *(replace(policy, template=None) for policy in tunnels),

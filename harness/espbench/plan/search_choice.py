@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a throughput test searches: by bisection, or by MLRsearch with one of its presets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from espbench.plan.reader import KeyPath, Problem
+
+if TYPE_CHECKING:
+    from espbench.plan.model import Throughput
+
+Search = Literal["bisection", "mlr"]
+PresetName = Literal["rfc2544", "tst009", "csit"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What a load must show to pass (draft-ietf-bmwg-mlrsearch, Search Goal).
+
+    So many trials of `final_trial_s` in sum, of which at most the share `exceed_ratio` may miss the goal.
+    """
+
+    final_trial_s: float
+    trials: int
+    exceed_ratio: float
+
+
+PRESETS: dict[PresetName, Preset] = {
+    "rfc2544": Preset(60.0, 1, 0.0),
+    "tst009": Preset(60.0, 2, 0.5),
+    "csit": Preset(1.0, 21, 0.5),
+}
+_USUAL_TRIAL_S = 2.0
+_OF_BISECTION = ("loss_verification", "warm_start")
+
+
+def with_preset(value: Any) -> Any:
+    """The settings of a throughput test as written, and with `search: mlr` what its preset brings."""
+    if not isinstance(value, dict) or value.get("search") != "mlr":
+        return value
+    given = value.get("preset")
+    name = "rfc2544" if given is None else given
+    if not isinstance(name, str) or name not in PRESETS:
+        return value  # its own check says so
+    preset = PRESETS[name]
+    lengths = {
+        "trial": f"{min(preset.final_trial_s, _USUAL_TRIAL_S):g}s",
+        "final_trial": f"{preset.final_trial_s:g}s",
+    }
+    return lengths | value | {"preset": name}
+
+
+def search_problems(settings: Throughput, at: KeyPath) -> Iterator[Problem]:
+    """Keys of the one search with the other."""
+    given, search = settings.model_fields_set, (*at, "search")
+    if settings.search == "bisection" and settings.preset is not None:
+        yield Problem(
+            (*at, "preset"),
+            "a preset with search: mlr alone",
+            "one",
+            "add search: mlr, or remove it",
+            on_key=True,
+            involves=(search,),
+        )
+    for key in _OF_BISECTION if settings.search == "mlr" else ():
+        if key in given:
+            instead = "preset: tst009 tolerates a bad trial" if key == "loss_verification" else "remove it"
+            yield Problem(
+                (*at, key),
+                f"no {key} with search: mlr",
+                "one",
+                instead,
+                on_key=True,
+                involves=(search,),
+            )

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loads a search may try: a geometric row from the maximum down to the minimum.
+
+Neighbours are one resolution apart, so a search is over once two neighbours pass and miss. Of a DUT that
+is the same each time the answer is then the same whichever way the search came: a good or bad first
+guess costs or saves trials and cannot move the figure. Several goals meet on the same loads and share
+their trials, and repeats measure the same loads again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
+
+from espbench.search.evidence import tidy
+
+_ROUNDING = 1e-5  # relative; what tidy() may move two neighbours apart
+
+
+class Loads:
+    """The row between two loads (frames/s), rising; places are counted from the minimum.
+
+    The maximum may be lowered: the row then ends there, its other loads stay.
+    """
+
+    def __init__(self, minimum: float, maximum: float, resolution: float) -> None:
+        self._whole = _row(minimum, maximum, resolution)
+        self._row = self._whole
+
+    def end_at(self, maximum: float) -> None:
+        """Lower the maximum: no load above it, and this one."""
+        below = self._whole[: bisect_left(self._whole, maximum)]
+        self._row = (*below, maximum)
+
+    def place(self, load: float) -> int:
+        """Of the highest load of the row that is not above `load`; one behind the last if all are below it."""
+        return len(self._row) if load > self._row[-1] else max(bisect_right(self._row, load) - 1, 0)
+
+    def up(self, load: float) -> float:
+        """The lowest load of the row that is not below `load`."""
+        return self._row[min(bisect_left(self._row, load), len(self._row) - 1)]
+
+    def down(self, load: float) -> float:
+        """The highest load of the row that is not above `load`."""
+        return self[self.place(load)]
+
+    def __getitem__(self, place: int) -> float:
+        return self._row[min(max(place, 0), len(self._row) - 1)]
+
+    def middle(self, low: float, high: float) -> float:
+        """Between two loads of the row, of equal ratio to both."""
+        return self[(self.place(low) + self.place(high)) // 2]
+
+    def are_neighbours(self, low: float, high: float) -> bool:
+        """Whether no load of the row is between the two."""
+        return self.place(high) - self.place(low) <= 1
+
+
+@lru_cache(maxsize=16)
+def _row(minimum: float, maximum: float, resolution: float) -> tuple[float, ...]:
+    ratio = 1 - resolution + _ROUNDING
+    falling, place = [maximum], 1
+    while (load := tidy(maximum * ratio**place)) > minimum:
+        falling.append(load)
+        place += 1
+    if minimum < maximum:
+        falling.append(minimum)
+    return tuple(reversed(falling))

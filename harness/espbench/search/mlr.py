@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MLRsearch (draft-ietf-bmwg-mlrsearch) as a search of espbench: the one file that knows the library.
+
+The library drives a measurer and keeps its state inside. A run must go on where it was interrupted,
+so here it is a function of the trials on record: each time it is asked, the library runs from its
+start over them, and stops at the first trial nobody has made yet. That costs milliseconds.
+
+What is espbench's and not the library's:
+- an INVALID trial is repeated, up to `retries` times, before the library hears of the load;
+- a load that was stored and not forwarded is told as the loss of what did not come in time;
+- where trials hold too few frames to judge a goal (goals.py), the goal is UNRESOLVABLE;
+- the durations counted are those asked for: a trial of 59.9999 s is no reason for another one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
+
+from espbench.search.evidence import Entry, TrialRequest, check_answer, faint_loss, tidy
+from espbench.search.goals import Judgement, Observation, frames_needed, frames_to_see, judge
+from espbench.search.results import GoalResult, invalid_words
+from espbench.search.words import goal_name
+from espbench.terms import Status
+
+MOST_TRIALS = 1000  # valid ones; only a DUT that never shows the same twice needs more
+PRECEDING_TARGETS = 2  # coarser searches with shorter trials before the final one: the library's default
+NARROWEST = 2.5  # widths from minimum to maximum, at least: on a narrower range the library does not end
+_S_DIGITS = 3  # a trial is as long as a reader can type
+
+
+class MlrSearch:
+    """Ask `next()` for a trial, run it, `add()` what was seen, until `next()` is None.
+
+    As ThroughputSearch (throughput.py), whose arguments it shares. A load passes a goal once trials of
+    `duration_sum_s` together show it, of which at most the share `exceed_ratio` may have missed the
+    goal; final_trial_s is the longest trial, trial_s the shortest. Raises ValueError on arguments that
+    make no search.
+    """
+
+    def __init__(
+        self,
+        goals: Sequence[float],
+        *,
+        minimum_fps: float,
+        maximum_fps: float,
+        resolution: float,
+        trial_s: float,
+        final_trial_s: float,
+        duration_sum_s: float,
+        exceed_ratio: float,
+        retries: int = 3,
+        directions: int = 1,
+    ) -> None:
+        if not goals or len(set(goals)) != len(goals):
+            raise ValueError(f"loss goals must be different ratios, not {list(goals)}")
+        if not 0 < minimum_fps <= maximum_fps:
+            raise ValueError(f"0 < minimum <= maximum expected, not {minimum_fps} and {maximum_fps}")
+        if retries < 0 or directions not in (1, 2):
+            raise ValueError(f"retries >= 0 and 1 or 2 directions expected, not {retries} and {directions}")
+        self.goals = tuple(goals)
+        self.minimum_fps = minimum_fps
+        self.maximum_fps = maximum_fps
+        self.resolution = resolution
+        self.final_trial_s = final_trial_s
+        self.duration_sum_s = duration_sum_s
+        self.exceed_ratio = exceed_ratio
+        self.retries = retries
+        self.directions = directions
+        self._of_library = {
+            goal: SearchGoal(
+                loss_ratio=goal,
+                exceed_ratio=exceed_ratio,
+                relative_width=resolution,
+                initial_trial_duration=trial_s,
+                final_trial_duration=final_trial_s,
+                duration_sum=duration_sum_s,
+                preceding_targets=PRECEDING_TARGETS,
+                fail_fast=False,
+            )
+            for goal in goals
+        }
+        self._entries: list[Entry] = []
+        self._begins_at = 0  # the trial after which the maximum was lowered: the library began anew
+        self._cached: _Replayed | None = None
+
+    # -- what the caller uses ---------------------------------------------------------------
+
+    def next(self) -> TrialRequest | None:
+        """The next trial, None when every goal has its answer. Asking twice gives the same."""
+        wanted = self._replayed().wanted
+        return None if wanted is None or wanted.attempt > self.retries else wanted
+
+    def add(self, seen: Observation) -> None:
+        """Take what the trial of the last `next()` showed; ValueError if it is another search's."""
+        self._entries.append(Entry(len(self._entries), check_answer(self.next(), seen), seen))
+        self._cached = None
+
+    def limit(self, maximum_fps: float) -> None:
+        """Lower the maximum: the tester turned out not to offer more. The library then begins anew.
+
+        Never below a load that some goal is known to pass, nor below the minimum.
+        """
+        known = [lower for goal in self.goals if (lower := self.bounds(goal)[0]) is not None]
+        lowered = tidy(max(maximum_fps, self.minimum_fps, *known))
+        if lowered < self.maximum_fps:
+            self.maximum_fps, self._begins_at, self._cached = lowered, len(self._entries), None
+
+    def bounds(self, goal: float) -> tuple[float | None, float | None]:
+        """The library's relevant (lower, upper) bound of a goal so far, frames/s; None = none yet."""
+        found = self._replayed().relevant(self._of_library[goal])
+        return _load(found.clo) if found else None, _load(found.chi) if found else None
+
+    def results(self) -> list[GoalResult]:
+        """One result per goal, in the order given. Raises ValueError while trials are wanting."""
+        if self.next() is not None:
+            raise ValueError("the search is not finished")
+        return [self._result(goal) for goal in self.goals]
+
+    def remaining_s(self) -> float:
+        """Seconds of traffic still to come, roughly: for a progress line, nothing else."""
+        if self.next() is None:
+            return 0.0
+        widths = 1.0
+        for goal in self._resolvable():
+            lower, upper = self.bounds(goal)
+            high = upper or self.maximum_fps
+            widths = max(widths, math.log(high / min(lower or self.minimum_fps, high)) / self.resolution)
+        return (2 + math.log2(widths)) / 2 * self.duration_sum_s
+
+    # -- the library ------------------------------------------------------------------------
+
+    def _resolvable(self) -> list[float]:
+        """The goals that a final trial at the maximum holds enough frames for."""
+        most = self.maximum_fps * self.final_trial_s / self.directions
+        return [goal for goal in self.goals if most >= frames_needed(goal)]
+
+    def _replayed(self) -> _Replayed:
+        """The library after all trials on record."""
+        if self._cached is None:
+            self._cached = self._replay()
+        return self._cached
+
+    def _replay(self) -> _Replayed:
+        goals = [self._of_library[goal] for goal in self._resolvable()]
+        if not goals:
+            return _Replayed(None)
+        least = self.maximum_fps * (1 - self.resolution) ** NARROWEST
+        library = MultipleLossRatioSearch(
+            Config(
+                goals=goals,
+                min_load=min(self.minimum_fps, least),
+                max_load=self.maximum_fps,
+                search_duration_max=math.inf,  # it would ask the clock
+                warmup_duration=None,  # the procedure's
+            )
+        )
+        recorded = _Recorded(self._entries[self._begins_at :], self.final_trial_s, max(self.goals))
+        try:
+            library.search(recorded, debug=lambda _: None)
+        except _NotMadeYet as stop:
+            return _Replayed(library, wanted=stop.asked)
+        except _TooMany:
+            return _Replayed(library, why_none=f"{MOST_TRIALS} trials did not agree on a throughput")
+        except (RuntimeError, ValueError) as error:
+            return _Replayed(library, why_none=f"the MLRsearch library gave up: {error}")
+        return _Replayed(library)
+
+    # -- one goal -----------------------------------------------------------------------------
+
+    def _result(self, goal: float) -> GoalResult:
+        replayed = self._replayed()
+        lower, upper = self.bounds(goal)
+        status, reason = self._status(goal, lower, upper)
+        throughput, final = None, None
+        if status == "OK":
+            throughput = replayed.conditional_throughput(self._of_library[goal])
+            final = next(e for e in reversed(self._long_at(lower)) if judge(e.seen, goal) is Judgement.MET)
+        at_maximum = status == "OK" and lower == self.maximum_fps
+        return GoalResult(
+            goal=goal,
+            status=status,
+            throughput_fps=throughput,
+            lower_fps=lower,
+            upper_fps=upper,
+            trials=len(self._entries),
+            final_trial_index=final.index if final else None,
+            at_maximum=at_maximum,
+            reasons=[reason] if reason else [],
+            warnings=self._exceeded(goal, lower) if status == "OK" else [],
+            words=self._words(goal, throughput, at_maximum, reason),
+        )
+
+    def _status(self, goal: float, lower: float | None, upper: float | None) -> tuple[Status, str]:
+        """How a goal ended, and why if not well."""
+        replayed = self._replayed()
+        if goal not in self._resolvable():
+            return "UNRESOLVABLE", self._too_few(goal, self.maximum_fps)
+        if replayed.wanted is not None:
+            return "INVALID", invalid_words(self._entries, replayed.wanted.load_fps)
+        if replayed.why_none:
+            return "INVALID", replayed.why_none
+        return self._below_minimum(goal, upper) if not lower else self._at(goal, lower, upper)
+
+    def _below_minimum(self, goal: float, upper: float | None) -> tuple[Status, str]:
+        """No load passed; few frames at the minimum may have missed by chance."""
+        if self._missed_at(upper, goal):
+            return "BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s"
+        return "UNRESOLVABLE", self._too_few(goal, self.minimum_fps)
+
+    def _at(self, goal: float, lower: float, upper: float | None) -> tuple[Status, str]:
+        """A load passed by the library's rules; now whether its trials held frames enough to tell."""
+        if lower < self.minimum_fps:
+            return "BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s"
+        if upper is not None and not self._missed_at(upper, goal):
+            few = f"the bound of {upper:,.0f} frames/s rests on trials with too few frames to judge the goal"
+            return "UNRESOLVABLE", f"{few}: longer trials would tell"
+        met = [e for e in self._long_at(lower) if judge(e.seen, goal) is Judgement.MET]
+        faint = faint_loss(self._entries[self._begins_at :], upper) if goal == 0 else None
+        if not met or (faint is not None and sum(e.seen.frames for e in met) < frames_to_see(faint)):
+            return "UNRESOLVABLE", self._too_few(goal, lower)
+        return "OK", ""
+
+    def _missed_at(self, load: float | None, goal: float) -> bool:
+        """Whether a trial at a load missed the goal on frames enough to say so; to the library any loss is one."""
+        at_load = [e.seen for e in self._entries[self._begins_at :] if e.load_fps == load]
+        return any(judge(seen, goal) is Judgement.MISSED for seen in at_load)
+
+    def _long_at(self, load: float | None) -> list[Entry]:
+        """The valid final trials at a load."""
+        recent = self._entries[self._begins_at :]
+        return [e for e in recent if e.seen.valid and e.seen.final and e.load_fps == load]
+
+    def _exceeded(self, goal: float, load: float | None) -> list[str]:
+        """Trials at the throughput that missed the goal and were tolerated."""
+        judged = [judge(e.seen, goal) for e in self._long_at(load)]
+        missed = judged.count(Judgement.MISSED)
+        return [f"{missed} of {len(judged)} final trials at this load missed the goal"] if missed else []
+
+    def _too_few(self, goal: float, load: float) -> str:
+        longest = (
+            f"{self.duration_sum_s:g} s of trials" if goal == 0 else f"trials of {self.final_trial_s:g} s"
+        )
+        return f"at {load:,.0f} frames/s {longest} hold too few frames to judge the goal"
+
+    def _words(self, goal: float, throughput: float | None, at_maximum: bool, reason: str) -> str:
+        if throughput is None:
+            return f"{goal_name(goal)} has no result: {reason}"
+        more = " or more (the maximum tried)" if at_maximum else ""
+        allowed = f"at most {self.exceed_ratio:.0%}" if self.exceed_ratio else "nothing"
+        return (
+            f"{goal_name(goal)} passes: {throughput:,.0f} frames/s{more} (MLRsearch's conditional throughput; "
+            f"{allowed} of {self.duration_sum_s:g} s may exceed the goal)"
+        )
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """The library where the record ends: what it wants next, or why it cannot go on."""
+
+    library: Any
+    wanted: TrialRequest | None = None
+    why_none: str = ""
+
+    def relevant(self, goal: Any) -> Any:
+        """The library's RelevantBounds of a goal; None for a goal it was not given."""
+        target = self._target(goal)
+        return self.library.database.get_relevant_bounds(target) if target else None
+
+    def conditional_throughput(self, goal: Any) -> float:
+        """The load at the lower bound less the loss its trials show (draft, Conditional Throughput)."""
+        lower = self.relevant(goal).clo
+        (stat,) = lower.target_to_stat.values()
+        return tidy(float(lower) * (1.0 - stat.pessimistic_loss_ratio))
+
+    def _target(self, goal: Any) -> Any:
+        return self.library.scaling.goal_to_final_target.get(goal) if self.library else None
+
+
+class _NotMadeYet(Exception):
+    """The library wants a trial that is not on record."""
+
+    def __init__(self, asked: TrialRequest) -> None:
+        super().__init__(asked)
+        self.asked = asked
+
+
+class _TooMany(Exception):
+    """The library does not come to an end."""
+
+
+class _Recorded:
+    """The library's measurer: answers with the trials on record, in their order."""
+
+    def __init__(self, entries: Sequence[Entry], final_s: float, largest_goal: float) -> None:
+        self._left = iter(entries)
+        self._final_s = final_s
+        self._largest_goal = largest_goal
+        self._answered = 0
+
+    def measure(self, intended_duration: float, intended_load: float) -> Any:
+        """The first valid trial of what is left; raises _NotMadeYet where there is none."""
+        self._answered += 1
+        if self._answered > MOST_TRIALS:
+            raise _TooMany
+        attempts = 0
+        for entry in self._left:
+            if entry.seen.valid:
+                return MeasurementResult(
+                    intended_duration=intended_duration,
+                    intended_load=intended_load,
+                    offered_count=entry.seen.frames,
+                    loss_count=self._lost(entry.seen),
+                )
+            attempts += 1
+        final = intended_duration >= self._final_s
+        duration_s = round(intended_duration, _S_DIGITS)
+        asked = TrialRequest(tidy(intended_load), duration_s, "final" if final else "search", attempts)
+        raise _NotMadeYet(asked)
+
+    def _lost(self, seen: Observation) -> int:
+        """Frames lost; of a load that was only stored, those that did not come in time: it misses every goal."""
+        if seen.sustained:
+            return max(seen.lost_frames, 0)
+        in_time = seen.forwarding_fps * seen.duration_s if seen.forwarding_fps is not None else seen.frames
+        missed = math.floor(self._largest_goal * seen.frames) + 1
+        return min(max(seen.lost_frames, math.ceil(seen.frames - in_time), missed), seen.frames)
+
+
+def _load(bound: Any) -> float | None:
+    return tidy(float(bound)) if bound is not None else None
