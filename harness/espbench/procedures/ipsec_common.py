@@ -17,7 +17,7 @@ from espbench.plan.cases import Case
 from espbench.procedures.limits import Limits
 from espbench.stacks.base import split
 from espbench.stacks.ike import IkeStack
-from espbench.terms import DirectionReading, Trial
+from espbench.terms import DirectionReading, Trial, ways
 
 DRAFT = "draft-ietf-bmwg-ipsec-meth-05"
 
@@ -98,7 +98,7 @@ def upset() -> list[Action]:
 
 def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
     """The load in sum over the directions, held to the highest there is."""
-    return min(fps * (1 if case.direction == "one-way" else 2), limits.maximum_fps)
+    return min(fps * ways(case.direction), limits.maximum_fps)
 
 
 def outage_s(reading: DirectionReading) -> float:
