@@ -98,12 +98,11 @@ def trial_of(bench: Bench, traffic: Traffic) -> Trial:
     return trial
 
 
-def offer(bench: Bench, streams: list[Stream]) -> tuple[Offered, dict[str, int]]:
-    """One burst of traffic; the gateway's XFRM errors in it."""
+def offer(bench: Bench, streams: list[Stream]) -> tuple[Offered, counters.GatewayCounters]:
+    """One burst of traffic; what the gateway counted of it."""
     before = counters.read(bench.bed, bench.stack)
     offered = bench.generator.offer(streams, SECONDS, 1.0, quiet_s=0.2)
-    errors = counters.moved(before, counters.read(bench.bed, bench.stack))["home"].sas.errors
-    return offered, errors
+    return offered, counters.moved(before, counters.read(bench.bed, bench.stack))["home"]
 
 
 @pytest.mark.parametrize("suite", list(suites()))
@@ -174,9 +173,9 @@ def test_slow_ciphers_take_no_time_of_the_trial(workshop: tuple[Registry, Bench,
     for direction in ("encryption", "decryption"):
         (stream,) = bench.streams(traffic_of(direction, 1424), 1000.0)  # type: ignore[arg-type]
         burst = stream.model_copy(update={"burst_frames": 200, "rate_fps": None})
-        offered, errors = offer(bench, [burst])
+        offered, home = offer(bench, [burst])
         (found,) = offered.streams
-        assert (found.tx_frames, found.rx_frames, found.lost, errors) == (200, 200, 0, {})
+        assert (found.tx_frames, found.rx_frames, found.lost, home.sas.errors) == (200, 200, 0, {})
         if direction == "encryption":
             opened = esp_peer.told(offered)
             assert opened == EspCounts(packets=200, authentic=200, opened_after=True)
@@ -208,7 +207,8 @@ def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Regi
         assert opened is not None
         assert (offered.streams[0].rx_frames, getattr(opened, counted)) == (0, FRAMES)
         plain = traffic_of("decryption").streams(bench.bed, bench.next_hops, FPS)
-        offered, errors = offer(bench, changed.through(plain))
+        offered, home = offer(bench, changed.through(plain))
+        errors = home.sas.errors
         # An SA of other keys begins at 1: the first numbers are old to the gateway, whatever their ICV.
         old = errors.pop("XfrmInStateSeqError", 0)
         assert (offered.streams[0].rx_frames, old <= readiness.PROBE_FRAMES) == (0, True)
@@ -225,9 +225,11 @@ def test_forged_and_replayed_packets_do_not_pass_and_do_not_disturb(
     offer(bench, [stream])  # beyond the replay window
     for fault, error in (("bad-icv", "XfrmInStateProtoError"), ("replay", "XfrmInStateSeqError")):
         attack = stream.model_copy(update={"id": 1, "rate_fps": FPS / 2, "fault": fault})
-        offered, errors = offer(bench, [stream, attack])
+        offered, home = offer(bench, [stream, attack])
         legitimate, forged = offered.streams
-        assert (legitimate.tx_frames, legitimate.rx_frames, errors) == (FRAMES, FRAMES, {error: FRAMES // 2})
+        assert home.wan.rx_packets == FRAMES + FRAMES // 2, home
+        assert (home.sas.decrypted, home.sas.errors) == (FRAMES, {error: FRAMES // 2}), home
+        assert (legitimate.tx_frames, legitimate.rx_frames, home.lan.tx_packets) == (FRAMES, FRAMES, FRAMES)
         assert (forged.tx_frames, forged.rx_frames) == (FRAMES // 2, 0)
 
 
