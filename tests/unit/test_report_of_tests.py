@@ -264,6 +264,39 @@ def test_an_unknown_kind_of_test_is_shown_whole(run: RunDirectory, report: Repor
     assert "| Tunnel set-up rate, tunnels/s | xfrm · 3des-sha1 | proven | **41.50** |" in markdown
 
 
+def test_the_curve_of_an_unknown_kind_is_its_second_column_against_its_first(
+    run: RunDirectory, report: Report
+) -> None:
+    """Nothing is drawn where these are no numbers, or not the same in all curves."""
+    panels = part_of(report, synthetic_findings.SETUP_RATE).figure.panels
+    assert [p.title for p in panels] == [f"xfrm · {suite}" for suite in SHAPE.suites]
+    rows = panels[0].page["datasets"]["points"]
+    assert [(r["x"], r["y"]) for r in rows] == [(1, 0.024), (10, 0.241), (50, 1.205)]
+    assert panels[0].page["layer"][0]["encoding"]["x"]["axis"]["title"] == "Tunnels"
+    found = [f for f in run.findings() if f.test == synthetic_findings.SETUP_RATE]
+    for curve in ([{"who": "home", "s": 1.0}] * 2, [{"n": 1, "s": 2.0}], [{"n": 1}, {"n": 2}], []):
+        odd = viewed(run, [found[0].model_copy(update={"curve": curve})])
+        assert part_of(odd, synthetic_findings.SETUP_RATE).figure is None
+
+
+def test_an_unknown_kind_of_few_figures_has_a_column_for_each(run: RunDirectory) -> None:
+    """Single measurements at many sizes: a row a case, as a table by frame size wants it."""
+    attack = [
+        f.model_copy(
+            update={
+                "test": "attack", "curve": [], "load_fps": 100.0,
+                "quantities": [Quantity(name="rate kept", unit="%", value=97.5),
+                               Quantity(name="rate, west-east", unit="frames/s", value=50.0)],
+            }
+        )
+        for f in run.findings() if f.test == "flood"
+    ]  # fmt: skip
+    part = part_of(viewed(run, attack), "attack")
+    assert all(row.starts_case for row in part.table.rows)
+    assert cells(part, part.table.rows[0]) == {"Load, frames/s": "100", "Rate kept, %": "97.50"}
+    assert part.directions.rows[0] == ["plain", "64", "west → east", "50.00"]
+
+
 def test_the_top_counts_all_results_and_names_all_tests(run: RunDirectory, report: Report, html: str) -> None:
     results = run.results()
     assert report.result_count == len(results) == sum(n for _, n in report.verdicts)
@@ -303,6 +336,12 @@ def test_each_direction_is_shown_by_itself(run: RunDirectory, report: Report) ->
     assert part_of(report, "flood", "both-ways").directions.head[3] == "Forwarding rate, frames/s"
     (_, points), *_ = part_of(report, "frame_loss", "both-ways").curves
     assert {"Loss west → east, %", "Loss east → west, %"} <= set(points.head)
+    loss = part_of(report, "frame_loss", "both-ways").directions
+    assert loss.head[2:] == ["Direction", "Frame loss at the highest load, %"]
+    at_most = finding(run, "frame_loss", "aes128-sha1", 512, "both-ways").curve[0]
+    assert [r[2:] for r in loss.rows if r[:2] == ["xfrm · aes128-sha1", "512"]] == [
+        [way.replace("-", " → "), figure(at_most[f"frame_loss_pct {way}"])] for way in synthetic_findings.WAYS
+    ]
     for test in synthetic_findings.SETTINGS:
         assert part_of(report, test, "one-way").directions.rows == []
 
@@ -316,8 +355,10 @@ def test_what_is_short_or_unproven_says_so_wherever_it_is_shown(
         for part in (part_of(report, test), part_of(report, test, "both-ways")):
             assert part.labels == ([label] if test != "back_to_back" else part.labels)
     pictures = [p for p in (run.path / "figures").iterdir() if p.name.startswith("test-")]
-    assert len(pictures) == 2 * (4 + 2 * 4 + 2)
-    assert all(label in p.read_text(encoding="utf-8") for p in pictures)
+    unlabelled = [p for p in pictures if label not in p.read_text(encoding="utf-8")]
+    assert len(pictures) == 2 * (4 + 2 * 4 + 2) + 3
+    assert len(unlabelled) == 3
+    assert all("tunnel-setup-rate" in p.name for p in unlabelled)
     assert part_of(report, synthetic_findings.SETUP_RATE).labels == [], "no clause of RFC 2544 is about it"
     in_clear = [f.model_copy(update={"encryption": "not proven"}) for f in run.findings()]
     unproven = viewed(run, in_clear)

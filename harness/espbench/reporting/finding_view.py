@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from espbench.reporting.direction_tables import directions
 from espbench.reporting.final_trials import NOT_PROVEN
 from espbench.reporting.finding_curves import curves
 from espbench.reporting.finding_groups import FindingGroup, groups_of, headline
 from espbench.reporting.finding_panels import Figure, figure_of
-from espbench.reporting.finding_tables import FindingTable, directions, table
+from espbench.reporting.finding_tables import FindingTable, table
 from espbench.reporting.finding_words import kind
 from espbench.reporting.notes import Notes
 from espbench.reporting.table import Table
