@@ -422,6 +422,29 @@ def test_two_tests_of_one_kind_are_two_sections(run: RunDirectory) -> None:
     assert len(anchors) == len(set(anchors))
 
 
+def test_tests_of_one_kind_are_told_apart_by_what_the_plan_asks_of_each(run: RunDirectory) -> None:
+    """`Reset (2)` says nothing; what is alike in both says nothing either."""
+    flood = [f for f in run.findings() if f.test == "flood"]
+    resets = [f.model_copy(update={"test": test}) for test in ("reset", "reset-2") for f in flood]
+    asked = [{"what": what, "trial": "12 s", "rates": [1, 2]} for what in ("daemon", "power")]
+    manifest = run.manifest.model_copy(
+        update={
+            "cases": [
+                c.model_copy(update={"test": t})
+                for t in ("reset", "reset-2") for c in run.manifest.cases if c.test == "flood"
+            ],
+            "conditions": {"tests": [{"reset": asked[0]}, {"throughput": {}}, {"reset": asked[1]}]},
+        }
+    )  # fmt: skip
+    report = view(manifest, [], _digested(run.path), resets)
+    assert [s.title for s in report.tests] == ["Reset (what: daemon)", "Reset (what: power)"]
+    assert {r.what for a in report.test_answers for r in a.rows} == {
+        "Forwarding rate under flood, frames/s (what: daemon)",
+        "Forwarding rate under flood, frames/s (what: power)",
+    }
+    assert report.subject.startswith("Reset of synthetic with")
+
+
 def test_comparing_runs_leaves_the_other_tests_out_and_says_so(run: RunDirectory, tmp_path: Path) -> None:
     """They are not missing outcomes, and their settings may differ."""
     found = compare([run], by="suite")
