@@ -413,3 +413,10 @@ def test_quantities_have_a_unit() -> None:
     found = answered(made(SetUpRate(tunnels=3)), pair)
     assert all(isinstance(q, Quantity) and q.unit for q in found.quantities)
     assert found.rfc2544_deviations == ["ipsec-meth 12: 3 tunnels instead of 100"]
+
+
+def test_only_a_test_that_rfc2544_has_can_keep_its_clauses() -> None:
+    """A set-up rate without deviations is no RFC 2544 result; a reset is (26.6)."""
+    of_ipsec = (FirstPacket, RekeyLoss, SetUpRate, RekeyRate, Capacity, Failover, Attack, PublicKey)
+    assert not any(settings.of_rfc2544 for settings in of_ipsec)
+    assert Reset.of_rfc2544

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from espbench.reporting.final_trials import NOT_PROVEN
 from espbench.reporting.finding_groups import FindingGroup, groups_of, headline, median_of
-from espbench.reporting.finding_tables import unit_of
+from espbench.reporting.finding_tables import told, unit_of
 from espbench.reporting.finding_view import labels
 from espbench.reporting.finding_words import Names
 from espbench.reporting.notes import Flag, Notes
-from espbench.reporting.wording import NONE, count, figure
+from espbench.reporting.wording import NONE
 from espbench.terms import Finding, Manifest, Status
 
 _SHORT_WORDS = 20  # characters that fit a cell
@@ -101,7 +101,7 @@ def _rows(
     if first is not None:
         unit = unit_of(first)
         named = first.name[:1].upper() + first.name[1:]
-        what = named if not unit or named.endswith(unit) else f"{named}, {unit}"
+        what = named if not unit or unit in named.lower().split() else f"{named}, {unit}"
         which = names.which(group.test)
         what += f" ({which})" if which else ""
     return [
@@ -120,13 +120,11 @@ def _rows(
 
 
 def _cell(repeats: list[Finding], notes: Notes) -> FindingCell:
-    known = [(q.value, q.unit) for f in repeats if (q := headline(f))]
-    middle = median_of([value for value, _ in known])
-    # Rates are told whole, as everywhere.
-    tell = count if known and known[0][1] in ("frames/s", "frames") else figure
+    known = [q for f in repeats if (q := headline(f))]
+    middle = median_of([q.value for q in known])
     flags = {flag.number: flag for f in repeats for flag in notes.flags(f) if flag.word}
     return FindingCell(
-        text="" if middle is None else tell(middle),
+        text="" if middle is None else told(known[0].model_copy(update={"value": middle})),
         status=next((f.status for f in repeats if f.status != "OK"), None),
         instead=_instead(repeats),
         valid_of=f"{len(known)} of {len(repeats)}" if 0 < len(known) < len(repeats) else "",

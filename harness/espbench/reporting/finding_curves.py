@@ -12,7 +12,15 @@ from espbench.reporting.wording import NONE, count, figure, flat, number
 from espbench.terms import Finding
 
 # How the key of a figure ends → its unit.
-_UNITS = {"_pps": "packets/s", "_fps": "frames/s", "_pct": "%", "_us": "µs", "_ms": "ms", "_s": "s"}
+_UNITS = {
+    "_pps": "packets/s",
+    "_fps": "frames/s",
+    "_MiB": "MiB",
+    "_pct": "%",
+    "_us": "µs",
+    "_ms": "ms",
+    "_s": "s",
+}
 # Key of a point → its column and how its figure is told; keys of no row are left out.
 _LOSS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "intended_pct_of_line_rate": ("Load, % of line rate", lambda v: number(v, 3)),

@@ -66,6 +66,7 @@ class FindingTable:
         return not all(row.starts_case for row in self.rows)
 
 
+_MEASURED = ("s", "ms", "µs", "%", "1", "Mbps")  # units whose whole numbers are chance
 _MOST_COLUMNS = 9  # of quantities, that a page's width holds
 Cell = Callable[[Finding], str]
 _Columns = list[tuple[Column, Cell]]
@@ -88,7 +89,7 @@ def _one_column_a_quantity(group: FindingGroup) -> _Columns:
         return []
     load = [_LOAD] if any(f.load_fps is not None for f in group.findings) else []
     return load + [
-        (Column(name[:1].upper() + name[1:], unit_of(q), strong=position == 0), _cell(name))
+        (Column(name[:1].upper() + name[1:], unit_of(q), strong=position == 0), _told(name))
         for position, (name, q) in enumerate(found.items())
     ]
 
@@ -108,9 +109,15 @@ def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
         for q in (q for q in f.quantities if not way_of(q.name)[1]):
             load = [count(f.load_fps) if not figures else ""] if has_load else []
             spread = [figure(q.minimum), figure(q.maximum), figure(q.stdev)] if q.n > 1 else [NONE] * 3
-            figures.append([*load, q.name, figure(q.value), unit_of(q), count(q.n), *spread])
+            figures.append([*load, q.name, told(q), unit_of(q), count(q.n), *spread])
         rows.append(_row(f, notes, figures or [[NONE] * len(head)]))
     return _assembled(group, head, rows)
+
+
+def told(q: Quantity) -> str:
+    """A figure as its unit wants it: rates of frames, as everywhere, and what was counted are told whole."""
+    whole = q.value is not None and float(q.value).is_integer() and q.unit not in _MEASURED
+    return count(q.value) if whole or q.unit == "frames/s" else figure(q.value)
 
 
 def unit_of(q: Quantity) -> str:
@@ -257,6 +264,14 @@ def _spread(name: str, title: str, unit: str, n: str) -> _Columns:
 
 def _cell(name: str) -> Cell:
     return lambda f: figure(value(f, name))
+
+
+def _told(name: str) -> Cell:
+    def cell(f: Finding) -> str:
+        found = quantity(f, name)
+        return told(found) if found else NONE
+
+    return cell
 
 
 def _whole(name: str) -> Cell:

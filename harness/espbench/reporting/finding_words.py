@@ -82,7 +82,7 @@ _KINDS = {
         "frame before to the first one after.",
     ),
     "attack": Kind(
-        "Under attack",
+        "Forwarding under attack",
         "ipsec-meth 15.1 to 15.3: what legitimate traffic keeps of its forwarding rate, and what it costs in CPU.",
     ),
     "public_key": Kind("Public-key operations", "What bounds every set-up rate: each by itself, on one CPU."),

@@ -99,6 +99,7 @@ class Report:
     is_shortened: bool  # trials of another test were shorter or fewer than its clause wants
     short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
     rfc2544_results: int
+    rfc2544_of: int  # so many of the results; RFC 2544 has no clause on the others
     unproven: int  # figures of which nobody knows whether the frames were encrypted
     deviations: list[tuple[str, int]]
     notes: list[Note]
@@ -142,6 +143,7 @@ def view(
         short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if o.is_short)],
         unproven=sum(map(_is_unproven, outcomes)) + sum(map(is_unproven, findings)),
         rfc2544_results=sum(r.rfc2544 for r in results),
+        rfc2544_of=sum(r.rfc2544 or bool(r.rfc2544_deviations) or r.status != "OK" for r in results),
         deviations=deviations.most_common(),
         notes=notes.all,
         sections=[
