@@ -331,7 +331,11 @@ def test_each_direction_is_shown_by_itself(run: RunDirectory, report: Report) ->
     assert [r[2] for r in of_case] == ["west → east", "east → west"]
     for row, way in zip(of_case, ("west-east", "east-west"), strict=True):
         q = named(f)[f"latency, tagged frame, {way}"]
-        assert row[3:] == [figure(q.value), figure(q.minimum), figure(q.maximum), figure(q.stdev), "4"]
+        assert row[3:8] == [figure(q.value), figure(q.minimum), figure(q.maximum), figure(q.stdev), "4"]
+        assert row[8:] == [figure(named(f)[f"latency, {p}, {way}"].value) for p in ("p50", "p99")]
+    assert latency.head[8:] == ["Latency, p50, µs", "Latency, p99, µs"]
+    recovery = part_of(report, "system_recovery", "both-ways").directions
+    assert recovery.head[3] == "System recovery time, s"
     assert of_case[0][3] != of_case[1][3]
     assert part_of(report, "flood", "both-ways").directions.head[3] == "Forwarding rate, frames/s"
     (_, points), *_ = part_of(report, "frame_loss", "both-ways").curves

@@ -24,22 +24,22 @@ def directions(group: FindingGroup) -> Table:
                 of_way = rows.setdefault((*case, way.replace("-", " → ")), {})
                 of_way[f"{name}, {unit}" if unit else name] = q
     names = list(dict.fromkeys(name for found in rows.values() for name in found))
-    spread = any(q.n > 1 for found in rows.values() for q in found.values())
     head = ["Stack and suite", "Frame, bytes", *(["Repeat"] if group.repeats else []), "Direction"]
     numbers = [*range(1, len(head) - 1)]
-    for name in names:
-        numbers += range(len(head), len(head) + (5 if spread else 1))
-        head += [name[:1].upper() + name[1:]]
-        head += ["Least", "Greatest", "Standard deviation", "n"] if spread else []
+    # How much it scattered is told of what the test is about, of the rest in findings.csv.
+    spread = any(found.get(names[0], _NOTHING).n > 1 for found in rows.values()) if names else False
+    columns = [name[:1].upper() + name[1:] for name in names]
+    if spread:
+        columns[1:1] = ["Least", "Greatest", "Standard deviation", "n"]
     cells = []
     for key, found in rows.items():
-        line = [*key]
-        for name in names:
-            q = found.get(name, _NOTHING)
-            line.append(figure(q.value))
-            line += [*map(figure, (q.minimum, q.maximum, q.stdev)), count(q.n)] if spread else []
-        cells.append(line)
-    return Table(head, cells, numeric=numbers)
+        figures = [figure(found.get(name, _NOTHING).value) for name in names]
+        if spread:
+            q = found.get(names[0], _NOTHING)
+            figures[1:1] = [*map(figure, (q.minimum, q.maximum, q.stdev)), count(q.n)]
+        cells.append([*key, *figures])
+    numbers += range(len(head), len(head) + len(columns))
+    return Table([*head, *columns], cells, numeric=numbers)
 
 
 def _loss_by_direction(f: Finding) -> list[Quantity]:
