@@ -200,7 +200,7 @@ def test_a_lowered_maximum_begins_the_search_anew() -> None:
     assert first is not None
     search.add(HardLimit(80_000)(first))
     search.limit(30_000)
-    assert [asked.load_fps for asked, _ in run(search, HardLimit(80_000))][0] == 30_000
+    assert next(asked.load_fps for asked, _ in run(search, HardLimit(80_000))) == 30_000
     (result,) = search.results()
     assert (result.status, result.throughput_fps, result.at_maximum) == ("OK", 30_000, True)
 
