@@ -89,7 +89,13 @@ def test_mlrsearch_finds_the_rate_of_a_limiting_router(box: RouterBox, tmp_path:
     rate = 20_000_000
     box.give_own_threads(max(os.sched_getaffinity(0)))
     box.limit_rate(rate)
-    settings = {"search": "mlr", "preset": "tst009", "trial": "500ms", "final_trial": "1s", "maximum": "30000fps"}
+    settings = {
+        "search": "mlr",
+        "preset": "tst009",
+        "trial": "500ms",
+        "final_trial": "1s",
+        "maximum": "30000fps",
+    }
     run, rows, code = run_plan(box.plan(frame_sizes=[512], throughput=settings), tmp_path)
     assert code == 0
     assert float(rows[0]["throughput_fps"]) == pytest.approx(rate / FRAME_BITS[512], rel=0.02)
@@ -98,7 +104,9 @@ def test_mlrsearch_finds_the_rate_of_a_limiting_router(box: RouterBox, tmp_path:
     assert result["words"].startswith("zero-loss passes")
     assert "MLRsearch" in result["words"]
     assert not result["rfc2544"]
-    assert any(deviation.startswith("26.1: a load passes although") for deviation in result["rfc2544_deviations"])
+    assert any(
+        deviation.startswith("26.1: a load passes although") for deviation in result["rfc2544_deviations"]
+    )
 
 
 def test_a_deep_queue_does_not_raise_the_throughput(box: RouterBox, tmp_path: Path) -> None:
