@@ -31,6 +31,7 @@ bench:
 	$(PY) benchmarks/comparison.py
 	$(PY) benchmarks/large_run.py
 	$(PY) benchmarks/setup_times.py
+	$(PY) benchmarks/virtual_time.py
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

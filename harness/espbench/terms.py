@@ -7,11 +7,14 @@ count the 4-byte FCS (RFC 2544 9), rates are frames per second unless a name say
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Direction = Literal["one-way", "both-ways"]
+# With a single gateway, whose ESP peer is the tester, encryption is one way (west to east) and decryption the other.
+Direction = Literal["one-way", "both-ways", "encryption", "decryption"]
+OPERATIONS: tuple[Direction, ...] = ("encryption", "decryption")
 Phase = Literal["search", "final", "measure"]  # measure: of a test that searches nothing
 Status = Literal["OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE"]
 Validity = Literal["VALID", "INVALID"]
@@ -22,6 +25,14 @@ PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
 # How the warnings of an outcome begin whose figure is the tester's or the search's and not the DUT's.
 LIMITED_BY_TESTER, AT_MAXIMUM = "tester-limited", "at the search's maximum"
+_AGAIN = re.compile(r"-\d+$")
+# A deviation in the measuring itself (24, 26.x), not in the frame sizes or the waits around a trial.
+_SHORTER = re.compile(r"(24|26\.\d|RFC \d+ [\d.]+): .* instead of ")
+
+
+def ways(direction: Direction) -> int:
+    """How many directions are loaded at once."""
+    return 2 if direction == "both-ways" else 1
 
 
 def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
@@ -32,6 +43,11 @@ def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
 def goal_name(goal: float) -> str:
     """A loss goal in per cent: `0 %`, `0.001 %`."""
     return f"{goal * 100:.10f}".rstrip("0").rstrip(".") + " %"
+
+
+def kind_of_test(test: str) -> str:
+    """`latency` of `latency-2`, the second latency test of a plan."""
+    return _AGAIN.sub("", test)
 
 
 def layer2_mbps(fps: float, frame_size: float) -> float:
@@ -225,6 +241,11 @@ class Finding(Record):
     reasons: list[str] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     rfc2544_deviations: list[str] = Field(default_factory=list)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its trials were shorter or fewer than the standard's clause on this test asks for."""
+        return any(_SHORTER.match(text) for text in self.rfc2544_deviations)
 
 
 class CaseEntry(Record):

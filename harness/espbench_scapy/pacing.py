@@ -13,13 +13,13 @@ SLACK_NS = 20_000.0
 
 
 class Schedule:
-    """rate None and frames None: as fast as possible; frames: so many back to back."""
+    """rate None: as fast as possible; frames: so many and no more, whatever the time they take."""
 
     def __init__(self, start_ns: int, rate_fps: float | None, duration_s: float, frames: int | None) -> None:
         self.start_ns = start_ns
-        self.interval_ns = 1e9 / rate_fps if rate_fps and frames is None else 0.0
+        self.interval_ns = 1e9 / rate_fps if rate_fps else 0.0
         self.planned = frames
-        if self.interval_ns:
+        if self.interval_ns and frames is None:
             self.planned = max(1, round(duration_s * 1e9 / self.interval_ns))
         self.sent = 0
         self._gate_ns = 0.0

@@ -28,6 +28,8 @@ class StreamCount:
         self.sequence = SequenceCount()
         self.latency = Histogram()
         self.last_rx_ns = 0
+        self.arrived_ns: tuple[int, int] | None = None  # the first and the last intact one
+        self.longest_gap: tuple[int, int] | None = None
         self.after_stop = 0
         self.stopped_ns = 0  # when the last frame left; 0 while sending
         self._start_ns, self._slice_ns = start_ns, max(1, duration_ns // SLICES)
@@ -38,6 +40,7 @@ class StreamCount:
         self.last_rx_ns = max(self.last_rx_ns, at_ns)
         if not self.sequence.intact(number):
             return
+        self._arrived(at_ns)
         sent_ns = whole_time(time, at_ns)
         latency = max(1, at_ns - sent_ns)
         self.latency.record(latency)
@@ -46,6 +49,13 @@ class StreamCount:
         part[0] += 1
         part[2] += latency
         self.after_stop += bool(self.stopped_ns) and at_ns > self.stopped_ns
+
+    def _arrived(self, at_ns: int) -> None:
+        first, last = self.arrived_ns or (at_ns, at_ns)
+        longest = self.longest_gap
+        if self.arrived_ns and (longest is None or at_ns - last > longest[1] - longest[0]):
+            self.longest_gap = (last, max(last, at_ns))
+        self.arrived_ns = (first, max(last, at_ns))
 
     def damaged(self, number: int | None, at_ns: int) -> None:
         """A frame of this stream that is not as it was sent."""

@@ -22,7 +22,7 @@ class Outgoing:
     def __init__(self, template: Template, schedule: Schedule, first_sequence: int, port: Port) -> None:
         self._template, self.schedule, self._first, self._port = template, schedule, first_sequence, port
         self.refused = self.retries = self.late_frames = 0
-        self.last_tx_ns = 0
+        self.first_tx_ns = self.last_tx_ns = 0
         self.lateness = Histogram()
         self._marks: list[tuple[int, int]] = []
         self.stalls: list[dict[str, Any]] = []
@@ -47,6 +47,7 @@ class Outgoing:
             return False
         self.refused += outcome == "refused"
         self.schedule.took()
+        self.first_tx_ns = self.first_tx_ns or now
         self.last_tx_ns = now_ns()
         if not self._marks or now - self._marks[-1][1] >= _MARK_NS:
             self._marks.append((index, now))
@@ -62,6 +63,10 @@ class Outgoing:
         if last <= first or index <= first:
             return first_ns
         return first_ns + round((index - first) / (last - first) * max(0, last_ns - first_ns))
+
+    def departure_fps(self) -> float | None:
+        """How fast frames left, from the first to the last; None for fewer than two."""
+        return (self.sent - 1) * 1e9 / (self.last_tx_ns - self.first_tx_ns) if self.sent > 1 else None
 
     def close(self) -> None:
         """The sending is over."""

@@ -25,6 +25,11 @@ FASTEST_FPS = 50e6
 _AT_ONCE = 16  # frames sent, then received, before the loop looks at the rest
 _SPIN_NS = 200_000  # a sleeping process wakes late: the last of a wait is spun
 _EPISODES = 1000
+_MISSING = {
+    "steps": "keeps one rate for a trial",
+    "tag_at_s": "tags no frame",
+    "gaps_over_s": "tells only the longest gap",
+}
 
 
 class Bench:
@@ -65,6 +70,7 @@ def check(asked: dict[str, Any], ports: dict[str, Port]) -> None:
         raise Failure("streams is empty", "give one stream for each direction of traffic")
     if len({stream["id"] for stream in streams}) < len(streams):
         raise Failure("a stream's id is used twice", "each stream needs an id of its own")
+    _check_kinds(asked)
     for stream in streams:
         for end in ("from", "to"):
             if stream[end] not in ports:
@@ -77,6 +83,20 @@ def check(asked: dict[str, Any], ports: dict[str, Port]) -> None:
             raise Failure(f"stream {stream['id']}: rate_fps is {rate}, expected at most {FASTEST_FPS:g}")
         if stream.get("burst_frames") == 0:
             raise Failure(f"stream {stream['id']}: burst_frames is 0", "a burst has at least one frame")
+
+
+def _check_kinds(asked: dict[str, Any]) -> None:
+    """What only the native generator can."""
+    native = "use generator: native"
+    if asked.get("noise"):
+        raise Failure("expected no noise beside the streams; generator scapy is too slow for it", native)
+    for stream in asked["streams"]:
+        for key, what in _MISSING.items():
+            if stream.get(key) not in (None, []):
+                raise Failure(
+                    f"stream {stream['id']}: expected no {key}, got {stream[key]}; generator scapy {what}",
+                    native,
+                )
 
 
 class _Trial:
@@ -231,6 +251,7 @@ class _Trial:
             "unsent": 0 if planned is None else planned - out.sent,
             "tx_retries": out.retries,
             "duration_s": self._sending_s(out),
+            "departure_fps": out.departure_fps(),
             "rx_frames": sequence.received,
             "lost": sequence.lost(out.sent),
             "duplicated": sequence.duplicated,
@@ -245,6 +266,12 @@ class _Trial:
                 for first, last in missing[:_EPISODES]
             ],
             "loss_episodes_more": max(0, len(missing) - _EPISODES),
+            "first_lost_ns": out.sent_at(missing[0][0]) if missing and sequence.lost(out.sent) else None,
+            "last_lost_ns": out.sent_at(missing[-1][1]) if missing and sequence.lost(out.sent) else None,
+            "first_rx_ns": count.arrived_ns and count.arrived_ns[0],
+            "last_rx_ns": count.arrived_ns and count.arrived_ns[1],
+            "longest_gap": count.longest_gap
+            and {"from_ns": count.longest_gap[0], "to_ns": count.longest_gap[1]},
             "late_frames": out.late_frames,
             "lateness_us": out.lateness.lateness(),
             "tx_stalls": out.stalls,

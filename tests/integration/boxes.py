@@ -13,9 +13,14 @@ import os
 import secrets
 import subprocess
 import tempfile
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import pytest
 
 from espbench.platforms.processes import start_time
 
@@ -71,6 +76,43 @@ class RouterBox:
             self.inside(
                 f"tc qdisc replace dev {port} root tbf rate {bits_per_second}bit burst {burst} limit {limit}"
             )
+
+    def delay(self, microseconds: int) -> None:
+        """Every frame leaves so much later, at the earliest. Skips the test where the kernel has no netem."""
+        probe = "tc qdisc replace dev lo root netem && tc qdisc del dev lo root"
+        if subprocess.run(
+            f"ip netns exec {self.dut} sh -c '{probe}'", shell=True, capture_output=True, check=False
+        ).returncode:
+            pytest.skip("this kernel has no netem")
+        for port in ("d0", "d1"):
+            self.inside(f"tc qdisc replace dev {port} root netem delay {microseconds}us limit 100000")
+
+    def hold(self, frames: int, bits_per_second: int) -> None:
+        """A queue of exactly so many frames (any more are dropped) before a server that is as fast as that."""
+        for port in ("d0", "d1"):
+            self.inside(
+                f"tc qdisc replace dev {port} root handle 1: tbf rate {bits_per_second}bit burst 1600 limit 100000"
+            )
+            self.inside(f"tc qdisc replace dev {port} parent 1:1 handle 10: pfifo limit {frames}")
+
+    @contextlib.contextmanager
+    def drops_all(self, after_s: float, for_s: float) -> Iterator[None]:
+        """While the block runs: so long after its start nothing is forwarded for so long, at least."""
+
+        def drop() -> None:
+            time.sleep(after_s)
+            try:
+                self.inside("sysctl -qw net.ipv4.ip_forward=0")
+                time.sleep(for_s)
+            finally:
+                self.inside("sysctl -qw net.ipv4.ip_forward=1")
+
+        thread = threading.Thread(target=drop)
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join()
 
     def drop_one_in(self, n: int) -> None:
         """Drop exactly every n-th forwarded frame, whatever the rate."""

@@ -5,7 +5,8 @@ Such a test states exact counts, and a host that takes its CPUs away for 20 ms a
 send, or a ring overflows. That is only believed where it was measured: without a stall a failure stands at once, and
 after three attempts it stands anyway. Only a host that stood still for a 50th of the time in each of them cannot
 run such a test at all: then it is skipped, with that reason; so is a test for which espbench itself said INVALID,
-again and again, while the host stood still now and then.
+again and again, while the host stood still now and then. Tests in virtual time are none of these: nothing of the
+host may show there, so a failure stands.
 """
 
 import subprocess
@@ -59,8 +60,10 @@ def _stalls(config: pytest.Config) -> Stalls:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Runs the test until it passes, fails undisturbed, or has failed ATTEMPTS times."""
+    if item.get_closest_marker("virtual_time"):
+        return None  # pytest's own way: once
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     watched = _stalls(item.config)
     unfit_files = item.config.stash.setdefault(UNFIT_FILES, {})

@@ -12,7 +12,10 @@ from runs import espbench, quick, write_plan
 from espbench.e500 import tools
 from espbench.results import accelerator
 
-pytestmark = pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries")
+pytestmark = [
+    pytest.mark.virtual_time,
+    pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries"),
+]
 
 PATIENCE_S = 1800.0
 PLAN = {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -21,7 +22,10 @@ from espbench.e500.build import Built
 from espbench.e500.tools import Runner
 from espbench.platforms.registry import Registry
 
-pytestmark = pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries")
+pytestmark = [
+    pytest.mark.virtual_time,
+    pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries"),
+]
 
 SEC = sec()
 
@@ -93,6 +97,24 @@ def test_a_build_that_is_ended_leaves_nothing_half_done(built: Built, tmp_path: 
     assert list(own.glob(".work*")) == []
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(own) not in listed
+
+
+def test_too_little_disk_is_said_before_anything_is_built(tmp_path: Path) -> None:
+    """On a disk of 64 MB: exit code 4, how much there is and must be, and nothing on it."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount")
+    script = 'mount -t tmpfs -o size=64m none "$0" && { "$@"; code=$?; find "$0" -type f; exit $code; }'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, tmp_path, *BUILD],
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 4, done.stderr
+    assert re.search(rf"{tmp_path}/espbench/e500: building needs \d+ MB there, 6\d MB are free", done.stderr)
+    assert "XDG_CACHE_HOME" in done.stderr
+    assert done.stdout.split() == [f"{tmp_path}/espbench/e500/.lock"]
 
 
 def test_the_guest_greets_answers_and_switches_off(start: Any) -> None:

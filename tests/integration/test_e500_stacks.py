@@ -15,7 +15,10 @@ from espbench.e500 import tools
 from espbench.e500.crypto import BEHAVIOURS
 from espbench.plan.profiles import load_profile
 
-pytestmark = pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries")
+pytestmark = [
+    pytest.mark.virtual_time,
+    pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries"),
+]
 
 # Enough for what the guests need of the host, also when somebody else has it for a while.
 PATIENCE_S = 1800.0

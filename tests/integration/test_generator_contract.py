@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from addresses import GATEWAY_TO_GATEWAY
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose
 from espbench.generators.base import Generator, Offered
 from espbench.measure.traffic import Traffic
@@ -156,6 +156,25 @@ def test_a_flood_has_no_plan(bench: Bench) -> None:
     (one,) = offered.streams
     assert one.intended_frames is None
     assert one.tx_frames > 0
+
+
+def test_a_burst_is_so_many_frames(bench: Bench) -> None:
+    """At the rate asked for, and how fast they left is told; what cannot be sent so is refused."""
+    hops = {name: port.next_hop_mac or "" for name, port in bench.bed.ports.items()}
+    one_way = Traffic(frames=((128, 1),), ip_version=4, direction="one-way")
+    [stream] = one_way.streams(bench.bed, hops, bench.rate)
+    burst = [stream.model_copy(update={"burst_frames": 20})]
+    if bench.generator.name == "trex":
+        with pytest.raises(UsageError, match="got a burst back to back"):
+            bench.generator.offer(burst, 2.0, 0.5)
+        return
+    offered = bench.generator.offer(burst, 2.0, 0.5, quiet_s=0.2)
+    all_arrived(offered, 20)
+    [counts] = offered.streams
+    assert counts.unsent == 0
+    assert counts.departure_fps is not None
+    assert 0 < counts.departure_fps <= 1.2 * bench.rate  # after a stall they follow faster
+    assert counts.longest_gap is not None
 
 
 def test_trials_do_not_leak_into_each_other(bench: Bench) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import synthetic_comparison
+import synthetic_findings
 import synthetic_run
 from headless import Browser, PageRecord, find_browser
 
@@ -53,7 +55,7 @@ def points_in(page: Path) -> dict[str, int]:
     charts = re.search(r'id="charts">(.*?)</script>', page.read_text(encoding="utf-8"))
     assert charts
     return {
-        name: sum(len(chart["datasets"].get(rows, [])) for rows in ("points", "theory", "cpu"))
+        name: sum(len(chart["datasets"].get(rows, [])) for rows in ("points", "theory", "cpu", "tagged"))
         for name, chart in json.loads(charts[1]).items()
     }
 
@@ -85,6 +87,39 @@ def test_results_without_a_figure_are_marked_not_drawn(browser: Browser, page: P
     marks = {chart["id"]: chart["marks"] for chart in browser.visit(page, READY, MARKS).value}
     assert all(number == 3 for name, number in marks.items() if "-xfrm-" in name)
     assert all(number == 0 for name, number in marks.items() if "-plain-" in name)
+
+
+@pytest.fixture(scope="module")
+def tests_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of every kind of test, with an odd label and a mix of sizes."""
+    shape = synthetic_run.Shape(
+        dut="lab <b>\"7\"</b> & </script><script>throw 'label'</script>",
+        directions=("one-way", "both-ways"),
+        sizes=(64, 512, 1280, "imix"),
+        suites=("3des-sha1", "aes128-sha1"),
+        tests=synthetic_findings.TESTS,
+    )
+    return write_report(synthetic_run.build(tmp_path_factory.mktemp("runs"), shape))
+
+
+def test_every_figure_of_the_other_tests_is_drawn(browser: Browser, tests_page: Path) -> None:
+    """Latency by stack and suite, two charts of loss for each of them, flood by stack; both directions."""
+    record = browser.visit(tests_page, READY, MARKS)
+    points = points_in(tests_page)
+    assert problems(record, points) == []
+    kinds = Counter(re.match(r"[a-z-]*[a-z]", name)[0] for name in points if name.startswith("test-"))  # type: ignore[index]
+    assert kinds == {"test-latency-part": 2 * 3, "test-frame-loss-part": 2 * 3 * 2, "test-flood-part": 2 * 2}
+    drawn = {chart["id"]: chart for chart in record.value}
+    # What has no latency, and the load that could not be measured, are marks and no points.
+    latency = "test-latency-part-1-2-xfrm-3des-sha1"
+    assert drawn[latency]["marks"] == 2
+    assert drawn[latency]["rules"] == 2
+    assert drawn["test-frame-loss-part-1-3-xfrm-aes128-sha1-loss"]["marks"] == 1
+
+
+def test_reports_of_other_tests_fit_a_narrow_window(tests_page: Path) -> None:
+    with Browser(width=500) as narrow:
+        assert narrow.visit(tests_page, READY, PAGE_OVERFLOW).value == 0
 
 
 def test_a_narrow_window_scrolls_tables_not_the_page(page: Path) -> None:

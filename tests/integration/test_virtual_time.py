@@ -29,6 +29,7 @@ SOURCE = ROOT / "dut-profiles" / "e500" / "qemu" / "mirror.c"
 LATENCY_NS = 50_000
 
 pytestmark = [
+    pytest.mark.virtual_time,
     pytest.mark.skipif(not BINARY.exists(), reason="needs cargo build --release in traffic/"),
     pytest.mark.skipif(shutil.which("gcc") is None, reason="compiles the mirror: needs gcc"),
 ]

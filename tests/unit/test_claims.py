@@ -13,7 +13,7 @@ from espbench.claims import Claim, Judged, Points, claims, judge_all
 from espbench.claims.points import Limit, link_fps, points
 from espbench.results.accelerator import AcceleratorResult
 from espbench.results.published import documents
-from espbench.terms import layer2_mbps
+from espbench.terms import AT_MAXIMUM, layer2_mbps
 
 
 def found(shape: Shape) -> Points:
@@ -224,6 +224,24 @@ def test_what_limits(dut: str, behaviour: str, size: int, limit: Limit) -> None:
         p.limit for p in found(Shape(duts=(dut,))).points if (p.behaviour, p.frame_size) == (behaviour, size)
     ]
     assert limits == [limit]
+
+
+def test_a_figure_at_the_plans_maximum_is_none_of_the_device() -> None:
+    """It may be faster: only where the link is full is that its limit."""
+    manifest, outcomes = made.outcomes(Shape(duts=("mpc8548e",)))
+    met = [o.model_copy(update={"warnings": [f"{AT_MAXIMUM}: no faster load was tried"]}) for o in outcomes]
+    held = points([(manifest, met)])
+    assert {p.limit for p in held.points} == {"link"}
+    assert all("maximum" in status for status in held.failed.values())
+    assert len(held.points) + len(held.failed) == len(outcomes)
+
+
+def test_plain_forwarding_that_pays_for_policies_is_not_the_articles() -> None:
+    manifest, outcomes = made.outcomes(Shape(duts=("mpc8548e",)))
+    cases = [c.model_copy(update={"options": {}}) if c.stack_kind == "plain" else c for c in manifest.cases]
+    held = points([(manifest.model_copy(update={"cases": cases}), outcomes)])
+    assert held.points
+    assert "plain" not in {p.behaviour for p in held.points}
 
 
 def test_a_tunnel_fills_a_link_before_cleartext_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -299,6 +301,34 @@ def test_what_is_missing_is_one_message_with_the_command(tmp_path: Path) -> None
     assert not list((tmp_path / ".cache/espbench/e500").glob("[!.]*"))
 
 
+def test_a_missing_cross_compiler_is_named(tmp_path: Path) -> None:
+    """By its package, beside nothing that is here."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in tools.NEEDS:
+        if not name.startswith(("/", tools.CROSS)) and (found := shutil.which(name)):
+            (programs / name).symlink_to(found)
+    done = subprocess.run(
+        [sys.executable, "-m", "espbench", "build", "e500"],
+        env={"PATH": str(programs), "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    compiler = tools.NEEDS[f"{tools.CROSS}gcc"]
+    lacking = [compiler, *(package for package in tools.missing() if package != compiler)]
+    assert done.returncode == 4, done.stderr
+    assert f"building the e500 guests needs {', '.join(lacking)}\n" in done.stderr
+    assert done.stderr.endswith(f"apt-get install --no-install-recommends {' '.join(lacking)}\n")
+
+
+def test_what_building_needs_is_installed_for_the_tests() -> None:
+    """By scripts/setup.sh: where it did not, all tests of real boards would be skipped."""
+    lines = (Path(__file__).parents[2] / "scripts/packages.txt").read_text().splitlines()
+    installed = {line.split()[0] for line in lines if line and line[0] not in "#["}
+    assert {*tools.NEEDS.values(), *tools.LIBRARIES.values()} <= installed
+
+
 @pytest.mark.parametrize("profile", ["netns", "e501"])
 def test_only_e500_is_built(profile: str) -> None:
     """Exit code 2 through main(); what was expected."""
@@ -360,9 +390,12 @@ def test_a_build_that_fails_keeps_what_was_done(registry: Registry, steps: dict[
     assert told.parts == ["sources", "kernel", "qemu"]
 
 
-def test_a_second_build_says_whether_it_is_the_same(registry: Registry, steps: dict[str, bytes]) -> None:
-    """Bit for bit; what differs replaces what was there, and is named."""
+def test_a_second_build_says_whether_it_is_the_same(
+    registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit; what differs replaces what was there, and is named with the reason."""
     build.build(registry, Told())
+    monkeypatch.setattr(tools, "versions", lambda: {"compiler": "gcc 2"})
     steps["vmlinux"] = b"other"
     told = Told()
     built = build.build(registry, told, again=True)
@@ -370,11 +403,14 @@ def test_a_second_build_says_whether_it_is_the_same(registry: Registry, steps: d
     assert told.remarks == {
         "sources": f"linux {versions[0]}, qemu {versions[1]}",
         "guest": "bit for bit as before",
-        "kernel": "not as before: vmlinux",
+        "kernel": "not as before: vmlinux (compiler was gcc 1, is gcc 2)",
         "qemu": "bit for bit as before",
     }
     assert built.kernel.read_bytes() == b"other"
     assert built.manifests["kernel"]["products"]["vmlinux"] == sha("other")
+    steps["vmlinux"] = b"a third"
+    build.build(registry, told, again=True)
+    assert "not as before: vmlinux (by the same tools: a fault of the build" in told.remarks["kernel"]
 
 
 def test_a_file_that_changes_meanwhile_spoils_the_build(
@@ -404,6 +440,24 @@ def test_too_little_room_is_said_before_anything_is_fetched(
     assert list(recipe.store().glob("[!.]*")) == []
 
 
+def test_a_disk_that_fills_up_meanwhile_is_one_message(
+    registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Done parts stay."""
+
+    def full(work: Path, source: SourcePackage, runner: tools.Runner) -> Mapping[str, Path]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(kernel, "build", full)
+    with pytest.raises(
+        EspbenchError, match=f"{recipe.store()}: No space left on device; parts that are done"
+    ):
+        build.build(registry, Told())
+    registry.undo(registry.entries)
+    assert [p.name.partition("-")[0] for p in recipe.store().glob("[!.]*-*")] == ["guest"]
+    assert list(recipe.store().glob(".work*")) == []
+
+
 def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: Registry) -> None:
     """Until it is built."""
     (before,) = doctor.survey()["build"]
@@ -413,6 +467,8 @@ def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: 
     assert refused.value.install == "espbench build e500"
     build.build(registry, Told())
     assert build.readiness().ready
+    carried = {stack.name for stack in doctor.survey()["stack"] if "qemu_e500" in stack.note}
+    assert carried == {"plain", "null", "xfrm"}
     assert build.require().initramfs.is_file()
 
 

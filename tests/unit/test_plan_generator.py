@@ -31,6 +31,7 @@ ports:
 frame_sizes: [512]
 tests: [{throughput: {}}]
 """
+NATIVE = {"tx": "auto", "rx": "auto", "senders": 1, "esp_memory_mib": 1024}
 
 
 def plan(base: str, generator: str) -> Plan:
@@ -40,8 +41,8 @@ def plan(base: str, generator: str) -> Plan:
 @pytest.mark.parametrize(
     ("base", "generator", "name", "settings", "shown"),
     [
-        (PAIR, "native", "native", {"tx": "auto", "rx": "auto", "senders": 1}, "native"),
-        (PAIR, "{native: {tx: xdp}}", "native", {"tx": "xdp", "rx": "auto", "senders": 1}, "native tx=xdp"),
+        (PAIR, "native", "native", NATIVE, "native"),
+        (PAIR, "{native: {tx: xdp}}", "native", NATIVE | {"tx": "xdp"}, "native tx=xdp"),
         (PAIR, "trex", "trex", {"server": None, "ports": (0, 1)}, "trex"),
         (PAIR, "{trex: }", "trex", {"server": None, "ports": (0, 1)}, "trex"),
         (PAIR, "scapy", "scapy", {}, "scapy"),

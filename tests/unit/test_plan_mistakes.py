@@ -87,7 +87,7 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
          '1:7: name: expected a name of up to 64 letters, digits, . _ or -, got "2026-01-02"; '
          "it becomes part of file names (quote numbers and dates)"),
         ("gateway-to-gateway", "gateway-to-getaway",
-         '2:11: topology: expected one of gateway-to-gateway, external, got "gateway-to-getaway"; '
+         '2:11: topology: expected one of gateway-to-gateway, single-gateway, external, got "gateway-to-getaway"; '
          "did you mean gateway-to-gateway?"),
         ("dut: auto", "dut: 8548",
          "3:6: dut: expected auto, a profile or a label, got 8548; espbench list duts shows the profiles"),
@@ -117,6 +117,9 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
          "ESN needs the window (RFC 4303 3.4.3)"),
         ("[plain, xfrm]", "[{stack: xfrm, mode: beet}]",
          '4:30: stacks[0].mode: expected one of tunnel, transport, got "beet"; choose one of these'),
+        ("[plain, xfrm]", "[{stack: xfrm, policies: none}]",
+         "4:24: stacks[0].policies: expected no policies on xfrm, got policies; "
+         "plain alone has this option: remove it"),
         ("[plain, xfrm]", "[xfrm, {stack: plain, esn: true}]",
          "4:31: stacks[1].esn: expected no ESP options on plain, got esn; plain carries no ESP: remove it"),
         ("suites: [3des-sha1]\n", "",
@@ -159,7 +162,8 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
         ("[512]", "[512]\nip_versions: [5]",
          "7:15: ip_versions[0]: expected one of 4, 6, got 5; choose one of these"),
         ("[512]", "[512]\ndirections: [bothways]",
-         '7:14: directions[0]: expected one of one-way, both-ways, got "bothways"; did you mean both-ways?'),
+         '7:14: directions[0]: expected one of one-way, both-ways, encryption, decryption, got "bothways"; '
+         "did you mean both-ways?"),
         ("[512]", "[512]\nrepeat: 0",
          "7:9: repeat: expected at least 1, got 0; choose a larger value"),
         ("[512]", '[512]\nrepeat: "2"',

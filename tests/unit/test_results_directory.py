@@ -11,13 +11,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import synthetic_findings
 import synthetic_run
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.results import FORMAT, RunDirectory
+from espbench.results import FORMAT, RunDirectory, finding_files
 from espbench.results.durable import write_atomically
 from espbench.results.outcome_files import COLUMNS, CONTRACT_COLUMNS
 from espbench.results.tables import outcome_table
+from espbench.terms import Finding
 
 SHAPE = synthetic_run.Shape()
 CASES = synthetic_run.cases_of(SHAPE)
@@ -197,3 +199,42 @@ def test_ctrl_c_in_the_middle_of_a_write_leaves_the_old_file_and_no_other(
     with pytest.raises(KeyboardInterrupt):
         write_atomically(file, "new")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_findings_come_back_as_they_went_and_stand_in_both_tables(tmp_path: Path) -> None:
+    """results.json whole, results.csv with what each is about, findings.csv with every figure of each."""
+    shape = synthetic_run.Shape(stacks=("xfrm",), sizes=(512, 1280), tests=synthetic_findings.TESTS)
+    run = synthetic_run.build(tmp_path, shape)
+    made = [
+        result
+        for case in synthetic_run.cases_of(shape)
+        for result in synthetic_run.results_of(case, shape)[1]
+        if isinstance(result, Finding)
+    ]
+    assert run.findings() == made
+    with (run.path / "results.csv").open(newline="") as file:
+        rows = {row["case"]: row for row in csv.DictReader(file) if row["test"] != "throughput"}
+    with (run.path / "findings.csv").open(newline="") as file:
+        figures = list(csv.DictReader(file))
+    assert len(figures) == sum(max(1, len(f.quantities)) for f in made)
+    for f in made:
+        first = f.quantities[0] if f.quantities else None
+        row = rows[f.case]
+        assert (row["quantity"], row["unit"]) == ((first.name, first.unit) if first else ("", ""))
+        assert row["value"] == ("" if first is None else str(first.value).removesuffix(".0"))
+        assert row["throughput_fps"] == "", "a latency is no throughput"
+        mine = [r for r in figures if r["case"] == f.case]
+        assert [r["quantity"] for r in mine] == [q.name for q in f.quantities] or (
+            not f.quantities and len(mine) == 1
+        )
+        assert {r["status"] for r in mine} == {f.status}
+
+
+def test_the_documentation_names_every_column() -> None:
+    root = Path(__file__).parents[2]
+    of_results, of_findings = (
+        (root / "docs" / "results.md").read_text(encoding="utf-8").split("## findings.csv")
+    )
+    header = finding_files.csv_text([]).strip().split(",")
+    assert [name for name in COLUMNS if f"`{name}`" not in of_results] == []
+    assert [name for name in header if f"`{name}`" not in of_findings] == []

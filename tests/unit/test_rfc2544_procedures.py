@@ -125,6 +125,15 @@ def test_the_flood_is_set_beside_the_throughput() -> None:
     assert figures(found)["of the throughput"].value == pytest.approx(0.8, abs=1e-3)
 
 
+def test_a_flood_below_the_throughput_is_set_beside_nothing() -> None:
+    """Else a DUT that loses nothing would seem to collapse; at the throughput itself it is the line rate's answer."""
+    for maximum, ratio in ((30_000.0, None), (50_000.0, 1.0)):
+        procedure = procedure_for(case_of(Flood(), "flood"), known(50_000.0, maximum), [])
+        found = answer(_done(procedure, QueueDut(60_000.0)))
+        assert figures(found)["of the throughput"].value == ratio
+        assert any("which is no flood" in text for text in found.warnings) is (ratio is None)
+
+
 @settings(max_examples=60, deadline=None)
 @given(rate=st.floats(0.05, 0.9), buffer=st.integers(0, 20_000), searches=st.integers(1, 4))
 def test_the_longest_burst_is_found_to_a_thousandth(rate: float, buffer: int, searches: int) -> None:

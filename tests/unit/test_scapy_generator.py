@@ -21,8 +21,9 @@ from espbench_scapy.frames import RunKey, Template, cycle
 from espbench_scapy.histogram import Histogram
 from espbench_scapy.judging import Expected, Kind, SequenceCount, judge
 from espbench_scapy.pacing import Schedule
-from espbench_scapy.receiving import whole_time
+from espbench_scapy.receiving import StreamCount, whole_time
 from espbench_scapy.render import rendered
+from espbench_scapy.trial import check
 
 KEY = RunKey(1, 2)
 FIRST = 1000
@@ -271,8 +272,8 @@ def test_a_schedule_keeps_the_clock_and_makes_no_burst_after_a_stall() -> None:
 
 
 def test_a_burst_stops_at_its_length_and_a_flood_never() -> None:
-    """Neither is paced."""
-    burst = Schedule(1000, 10.0, 1.0, 3)
+    """Neither is paced without a rate."""
+    burst = Schedule(1000, None, 1.0, 3)
     assert not burst.may_send(999)
     for _ in range(3):
         assert burst.may_send(1000)
@@ -280,6 +281,42 @@ def test_a_burst_stops_at_its_length_and_a_flood_never() -> None:
     assert burst.finished
     assert not burst.may_send(2000)
     assert Schedule(0, None, 1.0, None).may_send(10**12)
+    paced = Schedule(0, 1000.0, 1.0, 3)
+    left = []
+    for now in range(0, 5_000_000, 1000):
+        if paced.may_send(now):
+            left.append(now)
+            paced.took()
+    assert left == [0, 1_000_000, 2_000_000]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"steps": [{"at_s": 0.5, "rate_fps": 1.0}]}, "stream 3: expected no steps"),
+        ({"tag_at_s": 0.5}, "stream 3: expected no tag_at_s, got 0.5; generator scapy tags no frame"),
+        ({"gaps_over_s": 0.1}, "tells only the longest gap"),
+        ({"noise": [{"id": 1}]}, "expected no noise beside the streams"),
+    ],
+)
+def test_what_only_the_native_generator_can_is_refused(change: dict[str, Any], said: str) -> None:
+    """Before any frame is sent, with the generator that can."""
+    noise = change.pop("noise", None)
+    asked = {"id": "t", "duration_s": 1.0, "streams": [stream(**change)], "noise": noise}
+    with pytest.raises(Failure) as failure:
+        check(asked, {})
+    assert said in failure.value.message
+    assert failure.value.hint == "use generator: native"
+
+
+def test_the_longest_gap_is_between_two_intact_arrivals() -> None:
+    """A copy and a damaged frame end none; a stamp that goes back makes none."""
+    count = StreamCount(0, 1000)
+    for number, at_ns in enumerate((100, 200, 190, 450, 500)):
+        count.intact(number, 50, at_ns)
+    count.damaged(9, 2_000)
+    count.intact(0, 50, 3_000)
+    assert (count.arrived_ns, count.longest_gap) == ((100, 500), (200, 450))
 
 
 def test_a_departure_time_is_made_whole_on_both_sides_of_a_wrap() -> None:

@@ -12,7 +12,7 @@ from espbench.errors import UsageError
 from espbench.measure.trial import UNSENT
 from espbench.plan import Case, cases, load_plan
 from espbench.plan.model import Throughput
-from espbench.procedures.limits import Limits
+from espbench.procedures.limits import Limits, limits
 from espbench.procedures.throughput import ThroughputCase, rfc2544_deviations
 from espbench.search import MlrSearch
 from espbench.terms import Trial
@@ -50,6 +50,16 @@ def maximum_after(folder: Path, *reasons: str) -> float:
     trials = [spoilt(measured, n, reason) for n, reason in enumerate(reasons)]
     running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], trials)
     return running.search.maximum_fps
+
+
+def test_a_plans_maximum_is_held_to_line_rate_where_frames_are_too_large_for_it(tmp_path: Path) -> None:
+    """300,000 frames/s of 512 B do not fit a link of 1 Gbps (234,962), of 64 B they do."""
+    file = tmp_path / "plan.yaml"
+    maximum = "{loss_goals: [0], maximum: 300000fps}"
+    file.write_text(PLAN.replace("{loss_goals: [0]}", maximum).replace("[512]", "[64, 512]"))
+    small, large = (limits(each, 1e9, None).maximum_fps for each in cases(load_plan(file)))
+    assert small == 300_000
+    assert large == pytest.approx(234_962.4)
 
 
 def test_a_generator_that_falls_short_twice_bounds_the_search(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from trex_server import FakeTrex
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import trex, trex_ports, trex_rpc
-from espbench.generators.base import FrameShare, Offered, Stream
+from espbench.generators.base import FrameShare, Offered, RateStep, Stream
 from espbench.generators.trex import TrexGenerator
 from espbench.generators.trex_account import Account
 from espbench.generators.trex_server import Link
@@ -202,6 +202,8 @@ def test_frames_of_others_make_it_invalid(registry: Registry, tmp_path: Path) ->
     [
         ({"frames": [FrameShare(size=1519)]}, "at most 1518 B (the MTU of west0 is 1500), got 1519 B"),
         ({"burst_frames": 10}, "got a burst back to back"),
+        ({"steps": [RateStep(at_s=0.1, rate_fps=1.0)]}, "got one with changes of its rate in mid-trial"),
+        ({"tag_at_s": 0.0}, "a tagged frame"),
         ({"ip_version": 6, "src": "2001:2::2", "dst": "2001:2::3", "ports": 2,
           "frames": [FrameShare(size=84)]}, "one flow with IPv6"),
         ({"networks": 256, "ports": 4}, "use 3 ports"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from espbench.generators.base import Offered, PortCounts, Stall, StreamCounts
+from espbench.generators.base import NoiseCounts, Offered, PortCounts, Stall, StreamCounts
 from espbench.measure.backlog import Backlog
 from espbench.measure.host import CpuTimes, HostSnapshot, compare, cpu_times
 from espbench.measure.traffic import Traffic
@@ -39,6 +39,18 @@ def test_too_few_frames_sent_is_the_generators_fault() -> None:
     """994 of 1000 is below 99.5 %, 995 is not."""
     assert "generator sent 994 of 1000" in tester_faults(offered(994, 994), 0, {})[0]
     assert tester_faults(offered(995, 995), 0, {}) == []
+
+
+def test_an_attack_that_was_weaker_than_asked_is_none() -> None:
+    """What legitimate traffic kept under it says nothing about the attack that was asked for."""
+    noise = NoiseCounts.model_validate(
+        {"id": 9, "from": "west", "intended_frames": 1000, "tx_frames": 994, "tx_refused": 0, "unsent": 6,
+         "duration_s": 1.0, "departure_fps": None}
+    )  # fmt: skip
+    assert "noise 9: 994 of 1000" in tester_faults(offered(noise=[noise]), 0, {})[0]
+    flood = noise.model_copy(update={"intended_frames": None})
+    strong = noise.model_copy(update={"tx_frames": 995})
+    assert tester_faults(offered(noise=[strong, flood]), 0, {}) == []
 
 
 def test_a_starved_tester_is_told_from_a_slow_one() -> None:

@@ -7,6 +7,7 @@
 #include "common.h"
 
 #define SLICES 20
+#define GAPS 64
 #define BINS 4096
 #define BIN_NS 100000
 #define SMALL 256 /* bytes of a sample that most odd frames fit */
@@ -18,7 +19,10 @@ struct expected {
     u64 start_ns;
     u64 slice_ns;
     u64 tail_ns;   /* where the bins of the tail begin */
+    u64 tag_ns;    /* frames sent from then on may be the tagged one */
     u64 bitmap_at; /* index of its first word in `arrived` */
+    u32 lead;      /* where in `arrivals` its stream is */
+    u32 unused_too;
     u32 lengths;
     u16 id;
     u8 ipv6;
@@ -35,7 +39,22 @@ struct count {
     u64 highest; /* number + 1 */
     u64 last_rx_ns;
     u64 beyond; /* arrivals after the last bin */
+    u64 tagged; /* lowest number + 1 of those sent from tag_ns on */
+    u64 tagged_latency_ns;
     struct slice slices[SLICES];
+};
+
+struct gap { u64 from_ns, to_ns; };
+
+/* When the frames of a whole stream arrived; several CPUs may have sent it. */
+struct arrivals {
+    u64 over_ns; /* gaps longer than this are listed */
+    u64 first_ns;
+    u64 last_ns;
+    struct gap longest;
+    u64 listed;
+    u64 more;
+    struct gap gap[GAPS];
 };
 
 struct control {
@@ -54,6 +73,8 @@ struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(
     __type(key, u32); __type(value, struct expected); } expected SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct count); } counts SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, u32); __type(value, struct arrivals); } arrivals SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * HDR_SLOTS);
     __uint(map_flags, BPF_F_MMAPABLE); __type(key, u32); __type(value, u64); } latency SEC(".maps");
 /* Arrivals around the end of sending, so that those after the last departure can be told. */
@@ -78,6 +99,106 @@ ALWAYS void add(u64 *to, u64 n)
 ALWAYS u64 be48(const u16 *words)
 {
     return (u64)bpf_ntohs(words[0]) << 32 | (u64)bpf_ntohs(words[1]) << 16 | bpf_ntohs(words[2]);
+}
+
+/* As arrivals.rs has it. */
+ALWAYS void note_arrival(struct arrivals *a, u64 at_ns)
+{
+    u64 last_ns = a->last_ns;
+
+    if (!last_ns) {
+        a->first_ns = at_ns;
+    } else {
+        u64 took_ns = at_ns > last_ns ? at_ns - last_ns : 0;
+
+        if (!a->longest.to_ns || took_ns > a->longest.to_ns - a->longest.from_ns) {
+            a->longest.from_ns = last_ns;
+            a->longest.to_ns = took_ns ? at_ns : last_ns;
+        }
+        if (took_ns > a->over_ns) {
+            u64 n = a->listed;
+
+            if (n < GAPS) {
+                a->gap[n].from_ns = last_ns;
+                a->gap[n].to_ns = at_ns;
+                a->listed = n + 1;
+            } else {
+                a->more++;
+            }
+        }
+    }
+    if (at_ns > last_ns)
+        a->last_ns = at_ns;
+}
+
+/* An intact frame; 0 if it cannot be booked. A function of its own, which the verifier looks at once, and not after
+ * each of the ways in which the comparison of bytes may end. */
+__attribute__((noinline)) int book(u32 which, u64 number, u64 time, u64 at_ns)
+{
+    u32 k = which;
+    const struct expected *e = bpf_map_lookup_elem(&expected, &k);
+    struct count *n = bpf_map_lookup_elem(&counts, &k);
+
+    if (!e || !n)
+        return 0;
+    u32 lead = e->lead, word_at = e->bitmap_at + number / 64;
+    struct arrivals *came = bpf_map_lookup_elem(&arrivals, &lead);
+    u64 *word = bpf_map_lookup_elem(&arrived, &word_at);
+    u64 bit = 1ULL << (number % 64);
+
+    if (!came || !word)
+        return 0;
+    n->last_rx_ns = at_ns;
+    if (__sync_fetch_and_or(word, bit) & bit) {
+        add(&n->duplicated, 1);
+        return 1;
+    }
+    add(&n->received, 1);
+    if (number + 1 < n->highest)
+        add(&n->reordered, 1);
+    else
+        n->highest = number + 1;
+    note_arrival(came, at_ns);
+
+    u64 sent_ns = (at_ns & ~NUMBER_MASK) | time;
+
+    if (sent_ns > at_ns + (1ULL << 47))
+        sent_ns -= NUMBER_MASK + 1;
+    u64 took_ns = at_ns > sent_ns ? at_ns - sent_ns : 1;
+
+    if (sent_ns >= e->tag_ns && (!n->tagged || number + 1 < n->tagged)) {
+        n->tagged = number + 1;
+        n->tagged_latency_ns = took_ns;
+    }
+    u32 slot = which * HDR_SLOTS + hdr_slot(took_ns);
+    u64 *bar = bpf_map_lookup_elem(&latency, &slot);
+
+    if (bar)
+        add(bar, 1);
+    u64 part = sent_ns > e->start_ns ? (sent_ns - e->start_ns) / e->slice_ns : 0;
+
+    if (part >= SLICES)
+        part = SLICES - 1;
+    struct slice *slice = &n->slices[part];
+
+    if (!slice->frames || took_ns < slice->min_ns)
+        slice->min_ns = took_ns;
+    add(&slice->frames, 1);
+    add(&slice->total_ns, took_ns);
+    if (at_ns >= e->tail_ns) {
+        u64 bin = (at_ns - e->tail_ns) / BIN_NS;
+
+        if (bin < BINS) {
+            u32 bin_at = which * BINS + bin;
+            u64 *count_there = bpf_map_lookup_elem(&tail, &bin_at);
+
+            if (count_there)
+                add(count_there, 1);
+        } else {
+            add(&n->beyond, 1);
+        }
+    }
+    return 1;
 }
 
 ALWAYS int hand_over(struct xdp_md *ctx, struct control *c, u32 length, u64 at_ns)
@@ -107,6 +228,7 @@ ALWAYS int hand_over(struct xdp_md *ctx, struct control *c, u32 length, u64 at_n
         sample->at_ns = at_ns;
         sample->wire_length = length;
         sample->captured = captured;
+        barrier_var(captured); /* or the check that the verifier needs is optimised away */
         if (captured < 1 || captured > LONGEST || bpf_xdp_load_bytes(ctx, 0, sample->bytes, captured))
             sample->captured = 0;
         bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
@@ -248,58 +370,8 @@ int receive(struct xdp_md *ctx)
         }
     }
 
-    u32 k = which;
-    struct count *n = bpf_map_lookup_elem(&counts, &k);
-    u32 word_at = e->bitmap_at + number / 64;
-    u64 *word = bpf_map_lookup_elem(&arrived, &word_at);
-    u64 bit = 1ULL << (number % 64);
-
-    if (!n || !word)
+    if (!book(which, number, time, at_ns))
         goto odd;
-    n->last_rx_ns = at_ns;
-    if (__sync_fetch_and_or(word, bit) & bit) {
-        add(&n->duplicated, 1);
-        return XDP_DROP;
-    }
-    add(&n->received, 1);
-    if (number + 1 < n->highest)
-        add(&n->reordered, 1);
-    else
-        n->highest = number + 1;
-
-    u64 sent_ns = (at_ns & ~NUMBER_MASK) | time;
-
-    if (sent_ns > at_ns + (1ULL << 47))
-        sent_ns -= NUMBER_MASK + 1;
-    u64 took_ns = at_ns > sent_ns ? at_ns - sent_ns : 1;
-    u32 slot = which * HDR_SLOTS + hdr_slot(took_ns);
-    u64 *bar = bpf_map_lookup_elem(&latency, &slot);
-
-    if (bar)
-        add(bar, 1);
-    u64 part = sent_ns > e->start_ns ? (sent_ns - e->start_ns) / e->slice_ns : 0;
-
-    if (part >= SLICES)
-        part = SLICES - 1;
-    struct slice *slice = &n->slices[part];
-
-    if (!slice->frames || took_ns < slice->min_ns)
-        slice->min_ns = took_ns;
-    add(&slice->frames, 1);
-    add(&slice->total_ns, took_ns);
-    if (at_ns >= e->tail_ns) {
-        u64 bin = (at_ns - e->tail_ns) / BIN_NS;
-
-        if (bin < BINS) {
-            u32 bin_at = which * BINS + bin;
-            u64 *arrivals = bpf_map_lookup_elem(&tail, &bin_at);
-
-            if (arrivals)
-                add(arrivals, 1);
-        } else {
-            add(&n->beyond, 1);
-        }
-    }
     return XDP_DROP;
 
 odd:

@@ -13,25 +13,33 @@
 #define LATE_NS 100000
 #define STALL_NS 500000
 #define STALLS 200
+#define STEPS 16
 #define SLACK_NS 20000 /* as in pace.rs: so far behind frames may leave together */
 
-/* One kind of frame: its size and headers; its bytes are in `templates`. */
+/* One kind of test frame: where its headers are; its bytes are in `templates`. */
 struct variant {
-    u32 length; /* without FCS */
     u16 l3, l4, payload; /* offsets */
     u16 src_port;
     u8 tcp;
-    u8 unused[3];
+    u8 unused[7];
     u64 ip_sum; /* of the words that stay the same, in the machine's order */
     u64 l4_sum;
 };
 
+/* Frames at one rate. */
+struct stretch {
+    u64 first;         /* all ones: there are no more */
+    u64 due_ns;        /* when the first is */
+    u64 due_frac;      /* of 2^32 */
+    u64 interval_ns;
+    u64 interval_frac;
+    u64 catch_up_ns;   /* smallest distance while catching up */
+};
+
 /* Fixed before the trial. */
 struct stream {
-    u64 interval_ns;   /* 0: as fast as possible */
-    u64 interval_frac; /* of 2^32 */
-    u64 catch_up_ns;   /* smallest distance while catching up */
-    u64 planned;       /* frames; all ones: no end */
+    u64 planned; /* frames; all ones: no end */
+    u64 tag_ns;  /* the first frame from then on is noted */
     u64 first_sequence;
     u64 step;  /* sequence numbers from one frame of this program to the next */
     u64 phase; /* index of its first frame */
@@ -43,6 +51,9 @@ struct stream {
     u16 id;
     u8 ipv6;
     u8 dont_fragment;
+    u32 raw;   /* so many templates are sent as they are, in turn; 0: test frames */
+    u32 paced; /* 0: as fast as possible */
+    struct stretch stretches[STEPS];
     struct variant variants[VARIANTS];
 };
 
@@ -61,6 +72,11 @@ struct progress {
     u32 stalls;
     u32 marks;
     u64 mark_ns;
+    u64 marked;
+    u64 tagged; /* index of the frame + 1 */
+    u64 tagged_ns;
+    u32 stretch;
+    u32 unused;
     struct { u64 at_ns, late_ns; } stall[STALLS];
 };
 
@@ -90,7 +106,7 @@ struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(
     __type(key, u32); __type(value, struct stream); } streams SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct progress); } progress SEC(".maps");
-struct template { u8 bytes[LONGEST]; };
+struct template { u32 length /* without FCS */, unused; u8 bytes[LONGEST]; };
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct template); } templates SEC(".maps");
 /* The port of each stream, whatever its network namespace. */
@@ -101,7 +117,7 @@ struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * ORDER);
     __type(key, u32); __type(value, u8); } order SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct address); } addresses SEC(".maps");
-/* (frame, when it was sent) about each half millisecond, MARKS for each stream. */
+/* (frame, when it was sent) about each half millisecond and before each pause, so many for each stream. */
 struct mark { u64 frame, at_ns; };
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct mark); } marks SEC(".maps");
@@ -146,6 +162,38 @@ ALWAYS void note_lateness(u32 which, struct progress *p, u64 due_ns, u64 late_ns
             p->stalls_more++;
         }
         p->stall_since_ns = 0;
+    }
+}
+
+ALWAYS void mark(u32 which, struct progress *p, u64 frame, u64 at_ns)
+{
+    u32 n = which * marks_each + p->marks;
+    struct mark *m = bpf_map_lookup_elem(&marks, &n);
+
+    if (p->marks < marks_each && m) {
+        m->frame = frame;
+        m->at_ns = at_ns;
+        p->marks++;
+    }
+}
+
+/* The frame leaves now; the next one is due an interval later, or when its stretch says. */
+ALWAYS void go_on(u32 which, const struct stream *s, struct progress *p, u64 now)
+{
+    const struct stretch *at = &s->stretches[p->stretch & (STEPS - 1)];
+    const struct stretch *next = &s->stretches[(p->stretch + 1) & (STEPS - 1)];
+    u64 due = p->due_ns, frac = p->due_frac + at->interval_frac;
+
+    note_lateness(which, p, due, now - due);
+    p->due_ns = due + at->interval_ns + (frac >> 32);
+    p->due_frac = (u32)frac;
+    if (p->gate_ns < now - SLACK_NS)
+        p->gate_ns = now - SLACK_NS;
+    p->gate_ns += at->catch_up_ns;
+    if (p->sent + 1 == next->first) {
+        p->due_ns = next->due_ns;
+        p->due_frac = next->due_frac;
+        p->stretch++;
     }
 }
 
@@ -210,18 +258,37 @@ int send(struct xdp_md *ctx)
         return XDP_DROP;
 
     u64 sent = p->sent, index = s->phase + sent * s->step, flow = 0, port = 0;
-    u32 slot = which * ORDER;
+    u32 slot = which * ORDER, chosen, place;
 
-    if (s->order_length > 1)
-        slot += index % s->order_length;
-    u8 *kind = bpf_map_lookup_elem(&order, &slot);
+    if (s->raw) {
+        chosen = index % s->raw;
+    } else {
+        if (s->order_length > 1)
+            slot += index % s->order_length;
+        u8 *kind = bpf_map_lookup_elem(&order, &slot);
 
-    if (!kind)
-        return XDP_DROP;
-    u32 chosen = *kind & (VARIANTS - 1);
-    const struct variant *v = &s->variants[chosen];
-    u32 length = v->length, place = s->template_base + chosen;
+        if (!kind)
+            return XDP_DROP;
+        chosen = *kind & (VARIANTS - 1);
+    }
+    place = s->template_base + chosen;
     struct template *t = bpf_map_lookup_elem(&templates, &place);
+
+    if (!t)
+        return XDP_DROP;
+    u32 length = t->length;
+
+    if (length < 46 || length > LONGEST)
+        return XDP_DROP;
+    if (length != (u32)(ctx->data_end - ctx->data) &&
+        bpf_xdp_adjust_tail(ctx, (int)length - (int)(ctx->data_end - ctx->data)))
+        return XDP_DROP;
+    if (bpf_xdp_store_bytes(ctx, 0, t->bytes, length))
+        return XDP_DROP;
+    if (s->raw)
+        goto made;
+
+    const struct variant *v = &s->variants[chosen & (VARIANTS - 1)];
 
     if (s->flows > 1) {
         flow = index % s->flows;
@@ -233,12 +300,7 @@ int send(struct xdp_md *ctx)
     place = s->address_base + (u32)flow;
     struct address *a = bpf_map_lookup_elem(&addresses, &place);
 
-    if (!t || !a || length < 46 || length > LONGEST)
-        return XDP_DROP;
-    if (length != (u32)(ctx->data_end - ctx->data) &&
-        bpf_xdp_adjust_tail(ctx, (int)length - (int)(ctx->data_end - ctx->data)))
-        return XDP_DROP;
-    if (bpf_xdp_store_bytes(ctx, 0, t->bytes, length))
+    if (!a)
         return XDP_DROP;
 
     u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -284,29 +346,22 @@ int send(struct xdp_md *ctx)
     else
         *(u16 *)(l4 + 6) = checksum;
 
+made:
     if (!sent)
         p->first_tx_ns = now;
-    if (now - p->mark_ns >= c->mark_ns && p->marks < marks_each) {
-        u32 n = which * marks_each + p->marks;
-        struct mark *m = bpf_map_lookup_elem(&marks, &n);
-
-        if (m) {
-            m->frame = index;
-            m->at_ns = now;
-            p->marks++;
-        }
+    if (now - p->mark_ns >= c->mark_ns) {
+        if (sent && index > p->marked + 1 && now - p->last_tx_ns >= c->mark_ns)
+            mark(which, p, index - 1, p->last_tx_ns);
+        mark(which, p, index, now);
         p->mark_ns = now;
+        p->marked = index;
     }
-    if (s->interval_ns | s->interval_frac) {
-        u64 due = p->due_ns, frac = p->due_frac + s->interval_frac;
-
-        note_lateness(which, p, due, now - due);
-        p->due_ns = due + s->interval_ns + (frac >> 32);
-        p->due_frac = (u32)frac;
-        if (p->gate_ns < now - SLACK_NS)
-            p->gate_ns = now - SLACK_NS;
-        p->gate_ns += s->catch_up_ns;
+    if (now >= s->tag_ns && !p->tagged) {
+        p->tagged = index + 1;
+        p->tagged_ns = now;
     }
+    if (s->paced)
+        go_on(which, s, p, now);
     p->last_tx_ns = now;
     p->sent = sent + 1;
     c->pending++;

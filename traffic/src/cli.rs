@@ -94,8 +94,8 @@ pub struct Trial {
     /// Frames per second [default: as fast as possible]
     #[arg(long)]
     pub rate: Option<f64>,
-    /// Send so many frames back to back instead
-    #[arg(long, conflicts_with = "rate")]
+    /// Send so many frames, then stop; back to back without a rate
+    #[arg(long)]
     pub burst: Option<u64>,
     /// Frame size with FCS, or a mix: 64:7,594:4,1518:1
     #[arg(long, value_delimiter = ',', value_parser = share, default_value = "64")]

@@ -66,12 +66,16 @@ fn gone(before: &LinkState, now: &LinkState, sent: u64) -> (u64, u64) {
     )
 }
 
-/// As many to the first stream as it has sent, the rest to the next: a port mostly has only one.
-fn book(mut frames: u64, leaving: &mut [&mut SendReport], at: impl Fn(&mut SendReport) -> &mut u64) {
+/// To each stream in proportion to what it sent: which one's they were is not known.
+fn book(frames: u64, leaving: &mut [&mut SendReport], at: impl Fn(&mut SendReport) -> &mut u64) {
+    let mut unbooked = frames;
+    let mut sent: u64 = leaving.iter().map(|report| report.sent).sum();
     for report in leaving {
-        let share = frames.min(report.sent);
+        let share = u128::from(unbooked) * u128::from(report.sent) / u128::from(sent.max(1));
+        let share = (share as u64).min(report.sent);
+        sent -= report.sent;
         *at(report) = share;
-        frames -= share;
+        unbooked -= share;
     }
 }
 

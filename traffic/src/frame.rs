@@ -317,6 +317,15 @@ impl Template {
         }
     }
 
+    /// Bytes of frame `index`.
+    pub fn length(&self, index: u64) -> usize {
+        self.variant(index).bytes.len()
+    }
+
+    fn variant(&self, index: u64) -> &Variant {
+        &self.variants[usize::from(self.order[(index % self.order.len() as u64) as usize])]
+    }
+
     /// The addresses of the stream's frames.
     pub fn flows(&self) -> Flows {
         self.flows
@@ -326,7 +335,7 @@ impl Template {
     ///
     /// Flows rotate with the index: first through networks or tunnels, then through the source ports.
     pub fn write(&self, buffer: &mut [u8], index: u64, sequence: u64, time: u64) -> usize {
-        let variant = &self.variants[usize::from(self.order[(index % self.order.len() as u64) as usize])];
+        let variant = self.variant(index);
         if self.variants.len() > 1 {
             buffer[..variant.bytes.len()].copy_from_slice(&variant.bytes);
         }
@@ -381,7 +390,10 @@ pub mod tests {
             from: "west".into(),
             to: "east".into(),
             rate_fps: None,
+            steps: Vec::new(),
             burst_frames: None,
+            tag_at_s: None,
+            gaps_over_s: None,
             frames: sizes
                 .iter()
                 .map(|&size| FrameShare {
@@ -404,6 +416,9 @@ pub mod tests {
             tunnel_bits: 0,
             ports: 1,
             headers: Vec::new(),
+            seal: Vec::new(),
+            open: Vec::new(),
+            fault: None,
         }
     }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who sends what: a trial's streams, cut into parts for several CPUs, and one lane of sending for each CPU.
+//! Who sends what when: a trial's streams, cut into parts for several CPUs, and one lane of sending for each CPU.
 
+use crate::pace::{Rate, Schedule};
 use crate::port::netns::Netns;
 use crate::port::{FrameSender, Tx};
-use crate::protocol::{OpenPort, Stream, Trial};
+use crate::protocol::{OpenPort, RateStep, Stream, Trial};
 use crate::sender::Outgoing;
 use crate::xdp::sender::LivePort;
 
@@ -11,53 +12,94 @@ use crate::xdp::sender::LivePort;
 /// since frames of two CPUs overtake each other.
 #[derive(Debug)]
 pub struct Part {
-    pub stream: Stream,
-    /// Which stream of the trial it is of.
+    pub from: String,
+    /// None: noise.
+    pub stream: Option<Stream>,
+    /// Which stream, or which noise, of the trial it is of.
     pub of: usize,
+    pub schedule: Schedule,
     pub cpu: Option<usize>,
-    /// Its number among the parts of that stream, and how many those are.
+    /// Its number among the parts of that stream.
     pub number: u64,
-    pub parts: u64,
 }
 
-/// The trial's streams, each cut into as many parts as its port has sending CPUs (only XDP has more than one).
+impl Part {
+    /// Whether it arrives at this port.
+    pub fn goes_to(&self, port: &str) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.to == port)
+    }
+}
+
+/// When the frames of a whole stream, or noise, are due.
+fn schedule(rate: Option<f64>, steps: &[RateStep], burst: Option<u64>, duration_s: f64) -> Schedule {
+    let whole = match rate {
+        None => Schedule::flood(0),
+        Some(fps) => {
+            let later = steps.iter().map(|step| Rate {
+                from_s: step.at_s,
+                fps: step.rate_fps,
+            });
+            let rates: Vec<Rate> = [Rate { from_s: 0.0, fps }].into_iter().chain(later).collect();
+            Schedule::at_rates(0, &rates, duration_s)
+        }
+    };
+    match burst {
+        Some(frames) => whole.burst(frames),
+        None => whole,
+    }
+}
+
+/// The trial's streams and noise, each cut into as many parts as its port has sending CPUs (only XDP has more than
+/// one). Times begin at 0 for now.
 pub fn parts(trial: &Trial, ports: &[(&OpenPort, bool)]) -> Vec<Part> {
-    let mut used: Vec<u16> = trial.streams.iter().map(|stream| stream.id).collect();
+    let streams = trial.streams.iter().map(|stream| stream.id);
+    let mut used: Vec<u16> = streams.chain(trial.noise.iter().map(|noise| noise.id)).collect();
     let mut found = Vec::new();
     for (of, stream) in trial.streams.iter().enumerate() {
-        let from = ports.iter().find(|(port, _)| port.name == stream.from);
-        let cpus: Vec<Option<usize>> = match from {
-            Some((port, true)) if !port.tx_cpus.is_empty() => {
-                port.tx_cpus.iter().copied().map(Some).collect()
+        let whole = schedule(
+            stream.rate_fps,
+            &stream.steps,
+            stream.burst_frames,
+            trial.duration_s,
+        );
+        for mut part in cut(of, &stream.from, &whole, ports) {
+            let mut sent = stream.clone();
+            if part.number > 0 {
+                let free = (0..=u16::MAX).rev().find(|id| !used.contains(id));
+                sent.id = free.unwrap_or(stream.id);
+                used.push(sent.id);
             }
-            Some((port, _)) => vec![port.tx_cpus.first().copied()],
-            None => vec![None],
-        };
-        let parts = cpus.len() as u64;
-        for (number, cpu) in (0..).zip(cpus) {
-            let mut part = stream.clone();
-            if number > 0 {
-                part.id = (0..=u16::MAX)
-                    .rev()
-                    .find(|id| !used.contains(id))
-                    .unwrap_or(stream.id);
-                used.push(part.id);
-            }
-            part.rate_fps = stream.rate_fps.map(|rate| rate / parts as f64);
-            part.burst_frames = stream
-                .burst_frames
-                .map(|frames| (frames + parts - 1 - number) / parts);
-            found.push(Part {
-                stream: part,
-                of,
-                cpu,
-                number,
-                parts,
-            });
+            part.stream = Some(sent);
+            found.push(part);
         }
     }
-    found.retain(|part| part.stream.burst_frames != Some(0));
+    for (of, noise) in trial.noise.iter().enumerate() {
+        let whole = schedule(noise.rate_fps, &noise.steps, noise.burst_frames, trial.duration_s);
+        found.extend(cut(of, &noise.from, &whole, ports));
+    }
+    found.retain(|part| part.schedule.planned() != Some(0));
     found
+}
+
+/// One part for each CPU that sends from the port, as yet noise.
+fn cut(of: usize, from: &str, whole: &Schedule, ports: &[(&OpenPort, bool)]) -> Vec<Part> {
+    let cpus: Vec<Option<usize>> = match ports.iter().find(|(port, _)| port.name == from) {
+        Some((port, true)) if !port.tx_cpus.is_empty() => port.tx_cpus.iter().copied().map(Some).collect(),
+        Some((port, _)) => vec![port.tx_cpus.first().copied()],
+        None => vec![None],
+    };
+    let parts = cpus.len() as u64;
+    let numbered = (0..).zip(cpus);
+    numbered
+        .map(|(number, cpu)| Part {
+            from: from.into(),
+            stream: None,
+            of,
+            schedule: whole.clone().every(number, parts),
+            cpu,
+            number,
+        })
+        .collect()
 }
 
 /// One thread's worth of sending: the ports of a CPU and the streams that leave from them.
@@ -84,7 +126,7 @@ pub fn lanes<'a>(
     let mut lanes: Vec<Lane> = Vec::new();
     for (asked, index, netns, tx) in ports {
         let mut leaving: Vec<usize> = (0..parts.len())
-            .filter(|&position| parts[position].stream.from == asked.name)
+            .filter(|&position| parts[position].from == asked.name)
             .collect();
         match tx {
             Tx::Packets(sender) => {
@@ -172,12 +214,13 @@ mod tests {
             of(0).map(|part| part.cpu).collect::<Vec<_>>(),
             [Some(1), Some(2), Some(3)]
         );
-        assert!(of(0).all(|part| part.stream.rate_fps == Some(3.0) && part.parts == 3));
-        assert_eq!(
-            of(1).map(|part| part.stream.burst_frames).collect::<Vec<_>>(),
-            [Some(1), Some(1)]
-        );
-        let mut ids: Vec<u16> = found.iter().map(|part| part.stream.id).collect();
+        let planned = |which| of(which).map(|part| part.schedule.planned()).collect::<Vec<_>>();
+        assert_eq!(planned(0), [Some(3), Some(3), Some(3)]);
+        assert_eq!(planned(1), [Some(1), Some(1)]);
+        let mut ids: Vec<u16> = found
+            .iter()
+            .map(|part| part.stream.as_ref().unwrap().id)
+            .collect();
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), found.len());

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The native traffic generator of espbench.
 
+mod arrivals;
 mod cli;
 mod clock;
 mod departures;
+mod esp;
 mod failure;
 mod flows;
 mod frame;
+mod frames;
 mod header;
 mod lanes;
 mod latency;
+mod losses;
 mod neighbours;
 mod netlink;
+mod noise;
 mod one_trial;
 mod pace;
 mod port;

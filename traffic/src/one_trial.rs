@@ -50,7 +50,10 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
         from: from.into(),
         to: to.into(),
         rate_fps: arguments.rate,
+        steps: Vec::new(),
         burst_frames: arguments.burst,
+        tag_at_s: None,
+        gaps_over_s: None,
         frames: arguments.size.clone(),
         src_mac: mac(from),
         dst_mac,
@@ -66,6 +69,9 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
         tunnel_bits: arguments.tunnel_bits.unwrap_or(0),
         ports: arguments.ports,
         headers: Vec::new(),
+        seal: Vec::new(),
+        open: Vec::new(),
+        fault: None,
     };
     let mut streams = vec![stream(0, "west", "east", arguments.src, arguments.dst, from_west)];
     if arguments.both_ways {
@@ -77,7 +83,9 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
         residue_s: arguments.residue,
         quiet_s: Some(0.1),
         residue_max_s: 30.0,
+        memory_mib: 1024,
         streams,
+        noise: Vec::new(),
     };
     let result = session.trial(&trial, &mut |_| {}, &mut signals::asked_to_end)?;
     if arguments.json {

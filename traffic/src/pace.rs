@@ -1,18 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The departure schedule: frame i is due at start + i × interval, kept by the clock and pure.
+//! The departure schedule: frame i is due when the rates so far have made i frames, kept by the clock and pure.
 
 /// After a stall frames follow at most so much faster than intended: a burst would overflow the DUT's ring,
 /// and the loss would be the tester's.
 pub const CATCH_UP: f64 = 1.1;
 /// How far behind frames may leave together: the price of a system call per frame at high rates.
 const SLACK_NS: f64 = 20_000.0;
+/// So near to a whole frame it is one: rates in binary fractions miss it by less.
+const WHOLE: f64 = 1e-6;
+
+/// A rate that holds from some time on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// Seconds after the start.
+    pub from_s: f64,
+    /// Frames per second; 0: none.
+    pub fps: f64,
+}
+
+/// Frames that follow each other at one rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stretch {
+    /// Number of the first of them; that of the next stretch where there are none.
+    pub first: u64,
+    /// When the first is due, after the start.
+    pub due_ns: f64,
+    pub interval_ns: f64,
+}
 
 /// When the frames of one stream may leave. Times are nanoseconds of one clock, relative to nothing else.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Schedule {
     start_ns: u64,
-    /// 0: as fast as possible.
-    interval_ns: f64,
+    /// One for each rate, in the order of time; none: as fast as possible.
+    stretches: Vec<Stretch>,
     planned: Option<u64>,
     sent: u64,
     /// No frame leaves before this; moves with the frames that left, never far behind the clock.
@@ -20,45 +41,72 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    pub fn at_rate(start_ns: u64, rate_fps: f64, duration_s: f64) -> Self {
+    /// The first rate holds from 0 on, each until the next. Where the rate changes in mid-interval, the next frame
+    /// is as far on its way as it was: neither a gap nor two frames together mark the change.
+    pub fn at_rates(start_ns: u64, rates: &[Rate], duration_s: f64) -> Self {
+        let mut stretches = Vec::new();
+        let mut made = 0.0_f64; // frames, and the part of the next, when the rate begins
+        for (place, rate) in rates.iter().enumerate() {
+            if (made - made.round()).abs() < WHOLE {
+                made = made.round();
+            }
+            let interval_ns = 1e9 / rate.fps;
+            let rest = made.ceil() - made;
+            stretches.push(Stretch {
+                first: made.ceil() as u64,
+                due_ns: rate.from_s * 1e9 + if rest > 0.0 { rest * interval_ns } else { 0.0 },
+                interval_ns,
+            });
+            let until_s = rates.get(place + 1).map_or(duration_s, |next| next.from_s);
+            made += rate.fps * (until_s - rate.from_s);
+        }
         Schedule {
-            start_ns,
-            interval_ns: 1e9 / rate_fps,
-            planned: Some((rate_fps * duration_s).round().max(1.0) as u64),
-            sent: 0,
-            gate_ns: 0.0,
+            planned: Some(made.round().max(1.0) as u64),
+            stretches,
+            ..Schedule::flood(start_ns)
         }
     }
 
     pub fn flood(start_ns: u64) -> Self {
         Schedule {
             start_ns,
-            interval_ns: 0.0,
+            stretches: Vec::new(),
             planned: None,
             sent: 0,
             gate_ns: 0.0,
         }
     }
 
-    pub fn burst(start_ns: u64, frames: u64) -> Self {
-        Schedule {
-            planned: Some(frames),
-            ..Schedule::flood(start_ns)
-        }
+    /// So many frames, whatever the time they take.
+    pub fn burst(mut self, frames: u64) -> Self {
+        self.planned = Some(frames);
+        self
     }
 
-    /// Of a schedule of several who take turns, the frames of one: its number of so many.
-    pub fn every(mut self, number: u64, parts: u64) -> Self {
-        self.interval_ns *= parts as f64;
-        self.planned = self.planned.map(|planned| (planned + parts - 1 - number) / parts);
-        self
+    /// Of a schedule of several who take turns, the frames of one: its number of so many. Each is due when it was.
+    pub fn every(self, number: u64, parts: u64) -> Self {
+        let whole = |frame: u64| number + frame * parts;
+        let mut stretches = self.stretches.clone();
+        for (stretch, of) in stretches.iter_mut().zip(&self.stretches) {
+            stretch.first = of.first.saturating_sub(number).div_ceil(parts);
+            stretch.interval_ns *= parts as f64;
+            let ahead = whole(stretch.first) - of.first;
+            if ahead > 0 {
+                stretch.due_ns += ahead as f64 * of.interval_ns;
+            }
+        }
+        Schedule {
+            stretches,
+            planned: self.planned.map(|planned| (planned + parts - 1 - number) / parts),
+            ..self
+        }
     }
 
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
 
-    /// The first frame is due at this time instead.
+    /// Time 0 of the schedule is this instead.
     pub fn begin_at(&mut self, start_ns: u64) {
         self.start_ns = start_ns;
     }
@@ -71,12 +119,32 @@ impl Schedule {
         self.sent
     }
 
-    pub fn interval_ns(&self) -> f64 {
-        self.interval_ns
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.stretches
+    }
+
+    fn stretch_of(&self, frame: u64) -> Option<&Stretch> {
+        self.stretches.iter().rev().find(|stretch| stretch.first <= frame)
+    }
+
+    /// Between the last two frames; 0 where they leave as fast as possible.
+    pub fn last_interval_ns(&self) -> f64 {
+        let last = self.planned.map_or(u64::MAX, |planned| planned.saturating_sub(1));
+        self.stretch_of(last).map_or(0.0, |stretch| stretch.interval_ns)
+    }
+
+    /// At the highest rate.
+    pub fn least_interval_ns(&self) -> f64 {
+        let intervals = self.stretches.iter().map(|stretch| stretch.interval_ns);
+        if self.is_paced() {
+            intervals.fold(f64::INFINITY, f64::min)
+        } else {
+            0.0
+        }
     }
 
     pub fn is_paced(&self) -> bool {
-        self.interval_ns > 0.0
+        !self.stretches.is_empty()
     }
 
     pub fn finished(&self) -> bool {
@@ -84,7 +152,10 @@ impl Schedule {
     }
 
     pub fn due_ns(&self, frame: u64) -> u64 {
-        self.start_ns + (frame as f64 * self.interval_ns) as u64
+        let after_ns = self.stretch_of(frame).map_or(0.0, |stretch| {
+            stretch.due_ns + (frame - stretch.first) as f64 * stretch.interval_ns
+        });
+        self.start_ns + after_ns as u64
     }
 
     /// When the next frame may leave.
@@ -106,8 +177,11 @@ impl Schedule {
         self.gate_ns = self.gate_ns.max((now_ns - self.start_ns) as f64 - SLACK_NS);
         let mut taken = 0;
         while taken < most && self.next_ns() <= now_ns {
+            self.gate_ns += self
+                .stretch_of(self.sent)
+                .map_or(0.0, |stretch| stretch.interval_ns)
+                / CATCH_UP;
             self.sent += 1;
-            self.gate_ns += self.interval_ns / CATCH_UP;
             taken += 1;
         }
         taken
@@ -119,6 +193,15 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    fn at_rates(rates: &[(f64, f64)], duration_s: f64) -> Schedule {
+        let rates: Vec<Rate> = rates.iter().map(|&(from_s, fps)| Rate { from_s, fps }).collect();
+        Schedule::at_rates(0, &rates, duration_s)
+    }
+
+    fn steady(fps: f64, duration_s: f64) -> Schedule {
+        at_rates(&[(0.0, fps)], duration_s)
+    }
 
     /// Runs a schedule against a fake clock that ticks every `tick` ns but stands still during `stall`.
     fn run(mut schedule: Schedule, until: u64, tick: u64, stall: std::ops::Range<u64>) -> Vec<(u64, usize)> {
@@ -139,7 +222,7 @@ mod tests {
     /// On time, frames leave one by one, each at its own time, and the count is exact.
     #[test]
     fn each_frame_leaves_when_due() {
-        let departures = run(Schedule::at_rate(0, 40_000.0, 0.1), 200 * MS, 1_000, 0..0);
+        let departures = run(steady(40_000.0, 0.1), 200 * MS, 1_000, 0..0);
         assert_eq!(departures.len(), 4000);
         for (i, &(at, frames)) in departures.iter().enumerate() {
             assert_eq!((at, frames), (i as u64 * 25_000, 1));
@@ -149,7 +232,7 @@ mod tests {
     /// An interval that is no whole number of nanoseconds does not drift.
     #[test]
     fn odd_rates_do_not_drift() {
-        let schedule = Schedule::at_rate(0, 148_809.0, 60.0);
+        let schedule = steady(148_809.0, 60.0);
         let last = schedule.due_ns(schedule.planned().unwrap());
         assert!(last.abs_diff(60_000 * MS) < 10, "{last}");
     }
@@ -157,12 +240,7 @@ mod tests {
     /// After a stall the schedule is caught up, but never faster than 1.1 times the rate.
     #[test]
     fn catching_up_makes_no_burst() {
-        let departures = run(
-            Schedule::at_rate(0, 50_000.0, 0.2),
-            200 * MS,
-            500,
-            50 * MS..55 * MS,
-        );
+        let departures = run(steady(50_000.0, 0.2), 200 * MS, 500, 50 * MS..55 * MS);
         let total: usize = departures.iter().map(|d| d.1).sum();
         assert_eq!(total, 10_000);
         let in_ms = |from: u64| -> usize {
@@ -182,11 +260,76 @@ mod tests {
     /// Nothing leaves before the start, and a burst leaves at once and stops.
     #[test]
     fn burst_stops_at_its_length() {
-        let mut schedule = Schedule::burst(1_000, 100);
+        let mut schedule = Schedule::flood(1_000).burst(100);
         assert_eq!(schedule.take(999, 64), 0);
         assert_eq!(schedule.take(1_000, 64), 64);
         assert_eq!(schedule.take(1_001, 64), 36);
         assert!(schedule.finished());
         assert_eq!(schedule.take(1_002, 64), 0);
+    }
+
+    /// The rate changes at its time, whole frames and parts of one carried over, and each frame's due time is exact.
+    #[test]
+    fn the_rate_changes_in_mid_trial() {
+        let schedule = at_rates(
+            &[(0.0, 40_000.0), (0.5, 10_000.0), (1.0, 0.0), (1.25, 20_000.0)],
+            1.5,
+        );
+        assert_eq!(schedule.planned(), Some(20_000 + 5_000 + 5_000));
+        let due = |frame| schedule.due_ns(frame);
+        assert_eq!(
+            (due(19_999), due(20_000), due(20_001)),
+            (499_975_000, 500 * MS, 500_100_000)
+        );
+        assert_eq!(
+            (due(24_999), due(25_000), due(25_001)),
+            (999_900_000, 1_250 * MS, 1_250_050_000)
+        );
+        assert_eq!(
+            (schedule.last_interval_ns(), schedule.least_interval_ns()),
+            (50_000.0, 25_000.0)
+        );
+        // Half of an interval of 100 µs has passed; the other half takes 25 µs.
+        let odd = at_rates(&[(0.0, 10_000.0), (0.00125, 20_000.0)], 1.0);
+        assert_eq!(
+            (odd.due_ns(12), odd.due_ns(13), odd.due_ns(14)),
+            (1_200_000, 1_275_000, 1_325_000)
+        );
+        let departures = run(odd, 2 * MS, 25_000, 0..0);
+        assert!(departures.iter().all(|&(_, frames)| frames == 1));
+        assert_eq!(departures.len(), 28); // 13 by 1.25 ms, 15 until 2 ms
+    }
+
+    /// Those who take turns send, together, each frame of the whole when it is due: also where the rate changes.
+    #[test]
+    fn turns_add_up_to_the_whole() {
+        for rates in [
+            vec![(0.0, 30_011.0)],
+            vec![
+                (0.0, 40_000.0),
+                (0.010_01, 7_000.0),
+                (0.010_02, 0.0),
+                (0.02, 90_001.5),
+            ],
+        ] {
+            let whole = at_rates(&rates, 0.03);
+            for parts in [1, 2, 3] {
+                let all: Vec<Schedule> = (0..parts)
+                    .map(|number| whole.clone().every(number, parts))
+                    .collect();
+                let planned = whole.planned().unwrap();
+                assert_eq!(
+                    all.iter().map(|part| part.planned().unwrap()).sum::<u64>(),
+                    planned
+                );
+                for frame in 0..planned {
+                    let due = all[(frame % parts) as usize].due_ns(frame / parts);
+                    assert!(
+                        due.abs_diff(whole.due_ns(frame)) <= 1,
+                        "frame {frame} of {parts} parts"
+                    );
+                }
+            }
+        }
     }
 }

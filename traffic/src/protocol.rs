@@ -135,7 +135,42 @@ pub struct Trial {
     /// Frames that still arrive when residue_s is over are waited for, up to this.
     #[serde(default = "default_residue_max")]
     pub residue_max_s: f64,
+    /// Room for packets that are sealed before the trial, and for those that are opened after it.
+    #[serde(default = "default_memory")]
+    pub memory_mib: usize,
     pub streams: Vec<Stream>,
+    #[serde(default)]
+    pub noise: Vec<Noise>,
+}
+
+/// From at_s seconds after the start on, this rate.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateStep {
+    pub at_s: f64,
+    /// 0: nothing until the next step.
+    pub rate_fps: f64,
+}
+
+/// Other traffic at the same time, sent as it is: an attack. What becomes of it is not looked at (where it arrives
+/// at a port it is foreign), and no stream's figures contain it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noise {
+    /// Of the same numbers as the streams' ids.
+    pub id: u16,
+    pub from: String,
+    /// As a stream's.
+    #[serde(default)]
+    pub rate_fps: Option<f64>,
+    #[serde(default)]
+    pub steps: Vec<RateStep>,
+    #[serde(default)]
+    pub burst_frames: Option<u64>,
+    pub src_mac: String,
+    pub dst_mac: String,
+    /// IPv4 or IPv6 packets, whole, base64; they leave in turn, again and again.
+    pub packets: Vec<String>,
 }
 
 /// One direction of traffic; its flows rotate inside it and share its sequence numbers.
@@ -148,9 +183,18 @@ pub struct Stream {
     /// Frames per second; null: as fast as the port takes them.
     #[serde(default)]
     pub rate_fps: Option<f64>,
-    /// Send so many frames back to back, then stop; rate_fps is not used.
+    /// Changes of the rate in mid-trial, in the order of time; needs rate_fps, which holds until the first.
+    #[serde(default)]
+    pub steps: Vec<RateStep>,
+    /// Send so many frames at rate_fps (null: back to back), then stop.
     #[serde(default)]
     pub burst_frames: Option<u64>,
+    /// Tell the latency of the first frame that leaves at this time or later (RFC 2544, 26.2), s after the start.
+    #[serde(default)]
+    pub tag_at_s: Option<f64>,
+    /// List times without arrivals that are longer than this; null: only the longest is told.
+    #[serde(default)]
+    pub gaps_over_s: Option<f64>,
     pub frames: Vec<FrameShare>,
     pub src_mac: String,
     pub dst_mac: String,
@@ -180,6 +224,72 @@ pub struct Stream {
     /// and IP addresses, lengths, TTL, identification, DF, checksums; a header's ports stand for src_port, dst_port.
     #[serde(default)]
     pub headers: Vec<String>,
+    /// Leave as ESP: one SA for each tunnel. Sizes are those of the frames before. Not with live frames.
+    #[serde(default)]
+    pub seal: Vec<Association>,
+    /// Arrive as ESP, through these SAs, and never in clear.
+    #[serde(default)]
+    pub open: Vec<Association>,
+    /// What is wrong with the packets that leave.
+    #[serde(default)]
+    pub fault: Option<Fault>,
+}
+
+/// An ESP SA in tunnel mode (RFC 4301 4.4.2).
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Association {
+    pub spi: u32,
+    /// The outer addresses.
+    pub source: std::net::IpAddr,
+    pub destination: std::net::IpAddr,
+    pub suite: crate::esp::suite::Suite,
+    #[serde(default)]
+    pub esn: bool,
+    /// Hexadecimal; of an AEAD the salt comes last.
+    pub encryption_key: Key,
+    #[serde(default)]
+    pub integrity_key: Key,
+}
+
+/// A key, which shows itself to nobody.
+#[derive(Clone, Default)]
+pub struct Key(Vec<u8>);
+
+impl Key {
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "({} bytes)", self.0.len())
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let wrong = || serde::de::Error::custom("a key that is no hexadecimal text");
+        let text = serde_json::Value::deserialize(from)?;
+        let digits = text
+            .as_str()
+            .filter(|text| text.is_ascii() && text.len() % 2 == 0);
+        let digits = digits.ok_or_else(wrong)?;
+        let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16);
+        let bytes: Result<Vec<u8>, _> = (0..digits.len()).step_by(2).map(byte).collect();
+        bytes.map(Key).map_err(|_| wrong())
+    }
+}
+
+/// ESP that its peer must not accept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// Forged: numbers that were never used, and a wrong ICV.
+    BadIcv,
+    /// Numbers that were used in trials before, in order and again and again, with a right ICV.
+    Replay,
 }
 
 /// One frame size of a mix; weights are counts of frames in a cycle.
@@ -228,6 +338,12 @@ pub enum Event {
         tx_frames: u64,
         rx_frames: u64,
     },
+    /// Packets sealed before a trial, or opened after it.
+    Crypto {
+        id: String,
+        done: u64,
+        of: u64,
+    },
     Trial(Box<TrialResult>),
     Wired,
     Error {
@@ -261,6 +377,7 @@ pub struct TrialResult {
     pub duration_s: f64,
     pub intended_duration_s: f64,
     pub streams: Vec<StreamResult>,
+    pub noise: Vec<NoiseResult>,
     pub ports: Vec<PortResult>,
     pub host_stalls: Vec<HostStall>,
     pub host_stall_ms_total: BTreeMap<String, f64>,
@@ -274,7 +391,24 @@ pub struct TrialResult {
     /// How far the wall clock was stepped during the trial; not 0: latencies are void.
     pub clock_step_ns: i64,
     pub stopped_early: bool,
+    /// Why not all frames could be sent, where more is known than that time was short.
+    pub shortfall: String,
+    /// Why nothing of this trial can be believed.
+    pub faults: Vec<String>,
     pub notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct NoiseResult {
+    pub id: u16,
+    pub from: String,
+    /// These as a stream's.
+    pub intended_frames: Option<u64>,
+    pub tx_frames: u64,
+    pub tx_refused: u64,
+    pub unsent: u64,
+    pub duration_s: f64,
+    pub departure_fps: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -294,6 +428,8 @@ pub struct StreamResult {
     pub tx_retries: u64,
     /// This stream's own sending time, s.
     pub duration_s: f64,
+    /// How fast the frames really left, from the first to the last: intervals / time between; null for one frame.
+    pub departure_fps: Option<f64>,
     /// Frames that arrived intact, each counted once.
     pub rx_frames: u64,
     /// tx − rx − corrupted; a corrupted copy of a frame that is already counted is not subtracted again.
@@ -307,14 +443,32 @@ pub struct StreamResult {
     /// From the last send to the last arrival, s.
     pub drain_s: f64,
     pub latency_us: Option<Latency>,
+    /// Null unless tag_at_s was given and a frame left then.
+    pub tagged: Option<Tagged>,
     pub slices: Vec<Slice>,
+    /// Rate by rate, the first one too; empty without steps.
+    pub steps: Vec<StepResult>,
+    /// When the first and the last of the lost frames left, whether their episodes are listed or not; null if none
+    /// is lost, and if frames never left the port: which ones is not known.
+    pub first_lost_ns: Option<u64>,
+    pub last_lost_ns: Option<u64>,
     pub loss_episodes: Vec<LossEpisode>,
     pub loss_episodes_more: u64,
+    /// When the first and the last intact frame arrived; null if none did.
+    pub first_rx_ns: Option<u64>,
+    pub last_rx_ns: Option<u64>,
+    /// The longest time between two arrivals of intact frames; null with fewer than two.
+    pub longest_gap: Option<Gap>,
+    /// Of those longer than gaps_over_s the first 64.
+    pub gaps: Vec<Gap>,
+    pub gaps_more: u64,
     /// Frames sent more than 100 µs after they were due.
     pub late_frames: u64,
     pub lateness_us: Option<Lateness>,
     pub tx_stalls: Vec<TxStall>,
     pub tx_stalls_more: u64,
+    /// Whether its packets were sealed before the trial; null: it left in clear.
+    pub sealed_before: Option<bool>,
 }
 
 /// From the batch being handed to the sending interface to the receiving interface's stamp.
@@ -338,6 +492,33 @@ pub struct Slice {
     pub rx_frames: u64,
     pub min_us: Option<f64>,
     pub mean_us: Option<f64>,
+}
+
+/// The frame of tag_at_s.
+#[derive(Debug, Serialize, PartialEq)]
+pub struct Tagged {
+    /// When it left.
+    pub at_ns: u64,
+    /// To the nanosecond; null: it was lost or damaged.
+    pub latency_us: Option<f64>,
+}
+
+/// The frames due at one of the rates of a stream.
+#[derive(Debug, Serialize, PartialEq)]
+pub struct StepResult {
+    pub at_ns: u64,
+    pub rate_fps: f64,
+    pub intended_frames: u64,
+    pub tx_frames: u64,
+    /// As first_lost_ns: null if frames never left the port.
+    pub lost: Option<u64>,
+}
+
+/// From one arrival to the next.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+pub struct Gap {
+    pub from_ns: u64,
+    pub to_ns: u64,
 }
 
 /// A run of consecutive sequence numbers that never came, placed by when they were sent.
@@ -373,6 +554,33 @@ pub struct PortResult {
     pub rx_total: u64,
     /// Frames longer than any the streams send: the interface merged them (GRO). They count as corrupted.
     pub merged: u64,
+    /// Null where all streams come in clear.
+    pub esp: Option<EspCounts>,
+}
+
+/// What the SAs of a port have said. Packets are counted once in the first of these that is true of them.
+#[derive(Debug, Clone, Default, Serialize, PartialEq, Eq)]
+pub struct EspCounts {
+    /// ESP with an SPI of ours and our addresses.
+    pub packets: u64,
+    /// Of these, with a right ICV and trailer.
+    pub authentic: u64,
+    pub bad_icv: u64,
+    /// Fragments, wrong addresses, wrong padding, lengths that cannot be.
+    pub malformed: u64,
+    pub unknown_spi: u64,
+    /// Frames of streams to be opened that came in clear.
+    pub cleartext: u64,
+    /// Authentic, but with a number that came before in this trial.
+    pub repeated: u64,
+    /// Authentic, but with a number not higher than those of trials before.
+    pub old: u64,
+    /// Authentic and new, but after a higher number.
+    pub not_rising: u64,
+    /// Numbers between the lowest and the highest that never came: lost after they were encrypted.
+    pub gaps: u64,
+    /// Whether packets were opened after the trial.
+    pub opened_after: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -393,6 +601,9 @@ fn default_residue() -> f64 {
 }
 fn default_residue_max() -> f64 {
     30.0
+}
+fn default_memory() -> usize {
+    1024
 }
 fn default_ttl() -> u8 {
     64

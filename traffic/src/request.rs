@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a trial may ask for.
 
+use crate::esp::association::Sa;
 use crate::failure::{Failure, Outcome};
-use crate::frame::ETHERNET;
+use crate::frame::{ETHERNET, FCS};
 use crate::header;
-use crate::protocol::{self, OpenedPort};
+use crate::noise::RawFrames;
+use crate::protocol::{self, OpenedPort, RateStep};
 use crate::trial::FASTEST_FPS;
+use crate::xdp::layout::STEPS;
 
 /// A user's request that makes no sense is refused before any frame is sent.
 pub fn check(trial: &protocol::Trial, ports: &[OpenedPort]) -> Outcome<()> {
@@ -57,16 +60,17 @@ pub fn check(trial: &protocol::Trial, ports: &[OpenedPort]) -> Outcome<()> {
                 );
             }
         }
-        if let Some(rate) = stream.rate_fps
-            && !(rate.is_finite() && rate > 0.0 && rate <= FASTEST_FPS)
-        {
-            return wrong(
-                format!("rate_fps is {rate}, expected more than 0 and at most {FASTEST_FPS}"),
-                "",
-            );
-        }
-        if stream.burst_frames == Some(0) {
-            return wrong("burst_frames is 0".into(), "a burst has at least one frame");
+        check_rates(
+            &format!("stream {}", stream.id),
+            stream.rate_fps,
+            &stream.steps,
+            stream.burst_frames,
+            trial.duration_s,
+        )?;
+        for (name, value) in [("tag_at_s", stream.tag_at_s), ("gaps_over_s", stream.gaps_over_s)] {
+            if let Some(value) = value {
+                seconds(&format!("stream {}: {name}", stream.id), value, 0.0, 86_400.0)?;
+            }
         }
         let headers = header::of(stream).map_err(|failure| {
             Failure::new(format!("stream {}: {}", stream.id, failure.message), failure.hint)
@@ -85,17 +89,168 @@ pub fn check(trial: &protocol::Trial, ports: &[OpenedPort]) -> Outcome<()> {
                 .frames
                 .iter()
                 .map(|share| share.size.saturating_sub(tags(share)));
-            let longest = untagged.max().unwrap_or(0);
+            let plain = untagged.max().unwrap_or(0);
+            let as_esp = match (port.name == stream.from, port.name == stream.to) {
+                (true, _) => stream.seal.first(),
+                (_, true) => stream.open.first(),
+                _ => None,
+            };
+            let longest = match as_esp {
+                Some(sa) => framed(&Sa::new(sa)?, plain),
+                None => plain,
+            };
             if longest > port.mtu as usize + 18 {
                 return wrong(
                     format!(
-                        "frame size {longest} exceeds what {} can carry: MTU {} + 18 bytes of Ethernet header and FCS",
-                        port.interface, port.mtu
+                        "frame size {longest}{} exceeds what {} can carry: MTU {} + 18 bytes of Ethernet header and FCS",
+                        if as_esp.is_some() { " as ESP" } else { "" },
+                        port.interface,
+                        port.mtu
                     ),
                     "use smaller frames, or raise the MTU of both ends",
                 );
             }
         }
     }
+    for (position, noise) in trial.noise.iter().enumerate() {
+        let wrong =
+            |message: String, hint: &str| Err(Failure::new(format!("noise {}: {message}", noise.id), hint));
+        let streams = trial.streams.iter().map(|stream| stream.id);
+        let before = trial.noise[..position].iter().map(|other| other.id);
+        if streams.chain(before).any(|id| id == noise.id) {
+            return wrong(
+                "the id is used twice".into(),
+                "each stream and each noise needs an id of its own",
+            );
+        }
+        let Some(port) = ports.iter().find(|port| port.name == noise.from) else {
+            return wrong(format!("port '{}' is not open", noise.from), "open it first");
+        };
+        check_rates(
+            &format!("noise {}", noise.id),
+            noise.rate_fps,
+            &noise.steps,
+            noise.burst_frames,
+            trial.duration_s,
+        )?;
+        let frames = RawFrames::new(noise)?;
+        let longest = frames.longest().len() - ETHERNET;
+        if longest > port.mtu as usize {
+            return wrong(
+                format!(
+                    "a packet of {longest} bytes exceeds the MTU of {}, {}",
+                    port.interface, port.mtu
+                ),
+                "use smaller packets, or raise the MTU of both ends",
+            );
+        }
+    }
     Ok(())
+}
+
+/// Bytes, with FCS, of the frame that one of so many becomes.
+fn framed(sa: &Sa, plain: usize) -> usize {
+    let framing = ETHERNET + FCS;
+    framing + sa.packet_bytes(plain.saturating_sub(framing))
+}
+
+/// A rate or none, its changes in the order of time, and the length of a burst.
+fn check_rates(
+    whose: &str,
+    rate: Option<f64>,
+    steps: &[RateStep],
+    burst: Option<u64>,
+    duration_s: f64,
+) -> Outcome<()> {
+    let wrong = |message: String, hint: &str| Err(Failure::new(format!("{whose}: {message}"), hint));
+    let possible = |rate: f64| rate.is_finite() && (0.0..=FASTEST_FPS).contains(&rate);
+    let none = |rate: f64| rate == 0.0;
+    if let Some(rate) = rate
+        && !(possible(rate) && !(none(rate) && steps.iter().all(|step| none(step.rate_fps))))
+    {
+        return wrong(
+            format!("rate_fps is {rate}, expected more than 0 and at most {FASTEST_FPS}"),
+            "",
+        );
+    }
+    if burst == Some(0) {
+        return wrong("burst_frames is 0".into(), "a burst has at least one frame");
+    }
+    if steps.is_empty() {
+        return Ok(());
+    }
+    if rate.is_none() || burst.is_some() {
+        return wrong(
+            "steps change a rate, and there is none, or a burst".into(),
+            "give rate_fps for the time before the first step, and no burst_frames",
+        );
+    }
+    if steps.len() >= STEPS {
+        return wrong(
+            format!("{} steps, expected at most {}", steps.len(), STEPS - 1),
+            "",
+        );
+    }
+    let mut before_s = 0.0;
+    for step in steps {
+        if !(before_s < step.at_s && step.at_s < duration_s) {
+            return wrong(
+                format!(
+                    "a step at {} s, expected one after {before_s} s and before the end at {duration_s} s",
+                    step.at_s
+                ),
+                "steps are in the order of time, and within the trial",
+            );
+        }
+        if !possible(step.rate_fps) {
+            return wrong(
+                format!(
+                    "the step at {} s is to {} frames/s, expected 0 to {FASTEST_FPS}",
+                    step.at_s, step.rate_fps
+                ),
+                "",
+            );
+        }
+        before_s = step.at_s;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What makes no sense is refused with the figures.
+    #[test]
+    fn rates_are_checked() {
+        let step = |at_s, rate_fps| RateStep { at_s, rate_fps };
+        for (rate, steps, burst, words) in [
+            (Some(0.0), vec![], None, "rate_fps is 0, expected more than 0"),
+            (Some(0.0), vec![step(0.5, 0.0)], None, "rate_fps is 0"),
+            (Some(f64::NAN), vec![], None, "rate_fps is NaN"),
+            (None, vec![step(0.5, 1.0)], None, "there is none"),
+            (Some(1.0), vec![step(0.5, 1.0)], Some(7), "or a burst"),
+            (Some(1.0), vec![step(0.0, 1.0)], None, "a step at 0 s"),
+            (
+                Some(1.0),
+                vec![step(0.5, 1.0), step(0.5, 2.0)],
+                None,
+                "expected one after 0.5 s",
+            ),
+            (Some(1.0), vec![step(1.0, 1.0)], None, "before the end at 1 s"),
+            (Some(1.0), vec![step(0.5, -1.0)], None, "is to -1 frames/s"),
+            (
+                Some(1.0),
+                vec![step(0.5, 1.0); STEPS],
+                None,
+                "16 steps, expected at most 15",
+            ),
+            (None, vec![], Some(0), "a burst has"),
+        ] {
+            let failure = check_rates("stream 3", rate, &steps, burst, 1.0).unwrap_err();
+            assert!(format!("{failure}").contains(words), "{failure}");
+        }
+        assert!(check_rates("stream 3", Some(0.0), &[step(0.5, 1.0)], None, 1.0).is_ok());
+        assert!(check_rates("stream 3", Some(1.0), &[], Some(7), 1.0).is_ok());
+    }
 }

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 
 use crate::clock::{monotonic_ns, sleep_until};
 use crate::failure::Outcome;
-use crate::frame::Template;
+use crate::frames::Frames;
 use crate::pace::Schedule;
 use crate::port::af_packet::BATCH;
 use crate::port::{Batch, FrameSender};
@@ -23,6 +23,8 @@ const LISTED: usize = 200;
 const PACED_BATCH: usize = 16;
 /// How often it is noted which frame was sent when.
 pub const MARK_NS: u64 = 500_000;
+/// As many times are noted at most where each is.
+const EXACT_MARKS: usize = 1 << 22;
 
 /// What sender and receiver of a stream tell the trial while it runs.
 #[derive(Debug, Default)]
@@ -78,50 +80,79 @@ pub struct SendReport {
     pub retries: u64,
     pub first_tx_ns: u64,
     pub last_tx_ns: u64,
+    /// When the last frame left; last_tx_ns may be the end of its system call.
+    pub last_left_ns: u64,
+    /// Of the first frame that left at the time of the tag or later: its index, and when it left.
+    pub tagged: Option<(u64, u64)>,
     pub interval_ns: f64,
+    pub schedule: Schedule,
     pub lateness: Histogram<u64>,
     pub late_frames: u64,
     pub stalls: Vec<TxStall>,
     pub stalls_more: u64,
     /// (frame, when it was sent), ascending, about one each half millisecond.
     pub marks: Vec<(u64, u64)>,
+    /// The highest number of each of its SAs; empty of a stream in clear, or with a fault.
+    pub last_esp_numbers: Vec<u64>,
+    /// Whether it was sealed before the trial; None of a stream in clear.
+    pub sealed_before: Option<bool>,
 }
 
 impl SendReport {
-    /// When frame `index` was sent, interpolated between the marks around it.
+    /// When frame `index` was sent: when it was due, and as late as the marks around it tell.
     pub fn sent_at(&self, index: u64) -> u64 {
         let after = self.marks.partition_point(|mark| mark.0 <= index);
         let Some(&(from, from_ns)) = self.marks.get(after.saturating_sub(1)) else {
             return self.first_tx_ns;
         };
-        let (to, to_ns) = self
-            .marks
-            .get(after)
-            .copied()
-            .unwrap_or((self.sent, self.last_tx_ns));
+        let last = (self.sent.saturating_sub(1), self.last_left_ns);
+        let (to, to_ns) = self.marks.get(after).copied().unwrap_or(last);
         if to <= from || index <= from {
             return from_ns;
         }
-        from_ns + ((index - from) as f64 / (to - from) as f64 * to_ns.saturating_sub(from_ns) as f64) as u64
+        let due = |frame| {
+            i128::from(if self.schedule.is_paced() {
+                self.schedule.due_ns(frame)
+            } else {
+                0
+            })
+        };
+        let (late_from, late_to) = (i128::from(from_ns) - due(from), i128::from(to_ns) - due(to));
+        let late = late_from + (late_to - late_from) * i128::from(index - from) / i128::from(to - from);
+        (due(index) + late) as u64
+    }
+
+    /// Notes when frame `index` left; `pause_ns`: after so long a pause also when the one before it did.
+    fn mark(&mut self, index: u64, at_ns: u64, pause_ns: u64) {
+        if let Some(&(marked, _)) = self.marks.last()
+            && index > marked + 1
+            && at_ns - self.last_left_ns >= pause_ns
+        {
+            self.marks.push((index - 1, self.last_left_ns));
+        }
+        self.marks.push((index, at_ns));
     }
 }
 
 /// A stream on its way out.
 pub struct Outgoing {
-    pub template: Template,
+    pub frames: Frames,
     pub schedule: Schedule,
     pub first_sequence: u64,
     batch: Batch,
     pub live: Arc<Live>,
     pub report: SendReport,
     stalls: StallList,
+    pub tag_at_s: Option<f64>,
+    /// So many frames can be sent and no more, whatever the schedule asks: those beyond are unsent.
+    pub most: u64,
     /// Index of the port in the lane.
     pub port: usize,
 }
 
 impl Outgoing {
     pub fn new(
-        template: Template,
+        frames: Frames,
         schedule: Schedule,
         first_sequence: u64,
         live: Arc<Live>,
@@ -135,23 +166,35 @@ impl Outgoing {
             retries: 0,
             first_tx_ns: 0,
             last_tx_ns: 0,
-            interval_ns: schedule.interval_ns(),
+            last_left_ns: 0,
+            tagged: None,
+            interval_ns: schedule.last_interval_ns(),
+            schedule: schedule.clone(),
             lateness: crate::latency::histogram()?,
             late_frames: 0,
             stalls: Vec::new(),
             stalls_more: 0,
             marks: Vec::new(),
+            last_esp_numbers: Vec::new(),
+            sealed_before: None,
         };
         Ok(Outgoing {
-            batch: Batch::new(BATCH, template.bytes()),
-            template,
+            batch: Batch::new(BATCH, &frames.longest()),
+            frames,
             schedule,
             first_sequence,
             live,
             report,
             stalls: StallList::default(),
+            tag_at_s: None,
+            most: u64::MAX,
             port,
         })
+    }
+
+    /// When the tag's frame is to leave, at the earliest.
+    pub fn tag_ns(&self) -> u64 {
+        tag_ns(self.schedule.start_ns(), self.tag_at_s)
     }
 
     /// Frames the schedule let go that the port has not taken yet.
@@ -160,7 +203,7 @@ impl Outgoing {
     }
 
     pub fn finished(&self) -> bool {
-        self.schedule.finished() && self.waiting() == 0
+        (self.schedule.finished() || self.schedule.sent() >= self.most) && self.waiting() == 0
     }
 
     fn next_ns(&self) -> u64 {
@@ -179,18 +222,15 @@ impl Outgoing {
         } else {
             BATCH
         };
-        self.schedule.take(now, most - self.waiting());
+        let most = (most - self.waiting()).min(self.most.saturating_sub(self.schedule.sent()) as usize);
+        self.schedule.take(now, most);
         let count = self.waiting();
         if count == 0 {
             return Ok(false);
         }
         let first = self.report.sent;
         for slot in 0..count {
-            let index = first + slot as u64;
-            let length =
-                self.template
-                    .write(self.batch.buffer(slot), index, self.first_sequence + index, now);
-            self.batch.lengths[slot] = length;
+            self.write(slot, first + slot as u64, now);
         }
         let result = port.send(&self.batch, 0..count)?;
         self.report.refused += result.refused as u64;
@@ -205,22 +245,29 @@ impl Outgoing {
         Ok(true)
     }
 
+    /// Makes frame `index` in a buffer of the batch.
+    fn write(&mut self, slot: usize, index: u64, time: u64) {
+        let sequence = self.first_sequence + index;
+        let buffer = self.batch.buffer(slot);
+        self.batch.lengths[slot] = self.frames.write(buffer, index, sequence, time);
+    }
+
     /// Books frames that left together at `now`, in a send that was over at `done_ns`.
     fn left(&mut self, taken: u64, now: u64, done_ns: u64) {
         let first = self.report.sent;
         if first == 0 {
             self.report.first_tx_ns = now;
         }
-        if self
-            .report
-            .marks
-            .last()
-            .is_none_or(|mark| now - mark.1 >= MARK_NS)
-        {
-            self.report.marks.push((first, now));
+        let marked = self.report.marks.last();
+        if marked.is_none_or(|mark| now - mark.1 >= MARK_NS) {
+            self.report.mark(first, now, MARK_NS);
+        }
+        if self.report.tagged.is_none() && now >= self.tag_ns() {
+            self.report.tagged = Some((first, now));
         }
         self.report.sent += taken;
         self.report.last_tx_ns = done_ns;
+        self.report.last_left_ns = now;
         self.live.sent.store(self.report.sent, Ordering::Relaxed);
         if self.schedule.is_paced() {
             for index in first..self.report.sent {
@@ -237,22 +284,49 @@ impl Outgoing {
     pub fn make(&mut self, at_ns: u64) -> &[u8] {
         self.schedule.take(at_ns, 1);
         let index = self.report.sent;
-        let sequence = self.first_sequence + index;
-        let length = self.template.write(self.batch.buffer(0), index, sequence, at_ns);
-        self.batch.lengths[0] = length;
+        self.write(0, index, at_ns);
+        self.mark_exactly(index, at_ns);
         self.left(1, at_ns, at_ns);
         self.batch.frame(0)
     }
 
+    /// Between two marks frames are as late as those: there is one wherever it changes.
+    fn mark_exactly(&mut self, index: u64, at_ns: u64) {
+        let Some(before) = index.checked_sub(1) else {
+            return;
+        };
+        let due = |frame| {
+            if self.schedule.is_paced() {
+                self.schedule.due_ns(frame)
+            } else {
+                0
+            }
+        };
+        let changed = at_ns - due(index) != self.report.last_left_ns - due(before);
+        if self.schedule.is_paced() && changed && self.report.marks.len() < EXACT_MARKS {
+            self.report.mark(index, at_ns, 0);
+        }
+    }
+
     pub fn close(mut self) -> SendReport {
         self.stalls.close();
+        if let Frames::Sealed(_, sealing) = &self.frames {
+            self.report.last_esp_numbers = sealing.sealer.last_numbers(self.report.sent);
+            self.report.sealed_before = Some(sealing.ready.is_some());
+        }
         self.report.stalls = self.stalls.listed;
         self.report.stalls_more = self.stalls.more;
+        self.report.schedule = self.schedule;
         self.live
             .last_tx_ns
             .store(self.report.last_tx_ns.max(1), Ordering::Release);
         self.report
     }
+}
+
+/// When the frame of a tag is to leave, at the earliest; without one never.
+pub fn tag_ns(start_ns: u64, tag_at_s: Option<f64>) -> u64 {
+    tag_at_s.map_or(u64::MAX, |at_s| start_ns + (at_s * 1e9) as u64)
 }
 
 /// Sends the streams of one CPU from the calling thread until all are done, the deadline, or `stop`.

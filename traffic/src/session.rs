@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::clock::monotonic_ns;
+use crate::esp::Numbers;
 use crate::failure::{Failure, Outcome};
 use crate::frame::{RunKey, show_mac};
 use crate::neighbours::{self, Responder};
@@ -19,12 +20,13 @@ pub struct Session {
     ports: Vec<Port>,
     /// In place of `ports` where they are links.
     world: Option<World>,
-    /// Where branches begin: the world that was opened, and its next_sequence.
-    trunk: Option<(World, u64)>,
+    /// Where branches begin: the world that was opened, and its next numbers.
+    trunk: Option<(World, u64, Numbers)>,
     branches: u32,
     key: Option<RunKey>,
     watch_cpus: Vec<usize>,
     next_sequence: u64,
+    numbers: Numbers,
     idle: Vec<LiveSender>,
 }
 
@@ -62,6 +64,8 @@ impl Session {
             // The same in each run: nobody else is on these links.
             self.key = Some(RunKey::new(open.run_key.unwrap_or(0), 0));
             self.next_sequence = 0;
+            // SAs have the same keys in each run there, and begin anew.
+            self.numbers = Numbers::default();
             self.world = Some(world);
             return Ok(Event::Opened { ports: told });
         }
@@ -153,9 +157,13 @@ impl Session {
 
     pub fn branch(&mut self, asked: &protocol::Branch) -> Outcome<Event> {
         if self.trunk.is_none() {
-            self.trunk = self.world.take().map(|world| (world, self.next_sequence));
+            let numbers = &self.numbers;
+            self.trunk = self
+                .world
+                .take()
+                .map(|world| (world, self.next_sequence, numbers.clone()));
         }
-        let Some((trunk, next_sequence)) = &mut self.trunk else {
+        let Some((trunk, next_sequence, numbers)) = &mut self.trunk else {
             return Err(Failure::new(
                 "only guests in virtual time have branches",
                 "open ports with \"link\"",
@@ -166,6 +174,7 @@ impl Session {
         let world = virtual_time::branch::branch(trunk, self.branches, &asked.others)?;
         let now_ns = world.now_ns();
         self.next_sequence = *next_sequence;
+        self.numbers = numbers.clone();
         self.world = Some(world);
         Ok(Event::Branched { now_ns })
     }
@@ -181,7 +190,8 @@ impl Session {
         };
         if let Some(world) = &mut self.world {
             let next_sequence = &mut self.next_sequence;
-            return virtual_time::trial::run(world, key, next_sequence, asked, emit, asked_to_stop);
+            let numbers = &mut self.numbers;
+            return virtual_time::trial::run(world, key, next_sequence, numbers, asked, emit, asked_to_stop);
         }
         let bench = trial::Bench {
             ports: &mut self.ports,
@@ -189,6 +199,7 @@ impl Session {
             watch_cpus: &self.watch_cpus,
             idle: &mut self.idle,
             next_sequence: &mut self.next_sequence,
+            numbers: &mut self.numbers,
         };
         trial::run(bench, asked, emit, asked_to_stop)
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One trial: send, wait for the residue, count, report.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::{StepWatch, monotonic_ns};
 use crate::departures::Departures;
+use crate::esp::{Numbers, ways};
 use crate::failure::{Failure, Outcome};
 use crate::frame::RunKey;
 use crate::lanes::{self, Way};
@@ -39,6 +41,8 @@ pub struct Bench<'a> {
     pub idle: &'a mut Vec<LiveSender>,
     /// Sequence numbers go on from trial to trial: a late frame of an earlier one is foreign.
     pub next_sequence: &'a mut u64,
+    /// Those of ESP go on, too.
+    pub numbers: &'a mut Numbers,
 }
 
 /// Runs the trial from the calling thread. `emit` takes progress; `asked_to_stop` is polled.
@@ -62,7 +66,9 @@ pub fn run(
         lives,
         mut counts,
         mut outgoing,
-    } = preparation::prepare(trial, &asked, bench.key, *bench.next_sequence)?;
+    } = preparation::prepare(trial, &asked, bench.key, *bench.next_sequence, bench.numbers)?;
+    ways::check(&parts, bench.ports)?;
+    let shortfalls = ways::prepare(trial, &parts, &mut outgoing, &mut counts, emit, asked_to_stop)?;
     for (port, count) in bench.ports.iter_mut().zip(&counts) {
         match &mut port.rx {
             Rx::Packets(receiver) => receiver.begin()?,
@@ -92,10 +98,8 @@ pub fn run(
     let start_ns = monotonic_ns() + LEAD_NS;
     let deadline_ns = deadline_ns(start_ns, duration_ns);
     for (lane, sender) in lanes.iter_mut().zip(&live_senders) {
-        for (stream, &position) in lane.streams.iter_mut().zip(&lane.positions) {
-            let part = &parts[position];
-            let turn_ns = stream.schedule.interval_ns() * part.number as f64 / part.parts as f64;
-            stream.schedule.begin_at(start_ns + turn_ns as u64);
+        for stream in &mut lane.streams {
+            stream.schedule.begin_at(start_ns);
         }
         if let Some(sender) = sender {
             sender.set_times(&lane.streams, start_ns, deadline_ns);
@@ -108,14 +112,12 @@ pub fn run(
         if let Rx::Kernel(receiver) = rx {
             let durations: Vec<u64> = arriving(&parts, port_name)
                 .map(|position| {
-                    if parts[position].stream.burst_frames.is_some() {
-                        0
-                    } else {
-                        duration_ns
-                    }
+                    let part = &parts[position];
+                    let burst = part.stream.as_ref().and_then(|stream| stream.burst_frames);
+                    burst.map_or(duration_ns, |frames| part.schedule.due_ns(frames))
                 })
                 .collect();
-            receiver.set_times(start_ns, (duration_ns / SLICES as u64).max(1), &durations);
+            receiver.set_times(start_ns, (duration_ns / SLICES as u64).max(1), &durations, count);
         }
     }
 
@@ -246,15 +248,26 @@ pub fn run(
         }
     })?;
     bench.idle.extend(live_senders.into_iter().flatten());
+    let mut faults = Vec::new();
     for (port, departures) in bench.ports.iter().zip(departures) {
         let mut leaving: Vec<&mut SendReport> = (parts.iter().zip(&mut reports))
-            .filter(|(part, _)| part.stream.from == port.told.name)
+            .filter(|(part, _)| part.from == port.told.name)
             .map(|(_, report)| report)
             .collect();
         if let Some(departures) = departures {
-            notes.extend(departures.settle(port, &mut leaving));
+            let gone = departures.settle(port, &mut leaving);
+            let of_it = parts.iter().filter(|part| part.from == port.told.name);
+            let others: HashSet<_> = of_it.map(|part| (part.stream.is_some(), part.of)).collect();
+            if let Some(gone) = gone.as_ref().filter(|_| others.len() > 1) {
+                faults.push(format!("{gone}, and of which stream they were is not known"));
+            }
+            notes.extend(gone);
         }
     }
+    for count in &mut counts {
+        ways::open_kept(trial, count, emit, asked_to_stop)?;
+    }
+    let opened = preparation::settle(&parts, &reports, &mut counts, bench.numbers);
     steps.sample();
     *bench.next_sequence += reports.iter().map(|report| report.sent).max().unwrap_or(0) + 1;
 
@@ -264,14 +277,17 @@ pub fn run(
         parts: &parts,
         reports: &reports,
         counts: &counts,
+        opened: &opened,
         ports: &told,
     };
     let mut result = TrialResult {
+        shortfall: shortfalls.join("; "),
         senders_run_ms,
         senders_wait_ms,
         receivers_run_ms,
         receivers_wait_ms,
         clock_step_ns: steps.step_ns(),
+        faults,
         ..result::trial_result(trial, &counted, start_ns, stopped_early, notes)?
     };
     for (&cpu, stalls) in bench.watch_cpus.iter().zip(stalls) {

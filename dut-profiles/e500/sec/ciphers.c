@@ -16,13 +16,36 @@ static bool odd_parity(const uint8_t *key, uint32_t length)
 	return true;
 }
 
+/*
+ * The key schedules of the last few keys: the two directions of a tunnel have a key each, and every descriptor brings
+ * its own again. It saves the host time, and nothing in the guest depends on it.
+ */
+static const struct des3_ctx *des3_schedule(const uint8_t *keys)
+{
+	static struct {
+		uint8_t keys[DES3_KEY_SIZE];
+		bool valid;
+		struct des3_ctx context;
+	} known[4];
+	static unsigned int oldest;
+
+	for (unsigned int i = 0; i < 4; i++)
+		if (known[i].valid && !memcmp(known[i].keys, keys, DES3_KEY_SIZE))
+			return &known[i].context;
+	oldest = (oldest + 1) % 4;
+	memcpy(known[oldest].keys, keys, DES3_KEY_SIZE);
+	known[oldest].valid = true;
+	des3_set_key(&known[oldest].context, keys);	/* weak keys are set as well; they are the host's business */
+	return &known[oldest].context;
+}
+
 uint32_t sec_deu_run(struct sec_cipher_job *job, bool check_parity)
 {
-	struct des3_ctx context;
+	struct des_ctx single;
 	bool triple = job->mode & DEU_TRIPLE;
 	bool encrypt = job->mode & DEU_ENCRYPT;
 	bool cbc = (job->mode & DEU_CHAINING) == DEU_CBC;
-	const void *key = triple ? (void *)&context : (void *)&context.des[0];
+	const void *key;
 	nettle_cipher_func *work;
 	uint8_t keys[DES3_KEY_SIZE];
 
@@ -38,14 +61,14 @@ uint32_t sec_deu_run(struct sec_cipher_job *job, bool check_parity)
 	memcpy(keys, job->key, sizeof(keys));
 	if (job->key_length == 16)	/* two keys: the third is the first */
 		memcpy(keys + 16, keys, 8);
-	if (triple)
-		des3_set_key(&context, keys);	/* weak keys are set as well; they are the host's business */
-	else
-		des_set_key(&context.des[0], keys);
-	if (triple)
+	if (triple) {
+		key = des3_schedule(keys);
 		work = (nettle_cipher_func *)(encrypt ? des3_encrypt : des3_decrypt);
-	else
+	} else {
+		des_set_key(&single, keys);
+		key = &single;
 		work = (nettle_cipher_func *)(encrypt ? des_encrypt : des_decrypt);
+	}
 
 	if (!cbc)
 		work(key, job->length, job->output, job->input);

@@ -89,14 +89,21 @@ def points(
             if o.status != "OK" or o.encryption == "not proven":
                 failed[key] = o.status if o.status != "OK" else "encryption not proven"
                 continue
+            if o.is_at_limit and not _fills_the_link(o.throughput_fps or 0.0, key, manifest.line_rate_bps):
+                failed[key] = "the plan's maximum, no limit of the DUT"
+                continue
             groups.setdefault(key, []).append((o, manifest.line_rate_bps))
     found = tuple(_point(key, group) for key, group in groups.items())
     return Points(found, tuple(accelerator), failed, cores)
 
 
 def _behaviour(kind: str, options: dict[str, object]) -> Behaviour | None:
-    """What a case's stack does with the accelerator; None for stacks no claim is about."""
-    named = {"plain": "plain", "null": "null", "xfrm": str(options.get("crypto", "async"))}.get(kind)
+    """What a case's stack does with the accelerator; None for stacks no claim is about.
+
+    The articles' plain forwarding had no IPsec at all: not the baseline that pays for ESP's policies.
+    """
+    plain = "plain" if options.get("policies") == "none" else ""
+    named = {"plain": plain, "null": "null", "xfrm": str(options.get("crypto", "async"))}.get(kind)
     return next((b for b in get_args(Behaviour) if b == named), None)
 
 
@@ -119,18 +126,22 @@ def _point(key: Key, group: list[tuple[Outcome, float]]) -> Point:
         limit="other",
         is_short=any(o.is_short for o in outcomes),
     )
-    at_limit = any(o.is_at_limit for o in outcomes)
-    return replace(point, limit=_limit(point, group[0][1], at_limit=at_limit))
+    return replace(point, limit=_limit(point, key, group[0][1]))
 
 
-def _limit(p: Point, line_rate: float, *, at_limit: bool) -> Limit:
+def _limit(p: Point, key: Key, line_rate: float) -> Limit:
     """What held the throughput: the first of CPU, links and crypto engine that was at its end."""
     if p.cpu_pct is not None and p.cpu_pct >= BUSY_PCT:
         return "CPU"
-    each_way = p.fps / (2 if p.direction == "both-ways" else 1)
-    if at_limit or each_way >= _FULL * link_fps(p.frame_size, p.suite, line_rate):
+    if _fills_the_link(p.fps, key, line_rate):
         return "link"
     return "accelerator" if p.behaviour in ("async", "polling", "dual-pass") else "other"
+
+
+def _fills_the_link(fps: float, key: Key, line_rate: float) -> bool:
+    _, _, suite, direction, frame_size, _ = key
+    each_way = fps / (2 if direction == "both-ways" else 1)
+    return each_way >= _FULL * link_fps(frame_size, suite, line_rate)
 
 
 def link_fps(frame_size: int, suite: str, line_rate: float) -> float:

@@ -74,7 +74,7 @@ def calibrate(
     traffics = {size: Traffic(((size, 1),), 4, "one-way") for size in frame_size or SIZES}
     with tempfile.TemporaryDirectory() as logs, Registry(secrets.token_hex(3)) as registry:
         if west and east:
-            placed = placement.choose(gateways=False)
+            placed = placement.choose(gateways=0)
             bed: Testbed = _own_ports(west, east, placed, owned=i_own_this_network)
         else:
             placed = placement.choose()

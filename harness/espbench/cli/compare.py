@@ -20,6 +20,7 @@ from espbench.reporting.comparison_wording import ratio_or_bound
 from espbench.results import RunDirectory
 
 PUBLISHED = "published"
+TOPOLOGY = "topology"
 _PIPED_WIDTH = 120
 
 
@@ -29,7 +30,8 @@ def compare(
         str | None,
         typer.Option(
             help="stack, suite, dut, kernel, version, frame_size or run; or published: what documents print "
-            "of these devices. Default: the plan's."
+            "of these devices; or topology: encryption and decryption of a single gateway beside a pair. "
+            "Default: the plan's."
         ),
     ] = None,
     reference: Annotated[
@@ -42,12 +44,17 @@ def compare(
     out: Annotated[Path, typer.Option(help="Where the directory of the comparison goes.")] = Path("runs"),
 ) -> None:
     """Compare finished runs, or what one run measured, and write comparison.html, .md and .json."""
-    from espbench.reporting.comparison import write  # noqa: PLC0415  (charts: slow to import)
+    from espbench.reporting import operations  # noqa: PLC0415  (charts: slow to import)
+    from espbench.reporting.comparison import write  # noqa: PLC0415
 
     if by == PUBLISHED:
         _against_published(runs, reference, out)
         return
-    found = compare_runs([RunDirectory.open(path) for path in runs], by, reference, allow_different)
+    directories = [RunDirectory.open(path) for path in runs]
+    if by in (None, TOPOLOGY) and (operations.is_about(directories) or by == TOPOLOGY):
+        _by_topology(directories, reference, out, allow_different=allow_different)
+        return
+    found = compare_runs(directories, by, reference, allow_different)
     page = write(found, _directory(out, found.axis))
     _show(found)
     print(page)
@@ -68,6 +75,26 @@ def _against_published(runs: list[Path], reference: str | None, out: Path) -> No
         table.add_row(one.claim.device or "", one.claim.says, one.word)
     console.print(table)
     print(published.write(directories, _directory(out, PUBLISHED)))
+
+
+def _by_topology(
+    runs: list[RunDirectory], reference: str | None, out: Path, *, allow_different: bool
+) -> None:
+    from espbench.reporting import operations  # noqa: PLC0415  (charts: slow to import)
+
+    if reference is not None:
+        raise UsageError(f"--reference: expected none with --by {TOPOLOGY}, got {reference}; leave it out")
+    if not operations.is_about(runs):
+        got = ", ".join(dict.fromkeys(run.manifest.topology for run in runs))
+        raise UsageError(
+            f"--by {TOPOLOGY}: expected runs of single-gateway and of gateway-to-gateway, got {got}; "
+            "name one of each"
+        )
+    operations.related(runs, allow_different=allow_different)  # refuses before anything is made
+    page, words = operations.write(runs, _directory(out, TOPOLOGY), allow_different=allow_different)
+    for text in words:
+        _console().print(text, soft_wrap=True)
+    print(page)
 
 
 def _console() -> Console:

@@ -49,6 +49,7 @@ def survey() -> dict[str, list[Readiness]]:
     """Everything espbench can use, asked of this machine."""
     namespaces = _all("netns", netns.readiness())
     guests = _all("uml", uml.readiness())
+    boards = _all("qemu_e500", qemu_e500.readiness())
     lack = esp_missing() if namespaces.ready else "needs namespaces"
     if namespaces.ready and lack:
         namespaces = Readiness("netns", True, note=f"no ESP by the kernel: {lack}")
@@ -58,19 +59,21 @@ def survey() -> dict[str, list[Readiness]]:
             guests,
             _all("external", external.readiness()),
             _all("remote", remote.readiness()),
-            _all("qemu_e500", qemu_e500.readiness()),
+            boards,
         ],
-        "stack": [_stack(name, namespaces, guests, lack) for name in STACKS],
+        "stack": [_stack(name, namespaces, guests, boards, lack) for name in STACKS],
         "generator": choose.readiness(),
         "build": [e500.readiness()],
     }
 
 
-def _stack(name: str, namespaces: Readiness, guests: Readiness, lack: str) -> Readiness:
+def _stack(name: str, namespaces: Readiness, guests: Readiness, boards: Readiness, lack: str) -> Readiness:
     """Ready where a platform can carry it and, for a daemon, where its files can be had."""
     facts = STACKS[name]
     kernel_esp = facts.kernel_esp and lack
     where = [r.name for r in (namespaces, guests) if r.ready and not (r is namespaces and kernel_esp)]
+    if boards.ready and not facts.daemon:
+        where.append(boards.name)
     if not where:
         return Readiness(name, False, (lack if facts.kernel_esp else "") or guests.missing, guests.install)
     on = "on " + ", ".join(where)

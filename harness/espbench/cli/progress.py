@@ -32,6 +32,7 @@ class TerminalObserver:
         self._trial: TaskID | None = None
         self._bounds: Bounds = []
         self._left = ""
+        self._told: set[str] = set()  # reasons of several lines: a gateway's last words
 
     def note(self, text: str) -> None:
         self._print(f"[dim]{_plain(text)}[/dim]")
@@ -60,7 +61,7 @@ class TerminalObserver:
 
     def trial_done(self, record: Trial) -> None:
         if record.validity == "INVALID":
-            verdict = f"[yellow]INVALID[/yellow] {_plain('; '.join(record.reasons).splitlines()[0])}"
+            verdict = f"[yellow]INVALID[/yellow] {self._why(record.reasons)}"
         elif not record.sustained:
             verdict = f"[red]not sustained[/red] {_plain('; '.join(record.reasons))}"
         elif record.tx_frames > record.rx_frames:
@@ -76,7 +77,7 @@ class TerminalObserver:
     def case_done(self, results: list[Outcome | Finding]) -> None:
         for result in results:
             colour = "green" if result.status == "OK" else "yellow"
-            why = f"  {_plain(result.reasons[0].splitlines()[0])}" if result.reasons else ""
+            why = f"  {_plain(result.reasons[0].splitlines()[0].removesuffix(':'))}" if result.reasons else ""
             if isinstance(result, Finding):
                 text = _plain(result.words) if result.status == "OK" else f"{_plain(result.test)}{why}"
             else:
@@ -89,6 +90,15 @@ class TerminalObserver:
         if self._progress and self._case is not None:
             task = self._progress.tasks[self._case]
             self._progress.update(self._case, description=task.description.partition(",")[0] + self._left)
+
+    def _why(self, reasons: list[str]) -> str:
+        """All that is to be said, its further lines the first time only."""
+        text = "; ".join(reasons)
+        first, *further = text.splitlines()
+        if not further or text in self._told:
+            return _plain(f"{first} as above" if further else first)
+        self._told.add(text)
+        return _plain("\n      ".join([first, *further]))
 
     def _print(self, text: str) -> None:
         self._console.print(text)

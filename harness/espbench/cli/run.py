@@ -22,6 +22,7 @@ from espbench.measure import machine
 from espbench.plan import Case, Plan, cases, load_plan, notes
 from espbench.plan.comparison import compare_settings, execution_order
 from espbench.plan.conditions import conditions
+from espbench.plan.model import SINGLE
 from espbench.platforms.base import Placement
 from espbench.platforms.registry import Registry
 from espbench.procedures import accelerator
@@ -87,7 +88,11 @@ def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list
 
             def new_generator() -> Generator:
                 return generators.new(
-                    plan.generator.name, plan.generator.settings, registry, directory.logs / "generator.log"
+                    plan.generator.name,
+                    plan.generator.settings,
+                    registry,
+                    directory.logs / "generator.log",
+                    esp=plan.topology == SINGLE,
                 )
 
             session = Session(plan, listed, directory, lab, new_generator, observer)

@@ -9,6 +9,7 @@ from typing import Any
 
 from espbench.comparison.model import Axis, Difference
 from espbench.comparison.samples import BASELINES, VERSION_OPTIONS, Run, options_of, said
+from espbench.terms import kind_of_test
 
 # Differ between any two runs of one machine, and say nothing of it.
 _FLUCTUATING = {"cpu_mhz", "load average at start"}
@@ -122,13 +123,22 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[str, str]]:
         for key, value in _flat(values):
             yield f"{section}: {key}", value
     if m.conditions:
-        yield from _of_plan(m.conditions, axis)
+        yield from _of_plan({**m.conditions, "tests": _tests(run)}, axis)
     else:
         # Older runs record no settings; the length of their final trials shows in what they found.
         lengths = [round(o.final_trial_s, 1) for o in run.outcomes if o.final_trial is not None]
         if lengths:
             yield "shortest final trial", f"{min(lengths):g} s"
     yield from _of_stacks(run, axis)
+
+
+def _tests(run: Run) -> list[Any]:
+    """The settings of the tests whose figures are compared; those of others may differ."""
+    others = {kind_of_test(entry.test) for entry in run.other_cases}
+    return [
+        {name: settings for name, settings in test.items() if kind_of_test(name) not in others}
+        for test in run.manifest.conditions.get("tests", [])
+    ]
 
 
 def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[str, str]]:

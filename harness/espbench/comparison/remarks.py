@@ -114,12 +114,19 @@ def order(groups: Sequence[Group], is_paired: dict[str, bool], axis: Axis, runs:
 
 
 def runs(found: Sequence[Run]) -> list[str]:
-    """Cases without outcome, shared CPUs, guests."""
+    """Cases without outcome, tests that are not compared, shared CPUs, guests."""
     told = []
     for run in found:
-        missing = len({e.case for e in run.manifest.cases} - {o.case for o in run.outcomes})
+        cases = run.compared_cases
+        missing = len({e.case for e in cases} - {o.case for o in run.outcomes})
         if missing:
-            told.append(f"{run.name}: {missing} of {len(run.manifest.cases)} cases have no outcome yet.")
+            told.append(f"{run.name}: {missing} of {len(cases)} cases have no outcome yet.")
+        if others := run.other_cases:
+            names = [test.replace("_", " ") for test in dict.fromkeys(e.test for e in others)]
+            told.append(
+                f"{run.name}: only throughputs are compared; {listed(names)} ({len(others)} cases) "
+                f"{'is' if len(names) == 1 else 'are'} left out."
+            )
     shared = dict.fromkeys(text for run in found for text in run.manifest.placement.get("shared", []))
     told += [f"{text[:1].upper()}{text[1:]}." for text in shared]
     if any(run.manifest.platform == "uml" for run in found):

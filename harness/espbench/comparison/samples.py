@@ -10,9 +10,10 @@ from typing import Any
 
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
-from espbench.terms import CaseEntry, Manifest, Outcome
+from espbench.terms import CaseEntry, Manifest, Outcome, kind_of_test
 
 VERSION_OPTIONS = ("version", "prefix")  # a stack's options that choose its version
+THROUGHPUT = "throughput"
 BASELINES = ("plain", "null")  # kinds of stacks that show what the rest costs without or with empty ESP
 
 
@@ -26,9 +27,25 @@ class Run:
     where: str = ""
 
     @property
+    def compared_cases(self) -> list[CaseEntry]:
+        """Its cases that have, or will have, a throughput."""
+        with_outcomes = {outcome.test for outcome in self.outcomes}
+        return [case for case in self.manifest.cases if _is_compared(case, with_outcomes)]
+
+    @property
+    def other_cases(self) -> list[CaseEntry]:
+        """Its cases of tests that are not compared."""
+        with_outcomes = {outcome.test for outcome in self.outcomes}
+        return [case for case in self.manifest.cases if not _is_compared(case, with_outcomes)]
+
+    @property
     def compare(self) -> dict[str, Any]:
         """The plan's `compare`: by, reference, seed; empty where the plan has none."""
         return self.manifest.compare
+
+
+def _is_compared(case: CaseEntry, with_outcomes: Collection[str]) -> bool:
+    return case.test in with_outcomes or kind_of_test(case.test) == THROUGHPUT
 
 
 @dataclass(frozen=True)
@@ -59,15 +76,28 @@ def read(directories: Sequence[RunDirectory]) -> list[Run]:
     for directory, name in zip(directories, names, strict=True):
         outcomes = directory.outcomes()
         if not outcomes:
-            trials = sum(directory.trial_counts().values())
-            raise UsageError(
-                f"{directory.path}: nothing to compare\n"
-                "  expected: a run with at least one finished case\n"
-                f"  got: {trials} trials, no outcome yet\n"
-                f"  what to do: let it finish: espbench run --resume {directory.path}"
-            )
+            raise _nothing_to_compare(directory)
         runs.append(Run(name, directory.manifest, outcomes, str(directory.path)))
     return runs
+
+
+def _nothing_to_compare(directory: RunDirectory) -> UsageError:
+    tests = list(dict.fromkeys(case.test for case in directory.manifest.cases))
+    if tests and not any(kind_of_test(test) == THROUGHPUT for test in tests):
+        return UsageError(
+            f"{directory.path}: nothing to compare\n"
+            "  expected: a run with a throughput test: only throughputs are compared\n"
+            f"  got: {', '.join(tests)}\n"
+            "  what to do: put - throughput: {} among the plan's tests and run it; the other tests' figures stand "
+            "side by side in the runs' reports and findings.csv"
+        )
+    trials = sum(directory.trial_counts().values())
+    return UsageError(
+        f"{directory.path}: nothing to compare\n"
+        "  expected: a run with at least one finished throughput case\n"
+        f"  got: {trials} trials, no outcome yet\n"
+        f"  what to do: let it finish: espbench run --resume {directory.path}"
+    )
 
 
 def samples(runs: Sequence[Run]) -> list[Sample]:

@@ -102,11 +102,18 @@ def build(registry: Registry, progress: Progress, *, again: bool = False) -> Bui
         todo = [part for part in PARTS if again or not (_folder(part) / MANIFEST).is_file()]
         if todo:
             _demand(todo)
+            progress.note(f"building e500 guests into {recipe.store()}: some minutes, once")
         of = len(todo) + 1
         for number, part in enumerate([None, *todo] if todo else [], start=1):
             progress.started(part.name if part else "sources", number, of)
             since = time.monotonic()
-            remark = _build_part(part, registry, progress) if part else _fetch(todo, registry, progress)
+            try:
+                remark = _build_part(part, registry, progress) if part else _fetch(todo, registry, progress)
+            except OSError as error:  # a disk that somebody else filled meanwhile
+                raise EspbenchError(
+                    f"{error.filename or recipe.store()}: {error.strerror or error}; parts that are done stay: "
+                    "mend that, and build again"
+                ) from error
             progress.finished(part.name if part else "sources", time.monotonic() - since, remark)
     return require()
 
@@ -170,7 +177,7 @@ def _build_part(part: Part, registry: Registry, progress: Progress) -> str:
         )
     manifest = {"inputs": inputs, "built_by": tools.versions(), "products": digests}
     (whole / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-    remark = _put(whole, folder, digests)
+    remark = _put(whole, folder, manifest)
     registry.undo([entry])
     return remark
 
@@ -184,17 +191,32 @@ def _step(part: Part) -> Callable[[Path, Runner], Mapping[str, Path]]:
     return lambda work, runner: step(work, package, runner)
 
 
-def _put(whole: Path, folder: Path, digests: Mapping[str, str]) -> str:
+def _put(whole: Path, folder: Path, manifest: Mapping[str, Any]) -> str:
     """Rename a finished part to its place. What was there before is only replaced when it differs."""
     if not (folder / MANIFEST).is_file():
         shutil.rmtree(folder, ignore_errors=True)
         whole.rename(folder)
         return ""
-    former = json.loads((folder / MANIFEST).read_text())["products"]
-    if former == digests:
+    former = json.loads((folder / MANIFEST).read_text())
+    if former["products"] == manifest["products"]:
         return "bit for bit as before"
-    differing = [name for name in digests if former.get(name) != digests[name]]
     old = whole.with_name("old")
     folder.rename(old)
     whole.rename(folder)
-    return f"not as before: {', '.join(differing)}"
+    return "not as before: " + _difference(former, manifest)
+
+
+def _difference(former: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
+    """Which products, and why: of the same inputs, only other tools should make another."""
+    names = [name for name, digest in manifest["products"].items() if former["products"].get(name) != digest]
+    tools_then = former["built_by"]
+    changed = [
+        f"{tool} was {tools_then.get(tool, 'not noted')}, is {now}"
+        for tool, now in manifest["built_by"].items()
+        if tools_then.get(tool) != now
+    ]
+    why = (
+        "; ".join(changed)
+        or "by the same tools: a fault of the build, which should not depend on anything else"
+    )
+    return f"{', '.join(names)} ({why})"

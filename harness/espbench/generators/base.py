@@ -6,8 +6,8 @@ Times are CLOCK_MONOTONIC nanoseconds, so that the host's monitors can be laid b
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,7 +30,7 @@ class FrameShare(BaseModel):
 
 
 class RateStep(BaseModel):
-    """From this time of the trial on the stream has this rate."""
+    """From at_s seconds after the start on, this rate; 0: nothing until the next step."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -38,8 +38,29 @@ class RateStep(BaseModel):
     rate_fps: float
 
 
+class Association(BaseModel):
+    """An ESP SA in tunnel mode: SPI, outer addresses, suite (stacks/suites.yaml), keys in hexadecimal.
+
+    An AEAD's key ends with its salt. Keys go to the generator through its pipe and are shown nowhere.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    spi: int
+    source: str
+    destination: str
+    suite: str
+    esn: bool = False
+    encryption_key: str = Field(repr=False)
+    integrity_key: str = Field(default="", repr=False)
+
+
 class Stream(BaseModel):
     """One direction's traffic; rate None = as fast as the generator can.
+
+    steps change the rate in mid-trial (system recovery, RFC 2544 26.5), each at exactly its time, without a gap.
+    burst_frames: so many frames at the rate and no more (26.4). tag_at_s: tell the latency of the first frame
+    that departs then or later (26.2). gaps_over_s: list the times without arrivals that are longer.
 
     headers are base64, each the bytes from the destination MAC to the end of the UDP or TCP header:
     Ethernet, up to two VLAN tags (types 8100 and 88a8), IPv4 (options allowed) or IPv6 (no extension
@@ -56,7 +77,10 @@ class Stream(BaseModel):
     from_: PortName = Field(serialization_alias="from")
     to: PortName
     rate_fps: float | None
+    steps: list[RateStep] = []
     burst_frames: int | None = None
+    tag_at_s: float | None = None
+    gaps_over_s: float | None = None
     frames: list[FrameShare]
     src_mac: str
     dst_mac: str
@@ -73,8 +97,30 @@ class Stream(BaseModel):
     tunnel_bits: int = 0
     ports: int = 1
     headers: list[str] = []
+    # Leave as ESP, arrive as ESP: one SA for each tunnel; sizes stay those of the frames inside. fault: what is
+    # wrong with the packets that leave. bad-icv: forged, with numbers never used; replay: numbers used before.
+    seal: list[Association] = []
+    open: list[Association] = []
+    fault: Literal["bad-icv", "replay"] | None = None
+
+
+class Noise(BaseModel):
+    """Other traffic beside the streams, sent as it is: an attack. No figure of a stream contains it.
+
+    packets are whole IPv4 or IPv6 packets in base64, at most 4,096, sent in turn; id is of the streams' numbers.
+    They should end at the DUT: what arrives at a tester's port must be looked at there, and is foreign.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    id: int
+    from_: PortName = Field(serialization_alias="from")
+    rate_fps: float | None
     steps: list[RateStep] = []
-    tag_at_s: float | None = None  # the first frame from then on has its latency told
+    burst_frames: int | None = None
+    src_mac: str
+    dst_mac: str
+    packets: list[str]
 
 
 class Slice(BaseModel):
@@ -102,22 +148,41 @@ class Stall(BaseModel):
     cpu: int | None = None
 
 
-class Gap(BaseModel):
-    """The longest time without an arrival: from the last frame before it to the first one after it."""
-
-    from_ns: int
-    to_ns: int
-
-
 class Tagged(BaseModel):
-    """The tagged frame: when it left, its latency (None: it was lost)."""
+    """The frame of Stream.tag_at_s: when it departed, and its latency; None: it was lost or damaged."""
 
     at_ns: int
     latency_us: float | None
 
 
+class StepCounts(BaseModel):
+    """The frames due at one of a stream's rates; lost None: which frames are lost is not known."""
+
+    at_ns: int
+    rate_fps: float
+    intended_frames: int
+    tx_frames: int
+    lost: int | None
+
+
+class Gap(BaseModel):
+    """From one arrival of an intact frame to the next."""
+
+    from_ns: int
+    to_ns: int
+
+    @property
+    def seconds(self) -> float:
+        return (self.to_ns - self.from_ns) / 1e9
+
+
 class StreamCounts(BaseModel):
-    """What became of one stream's frames; definitions as in terms.Trial. None: the generator cannot tell."""
+    """What became of one stream's frames; definitions as in terms.Trial. None: the generator cannot tell.
+
+    departure_fps is how fast the frames really left, from the first to the last. first_lost_ns and last_lost_ns
+    are when those frames departed, whether their episode is listed or not; first_rx_ns, last_rx_ns and the gaps
+    are of arrivals. None also where there is no such frame.
+    """
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -129,6 +194,7 @@ class StreamCounts(BaseModel):
     tx_refused: int = 0  # of those, refused at once by the full ring of the device behind the port
     unsent: int
     tx_retries: int = 0
+    departure_fps: float | None = None
     rx_frames: int
     lost: int
     duplicated: int | None
@@ -137,17 +203,56 @@ class StreamCounts(BaseModel):
     rx_after_stop: int | None
     drain_s: float | None
     latency_us: Latency | None
+    tagged: Tagged | None = None
     slices: list[Slice] = []
+    steps: list[StepCounts] = []
+    first_lost_ns: int | None = None
+    last_lost_ns: int | None = None
     loss_episodes: list[LossEpisode] = []
     loss_episodes_more: int = 0
+    first_rx_ns: int | None = None
+    last_rx_ns: int | None = None
+    longest_gap: Gap | None = None
+    gaps: list[Gap] = []
+    gaps_more: int = 0
     late_frames: int | None = 0
     lateness_us: dict[str, float] | None = None
     tx_stalls: list[Stall] = []
-    tagged: Tagged | None = None
-    first_lost_ns: int | None = None  # when it was sent
-    last_lost_ns: int | None = None
-    longest_gap: Gap | None = None
-    departure_fps: float | None = None  # how fast the frames really left
+    sealed_before: bool | None = None  # the trial, for the cipher is too slow; None: it left in clear
+
+
+class EspCounts(BaseModel):
+    """What the SAs of a port said of the packets that came, each counted in the first that is true of it.
+
+    gaps: numbers between the lowest and the highest of this trial that never came, lost after they were encrypted.
+    """
+
+    packets: int = 0  # ESP with an SPI and the addresses of an SA
+    authentic: int = 0  # of these: the ICV and the trailer are right
+    bad_icv: int = 0
+    malformed: int = 0
+    unknown_spi: int = 0
+    cleartext: int = 0  # frames of the streams that came in clear
+    repeated: int = 0  # authentic, with a number that came before in this trial
+    old: int = 0  # authentic, with a number not higher than those of trials before
+    not_rising: int = 0
+    gaps: int = 0
+    opened_after: bool = False  # the trial: the cipher is too slow to do it while frames come
+
+
+class NoiseCounts(BaseModel):
+    """How much of a noise left; as of a stream."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    id: int
+    from_: PortName = Field(validation_alias="from")
+    intended_frames: int | None
+    tx_frames: int
+    tx_refused: int
+    unsent: int
+    duration_s: float
+    departure_fps: float | None
 
 
 class PortCounts(BaseModel):
@@ -158,6 +263,7 @@ class PortCounts(BaseModel):
     foreign: int | None
     rx_total: int = 0
     merged: int = 0
+    esp: EspCounts | None = None
 
 
 class Offered(BaseModel):
@@ -172,6 +278,7 @@ class Offered(BaseModel):
     duration_s: float
     intended_duration_s: float
     streams: list[StreamCounts]
+    noise: list[NoiseCounts] = []
     ports: list[PortCounts]
     host_stalls: list[Stall] = []
     host_stall_ms_total: dict[str, float] = {}
@@ -217,8 +324,9 @@ class Generator(Protocol):
         residue_s: float,
         quiet_s: float | None = None,
         on_progress: OnProgress | None = None,
+        noise: Sequence[Noise] = (),
     ) -> Offered:
-        """One burst of traffic: send, wait for the residue, count."""
+        """One burst of traffic: send, wait for the residue, count. UsageError for what it cannot send."""
 
     def ping(self) -> None:
         """EspbenchError if it is dead."""

@@ -19,8 +19,10 @@ GENERATORS = {
 }
 
 
-def new(name: str, settings: dict[str, Any], registry: Registry, log: Path) -> Generator:
-    """A generator with nothing open; settings as plan.generator_choice has them."""
+def new(
+    name: str, settings: dict[str, Any], registry: Registry, log: Path, *, esp: bool = False
+) -> Generator:
+    """A generator with nothing open; settings as plan.generator_choice has them. esp: it is to be an ESP peer."""
     if name == "trex":
         # Only now: its libraries would be in the memory of every run.
         from espbench.generators.trex import TrexGenerator  # noqa: PLC0415
@@ -28,7 +30,7 @@ def new(name: str, settings: dict[str, Any], registry: Registry, log: Path) -> G
         return TrexGenerator(registry, log, settings["server"], settings["ports"])
     if name == "scapy":
         return scapy.ScapyGenerator(registry, log)
-    return native.NativeGenerator(registry, log, **settings)
+    return native.NativeGenerator(registry, log, **settings, esp=esp)
 
 
 def require(name: str, settings: dict[str, Any]) -> None:

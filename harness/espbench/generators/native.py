@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.errors import EspbenchError, MachineLacks
-from espbench.generators.base import Offered, OnProgress, Stream
+from espbench.generators.base import Noise, Offered, OnProgress, Stream
 from espbench.paths import clone_root
 from espbench.platforms.base import Port, PortName, Readiness
 from espbench.platforms.placement import NICE
@@ -57,12 +57,27 @@ class NativeGenerator:
     name = "native"
 
     def __init__(
-        self, registry: Registry, log: Path, tx: str = "auto", rx: str = "auto", senders: int = 1
+        self,
+        registry: Registry,
+        log: Path,
+        tx: str = "auto",
+        rx: str = "auto",
+        senders: int = 1,
+        esp_memory_mib: int = 1024,
+        *,
+        esp: bool = False,
     ) -> None:
+        """esp: streams may be sealed and opened, which is done in user space; esp_memory_mib is for what is too slow
+        to be done while frames leave.
+        """
         self._log = log
         # Asked for only where the user does: `auto` is the program's own default.
         self._path = {key: path for key, path in (("tx", tx), ("rx", rx)) if path != "auto"}
         self._chosen = bool(self._path)
+        self._esp = esp
+        self._esp_memory_mib = esp_memory_mib
+        if esp:
+            self._path = {"tx": "af_packet", "rx": "af_packet"} | self._path
         self._registry = registry
         first = len(registry.entries)
         self._stderr = log.open("ab")
@@ -87,7 +102,9 @@ class NativeGenerator:
 
     def ways(self) -> list[str]:
         """`auto` is XDP wherever a port's driver can; none where the user chose."""
-        return [] if self._chosen else ["auto", "af_xdp", "af_packet"]
+        if self._chosen:
+            return []
+        return ["af_packet", "af_xdp"] if self._esp else ["auto", "af_xdp", "af_packet"]
 
     def take(self, way: str) -> None:
         self._path = {} if way == "auto" else {"tx": way, "rx": way}
@@ -154,6 +171,7 @@ class NativeGenerator:
         residue_s: float,
         quiet_s: float | None = None,
         on_progress: OnProgress | None = None,
+        noise: Sequence[Noise] = (),
     ) -> Offered:
         request = {
             "cmd": "trial",
@@ -161,8 +179,10 @@ class NativeGenerator:
             "duration_s": duration_s,
             "residue_s": residue_s,
             "quiet_s": quiet_s,
+            **({"memory_mib": self._esp_memory_mib} if self._esp else {}),
             # What is left out has the same default in the protocol.
             "streams": [s.model_dump(by_alias=True, exclude_defaults=True) for s in streams],
+            **({"noise": [n.model_dump(by_alias=True) for n in noise]} if noise else {}),
         }
         event = self._ask(request, "trial", duration_s + residue_s, on_progress)
         return Offered.model_validate(event)
@@ -206,6 +226,9 @@ class NativeGenerator:
             if kind == "error":
                 hint = f"\n  to mend it: {event['hint']}" if event.get("hint") else ""
                 raise EspbenchError(f"generator: {event['message']}{hint}")
+            if kind == "crypto":
+                # Packets are sealed before the trial, or opened after it: that takes what it takes.
+                deadline = time.monotonic() + expected_s + self._grace_s
             if kind == "progress" and on_progress:
                 on_progress(event)
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.generators.base import Offered, OnProgress, PortCounts, Stream, StreamCounts
+from espbench.generators.base import Noise, Offered, OnProgress, PortCounts, Stream, StreamCounts
 from espbench.generators.trex_account import Account, shortfall, stream_counts
 from espbench.generators.trex_ports import Counters, TrexPorts
 from espbench.generators.trex_streams import frames_of, trex_streams
@@ -29,7 +29,7 @@ NOT_MEASURED = [
     "latency",
     "backlog",
     "corrupted, duplicated and reordered frames; frames of others count as received",
-    "when frames left",
+    "when frames left, when lost ones did, and when they arrived",
     "stalls of the tester",
 ]
 BACKLOG_NOT_JUDGED = (
@@ -103,8 +103,14 @@ class TrexGenerator:
         residue_s: float,
         quiet_s: float | None = None,
         on_progress: OnProgress | None = None,
+        noise: Sequence[Noise] = (),
     ) -> Offered:
         self._check(streams)
+        if noise:
+            raise UsageError(
+                "generator trex: expected streams only, got noise beside them: its counters are the ports', "
+                "and could not tell one from the other: use generator: native"
+            )
         if self._holds_frames:  # they would leave with the first of this trial: the server is started anew
             self.open(list(self._trex.ports.values()), [])
         planned = {s.id: None if s.rate_fps is None else frames_of(s, duration_s) for s in streams}

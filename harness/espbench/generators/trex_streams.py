@@ -38,6 +38,17 @@ def trex_streams(stream: Stream, frames: int | None, rate_fps: float) -> list[di
             "generator trex: expected traffic at a rate, got a burst back to back; "
             "TRex spaces frames by its own clock: use generator: native"
         )
+    asked = {
+        "changes of its rate in mid-trial": stream.steps,
+        "a tagged frame": stream.tag_at_s is not None,
+        "a list of gaps between arrivals": stream.gaps_over_s is not None,
+    }
+    for what, wanted in asked.items():
+        if wanted:
+            raise UsageError(
+                f"generator trex: expected a stream at one rate whose frames are counted, got one with {what}: "
+                "use generator: native"
+            )
     alike: Counter[tuple[int, int]] = Counter()
     for share in stream.frames:
         alike[share.size, share.header] += share.weight

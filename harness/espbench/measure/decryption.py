@@ -39,7 +39,7 @@ def sample(bench: Bench, traffic: Traffic, file: Path, capturing: Capturing) -> 
         (min(traffic.frames)[:2],), traffic.ip_version, "one-way",
         tunnels=traffic.tunnels, tunnel_bits=traffic.tunnel_bits, dont_fragment=traffic.dont_fragment,
     )  # fmt: skip
-    (stream,) = single.streams(bench.bed, bench.next_hops, _SAMPLE_FPS)
+    (stream,) = bench.streams(single, _SAMPLE_FPS)
     with capturing(file):
         offered = bench.generator.offer(
             [stream], (SAMPLE_FRAMES + _SPARE_FRAMES) / _SAMPLE_FPS, 1.0, quiet_s=0.2

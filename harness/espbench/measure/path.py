@@ -13,7 +13,7 @@ from espbench.platforms.base import Side
 
 UNACCOUNTED = "unaccounted"
 # An SA counts a frame before it gives it to the cipher, which may refuse it (xfrm_output_one()).
-_AFTER_COUNTING = "XfrmOutStateProtoError"
+AFTER_COUNTING = "XfrmOutStateProtoError"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) ->
     without it the links' counters do.
     """
     c = crossing
-    handed_over = c.encrypted - c.first_errors.get(_AFTER_COUNTING, 0) if encrypts else c.left_first
+    handed_over = c.encrypted - c.first_errors.get(AFTER_COUNTING, 0) if encrypts else c.left_first
     taken_over = c.decrypted if encrypts else c.entered_second
     missing = max(0, c.stream.tx_frames - c.arrived)
     first_xfrm, second_xfrm = sum(c.first_errors.values()), sum(c.second_errors.values())

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from espbench.errors import EspbenchError
-from espbench.measure import counters
+from espbench.measure import counters, esp_peer
+from espbench.measure.esp_peer import EspPeer
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import Bench
 
@@ -59,24 +60,27 @@ def establish(bench: Bench, traffic: Traffic) -> dict[str, Any]:
     shown["cleartext blocked, tunnel down"] = f"{arrived} of {sent} probe frames arrived"
 
     bench.stack.establish()
+    bench.peer = EspPeer.of(bench.bed, bench.stack)
     for _ in range(_ATTEMPTS):
         before = counters.read(bench.bed, bench.stack)
-        arrived, sent = _probe(bench, probe)
+        arrived, sent, wrong = _probe_of_esp(bench, probe)
         moved = counters.moved(before, counters.read(bench.bed, bench.stack))
         if arrived == sent:
             break
     if arrived != sent:
         errors = {side: c.sas.errors for side, c in moved.items() if c.sas.errors}
-        raise NotReady(
-            f"the tunnel does not carry traffic: {arrived} of {sent} frames arrived; xfrm errors {errors}"
-        )
+        found = "; ".join([f"xfrm errors {errors}", *wrong])
+        raise NotReady(f"the tunnel does not carry traffic: {arrived} of {sent} frames arrived; {found}")
     for side, c in moved.items():
         if c.sas.encrypted + c.sas.decrypted != sent:
             raise NotReady(
                 f"{side}: {sent} frames crossed, its SAs counted {c.sas.encrypted} encrypted "
                 f"and {c.sas.decrypted} decrypted"
             )
-    shown["tunnel up"] = f"{arrived} of {sent} probe frames arrived, counted by both gateways' SAs"
+    if wrong:
+        raise NotReady(f"the gateway's ESP is not as it should be: {'; '.join(wrong)}")
+    who = "the gateway's SAs, and opened or sealed by the tester" if bench.peer else "both gateways' SAs"
+    shown["tunnel up"] = f"{arrived} of {sent} probe frames arrived, counted by {who}"
     return shown
 
 
@@ -91,10 +95,16 @@ def _all_of_a_probe(bench: Bench, traffic: Traffic) -> tuple[int, int]:
 
 def _probe(bench: Bench, traffic: Traffic) -> tuple[int, int]:
     """(arrived, sent) of a few frames at a rate any DUT can do. NotReady: too few left to show anything."""
+    arrived, sent, _ = _probe_of_esp(bench, traffic)
+    return arrived, sent
+
+
+def _probe_of_esp(bench: Bench, traffic: Traffic) -> tuple[int, int, list[str]]:
+    """The same, and what was wrong with ESP that the tester opened itself."""
     frames = max(PROBE_FRAMES, traffic.tunnels)
     rate = _PROBE_FPS * traffic.directions
     offered = bench.generator.offer(
-        traffic.streams(bench.bed, bench.next_hops, rate),
+        bench.streams(traffic, rate),
         frames / _PROBE_FPS,
         _PROBE_RESIDUE_S,
         quiet_s=_QUIET_S,
@@ -104,4 +114,8 @@ def _probe(bench: Bench, traffic: Traffic) -> tuple[int, int]:
         raise NotReady(
             f"the generator sent {sent} of {frames * traffic.directions} probe frames; is the host busy?"
         )
-    return sum(s.rx_frames for s in offered.streams), sent
+    counts = esp_peer.told(offered)
+    wrong = esp_peer.problems(counts)
+    if counts is not None and counts.bad_icv + counts.malformed:
+        wrong.append(f"{counts.bad_icv} packets had a wrong ICV, {counts.malformed} were malformed")
+    return sum(s.rx_frames for s in offered.streams), sent, wrong

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from espbench.generators.base import FrameShare, Stream
 from espbench.platforms.base import Port, PortName, Testbed
-from espbench.terms import Direction
+from espbench.terms import Direction, ways
 
 _SHARE = ("size", "weight", "header")
 
@@ -42,12 +42,15 @@ class Traffic:
 
     @property
     def directions(self) -> int:
-        return 1 if self.direction == "one-way" else 2
+        return ways(self.direction)
 
     def streams(self, bed: Testbed, next_hops: dict[PortName, str], load_fps: float | None) -> list[Stream]:
         """Streams that offer `load_fps` in sum over the directions (None: flood)."""
         west, east = bed.ports["west"], bed.ports["east"]
-        pairs = [(west, east)] if self.direction == "one-way" else [(west, east), (east, west)]
+        pairs = {
+            "both-ways": [(west, east), (east, west)],
+            "decryption": [(east, west)],
+        }.get(self.direction, [(west, east)])
         rate = None if load_fps is None else load_fps / len(pairs)
         return [self._stream(n, a, b, next_hops[a.name], rate) for n, (a, b) in enumerate(pairs)]
 

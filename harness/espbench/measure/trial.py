@@ -14,8 +14,9 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Generator, Offered, OnProgress, RateStep, Stream, StreamCounts
-from espbench.measure import backlog, counters, host, path, stalls
+from espbench.measure import backlog, counters, esp_peer, host, one_gateway, path, stalls
 from espbench.measure.actions import Action, Performed, performing
+from espbench.measure.esp_peer import EspPeer
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Side, Testbed
 from espbench.stacks.base import Stack
@@ -79,6 +80,12 @@ class Bench:
     generator: Generator
     stack: Stack | None
     next_hops: dict[PortName, str]
+    peer: EspPeer | None = None  # the tester as the end of the tunnels, once they are up
+
+    def streams(self, traffic: Traffic, load_fps: float | None) -> list[Stream]:
+        """The case's streams, as ESP where the tester is the end of the tunnels."""
+        streams = traffic.streams(self.bed, self.next_hops, load_fps)
+        return self.peer.through(streams) if self.peer else streams
 
     @property
     def encrypts(self) -> bool:
@@ -121,7 +128,7 @@ def measure(
         host_before, cpu_before = _look(bench)
         with performing(actions) as performed:
             offered = bench.generator.offer(
-                shaped(traffic.streams(bench.bed, bench.next_hops, request.load_fps), request.shape),
+                shaped(bench.streams(traffic, request.load_fps), request.shape),
                 request.duration_s,
                 waits.residue_s,
                 on_progress=on_progress,
@@ -159,7 +166,7 @@ def learn(bench: Bench, traffic: Traffic, wait_s: float, sleep: Callable[[float]
     load = _LEARNING_FPS * traffic.directions
     virtual = bench.bed.virtual_time
     bench.generator.offer(
-        traffic.streams(bench.bed, bench.next_hops, load),
+        bench.streams(traffic, load),
         _LEARNING_FRAMES_S,
         wait_s,
         quiet_s=None if virtual else min(wait_s, 0.05),
@@ -171,9 +178,7 @@ def learn(bench: Bench, traffic: Traffic, wait_s: float, sleep: Callable[[float]
 def warm_up(bench: Bench, traffic: Traffic, load_fps: float, duration_s: float) -> None:
     """Caches, flows and the CPU's clock; not counted. Raises TrialBroken."""
     try:
-        bench.generator.offer(
-            traffic.streams(bench.bed, bench.next_hops, load_fps), duration_s, 1.0, quiet_s=0.1
-        )
+        bench.generator.offer(bench.streams(traffic, load_fps), duration_s, 1.0, quiet_s=0.1)
     except EspbenchError as error:
         raise TrialBroken(blame(bench, error)) from error
 
@@ -265,7 +270,8 @@ def _record(
     steady = request.shape.burst_frames is None and not request.shape.steps and not upset
     judged = [backlog.judge(s.slices if steady else [], offered.duration_s, resolution) for s in streams]
     sustained = all(b.sustained for b in judged)
-    found = path.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
+    books = one_gateway if bench.bed.ciphertext else path
+    found = books.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
 
     reasons = tester_faults(offered, overrun, host_record)
     reasons += [f"counter ran backwards: {name}" for name in (() if upset else counters.backwards(delta))]
@@ -273,7 +279,10 @@ def _record(
         reasons.append(f"the SAs of {' and '.join(replaced)} were replaced during the trial (rekeying)")
     proof: dict[str, Any] = {"kind": _proof_kind(bench, upset=upset)}
     if bench.encrypts and not upset:
-        problems = [p for c in found for p in path.proof_of_encryption(c, fragments=fragments)]
+        problems = [p for c in found for p in books.proof_of_encryption(c, fragments=fragments)]
+        if (opened := esp_peer.told(offered)) is not None:
+            problems += esp_peer.problems(opened)
+            proof["opened by the tester"] = opened.model_dump()
         proof |= {"proven": not problems, "problems": problems}
         reasons += [f"encryption not proven: {p}" for p in problems]
 
@@ -295,7 +304,7 @@ def _record(
         )
     loss_at: dict[str, int] = {}
     for crossing in found:
-        for place, n in path.loss_places(
+        for place, n in books.loss_places(
             crossing, encrypts=bench.encrypts, receiver_overrun=overruns[crossing.stream.to]
         ).items():
             loss_at[place] = loss_at.get(place, 0) + n
@@ -386,9 +395,13 @@ def _overruns(bench: Bench, offered: Offered, delta: counters.Counters) -> dict[
     """Frames that reached a tester's port and were dropped there, by port."""
     found = {p.name: p.rx_overrun for p in offered.ports}
     if bench.bed.tester_rings:
-        facing: dict[PortName, Side] = {"west": "home", "east": "office"}
+        single = bench.bed.ciphertext is not None
+        facing = {
+            "west": delta["home"].lan,
+            "east": delta["home"].wan if single else delta["office"].lan,
+        }
         for name in found:
-            found[name] += delta[facing[name]].lan.tx_dropped
+            found[name] += facing[name].tx_dropped
     return found
 
 
@@ -397,7 +410,10 @@ def _proof_kind(bench: Bench, *, upset: bool) -> str:
         return "blocked cleartext alone: the SAs' counters began anew in the trial"
     if not bench.bed.gateways:
         return "not proven: the boxes' counters cannot be read"
-    return "SA counters and blocked cleartext" if bench.encrypts else "baseline: nothing to encrypt"
+    if not bench.encrypts:
+        return "baseline: nothing to encrypt"
+    opened = "; the tester is the ESP peer" if bench.peer else ""
+    return f"SA counters and blocked cleartext{opened}"
 
 
 def tester_faults(offered: Offered, overrun: int, host_record: dict[str, Any]) -> list[str]:
@@ -413,6 +429,9 @@ def tester_faults(offered: Offered, overrun: int, host_record: dict[str, Any]) -
             reasons.append(f"host starvation: others, or the host, had {taken:.1f} % of the sender's CPU")
     reasons += [_lateness(s) for s in offered.streams if _is_late(s, offered)]
     reasons += offered.faults
+    for n in offered.noise:
+        if n.intended_frames and n.tx_frames < OFFERED_LIMIT * n.intended_frames:
+            reasons.append(f"noise {n.id}: {n.tx_frames} of {n.intended_frames} frames left: a weaker attack")
     if offered.stopped_early:
         reasons.append("generator stopped early")
     if overrun:

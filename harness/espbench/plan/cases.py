@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from espbench.plan.frames import USUAL_MTU, largest_whole, mean_frame_size, shares_of
-from espbench.plan.model import Plan
+from espbench.plan.frames import FRAMING_BYTES, USUAL_MTU, largest_whole, mean_frame_size, shares_of
+from espbench.plan.model import SINGLE, Plan
 from espbench.plan.profiles import profiles_of
 from espbench.plan.rfc2544_tests import AroundTrials
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.traffic_pattern import Shares
+from espbench.stacks.suites import suites
 from espbench.terms import CaseEntry, Direction
 
 NO_SUITE = "none"
@@ -26,7 +27,8 @@ class Case:
     sizes are (frame size with FCS, weight): one entry, or those of a mix, which with several headers say
     which (an index into headers, those of the traffic profile). stack.shown is its
     name in results; suite is "none" for the baseline. fragments: frames exceed the middle link's
-    MTU after ESP. `pair` is equal for cases that can share one gateway pair.
+    MTU after ESP. ciphertext_frame_size: mean of the frames on the tester's own link that carries ESP,
+    where there is one. `pair` is equal for cases that can share one gateway pair.
     """
 
     id: str
@@ -44,6 +46,7 @@ class Case:
     fragments: bool = False
     notes: tuple[str, ...] = ()
     headers: tuple[bytes, ...] = ()
+    ciphertext_frame_size: float | None = None
 
     @property
     def pair(self) -> tuple[str, str, str, int]:
@@ -123,6 +126,7 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
                 fragments=bool(too_large),
                 notes=tuple(too_large),
                 headers=tuple(header.data for header in plan.pattern.headers),
+                ciphertext_frame_size=_ciphertext_frame_size(plan, suite, sizes, version),
             )
         )
     return found
@@ -189,6 +193,17 @@ def _fragments(
         return []
     form = f"{suite} in UDP" if stack.in_udp else suite
     return [f"frames above {fits} B are fragmented after ESP (MTU {mtu}, {form}, IPv{version})"]
+
+
+def _ciphertext_frame_size(plan: Plan, suite: str, sizes: Shares, version: int) -> float | None:
+    if plan.topology != SINGLE or suite == NO_SUITE:
+        return None
+    sealed = suites()[suite].esp_packet_size
+    frames = [
+        (sealed(size - FRAMING_BYTES, "tunnel", version) + FRAMING_BYTES, weight)
+        for size, weight, *_ in sizes
+    ]
+    return sum(size * weight for size, weight in frames) / sum(weight for _, weight in frames)
 
 
 def _slug(parts: list[str]) -> str:

@@ -15,11 +15,12 @@ from espbench.plan.emulated_checks import emulated_problems
 from espbench.plan.external_checks import external_problems
 from espbench.plan.frames import USUAL_MTU, framing_bytes, largest_whole, mean_frame_size, shares_of, sizes_of
 from espbench.plan.generator_checks import generator_problems
-from espbench.plan.model import Plan, Throughput
+from espbench.plan.model import SINGLE, Plan, Throughput
 from espbench.plan.profiles import is_path, load_profile, profile_names
 from espbench.plan.reader import KeyPath, Problem, did_you_mean, shown
 from espbench.plan.remote_checks import remote_problems
 from espbench.plan.search_choice import search_problems
+from espbench.plan.single_checks import direction_problems, single_problems
 from espbench.plan.stack_checks import stack_problems
 from espbench.plan.units import Rate, format_duration, format_fraction
 from espbench.stacks.suites import suites
@@ -28,10 +29,11 @@ from espbench.stacks.suites import suites
 def problems(plan: Plan, path: Path | None) -> list[Problem]:
     """Every contradiction in a plan whose keys are right one by one; path is the plan's file."""
     found = [*_repeated(plan), *_rates_and_times(plan), *_small_frames(plan), *generator_problems(plan)]
-    found += [*accelerator_problems(plan, path), *dependent_problems(plan)]
+    found += [*accelerator_problems(plan, path), *direction_problems(plan), *dependent_problems(plan)]
     if plan.topology == "external":
         return [*found, *external_problems(plan)]
     mtu, about_dut = _mtu(plan, path)
+    found += [*single_problems(plan, path, mtu)]
     found += [*about_dut, *stack_problems(plan, path), *_keys_of_external(plan), *_large_frames(plan, mtu)]
     return [*found, *compare_problems(plan), *remote_problems(plan, path), *emulated_problems(plan, path)]
 
@@ -145,7 +147,7 @@ def _keys_of_external(plan: Plan) -> Iterator[Problem]:
         if getattr(plan, key):
             yield Problem(
                 (key,),
-                f"no {key} with topology: gateway-to-gateway",
+                f"no {key} with topology: {plan.topology}",
                 "one",
                 "remove it, or use topology: external",
                 on_key=True,
@@ -168,7 +170,7 @@ def _large_frames(plan: Plan, mtu: int) -> Iterator[Problem]:
             continue
         refused = list(_frames_no_stack_takes(plan, at, frame_size, largest))
         yield from refused
-        if plan.dont_fragment and not refused:
+        if plan.dont_fragment and not refused and plan.topology != SINGLE:
             yield from _frames_that_cannot_pass(plan, mtu, at, frame_size, largest)
 
 

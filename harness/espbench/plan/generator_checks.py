@@ -21,7 +21,7 @@ def generator_problems(plan: Plan) -> Iterator[Problem]:
     if trex.server is not None and not external:
         yield Problem(
             ("generator", "trex", "server"),
-            "no server with topology: gateway-to-gateway",
+            f"no server with topology: {plan.topology}",
             shown(shown_server(trex.server)),
             "the ports of that test bed are made anew for each pair of gateways, and TRex is launched from "
             "TREX_DIR in their namespace: remove it, or use topology: external",

@@ -74,6 +74,8 @@ class Native(Strict):
     """How frames are received and checked."""
     senders: int = Field(default=1, ge=1)
     """CPUs that send together; more than one only with xdp."""
+    esp_memory_mib: int = Field(default=1024, ge=16)
+    """Memory for ESP that is sealed before a trial or opened after it, MiB (topology: single-gateway)."""
 
 
 class Trex(Strict):

@@ -37,9 +37,10 @@ from espbench.plan.values import (
     TrialDuration,
 )
 from espbench.stacks.names import BASELINES
-from espbench.terms import Direction
+from espbench.terms import OPERATIONS, Direction
 
-Topology = Literal["gateway-to-gateway", "external"]
+Topology = Literal["gateway-to-gateway", "single-gateway", "external"]
+SINGLE = "single-gateway"
 COMPARED_REPEATS = 5
 """`repeat` of a plan that compares and does not say."""
 
@@ -69,7 +70,7 @@ class Throughput(AroundTrials):
     minimum: PlanRate | None = None
     """Lowest load tried, per direction; below it the case is BELOW_MINIMUM. Default 1 % of maximum."""
     maximum: PlanRate | None = None
-    """Highest load tried, per direction. Default: line rate or the generator's ceiling, the lower."""
+    """Highest load tried, per direction, up to line rate. Default: that, or the generator's ceiling if lower."""
     search: Search = "bisection"
     """bisection: all goals at once. mlr: the MLRsearch library (draft-ietf-bmwg-mlrsearch), with a preset."""
     preset: PresetName | None = None
@@ -217,7 +218,9 @@ class Plan(Strict):
     name: Name
     """Name of the plan; run directories are called <time>-<name>."""
     topology: Topology
-    """gateway-to-gateway: two gateways espbench builds. external: boxes it did not build."""
+    """gateway-to-gateway: two gateways espbench builds. external: boxes it did not build.
+
+    single-gateway: one that espbench builds, whose ESP peer is the tester (RFC 2544 figure 2)."""
     dut: Annotated[str | list[str], PlainValidator(_dut), _DUT_SCHEMA] = "auto"
     """Device under test: auto, a profile of dut-profiles/ or the path of one; a label if external.
 
@@ -231,7 +234,10 @@ class Plan(Strict):
     frame_sizes: list[FrameSize] = _list_of(*rfc2544_frame().sizes)
     """Bytes with FCS, or names of mixes. Default: the traffic profile's; those of RFC 2544 9.1."""
     directions: list[Direction] = _list_of("one-way")
-    """one-way: west to east. both-ways: both at once (RFC 2544 14)."""
+    """one-way: west to east. both-ways: both at once (RFC 2544 14).
+
+    With topology single-gateway: encryption (west to east), decryption (east to west), both-ways; by default the
+    first two, each by itself (ipsec-meth 9.3, 9.4)."""
     ip_versions: list[Literal[4, 6]] = _list_of(4)
     """IP versions, inside and outside the tunnel."""
     repeat: Annotated[int, Field(ge=1, le=1000)] = 1
@@ -266,6 +272,13 @@ class Plan(Strict):
     def _a_comparison_repeats(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.get("compare") is not None and "repeat" not in value:
             return value | {"repeat": COMPARED_REPEATS}
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_single_gateway_does_both(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("topology") == SINGLE and "directions" not in value:
+            return value | {"directions": [*OPERATIONS]}
         return value
 
     @property

@@ -18,6 +18,7 @@ _ALWAYS = {"label", "tunnels"}
 _KERNEL = {"replay_window", "esn", "udp_encapsulation", "df", "interface", "mode"}
 _IKE = {"ike", "auth", "lifetime", "ike_lifetime"}
 _DAEMON = {"version", "prefix"}
+_OF_ONE = {"crypto": "xfrm", "policies": "plain"}
 _INTEROPERATION = frozenset({"home", "office"} | _ALWAYS | _KERNEL | _IKE)
 
 
@@ -27,8 +28,7 @@ def keys_of(name: str) -> frozenset[str]:
     facts = STACKS[name]
     if facts.kernel_esp:
         keys |= _KERNEL
-    if name == "xfrm":
-        keys |= {"crypto"}
+    keys |= {key for key, stack in _OF_ONE.items() if stack == name}
     if facts.ike:
         keys |= _IKE | _DAEMON | {"mode", "udp_encapsulation"}
     return frozenset(keys)
@@ -64,8 +64,11 @@ def _one_stack(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
         facts = STACKS[choice.stack]
         if not facts.encrypts:
             expected, remedy = "no ESP options on plain", "plain carries no ESP: remove it"
-        elif key == "crypto":
-            expected, remedy = f"no crypto on {choice.stack}", "xfrm alone has this option: remove it"
+        elif key in _OF_ONE:
+            expected, remedy = (
+                f"no {key} on {choice.stack}",
+                f"{_OF_ONE[key]} alone has this option: remove it",
+            )
         elif not facts.ike:
             expected, remedy = (
                 f"no {key} on {choice.stack}",

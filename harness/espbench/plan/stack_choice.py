@@ -86,6 +86,11 @@ class StackChoice(Strict):
     """Folder with the daemon as you built it (IKE stacks), instead of `version`; starts beside the plan."""
     tunnels: Annotated[int, Field(ge=1, le=1000)] = 1
     """Tunnels the traffic spreads over (strongswan-libipsec: 1). plain: its policies."""
+    policies: Literal["same", "none"] = "same"
+    """plain: the policies of a stack with ESP, all of which let pass (same), or none at all.
+
+    The first tells what ESP itself costs, the second what a router without IPsec would do.
+    """
     mode: Mode = "tunnel"
     """ESP mode (RFC 4303 3.1). Transport mode (xfrm, null) protects IP in IP between the gateways."""
     replay_window: Annotated[int, Field(ge=0, le=4096)] = 32

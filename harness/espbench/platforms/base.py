@@ -154,6 +154,9 @@ class Testbed(ABC):
     capture_netns: str | None = None
     # Whether what a gateway's LAN port could not pass on is the tester's port's full ring.
     tester_rings: bool = False
+    # The tester's port that is the other end of the tunnels, and its outer addresses by IP version.
+    ciphertext: PortName | None = None
+    esp_address: dict[int, str] = field(default_factory=dict)
     # Nothing of the host is in what happens: no stalls, no waits, and each trial begins in the same state.
     virtual_time: bool = False
     # What else the gateways are made of, for the Security Context.

@@ -30,7 +30,7 @@ from espbench.platforms.base import SIDES, Gateway, Placement, PortName, Readine
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
 from espbench.platforms.placement import NICE
-from espbench.platforms.ports import tester_ports
+from espbench.platforms.ports import ciphertext_side, tester_ports
 from espbench.platforms.processes import tree_cpu_ns
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry, interpreter
 
@@ -72,24 +72,32 @@ class NetnsPlatform:
         logs: Path,
         placement: Placement,
         *,
+        single: bool = False,
         line_rate_bps: float = 10e9,
     ) -> NetnsTestbed:
-        """Three namespaces, three links, four pinned kernel threads; EspbenchError says what failed."""
+        """Three namespaces, three links, four pinned kernel threads; EspbenchError says what failed.
+
+        single: Home alone, whose ciphertext side is the tester's east port.
+        """
         first = len(registry.entries)
-        names = {role: registry.netns(role) for role in ("tester", "home", "office")}
+        sides: tuple[Side, ...] = ("home",) if single else SIDES
+        names = {role: registry.netns(role) for role in ("tester", *sides)}
         link = _Names.of(registry.run_id)
         for netns in names.values():
             _no_ipv6_noise(netns)
         _veth(names["tester"], link.west, names["home"], link.home_lan, self._addressing.mtu)
-        _veth(names["home"], link.home_wan, names["office"], link.office_wan, self._addressing.mtu)
-        _veth(names["tester"], link.east, names["office"], link.office_lan, self._addressing.mtu)
+        if single:
+            _veth(names["tester"], link.east, names["home"], link.home_wan, self._addressing.mtu)
+        else:
+            _veth(names["home"], link.home_wan, names["office"], link.office_wan, self._addressing.mtu)
+            _veth(names["tester"], link.east, names["office"], link.office_lan, self._addressing.mtu)
         for port in (link.west, link.east):
             # The tester's frames must look eligible for GRO, or veth bypasses the ring.
             _ethtool(names["tester"], port, "tso", "off", "gso", "off")
             _ip("-n", names["tester"], "link", "set", port, "arp", "off", "multicast", "off", "up")
 
         gateways: dict[Side, Gateway] = {}
-        for side in SIDES:
+        for side in sides:
             lan, wan = link.of_gateway(side)
             threads: list[int] = []
             gateway = _start_agent(registry, side, names[side], lan, wan, threads, placement.cpus[side], logs)
@@ -100,7 +108,10 @@ class NetnsPlatform:
         return NetnsTestbed(
             platform=self.name,
             dut="netns",
-            ports=tester_ports(names["tester"], link.ports, self._addressing, placement, line_rate_bps),
+            ports=tester_ports(
+                names["tester"], link.ports, self._addressing, placement, line_rate_bps, single=single
+            ),
+            **ciphertext_side(self._addressing, single=single),
             gateways=gateways,
             placement=placement,
             queues={
@@ -119,6 +130,7 @@ class NetnsPlatform:
         registry: Registry,
         placement: Placement,
         *,
+        single: bool = False,
         line_rate_bps: float = 10e9,
     ) -> NetnsTestbed:
         """The tester's ports joined to each other, the far end on the first gateway's CPU as in a run."""
@@ -132,13 +144,16 @@ class NetnsPlatform:
             _ip("-n", netns, "link", "set", port, "arp", "off", "multicast", "off", "up")
         for port in (link.west, link.east):
             _ethtool(netns, port, "gro", "on")
-        for port, side in ((link.east, "home"), (link.west, "office")):
+        other: Side = "home" if single else "office"
+        sides: list[tuple[str, Side]] = [(link.east, "home"), (link.west, other)]
+        for port, side in sides:
             _thread_napi(netns, port)
             _pin(port, placement.cpus[side])
         return NetnsTestbed(
             platform=self.name,
             dut="none",
-            ports=tester_ports(netns, link.ports, self._addressing, placement, line_rate_bps),
+            ports=tester_ports(netns, link.ports, self._addressing, placement, line_rate_bps, single=single),
+            **ciphertext_side(self._addressing, single=single),
             gateways={},
             placement=placement,
             queues={},

@@ -19,36 +19,39 @@ def pin_controller(placement: Placement) -> None:
     os.sched_setaffinity(0, placement.cpus["controller"])
 
 
-def choose(*, gateways: bool = True, senders: int = 1, allowed: set[int] | None = None) -> Placement:
-    """The tester gets the first CPU (two where there are four), each gateway its own if it can.
+def choose(*, gateways: int = 2, senders: int = 1, allowed: set[int] | None = None) -> Placement:
+    """The tester gets the first CPU (two where there are enough), each gateway its own if it can.
 
-    senders: CPUs that send together; UsageError where there are too few.
+    gateways: 2 for Home and Office, 1 for Home alone, 0 where they are elsewhere. senders: CPUs that send
+    together; UsageError where there are too few.
 
     On two CPUs both gateways share the second: a gateway beside the tester would be slowed by the
     sender, one beside the other gateway is at least slowed by the DUT alone.
     """
     cpus = sorted(allowed if allowed is not None else os.sched_getaffinity(0))
     n = len(cpus)
-    most = max(1, n - gateways)
+    most = max(1, n - min(1, gateways))
     if senders > most:
         raise UsageError(
             f"generator: native: senders: expected at most {most}, got {senders}: "
             f"there are {n} CPUs here, and the gateways need one"
         )
     tx, after = cpus[:senders], cpus[senders:]
-    rx = after[0] if len(after) >= (3 if gateways else 1) else tx[0]
+    rx = after[0] if len(after) >= 1 + gateways else tx[0]
     placed = {"tester tx": tx, "tester rx": [rx], "controller": [rx]}
     shared = []
     if gateways:
         rest = [c for c in cpus if c not in {*tx, rx}] or tx[:1]
         placed["home"] = [rest[0]]
-        placed["office"] = [rest[1 % len(rest)]]
-        if placed["home"] == placed["office"]:
+        if gateways > 1:
+            placed["office"] = [rest[1 % len(rest)]]
+        if placed["home"] == placed.get("office"):
             shared.append(
                 f"Home and Office share CPU {rest[0]}: every figure of the pair is that of both on one core"
             )
         if tx[0] in rest:
-            shared.append(f"the tester and the gateways share CPU {tx[0]}: figures are lower bounds at best")
+            they = "gateways share" if gateways > 1 else "gateway share"
+            shared.append(f"the tester and the {they} CPU {tx[0]}: figures are lower bounds at best")
     if rx in tx:
         shared.append(f"the tester sends and receives on one CPU ({rx})")
     return Placement(cpus=placed, policy=POLICY, shared=shared)

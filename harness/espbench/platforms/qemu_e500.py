@@ -2,6 +2,7 @@
 """Gateways as emulated PowerQUICC boards in virtual time: no clock of the host is in what they do.
 
     generator ══ west ══ eth0 Home eth1 ══ middle ══ eth1 Office eth0 ══ east ══ generator
+    generator ══ west ══ eth0 Home eth1 ══ east ══ generator      (a single gateway: the tester is its ESP peer)
 
 Each ══ is a link in shared memory (dut-profiles/e500/LINK.md). The guests boot, and are asked anything, only while
 the generator, which leads, lets virtual time pass; so they are configured when it has opened its ports. For a
@@ -36,6 +37,7 @@ from espbench.platforms.base import (
 )
 from espbench.platforms.e500_gateway import E500Gateway
 from espbench.platforms.e500_guest import Guest, LinkEnd, Machine
+from espbench.platforms.ports import ciphertext_side, tester_end
 from espbench.platforms.registry import Entry, Registry
 
 __all__ = ["Machine", "QemuE500Platform", "QemuE500Testbed", "placement", "readiness"]
@@ -55,12 +57,12 @@ class QemuE500Testbed(Testbed):
 
     registry: Registry | None = None
     made: list[Entry] = field(default_factory=list)
-    middle: Path = Path()
+    between: list[Path] = field(default_factory=list)  # the links between boards
     addressing: PairAddressing | None = None
     clock: VirtualClock | None = None
 
     def attached(self, generator: object) -> None:
-        """Boot both boards, make them routers, and wait until their ports are up.
+        """Boot the boards, make them routers, and wait until their ports are up.
 
         EspbenchError with the console of the one that does not come up.
         """
@@ -80,9 +82,9 @@ class QemuE500Testbed(Testbed):
             gateway.weigh_asking()
 
     def begin_trial(self) -> None:
-        """Copy both boards as they stood when the first trial began; what was done since is forgotten."""
+        """Copy the boards as they stood when the first trial began; what was done since is forgotten."""
         assert self.clock is not None
-        self.clock.branch([self.middle])
+        self.clock.branch(self.between)
         for gateway in self.gateways.values():
             if isinstance(gateway, E500Gateway):
                 gateway.as_before_trials()
@@ -111,9 +113,10 @@ class QemuE500Platform:
         machine: Machine,
         facts: dict[str, Any],
         *,
+        single: bool = False,
         line_rate_bps: float = 1e9,
     ) -> QemuE500Testbed:
-        """Start both boards; they wait for the generator.
+        """Start both boards; they wait for the generator. single: Home alone, whose eth1 is at the east link.
 
         MachineLacks when they are not built; EspbenchError quotes QEMU when it ends. What was made until
         then stays registered: leaving the registry undoes it. facts: of the board, for the Security Context.
@@ -121,22 +124,12 @@ class QemuE500Platform:
         built = e500.require()
         first = len(registry.entries)
         folder = _shared_memory(registry)
-        links = {name: folder / name for name in ("west", "middle", "east")}
+        links = {name: folder / name for name in ("west", "east", *([] if single else ["middle"]))}
         for name, path in links.items():
             self._make_link(path, line_rate_bps, between_guests=name == "middle")
-        addressing = self._addressing
-        ends = {
-            "home": (
-                LinkEnd(links["west"], 1, addressing.home_lan.mac),
-                LinkEnd(links["middle"], 0, addressing.home_wan.mac),
-            ),
-            "office": (
-                LinkEnd(links["east"], 1, addressing.office_lan.mac),
-                LinkEnd(links["middle"], 1, addressing.office_wan.mac),
-            ),
-        }
         guests: dict[Side, Guest] = {
-            side: e500_guest.start(registry, side, built, machine, ends[side], logs) for side in SIDES
+            side: e500_guest.start(registry, side, built, machine, ends, logs)
+            for side, ends in self._ends(links, single=single).items()
         }
         gateways: dict[Side, Gateway] = {
             side: E500Gateway(side, _FACING[side], guest, logs / f"{side}.log")
@@ -145,7 +138,10 @@ class QemuE500Platform:
         return QemuE500Testbed(
             platform=self.name,
             dut=self._dut,
-            ports={name: self._port(name, links[name], line_rate_bps) for name in _FACING.values()},
+            ports={
+                name: self._port(name, links[name], line_rate_bps, single=single) for name in _FACING.values()
+            },
+            **ciphertext_side(self._addressing, single=single),
             gateways=gateways,
             placement=placement,
             queues={},
@@ -153,9 +149,23 @@ class QemuE500Platform:
             facts={EMULATION: facts | {"links": f"{LATENCY_NS / 1e3:g} µs long"} | _facts_of(built)},
             registry=registry,
             made=registry.entries[first:],
-            middle=links["middle"],
-            addressing=addressing,
+            between=[] if single else [links["middle"]],
+            addressing=self._addressing,
         )
+
+    def _ends(self, links: dict[str, Path], *, single: bool) -> dict[Side, tuple[LinkEnd, LinkEnd]]:
+        """eth0 and eth1 of each board; the generator, or Home, is at the links' other ends."""
+        a = self._addressing
+        home = LinkEnd(links["west"], 1, a.home_lan.mac)
+        if single:
+            return {"home": (home, LinkEnd(links["east"], 1, a.home_wan.mac))}
+        return {
+            "home": (home, LinkEnd(links["middle"], 0, a.home_wan.mac)),
+            "office": (
+                LinkEnd(links["east"], 1, a.office_lan.mac),
+                LinkEnd(links["middle"], 1, a.office_wan.mac),
+            ),
+        }
 
     def _make_link(self, path: Path, line_rate_bps: float, *, between_guests: bool) -> None:
         step = ["--step-ns", str(STEP_NS)] if between_guests else []
@@ -165,21 +175,20 @@ class QemuE500Platform:
         if done.returncode:
             raise EspbenchError(f"cannot make the link {path.name}: {done.stderr.strip()}")
 
-    def _port(self, name: PortName, link: Path, line_rate_bps: float) -> Port:
-        a = self._addressing
-        own, gateway = (a.tester_west, a.home_lan) if name == "west" else (a.tester_east, a.office_lan)
+    def _port(self, name: PortName, link: Path, line_rate_bps: float, *, single: bool) -> Port:
+        mac, own, gateway = tester_end(name, self._addressing, single=single)
         return Port(
             name=name,
             interface="",
             netns=None,
             tx_cpus=(),
             rx_cpu=0,
-            mac=own.mac,
+            mac=mac,
             next_hop_mac=gateway.mac,
             address={version: own.host(version) for version in own.addresses},
             gateway={version: gateway.host(version) for version in gateway.addresses},
             line_rate_bps=line_rate_bps,
-            mtu=a.mtu,
+            mtu=self._addressing.mtu,
             link=link,
         )
 

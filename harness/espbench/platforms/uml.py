@@ -3,6 +3,7 @@
 
     netns espbench-<run>-tester
     tap west ── vec0 Home vec1 ══ socketpair, or taps and a bridge ══ vec1 Office vec0 ── tap east
+    tap west ── vec0 Home vec1 ══ tap east      (a single gateway: the tester is its ESP peer)
 
 A guest's root is the host's, read-only, under an overlay in its memory; it runs in a mount namespace where
 even a guest that mounts the host's files itself finds them read-only, and in a PID namespace, so that all of
@@ -33,7 +34,7 @@ from espbench.platforms.base import (
 )
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.placement import NICE
-from espbench.platforms.ports import tester_ports
+from espbench.platforms.ports import ciphertext_side, tester_ports
 from espbench.platforms.processes import tree_cpu_ns
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry
 from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, boot
@@ -83,11 +84,13 @@ class UmlPlatform:
         placement: Placement,
         *,
         capture: bool = False,
+        single: bool = False,
         line_rate_bps: float = 1e9,
     ) -> UmlTestbed:
         """Boot Home and Office side by side and make them routers between west and east.
 
-        capture: the middle link becomes a bridge whose port Testbed.capture shows what crosses it.
+        capture: the middle link becomes a bridge whose port Testbed.capture shows what crosses it. single: Home
+        alone, whose ciphertext side is the tester's east port.
         MachineLacks when something is missing; EspbenchError quotes the console of a guest that died. What
         was made until then stays registered: leaving the registry undoes it.
         """
@@ -98,13 +101,13 @@ class UmlPlatform:
         first = len(registry.entries)
 
         netns = registry.netns("tester")
-        self._make_links(netns, self._addressing.mtu, capture)
+        self._make_links(netns, self._addressing.mtu, capture and not single)
         marks.append(("links", time.monotonic()))
 
-        with self._middle(capture) as middle:
+        with self._middle(capture, single) as ends:
             guests = {
-                side: self._start(registry, side, netns, middle[side], logs, placement.cpus[side])
-                for side in SIDES
+                side: self._start(registry, side, netns, end, logs, placement.cpus[side])
+                for side, end in ends.items()
             }
         marks.append(("start", time.monotonic()))
         gateways: dict[Side, Gateway] = {}
@@ -127,11 +130,12 @@ class UmlPlatform:
         return UmlTestbed(
             platform=self.name,
             dut=self.profile.name,
-            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps),
+            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps, single=single),
+            **ciphertext_side(self._addressing, single=single),
             gateways=gateways,
             placement=placement,
-            queues=_queues(capture),
-            capture="middle-home" if capture else None,
+            queues=_queues(capture, single),
+            capture=("east" if single else "middle-home") if capture else None,
             capture_netns=str(NETNS_DIR / netns) if capture else None,
             registry=registry,
             made=registry.entries[first:],
@@ -144,6 +148,7 @@ class UmlPlatform:
         placement: Placement,
         wire: list[str],
         *,
+        single: bool = False,
         line_rate_bps: float = 1e9,
     ) -> UmlTestbed:
         """The tester's two taps without a DUT: `wire` copies frames from one to the other.
@@ -174,10 +179,11 @@ class UmlPlatform:
         return UmlTestbed(
             platform=self.name,
             dut="none",
-            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps),
+            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps, single=single),
+            **ciphertext_side(self._addressing, single=single),
             gateways={},
             placement=placement,
-            queues=_queues(capture=False),
+            queues=_queues(capture=False, single=single),
             registry=registry,
             made=registry.entries[first:],
         )
@@ -212,8 +218,11 @@ class UmlPlatform:
             raise EspbenchError(f"cannot make the tester's links in {netns}: {done.stderr.strip()}")
 
     @contextlib.contextmanager
-    def _middle(self, capture: bool) -> Iterator[dict[Side, tuple[str, tuple[int, ...]]]]:
+    def _middle(self, capture: bool, single: bool) -> Iterator[dict[Side, tuple[str, tuple[int, ...]]]]:
         """How each guest opens its end of the middle link, and the descriptors it needs for it."""
+        if single:
+            yield {"home": ("transport=tap,ifname=east", ())}
+            return
         if capture:
             yield {side: (f"transport=tap,ifname=middle-{side}", ()) for side in SIDES}
             return
@@ -259,12 +268,12 @@ class UmlPlatform:
         )
 
 
-def _queues(capture: bool) -> dict[str, str]:
+def _queues(capture: bool, single: bool) -> dict[str, str]:
     middle = f"2 taps of {TAP_QUEUE} frames and a bridge" if capture else f"{MIDDLE_BUFFER} bytes each way"
     return {
         "west tap": f"{TAP_QUEUE} frames",
         "east tap": f"{TAP_QUEUE} frames",
-        "middle link": middle,
+        **({} if single else {"middle link": middle}),
         "UML vector rings": f"{VECTOR_DEPTH} frames",
         "queueing discipline of the guests": "pfifo_fast, 1000 frames",
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import AtThroughput
 from espbench.procedures.procedure import Known
-from espbench.terms import Outcome, goal_name
+from espbench.terms import Outcome, goal_name, ways
 
 
 def throughput_of(known: Known, goal: float) -> tuple[float | None, str]:
@@ -23,5 +23,5 @@ def load_of(case: Case, known: Known, settings: AtThroughput) -> tuple[float | N
     """The load of such a test, as `throughput_of`."""
     if settings.load is None:
         return throughput_of(known, settings.loss_goal)
-    directions = 1 if case.direction == "one-way" else 2
-    return settings.load.to_fps(case.mean_frame_size, known.limits.line_rate_bps) * directions, ""
+    each = settings.load.to_fps(case.mean_frame_size, known.limits.line_rate_bps)
+    return each * ways(case.direction), ""

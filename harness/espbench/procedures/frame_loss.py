@@ -107,12 +107,14 @@ class FrameLossCase(Series):
 
 
 def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
-    """One row of the curve; an INVALID trial's has no figures."""
+    """One row of the curve; an INVALID trial's has no figures. line_rate_fps is 0 where nobody knows it."""
     valid = trial.validity == "VALID"
     home, office = (trial.gateways.get(side) for side in ("home", "office"))
     return {
         "intended_fps": trial.intended_fps,
-        "intended_pct_of_line_rate": round(100 * trial.intended_fps / line_rate_fps, 4),
+        "intended_pct_of_line_rate": round(100 * trial.intended_fps / line_rate_fps, 4)
+        if line_rate_fps
+        else None,
         "offered_fps": trial.offered_fps if valid else None,
         "forwarding_fps": round(trial.rx_frames / trial.duration_s, 3) if valid else None,
         "frame_loss_pct": round(100 * trial.frame_loss_ratio, 6) if valid else None,

@@ -14,6 +14,7 @@ from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
 from espbench.plan import Case, Plan, Profile, Topology, load_profile, load_topology
 from espbench.plan.boards import Board
+from espbench.plan.model import SINGLE
 from espbench.platforms import capture, external, netns, placement, qemu_e500, remote, uml
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, Placement, PortName, Readiness, Side, Testbed
@@ -49,9 +50,9 @@ def place(plan: Plan, choices: Sequence[Choice]) -> Placement:
     """
     if choices and all(choice.profile.platform == EMULATED for choice in choices):
         return qemu_e500.placement()
-    placed = placement.choose(
-        gateways=any(c.profile.platform != REMOTE for c in choices), senders=plan.generator.senders
-    )
+    here = any(c.profile.platform != REMOTE for c in choices)
+    gateways = (1 if plan.topology == SINGLE else 2) if here else 0
+    placed = placement.choose(gateways=gateways, senders=plan.generator.senders)
     placement.pin_controller(placed)
     return placed
 
@@ -95,6 +96,7 @@ class PairLab:
         self._registry = registry
         self._logs = logs
         self._topology = load_topology(plan.topology)
+        self._single = plan.topology == SINGLE
         addressing = addressing_of(self._topology, profile.mtu)
         self._placement = placed
         self.line_rate_bps = plan.line_rate or profile.line_rate
@@ -164,16 +166,20 @@ class PairLab:
         if self._remote:
             bed: Testbed = self._remote.build(self._registry, self._logs, self._placement, line_rate_bps=rate)
         elif self._profile.platform == "netns":
-            bed = self._netns.build(self._registry, self._logs, self._placement, line_rate_bps=rate)
+            bed = self._netns.build(
+                self._registry, self._logs, self._placement, single=self._single, line_rate_bps=rate
+            )
         elif self._profile.board is not None:
             machine = _machine(self._profile, self._profile.board, case)
             facts = _board_facts(self._profile.board)
             bed = self._e500.build(
-                self._registry, self._logs, self._placement, machine, facts, line_rate_bps=rate
-            )
+                self._registry, self._logs, self._placement, machine, facts,
+                single=self._single, line_rate_bps=rate,
+            )  # fmt: skip
         else:
             bed = self._uml.build(
-                self._registry, self._logs, self._placement, capture=self._plan.capture, line_rate_bps=rate,
+                self._registry, self._logs, self._placement, capture=self._plan.capture, single=self._single,
+                line_rate_bps=rate,
             )  # fmt: skip
         bed.dut = self._profile.name
         bed.queues |= self._profile.queues
@@ -182,9 +188,13 @@ class PairLab:
     def _build_calibration(self) -> Testbed:
         rate = self.line_rate_bps
         if self._profile.platform == "netns":
-            return self._netns.calibration_bed(self._registry, self._placement, line_rate_bps=rate)
+            return self._netns.calibration_bed(
+                self._registry, self._placement, single=self._single, line_rate_bps=rate
+            )
         wire = [str(native.binary()), "wire"]
-        return self._uml.calibration_bed(self._registry, self._placement, wire, line_rate_bps=rate)
+        return self._uml.calibration_bed(
+            self._registry, self._placement, wire, single=self._single, line_rate_bps=rate
+        )
 
 
 class ExternalLab:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from espbench.plan.cases import Case
 from espbench.plan.units import Rate
-from espbench.terms import Calibration, line_rate_fps
+from espbench.terms import Calibration, line_rate_fps, ways
 
 # A tester cannot offer its own ceiling again and again to 99.5 %, so the highest load is below it;
 # what is found there is within 10 % of the ceiling and flagged.
@@ -26,9 +26,13 @@ class Limits:
 
 
 def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
-    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum."""
+    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum.
+
+    A maximum in frames/s may be beyond the line rate of the larger of several sizes: there it is that.
+    Where the tester's own link carries ESP, its longer frames are what the line rate limits.
+    """
     size = case.mean_frame_size
-    directions = 1 if case.direction == "one-way" else 2
+    directions = ways(case.direction)
     line = line_rate_fps(size, line_rate_bps) * directions
     ceiling = min(calibration.offered_fps, calibration.received_fps) if calibration else None
 
@@ -36,6 +40,11 @@ def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) ->
         rate: Rate | None = getattr(case.settings, key, None)
         return rate.to_fps(size, line_rate_bps) * directions if rate is not None else None
 
-    maximum = asked("maximum") or (min(line, CEILING_MARGIN * ceiling) if ceiling else line)
+    carried = line_rate_fps(case.ciphertext_frame_size or size, line_rate_bps) * directions
+    highest = asked("maximum")
+    if highest is not None:
+        maximum = min(carried, highest) if carried else highest
+    else:
+        maximum = min(carried, CEILING_MARGIN * ceiling) if ceiling else carried
     minimum = asked("minimum") or maximum / 100
     return Limits(min(minimum, maximum), maximum, line, ceiling, line_rate_bps)

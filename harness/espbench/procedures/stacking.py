@@ -48,7 +48,7 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
     """The case's stack on this bed, not yet blocking or established."""
     choice = case.stack
     if choice.kind == "plain":
-        return Plain(bed, tunnel)
+        return Plain(bed, tunnel, bare=choice.policies == "none")
     suite = suites()[case.suite]
     options = options_of(choice)
     found = builds_of(choice, plan_path, on_note)

@@ -88,7 +88,9 @@ class SystemRecoveryCase(Series):
             "quantities": [
                 found,
                 quantity("frame loss over the trial", "%", [100 * ratio for ratio in lost], digits=6),
+                Quantity(name="throughput", unit="frames/s", value=self._throughput),
                 Quantity(name="overload", unit="frames/s", value=round(self.load_fps, 3)),
+                Quantity(name="reduced load", unit="frames/s", value=round(REDUCED * self.load_fps, 3)),
             ],
             "warnings": [f"{lossless} of {len(times)} overloads lost no frame"] if lossless else [],
         }

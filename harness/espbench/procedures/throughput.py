@@ -14,7 +14,16 @@ from espbench.procedures.clauses import common, shorter
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import OVERHEAD_S, Field, Told, identity
 from espbench.search import GoalResult, MlrSearch, Observation, ThroughputSearch, goal_name
-from espbench.terms import AT_MAXIMUM, LIMITED_BY_TESTER, Encryption, Finding, Outcome, Trial, layer2_mbps
+from espbench.terms import (
+    AT_MAXIMUM,
+    LIMITED_BY_TESTER,
+    Encryption,
+    Finding,
+    Outcome,
+    Trial,
+    layer2_mbps,
+    ways,
+)
 
 TESTER_LIMITED = 0.9
 # Of what the generator managed when it fell short: a trial sends at least that share of its load.
@@ -98,7 +107,7 @@ class ThroughputCase:
 
     def _new_search(self, hints_fps: Sequence[float | None]) -> ThroughputSearch | MlrSearch:
         s = self.settings
-        directions = 1 if self.case.direction == "one-way" else 2
+        directions = ways(self.case.direction)
         if s.search == "mlr":
             assert s.preset is not None
             return MlrSearch(

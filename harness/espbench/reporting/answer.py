@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from espbench.reporting.figures import Group
+from espbench.reporting.finding_words import kind
 from espbench.reporting.notes import Flag, Notes
 from espbench.reporting.wording import count, goal_name, number
 from espbench.terms import Outcome, Status
@@ -53,7 +54,7 @@ def answers(groups: Sequence[Group], notes: Notes) -> list[Answer]:
         summed = ", both directions summed" if key[2] == "both-ways" else ""
         found.append(
             Answer(
-                title=f"{key[0].capitalize()} of {key[1]}, {key[2]}{summed}, IPv{key[3]}",
+                title=f"{kind(key[0]).title} of {key[1]}, {key[2]}{summed}, IPv{key[3]}",
                 sizes=[str(size) for size in sizes],
                 rows=[row for group in members for row in _rows(group, sizes, notes)],
             )

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from espbench.comparison.model import Comparison
+from espbench.reporting.chart_parts import Spec
 from espbench.reporting.comparison_figures import DASHES, Kind, figures
 from espbench.reporting.comparison_view import ComparisonView, compared_view
 from espbench.reporting.documents import picture, render, render_page
-from espbench.reporting.figures import Spec
 from espbench.results.durable import to_json, write_atomically
 
 _KIND_TITLES: dict[Kind, str] = {

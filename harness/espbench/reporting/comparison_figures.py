@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from espbench.comparison.model import Panel
+from espbench.reporting.chart_parts import Spec
 from espbench.reporting.comparison_rows import GATEWAYS, cpu_rows, rate_rows, ratio_rows, series_of, unplotted
 from espbench.reporting.comparison_wording import x_title
-from espbench.reporting.figures import Spec, colours
+from espbench.reporting.figures import colours
 
 Kind = Literal["fps", "ratio", "cpu"]
 KINDS: tuple[Kind, ...] = ("fps", "ratio", "cpu")

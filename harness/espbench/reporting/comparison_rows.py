@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from espbench.comparison.model import Estimate, Panel, PointVerdict
+from espbench.reporting.chart_parts import Spec
 from espbench.reporting.comparison_wording import (
     has_interval,
     microseconds,
@@ -15,7 +16,6 @@ from espbench.reporting.comparison_wording import (
     ratio_or_bound,
     repeats_note,
 )
-from espbench.reporting.figures import Spec
 from espbench.reporting.wording import NONE, number
 
 GATEWAYS = ("Home + Office", "Home", "Office")

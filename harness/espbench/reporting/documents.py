@@ -11,7 +11,8 @@ import markupsafe
 import vl_convert
 
 from espbench.paths import data_dir
-from espbench.reporting.figures import Spec, theme
+from espbench.reporting.chart_parts import Spec
+from espbench.reporting.figures import theme
 
 _VEGALITE = "6.4"
 _CHART_LIBRARY = "window.vegaEmbed = vegaEmbed;"

@@ -8,28 +8,32 @@ panel, never a point on a line.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
+from espbench.reporting.chart_parts import (
+    GREY,
+    MARKS,
+    PALETTE,
+    Spec,
+    decades,
+    document,
+    log_domain,
+    opacity,
+    size_axis,
+    tip,
+)
 from espbench.reporting.wording import goal_name
 from espbench.terms import Outcome, layer2_mbps, line_rate_fps
 
 Unit = Literal["fps", "mbps"]
-Spec = dict[str, Any]  # a piece of a Vega-Lite document, or a row it draws
 
 THEORY = "theoretical (line rate)"
 BASELINE = "plain (baseline)"
-# Told apart by colour-blind readers and on paper white and screen black alike.
-_PALETTE = ("#2f7ebc", "#e07b39", "#3a9a5c", "#c8434f", "#8b6fc0", "#9a6b4f", "#d067a8", "#2aa5a5", "#a39a2a")
-_GREY = "#8a8f98"
 _DASHES: tuple[list[float], ...] = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3])
-_MARKS = {"INVALID": "✕", "UNRESOLVABLE": "?", "BELOW_MINIMUM": "↓"}
 _TITLES = {"fps": "Throughput, frames/s (log)", "mbps": "Throughput, Mbps (layer 2)"}
-_HEIGHT = 300
-_SVG_WIDTH = 640
 # Beyond this ratio the line rate would flatten every curve of a linear panel, so it is left out and said.
 _THEORY_ROOM = 4.0
 
@@ -92,7 +96,7 @@ def _key(o: Outcome) -> tuple[str, str, str, str, int]:
 
 def colours(suites: Sequence[str]) -> dict[str, str]:
     """One colour a suite, the same in every figure of a report."""
-    return {suite: _PALETTE[i % len(_PALETTE)] for i, suite in enumerate(suites)} | {BASELINE: _GREY}
+    return {suite: PALETTE[i % len(PALETTE)] for i, suite in enumerate(suites)} | {BASELINE: GREY}
 
 
 def theory_is_off_scale(group: Group, line_rate_bps: float) -> bool:
@@ -115,15 +119,9 @@ def panel(group: Group, unit: Unit, line_rate_bps: float, colour_of: dict[str, s
     marks = _unplotted(group, (low, high), unit)
     rates = [sheet.theory_line(theory), sheet.lines(points), sheet.points(points), sheet.marks(marks)]
     cpu = _cpu(group) if unit == "mbps" else []
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
-        "width": _SVG_WIDTH if legend else "container",
-        "height": _HEIGHT,
-        "params": [{"name": "chosen", "value": ""}],
-        "datasets": sheet.datasets,
-        "layer": [{"layer": rates}, *([sheet.cpu(cpu)] if cpu else [])],
-        "resolve": {"scale": {"y": "independent"}},
-    }
+    layers = [{"layer": rates}, *([sheet.cpu(cpu)] if cpu else [])]
+    both = {"resolve": {"scale": {"y": "independent"}}}
+    return document(sheet.datasets, layers, as_picture=legend) | both
 
 
 def theme(*, dark: bool) -> Spec:
@@ -156,16 +154,10 @@ class _Sheet:
         names = group.series
         sizes = [str(size) for size in group.sizes]
         ticks: Spec = (
-            {"values": _decades(*domain), "labelOverlap": False} if unit == "fps" else {"tickCount": 6}
+            {"values": decades(*domain), "labelOverlap": False} if unit == "fps" else {"tickCount": 6}
         )
         self.alone = len(sizes) == 1  # no line to draw: the points carry the figure
-        self.x: Spec = {
-            "field": "size",
-            "type": "ordinal",
-            "sort": sizes,
-            "scale": {"type": "point", "domain": sizes, "padding": 0.4},
-            "axis": {"title": "Frame size, bytes with FCS", "labelAngle": 0, "grid": True},
-        }
+        self.x = size_axis(sizes)
         self.y: Spec = {
             "field": unit,
             "type": "quantitative",
@@ -195,15 +187,15 @@ class _Sheet:
         """The line rate (RFC 2544 26.1 asks for it beside the results)."""
         mark = {
             "type": "line",
-            "color": _GREY,
+            "color": GREY,
             "strokeWidth": 1.2,
-            "point": {"size": 60 if self.alone else 12, "color": _GREY},
+            "point": {"size": 60 if self.alone else 12, "color": GREY},
         }
         tooltip = [
-            _tip("series", "line"),
+            tip("series", "line"),
             _SIZE,
-            _tip("fps", "frames/s", ",.0f"),
-            _tip("mbps", "Mbps", ",.1f"),
+            tip("fps", "frames/s", ",.0f"),
+            tip("mbps", "Mbps", ",.1f"),
         ]
         return self._layer("theory", rows, mark, x=self.x, y=self.y, tooltip=tooltip)
 
@@ -213,7 +205,7 @@ class _Sheet:
         mark = {"type": "line", "strokeWidth": 1.9, "invalid": "break-paths-show-domains"}
         return self._layer(
             "lines", sized, mark,
-            x=self.x, y=self.y, color=self.colour, strokeDash=self.dash, opacity=_opacity(1.0),
+            x=self.x, y=self.y, color=self.colour, strokeDash=self.dash, opacity=opacity(1.0),
         )  # fmt: skip
 
     def points(self, rows: list[Spec]) -> Spec:
@@ -221,24 +213,24 @@ class _Sheet:
         known = [row for row in rows if row["fps"] is not None]
         tooltip = [
             *_WHICH,
-            _tip("fps", "throughput, frames/s", ",.0f"),
-            _tip("mbps", "throughput, Mbps", ",.2f"),
-            _tip("pct", "% of line rate", ".2f"),
-            _tip("words", "in words"),
+            tip("fps", "throughput, frames/s", ",.0f"),
+            tip("mbps", "throughput, Mbps", ",.2f"),
+            tip("pct", "% of line rate", ".2f"),
+            tip("words", "in words"),
         ]
         mark = {"type": "point", "filled": True, "size": 130 if self.alone else 34}
         return self._layer(
             "points", known, mark,
-            x=self.x, y=self.y, color=self.colour, opacity=_opacity(1.0), tooltip=tooltip,
+            x=self.x, y=self.y, color=self.colour, opacity=opacity(1.0), tooltip=tooltip,
         )  # fmt: skip
 
     def marks(self, rows: list[Spec]) -> Spec:
         """What has no figure, at the foot of the panel; its height there means nothing."""
-        tooltip = [*_WHICH, _tip("status", "status"), _tip("words", "in words")]
+        tooltip = [*_WHICH, tip("status", "status"), tip("words", "in words")]
         mark = {"type": "text", "fontSize": 13, "fontWeight": "bold"}
         return self._layer(
             "marks", rows, mark,
-            x=self.x, y=self.y, color=self.colour, opacity=_opacity(1.0), tooltip=tooltip,
+            x=self.x, y=self.y, color=self.colour, opacity=opacity(1.0), tooltip=tooltip,
             text={"field": "mark", "type": "nominal"},
         )  # fmt: skip
 
@@ -256,8 +248,8 @@ class _Sheet:
                 "tickCount": 5,
             },
         }
-        faint = {"x": self.x, "y": y, "color": self.colour, "opacity": _opacity(0.55)}
-        tooltip = [*_WHICH, _tip("gateway", "gateway"), _tip("cpu", "CPU, %", ".1f")]
+        faint = {"x": self.x, "y": y, "color": self.colour, "opacity": opacity(0.55)}
+        tooltip = [*_WHICH, tip("gateway", "gateway"), tip("cpu", "CPU, %", ".1f")]
         sized = [row for row in rows if not row["mix"]]
         gateway = {"field": "gateway", "type": "nominal"}
         line = {"type": "line", "strokeWidth": 0.9, "invalid": "break-paths-show-domains"}
@@ -276,20 +268,8 @@ class _Sheet:
         return {"data": {"name": name}, "mark": mark, "encoding": encoding}
 
 
-def _tip(field: str, title: str, number_format: str = "") -> Spec:
-    if number_format:
-        return {"field": field, "type": "quantitative", "title": title, "format": number_format}
-    return {"field": field, "type": "nominal", "title": title}
-
-
-_SIZE = _tip("size", "frame size, B")
-_WHICH = (_tip("series", "suite"), _SIZE, _tip("goal", "loss goal"))
-
-
-def _opacity(full: float) -> Spec:
-    """Full for the series chosen in the page's legend, and for all while none is."""
-    chosen = {"test": "chosen == '' || datum.series == chosen", "value": full}
-    return {"condition": chosen, "value": 0.1}
+_SIZE = tip("size", "frame size, B")
+_WHICH = (tip("series", "suite"), _SIZE, tip("goal", "loss goal"))
 
 
 def _points(group: Group) -> list[Spec]:
@@ -335,7 +315,7 @@ def _unplotted(group: Group, domain: tuple[float, float], unit: Unit) -> list[Sp
                 "goal": goal_name(outcome.loss_goal),
                 "status": outcome.status,
                 "words": outcome.words,
-                "mark": _MARKS[outcome.status],
+                "mark": MARKS[outcome.status],
                 unit: low + (high - low) * step if unit == "mbps" else low * (high / low) ** step,
             }
         )
@@ -382,19 +362,7 @@ def _domain(points: list[Spec], theory: list[Spec], unit: Unit) -> tuple[float, 
         return (1.0, 10.0) if unit == "fps" else (0.0, 1.0)
     if unit == "mbps":
         return 0.0, max(values) * 1.06
-    # Room for the marks below the lowest result; both ends at a labelled step, so that every panel
-    # has labels enough to be read.
-    steps = _decades(min(values) * 0.1, max(values) * 10)
-    low = max(step for step in steps if step <= min(values) * 0.45)
-    high = min(step for step in steps if step >= max(values) * 1.1)
-    return low, high
-
-
-def _decades(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20 … within the domain: what a logarithmic axis labels."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    steps = [digit * 10.0**power for power in range(first, last + 1) for digit in (1, 2, 5)]
-    return [step for step in steps if low <= step <= high]
+    return log_domain(values)
 
 
 def _median(values: list[float | None]) -> float | None:

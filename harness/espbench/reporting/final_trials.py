@@ -5,16 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from espbench.reporting.crossings import crossed
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import NONE, count, goal_name, number
 from espbench.terms import DirectionReading, Outcome, Trial
 
 NOT_PROVEN = "encryption not proven"
-
-# `west-east` enters at Home: Home encrypts, Office decrypts.
-_WAYS = {"west-east": ("home", "office"), "east-west": ("office", "home")}
-_NAMES = {"home": "Home", "office": "Office"}
 
 
 def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
@@ -55,13 +52,9 @@ def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
 
 
 def _crossing(o: Outcome, trial: Trial, way: str, reading: DirectionReading) -> list[str]:
-    first, second = _WAYS.get(way, ("", ""))
-    encrypted = trial.gateways[first].encrypted_frames if first in trial.gateways else None
-    decrypted = trial.gateways[second].decrypted_frames if second in trial.gateways else None
+    name, encrypted, decrypted = crossed(trial, way, reading)
     return [
-        f"{_NAMES[first]}\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}{_NAMES[second]}"
-        if first in trial.gateways
-        else way,
+        name,
         count(reading.tx_frames),
         count(encrypted),
         count(decrypted),

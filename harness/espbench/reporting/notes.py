@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from espbench.reporting.wording import kind, merged
-from espbench.terms import Outcome
+from espbench.terms import Finding, Outcome
 
 _FLAG_LENGTH = 24
 _PLAIN_WORD = "note"
@@ -39,7 +39,7 @@ class Flag:
 class Notes:
     """The kinds of warnings in the order they are numbered: those of the whole run first."""
 
-    def __init__(self, of_run: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+    def __init__(self, of_run: Sequence[str], outcomes: Sequence[Outcome | Finding]) -> None:
         carried: dict[str, list[str]] = {kind(text): [text] for text in of_run}
         count = dict.fromkeys(carried, 0)
         for outcome in outcomes:
@@ -62,7 +62,7 @@ class Notes:
         """Every kind of warning."""
         return list(self._by_kind.values())
 
-    def flags(self, outcome: Outcome) -> list[Flag]:
+    def flags(self, outcome: Outcome | Finding) -> list[Flag]:
         """The warnings of one result, those that set it apart first."""
         found = []
         for text in dict.fromkeys(outcome.warnings):

@@ -9,7 +9,8 @@ from typing import Literal
 from espbench.claims import Judged, Points
 from espbench.claims.model import Cpu, Throughput
 from espbench.claims.points import Point
-from espbench.reporting.figures import Spec, colours
+from espbench.reporting.chart_parts import Spec
+from espbench.reporting.figures import colours
 
 Kind = Literal["mbps", "cpu"]
 KINDS: dict[Kind, str] = {"mbps": "Throughput, both directions together", "cpu": "CPU at the throughput"}

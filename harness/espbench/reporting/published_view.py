@@ -26,6 +26,10 @@ SYMBOLS: dict[Word, str] = {
 STANDS_IN = "core: e500 standing in for e300"
 _UNITS = {"x": "×", "": ""}
 _QUALIFIERS = {"exact": "", "about": "about ", "below": "less than ", "above": "more than "}
+_STACKS = {
+    "plain": "plain forwarding", "nanosec": "NanoSec", "openswan": "OpenSwan", "strongswan": "StrongSwan",
+    "netkey": "NetKey",
+}  # fmt: skip
 _BEHAVIOURS = {
     "plain": "plain forwarding",
     "null": "ESP, NULL/NULL",
@@ -161,7 +165,13 @@ def _row(j: Judged) -> ClaimRow:
         id=claim.id,
         says=claim.says,
         source=", ".join(
-            part for part in (claim.stack, documents()[claim.document].source.called, claim.where) if part
+            part
+            for part in (
+                _STACKS.get(claim.stack, claim.stack),
+                documents()[claim.document].source.called,
+                claim.where,
+            )
+            if part
         ),
         published=_published(claim),
         ours=_ours(claim, j.finding) if compared else NONE,
@@ -170,7 +180,7 @@ def _row(j: Judged) -> ClaimRow:
         symbol=SYMBOLS[j.word],
         basis=_basis(claim) if compared else "",
         tolerance=_tolerance(claim) if compared else "",
-        why=j.why,
+        why=j.why[:1].upper() + j.why[1:],
         note=claim.note,
     )
 

@@ -17,9 +17,9 @@ READING: tuple[tuple[str, str], ...] = (
     ),
     (
         "Status",
-        "OK: a throughput was found. BELOW_MINIMUM: the goal was missed even at the lowest rate of the "
-        "plan. INVALID: no trial near the limit could be trusted, so there is no figure. UNRESOLVABLE: "
-        "the trials were too short to tell the goal from zero.",
+        "OK: there is a figure. BELOW_MINIMUM: the goal was missed even at the lowest rate of the "
+        "plan. INVALID: no trial near the limit could be trusted, or what the test builds upon has no figure. "
+        "UNRESOLVABLE: the trials were too short to tell the goal from zero, or to see the end of what they measure.",
     ),
     (
         "Frame size and Mbps",
@@ -49,8 +49,14 @@ READING: tuple[tuple[str, str], ...] = (
     ),
     (
         "Latency",
-        "Of the frames of the final trial, at the throughput: a side result of that trial, not RFC 2544 "
-        "26.2, which asks for 120 s and 20 repeats.",
+        "Beside a throughput: of the frames of its final trial, a side result and not RFC 2544 26.2, which asks for "
+        "120 s and 20 repeats. A latency test has a section of its own.",
+    ),
+    (
+        "Tests beside throughput",
+        "Each has a section in the form its standard prescribes. Mean, least, greatest and standard deviation (of "
+        "the sample) are over the n measurements beside them. What a test builds upon, such as the throughput it is "
+        "made at, was measured in the same run at the same point.",
     ),
     (
         "Beside plain forwarding",

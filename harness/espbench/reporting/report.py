@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from espbench.comparison import of_run
 from espbench.comparison.model import Comparison
 from espbench.reporting import comparison as side_by_side
-from espbench.reporting import published
+from espbench.reporting import operations, published
 from espbench.reporting.comparison_view import ComparisonView, compared_view
 from espbench.reporting.documents import markdown_cell, picture, render, render_page
-from espbench.reporting.figures import Unit, colours, panel, theory_is_off_scale
+from espbench.reporting.figures import Unit, panel, theory_is_off_scale
+from espbench.reporting.finding_panels import Panel
 from espbench.reporting.published_view import accelerator_table
 from espbench.reporting.reading import READING
+from espbench.reporting.subject import case_summary, case_title
 from espbench.reporting.trial_digest import digest
-from espbench.reporting.view import Report, Section, case_summary, case_title, view
+from espbench.reporting.view import Report, Section, suite_colours, view
 from espbench.results import RunDirectory, accelerator
 from espbench.results.durable import write_atomically
 
@@ -39,20 +42,21 @@ def write_report(
     damaged or the disk refuses. The chart renderer holds some 200 MB: `espbench report` runs this
     in a process of its own.
     """
-    outcomes = run.outcomes()
+    outcomes, findings = run.outcomes(), run.findings()
     written = []
     if {"html", "md"} & set(formats):
         finals = {(o.case, o.final_trial) for o in outcomes}
         trials = digest(run.trials(), sum(run.trial_counts().values()), keep=finals)
-        report = view(run.manifest, outcomes, trials)
+        report = view(run.manifest, outcomes, trials, findings)
         compared = compared_view(comparison or of_run(run))
-        colour_of = colours(list(dict.fromkeys(case.suite for case in run.manifest.cases)))
+        colour_of = suite_colours(run.manifest)
         is_published = published.is_about(run)
         if is_published:
             published.write_documents(*published.judged([run]), [run.path.name], run.path, formats)
         context = _context(report, compared) | {
             "is_published": is_published,
             "accelerator": accelerator_table(accelerator.read(run.path)),
+            "operations": operations.beside_each_other(outcomes),
         }
         if "html" in formats:
             written.append(run.path / "report.html")
@@ -81,6 +85,7 @@ def _html(
         if section.has_figure
         for unit in _UNITS
     }
+    charts |= {chart.anchor: chart.page for chart, _, _ in _charts_of_tests(report)}
     return render_page("report.html.j2", charts, colour_of=colour_of, **context)
 
 
@@ -93,6 +98,18 @@ def _write_pictures(directory: Path, report: Report, colour_of: dict[str, str]) 
             theory = "the line rate lies far above" if left_out else "thin grey line: theoretical (line rate)"
             svg = picture(document, section.title, "; ".join([*section.labels, theory]))
             write_atomically(directory / picture_name(section, unit), svg)
+    for chart, heading, labels in _charts_of_tests(report):
+        subtitle = "; ".join(filter(None, [*labels, chart.subtitle]))
+        svg = picture(chart.picture, heading, subtitle)
+        write_atomically(directory / f"{chart.anchor}.svg", svg)
+
+
+def _charts_of_tests(report: Report) -> Iterator[tuple[Panel, str, list[str]]]:
+    """Every chart of the tests beside throughput, with heading and labels of its picture."""
+    for section in report.tests:
+        for part in section.parts:
+            for chart in part.figure.panels if part.figure else ():
+                yield chart, f"{section.title} · {part.title} · {chart.title}", part.labels
 
 
 def picture_name(section: Section, unit: Unit) -> str:
@@ -106,7 +123,7 @@ def _context(report: Report, compared: ComparisonView | None) -> dict[str, Any]:
         "report": report,
         "manifest": report.manifest,
         **side_by_side.context(compared),
-        "case_title": case_title,
+        "case_title": partial(case_title, several_tests=report.several_tests),
         "case_summary": case_summary,
         "picture_name": picture_name,
         "reading": READING,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from espbench.reporting.finding_words import kind as kind_of_test
 from espbench.reporting.security_context import term
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
@@ -16,21 +17,22 @@ _NOT_SENT = "generator, not sent"  # booked beside the losses, though nothing wa
 
 
 def losses(manifest: Manifest, trials: TrialDigest) -> Table:
-    """Where the frames of all VALID trials went, by DUT, stack and direction."""
+    """Where the frames of all VALID trials went, by test (where there are several), DUT, stack and direction."""
+    several = len({case.test for case in manifest.cases}) > 1
     groups: dict[tuple[str, ...], Counter[str]] = {}
     for case in manifest.cases:
-        places = groups.setdefault((case.dut, case.stack, case.direction, f"IPv{case.ip_version}"), Counter())
+        key = (case.dut, case.stack, case.direction, f"IPv{case.ip_version}")
+        places = groups.setdefault((kind_of_test(case.test).title, *key) if several else key, Counter())
         places.update(trials.loss_of_case.get(case.case, {}))
     rows = []
-    for key, places in groups.items():
+    for which, places in groups.items():
         total = places.total() - places[_NOT_SENT]
         for place, n in places.most_common():
             if n:
                 share = "not a loss" if place == _NOT_SENT else _share(n / total)
-                rows.append([*key, place, count(n), share])
-    return Table(
-        ["DUT", "Stack", "Direction", "IP", "Place", "Frames", "% of the loss"], rows, numeric=[5, 6]
-    )
+                rows.append([*which, place, count(n), share])
+    head = ["DUT", "Stack", "Direction", "IP", "Place", "Frames", "% of the loss"]
+    return Table(["Test", *head] if several else head, rows, numeric=[6, 7] if several else [5, 6])
 
 
 def _share(part: float) -> str:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from espbench.reporting.wording import count, goal_name, number
+from espbench.reporting.crossings import Crossing, crossing
+from espbench.reporting.wording import count, flat, goal_name, number
 from espbench.terms import Trial
 
 # Beyond this many trials only the final and the INVALID ones are printed, to keep the page small.
@@ -52,6 +53,8 @@ class TrialDigest:
     invalid_of_case: Counter[str] = field(default_factory=Counter)
     total_of_case: Counter[str] = field(default_factory=Counter)
     kept: dict[tuple[str, int], Trial] = field(default_factory=dict)  # (case, sequence) → the trial itself
+    # case → the name of a direction → its sums; of the trials of tests that search nothing
+    crossings: dict[str, dict[str, Crossing]] = field(default_factory=dict)
 
     @property
     def abridged(self) -> bool:
@@ -77,6 +80,8 @@ def digest(
         result.unverified += None in (trial.duplicated, trial.reordered, trial.corrupted)
         if trial.validity == "VALID":
             result.loss_of_case.setdefault(trial.case, Counter()).update(trial.loss_at)
+            if trial.phase == "measure":
+                _cross(result.crossings.setdefault(trial.case, {}), trial)
         else:
             result.invalid_of_case[trial.case] += 1
             for reason in trial.reasons or ["no reason recorded"]:
@@ -86,6 +91,12 @@ def digest(
             result.printed += 1
             result.rows.setdefault(trial.case, []).append(_row(trial))
     return result
+
+
+def _cross(of_case: dict[str, Crossing], trial: Trial) -> None:
+    for way, reading in trial.per_direction.items():
+        name, one = crossing(trial, way, reading)
+        of_case[name] = of_case.get(name, Crossing()) + one
 
 
 def _row(trial: Trial) -> TrialRow:
@@ -111,11 +122,23 @@ def _row(trial: Trial) -> TrialRow:
         loss=_loss(trial.frame_loss_ratio),
         validity=trial.validity if trial.sustained or trial.validity == "INVALID" else "VALID, not sustained",
         reasons="; ".join(trial.reasons),
-        places="; ".join([*places, *odd]),
+        places="; ".join([*places, *odd, *_besides(trial)]),
         final=trial.phase == "final",
         home_cpu=number(home.cpu_pct if home else None, 3),
         p99=number(trial.latency_us.p99, 3),
     )
+
+
+def _besides(trial: Trial) -> list[str]:
+    """What a test of its own kind took of the trial."""
+    told = []
+    for way, d in trial.per_direction.items():
+        which = f" ({way.replace('-', ' → ')})" if len(trial.per_direction) > 1 else ""
+        if d.tagged_us is not None:
+            told.append(f"tagged frame {number(d.tagged_us)} µs{which}")
+        if d.last_lost_s is not None:
+            told.append(f"last lost frame sent at {number(d.last_lost_s)} s{which}")
+    return told + [f"{what.replace('_', ' ')}: {flat(value)}" for what, value in trial.measured.items()]
 
 
 def _loss(ratio: float) -> str:

@@ -6,14 +6,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from espbench.reporting import final_trials, run_tables
+from espbench.reporting import final_trials, finding_proof, run_tables
 from espbench.reporting.answer import Answer, answers
-from espbench.reporting.figures import Group, groups_of, theory_is_off_scale
+from espbench.reporting.figures import Group, colours, groups_of, theory_is_off_scale
+from espbench.reporting.finding_answers import FindingAnswer, finding_answers
+from espbench.reporting.finding_view import FindingSection, is_unproven
+from espbench.reporting.finding_view import sections as finding_sections
+from espbench.reporting.finding_words import kind
 from espbench.reporting.notes import Flag, Note, Notes
 from espbench.reporting.overhead import overhead
 from espbench.reporting.security_context import ContextBlock, blocks
+from espbench.reporting.subject import subject
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import (
@@ -26,7 +30,7 @@ from espbench.reporting.wording import (
     seconds,
 )
 from espbench.results.run_directory import slug
-from espbench.terms import CaseEntry, Manifest, Outcome, Status, line_rate_fps
+from espbench.terms import Finding, Manifest, Outcome, Status, line_rate_fps
 
 STATUSES: tuple[Status, ...] = ("OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE")
 SHORT = "short trials: not RFC 2544"
@@ -87,9 +91,11 @@ class Report:
 
     manifest: Manifest
     subject: str
+    several_tests: bool
     verdicts: list[tuple[Status, int]]
     unfinished: int
     is_short: bool  # the plan's final trials were shorter than RFC 2544 24 wants
+    is_shortened: bool  # trials of another test were shorter or fewer than its clause wants
     short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
     rfc2544_results: int
     unproven: int  # figures of which nobody knows whether the frames were encrypted
@@ -98,38 +104,54 @@ class Report:
     sections: list[Section]
     labels: list[str]
     answers: list[Answer]
+    tests: list[FindingSection]  # of the tests beside throughput
+    test_answers: list[FindingAnswer]
     proof: Table
+    proof_of_tests: Table
     losses: Table
     invalid: Table
     contexts: list[ContextBlock]
     facts: list[tuple[str, Table]]
     calibration: Table
     trials: TrialDigest
-    outcome_count: int
+    result_count: int
 
 
-def view(manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest) -> Report:
+def view(
+    manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest, findings: Sequence[Finding] = ()
+) -> Report:
     """Word a run for its reader."""
-    notes = Notes(manifest.warnings, outcomes)
+    results: list[Outcome | Finding] = [*outcomes, *findings]
+    notes = Notes(manifest.warnings, results)
     groups = groups_of(outcomes)
-    statuses = Counter(o.status for o in outcomes)
-    deviations = Counter(d for o in outcomes for d in o.rfc2544_deviations)
-    finished = {o.case for o in outcomes}
+    statuses = Counter(r.status for r in results)
+    deviations = Counter(d for r in results for d in r.rfc2544_deviations)
+    finished = {r.case for r in results}
+    several = len({case.test for case in manifest.cases}) > 1
+    tests = finding_sections(findings, manifest, notes, suite_colours(manifest))
     return Report(
         manifest=manifest,
-        subject=_subject(manifest),
+        subject=subject(manifest),
+        several_tests=several,
         verdicts=[(status, statuses[status]) for status in STATUSES if statuses[status]],
         unfinished=sum(case.case not in finished for case in manifest.cases),
         is_short=SHORT in _labels(outcomes),
+        is_shortened=any(f.is_short for f in findings),
         short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if o.is_short)],
-        unproven=sum(map(_is_unproven, outcomes)),
-        rfc2544_results=sum(o.rfc2544 for o in outcomes),
+        unproven=sum(map(_is_unproven, outcomes)) + sum(map(is_unproven, findings)),
+        rfc2544_results=sum(r.rfc2544 for r in results),
         deviations=deviations.most_common(),
         notes=notes.all,
-        sections=[_section(n, group, manifest, notes, trials) for n, group in enumerate(groups, start=1)],
+        sections=[
+            _section(n, group, manifest, notes, trials, several=several)
+            for n, group in enumerate(groups, start=1)
+        ],
         labels=_labels(outcomes),
         answers=answers(groups, notes),
+        tests=tests,
+        test_answers=finding_answers(findings, manifest, notes, {t.test: t.anchor for t in tests}),
         proof=final_trials.proof(outcomes, trials),
+        proof_of_tests=finding_proof.proof(findings, trials),
         losses=run_tables.losses(manifest, trials),
         invalid=run_tables.invalid(trials),
         contexts=blocks(manifest),
@@ -141,32 +163,13 @@ def view(manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest) -
         ],
         calibration=run_tables.calibration(manifest),
         trials=trials,
-        outcome_count=len(outcomes),
+        result_count=len(results),
     )
 
 
-def _subject(manifest: Manifest) -> str:
-    """What was tested, in one sentence."""
-    cases = manifest.cases
-    sizes = sorted({c.frame_size for c in cases}, key=lambda s: (isinstance(s, str), s))
-    suites = dict.fromkeys(c.suite for c in cases if c.suite != "none")
-    parts = [
-        f"{', '.join(dict.fromkeys(c.test for c in cases)) or 'nothing'} of {_listed(c.dut for c in cases)}",
-        f"with {_word(len({c.stack for c in cases}), 'stack')} ({_listed(c.stack for c in cases)})",
-        f"and {_word(len(suites), 'suite')} ({_listed(suites)})" if suites else "",
-        f"at {_word(len(sizes), 'frame size')} ({', '.join(map(str, sizes))} bytes)",
-        f"{_listed(c.direction for c in cases)}, {_listed(f'IPv{c.ip_version}' for c in cases)}",
-    ]
-    sentence = ", ".join([" ".join(filter(None, parts[:3])), *parts[3:]])
-    return sentence[:1].upper() + sentence[1:] + "."
-
-
-def _word(n: int, word: str) -> str:
-    return plural(n, word)
-
-
-def _listed(values: Any) -> str:
-    return ", ".join(dict.fromkeys(map(str, values)))
+def suite_colours(manifest: Manifest) -> dict[str, str]:
+    """One colour a suite, the same in every figure of a report."""
+    return colours(list(dict.fromkeys(case.suite for case in manifest.cases)))
 
 
 def _labels(outcomes: Sequence[Outcome]) -> list[str]:
@@ -182,10 +185,14 @@ def _is_unproven(o: Outcome) -> bool:
     return o.throughput_fps is not None and o.encryption == "not proven"
 
 
-def _section(position: int, group: Group, manifest: Manifest, notes: Notes, trials: TrialDigest) -> Section:
+def _section(
+    position: int, group: Group, manifest: Manifest, notes: Notes, trials: TrialDigest, *, several: bool
+) -> Section:
     telling = {o.case for o in group.outcomes if o.status != "OK" or o.reasons}
     rows = [_row(o, group, manifest, notes, telling=o.case in telling) for o in group.outcomes]
     title = f"{group.dut} · {group.stack} · {group.direction} · IPv{group.ip_version}"
+    if several:
+        title = f"{kind(group.test).title} · {title}"
     off_scale = theory_is_off_scale(group, manifest.line_rate_bps)
     missing = sum(o.status != "OK" for o in group.outcomes)
     caption = [
@@ -217,7 +224,7 @@ def _section(position: int, group: Group, manifest: Manifest, notes: Notes, tria
         + "; ".join(best)
         + ". All figures are in the table.",
         group=group,
-        has_figure=group.test == "throughput" and missing < len(group.outcomes),
+        has_figure=missing < len(group.outcomes),
         rows=_told_once(rows),
         overhead=overhead(group),
         directions=final_trials.directions(group.outcomes, trials),
@@ -273,18 +280,4 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling:
         else "",
         case=o.case,
         repeat=o.repeat,
-    )
-
-
-def case_summary(case: CaseEntry, trials: TrialDigest) -> str:
-    """How many trials a case took, and how many of them were INVALID."""
-    invalid = trials.invalid_of_case[case.case]
-    return plural(trials.total_of_case[case.case], "trial") + (f", {invalid:,} INVALID" if invalid else "")
-
-
-def case_title(case: CaseEntry) -> str:
-    """A case as one line of text."""
-    repeat = f" · repeat {case.repeat}" if case.repeat > 1 else ""
-    return (
-        f"{case.stack} · {case.suite} · {case.frame_size} B · {case.direction} · IPv{case.ip_version}{repeat}"
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 NONE = "–"
 
 __all__ = [
-    "NONE", "condensed", "count", "flat", "goal_name", "kind", "merged", "number", "plural", "seconds",
+    "NONE", "condensed", "count", "figure", "flat", "goal_name", "kind", "merged", "number", "plural", "seconds",
 ]  # fmt: skip
 
 
@@ -32,6 +33,14 @@ def number(value: float | None, significant: int = 4) -> str:
     whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
     decimals = max(0, significant - whole)
     return f"{value:,.{min(decimals, 6)}f}"
+
+
+def figure(value: float | None, significant: int = 4) -> str:
+    """As `number`, but a small figure keeps its digits and is never rounded to nothing: `0.00001234`."""
+    if value is None or value == 0 or abs(value) >= 1:
+        return number(value, significant)
+    digits = significant - 1 - math.floor(math.log10(abs(value)))
+    return f"{value:.{digits}f}".rstrip("0")
 
 
 def plural(n: int, word: str) -> str:

@@ -2,7 +2,7 @@
 """The run directory: where a run's manifest, trials, outcomes and logs live.
 
 <time>-<name>/
-    manifest.json   plan.yaml   trials.jsonl   results.json   results.csv
+    manifest.json   plan.yaml   trials.jsonl   results.json   results.csv   findings.csv
     report.html     report.md   figures/       logs/          .lock
 """
 

@@ -9,19 +9,23 @@ from typing import Any
 from espbench.platforms.base import Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import policies
-from espbench.stacks.base import SaCounters, Tunnel, both, xfrm_errors
+from espbench.stacks.base import SaCounters, Tunnel, xfrm_errors
 from espbench.stacks.read_back import policy_mismatches
 
 
 class Plain:
-    """Policies with the tunnel's selectors that demand nothing: the look-ups cost, the ESP is not there."""
+    """Policies with the tunnel's selectors that demand nothing: the look-ups cost, the ESP is not there.
+
+    bare: without them, as a router that knows no IPsec.
+    """
 
     name = "plain"
     encrypts = False
 
-    def __init__(self, bed: Testbed, tunnel: Tunnel) -> None:
+    def __init__(self, bed: Testbed, tunnel: Tunnel, *, bare: bool = False) -> None:
         self._bed = bed
         self._tunnel = tunnel
+        self._bare = bare
 
     @property
     def sas(self) -> int:
@@ -31,7 +35,7 @@ class Plain:
         """Nothing to forbid: cleartext is what is measured."""
 
     def establish(self) -> None:
-        for gateway, _ in both(self._bed):
+        for gateway in self._bed.gateways.values():
             policies.flush(gateway)
             policies.install(gateway, self._policies(gateway.side))
 
@@ -42,7 +46,7 @@ class Plain:
         return SaCounters(errors=xfrm_errors(self._bed.gateways[side]))
 
     def security_context(self) -> dict[str, Any]:
-        held = {gateway.side: policies.dump_policies(gateway) for gateway, _ in both(self._bed)}
+        held = {gateway.side: policies.dump_policies(gateway) for gateway in self._bed.gateways.values()}
         mismatches = [
             f"{side}: {problem}"
             for side, found in held.items()
@@ -62,7 +66,9 @@ class Plain:
         return []
 
     def _policies(self, side: Side) -> list[xfrm.Policy]:
-        """As many and with the same selectors as with ESP."""
+        """As many and with the same selectors as with ESP, or none."""
+        if self._bare:
+            return []
         tunnels = policies.protecting(side, self._tunnel)
         return [
             *(replace(policy, template=None) for policy in tunnels),

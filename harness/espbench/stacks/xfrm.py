@@ -11,7 +11,7 @@ from espbench.platforms.base import SIDES, Gateway, NetlinkRefused, Side, Testbe
 from espbench.platforms.channel import AgentRefused
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import xfrm_devices as devices
-from espbench.stacks.base import SaCounters, StackOptions, Tunnel, both
+from espbench.stacks.base import SaCounters, StackOptions, Tunnel
 from espbench.stacks.policies import (
     FIRST_REQID,
     SideView,
@@ -67,7 +67,7 @@ class Xfrm:
         return 2 * len(self._tunnel.pairs)
 
     def block(self) -> None:
-        for gateway, _ in both(self._bed):
+        for gateway in self._bed.gateways.values():
             flush(gateway)
             whole = SideView.of(gateway.side, self._tunnel)
             if self._options.mode == "transport":
@@ -77,7 +77,7 @@ class Xfrm:
             install(gateway, self._policies(gateway.side))
 
     def establish(self) -> None:
-        for gateway, _ in both(self._bed):
+        for gateway in self._bed.gateways.values():
             if self._options.udp_encapsulation:
                 self._receive_udp(gateway)
             try:
@@ -120,7 +120,7 @@ class Xfrm:
             "fragmentation": self._fragmentation(),
         }
         mismatches: list[str] = []
-        for gateway, _ in both(self._bed):
+        for gateway in self._bed.gateways.values():
             readings, policies = dump_sas(gateway), dump_policies(gateway)
             context[gateway.side] = sa_entries(readings) | {"policies": policy_entries(policies)}
             found = [

@@ -2,6 +2,7 @@
 //! Branches: guests that stand are copied as they are, with their links, so that each trial begins in the same state.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
@@ -71,25 +72,73 @@ pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf]) -> Outcome<Wor
         });
     }
     order(trunk, fork, &name)?;
-    for port in &ports {
-        port.link.met()?;
-    }
-    let mut waited = Duration::ZERO;
-    for (path, memory) in &between {
-        use std::sync::atomic::Ordering::Acquire;
-        while (0..2).any(|end| memory.end(end).state.load(Acquire) != ATTACHED) {
-            if waited > PATIENCE {
-                return Err(Failure::new(
-                    format!(
-                        "link {}: not both of its guests came to the branch",
-                        path.display()
-                    ),
-                    "their logs say why",
-                ));
-            }
-            std::thread::sleep(NAP);
-            waited += NAP;
-        }
-    }
+    all_come(trunk, &ports, &between)?;
     Ok(trunk.with(ports))
+}
+
+/// Waits for the copies of all guests. Of one that died before it was copied only the trunk's link can tell.
+fn all_come(trunk: &World, ports: &[LinkPort], between: &[(&PathBuf, Memory)]) -> Outcome<()> {
+    let lacks_a_guest = |memory: &Memory| (0..2).any(|end| memory.end(end).state.load(Acquire) != ATTACHED);
+    let mut waited = Duration::ZERO;
+    loop {
+        let lonely = ports.iter().find(|port| !port.link.met());
+        let lonely = lonely.map(|port| port.link.path()).or_else(|| {
+            let found = between.iter().find(|(_, memory)| lacks_a_guest(memory));
+            found.map(|(path, _)| path.as_path())
+        });
+        let Some(path) = lonely else {
+            return Ok(());
+        };
+        for port in &trunk.ports {
+            port.link.lives()?;
+        }
+        if waited > PATIENCE {
+            return Err(Failure::new(
+                format!(
+                    "link {}: not all of its guests came to the branch",
+                    path.display()
+                ),
+                "their logs say why",
+            ));
+        }
+        std::thread::sleep(NAP);
+        waited += NAP;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::virtual_time::memory;
+    use crate::virtual_time::world::STEP_NS;
+    use std::sync::atomic::Ordering::Release;
+
+    /// At once, and by its death: not when its copy has not come for a minute.
+    #[test]
+    fn a_guest_that_dies_before_it_is_copied_is_named() {
+        let path = std::env::temp_dir().join(format!("esplink-{}-dies", std::process::id()));
+        memory::create(&path, 50_000, STEP_NS, 8).unwrap();
+        let asked = format!(r#"{{"name": "west", "link": "{}"}}"#, path.display());
+        let mut trunk = World::open(&[serde_json::from_str(&asked).unwrap()]).unwrap();
+        let guest = Memory::open(&path).unwrap();
+        let guest = std::thread::spawn(move || {
+            assert!(guest.take(1));
+            guest.end(1).state.store(ATTACHED, Release);
+            loop {
+                match guest.end(0).order.load(Acquire) {
+                    1 => guest.end(1).order.store(1, Release),
+                    2 => return, // its end is free then, as after a kill
+                    _ => std::thread::sleep(NAP),
+                }
+            }
+        });
+        let failure = branch(&mut trunk, 1, &[]).err().unwrap();
+        guest.join().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            failure.message.contains("at its other end died"),
+            "{}",
+            failure.message
+        );
+    }
 }

@@ -116,22 +116,23 @@ impl Link {
 
     /// Waits until the guest at the other end stands, as it was ordered to tell.
     pub fn stands(&self, number: u32) -> Outcome<()> {
-        self.wait_for(&|| self.theirs().order.load(Ordering::Acquire) == number)
-    }
-
-    /// Waits until there is somebody at the other end.
-    pub fn met(&self) -> Outcome<()> {
-        self.wait_for(&|| self.theirs().state.load(Ordering::Acquire) == ATTACHED)
-    }
-
-    fn wait_for(&self, done: &dyn Fn() -> bool) -> Outcome<()> {
         let mut waited = Duration::ZERO;
-        while !done() {
+        while self.theirs().order.load(Ordering::Acquire) != number {
             self.alive(waited)?;
             std::thread::sleep(NAP);
             waited += NAP;
         }
         Ok(())
+    }
+
+    /// Whether there is somebody at the other end.
+    pub fn met(&self) -> bool {
+        self.theirs().state.load(Ordering::Acquire) == ATTACHED
+    }
+
+    /// A failure if whoever was at the other end is gone.
+    pub fn lives(&self) -> Outcome<()> {
+        self.alive(Duration::ZERO)
     }
 
     pub fn latency_ns(&self) -> u64 {

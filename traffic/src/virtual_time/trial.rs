@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::monotonic_ns;
+use crate::esp::Numbers;
 use crate::failure::Outcome;
 use crate::frame::RunKey;
 use crate::port::RxFrame;
@@ -23,6 +24,7 @@ pub fn run(
     world: &mut World,
     key: RunKey,
     next_sequence: &mut u64,
+    numbers: &mut Numbers,
     trial: &protocol::Trial,
     emit: &mut dyn FnMut(&Event),
     asked_to_stop: &mut dyn FnMut() -> bool,
@@ -37,7 +39,7 @@ pub fn run(
         lives,
         mut counts,
         outgoing,
-    } = preparation::prepare(trial, &asked, key, *next_sequence)?;
+    } = preparation::prepare(trial, &asked, key, *next_sequence, numbers)?;
     let mut outgoing: Vec<Outgoing> = outgoing.into_iter().flatten().collect();
     let start_ns = world.now_ns();
     let deadline_ns = deadline_ns(start_ns, duration_ns);
@@ -51,7 +53,7 @@ pub fn run(
         .iter()
         .map(|port| {
             (0..parts.len())
-                .filter(|&position| parts[position].stream.from == port.name)
+                .filter(|&position| parts[position].from == port.name)
                 .collect()
         })
         .collect();
@@ -82,8 +84,8 @@ pub fn run(
                 vlan_tagged: false,
             });
         })?;
-        for stream in counts.iter().flat_map(|count| &count.streams) {
-            stream.publish();
+        for count in &counts {
+            count.publish();
         }
         stopped_early |= !whole || asked_to_stop();
         if monotonic_ns() >= next_progress_ns {
@@ -98,7 +100,9 @@ pub fn run(
     }
     let reports = reports.unwrap_or_default();
     *next_sequence += reports.iter().map(|report| report.sent).max().unwrap_or(0) + 1;
+    let opened = preparation::settle(&parts, &reports, &mut counts, numbers);
     let counted = Counted {
+        opened: &opened,
         parts: &parts,
         reports: &reports,
         counts: &counts,

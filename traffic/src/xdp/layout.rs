@@ -6,8 +6,10 @@ pub const LONGEST: usize = 3456;
 pub const ORDER: usize = 4096;
 pub const VARIANTS: usize = 64;
 pub const STALLS: usize = 200;
+pub const STEPS: usize = 16;
 pub const SLICES: usize = 20;
 pub const HDR_SLOTS: usize = 28_672;
+pub const GAPS: usize = crate::arrivals::LISTED;
 pub const BINS: usize = 4096;
 pub const BIN_NS: u64 = 100_000;
 
@@ -52,24 +54,32 @@ pub struct SendControl {
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct SendVariant {
-    pub length: u32,
     pub l3: u16,
     pub l4: u16,
     pub payload: u16,
     pub src_port: u16,
     pub tcp: u8,
-    pub unused: [u8; 3],
+    pub unused: [u8; 7],
     pub ip_sum: u64,
     pub l4_sum: u64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct SendStream {
+pub struct SendStretch {
+    pub first: u64,
+    pub due_ns: u64,
+    pub due_frac: u64,
     pub interval_ns: u64,
     pub interval_frac: u64,
     pub catch_up_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SendStream {
     pub planned: u64,
+    pub tag_ns: u64,
     pub first_sequence: u64,
     pub step: u64,
     pub phase: u64,
@@ -81,6 +91,9 @@ pub struct SendStream {
     pub id: u16,
     pub ipv6: u8,
     pub dont_fragment: u8,
+    pub raw: u32,
+    pub paced: u32,
+    pub stretches: [SendStretch; STEPS],
     pub variants: [SendVariant; VARIANTS],
 }
 
@@ -107,6 +120,11 @@ pub struct Progress {
     pub stalls: u32,
     pub marks: u32,
     pub mark_ns: u64,
+    pub marked: u64,
+    pub tagged: u64,
+    pub tagged_ns: u64,
+    pub stretch: u32,
+    pub unused: u32,
     pub stall: [Stall; STALLS],
 }
 
@@ -153,7 +171,10 @@ pub struct Expected {
     pub start_ns: u64,
     pub slice_ns: u64,
     pub tail_ns: u64,
+    pub tag_ns: u64,
     pub bitmap_at: u64,
+    pub lead: u32,
+    pub unused_too: u32,
     pub lengths: u32,
     pub id: u16,
     pub ipv6: u8,
@@ -180,12 +201,37 @@ pub struct Count {
     pub last_rx_ns: u64,
     /// Arrivals after the last bin of the tail.
     pub beyond: u64,
+    /// The lowest number, plus one, of those sent at the time of the tag or later.
+    pub tagged: u64,
+    pub tagged_latency_ns: u64,
     pub slices: [SliceSum; SLICES],
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct Gap {
+    pub from_ns: u64,
+    pub to_ns: u64,
+}
+
+/// When the frames of a whole stream arrived.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Arrivals {
+    pub over_ns: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub longest: Gap,
+    pub listed: u64,
+    pub more: u64,
+    pub gap: [Gap; GAPS],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Frame {
+    pub length: u32,
+    pub unused: u32,
     pub bytes: [u8; LONGEST],
 }
 
@@ -206,6 +252,7 @@ plain!(
     ReceiveControl,
     Expected,
     Count,
+    Arrivals,
     Frame,
     Pattern
 );

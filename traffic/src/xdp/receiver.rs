@@ -15,8 +15,8 @@ use crate::port::RxFrame;
 use crate::port::netns::Netns;
 use crate::receiver::{PortCount, SLICES, SliceSum};
 use crate::xdp::layout::{
-    BIN_NS, BINS, Count, Expected, ExpectedSize, HDR_SLOTS, LONGEST, Pattern, ReceiveControl, STREAMS,
-    VARIANTS, machine_sum,
+    Arrivals, BIN_NS, BINS, Count, Expected, ExpectedSize, Gap, HDR_SLOTS, LONGEST, Pattern, ReceiveControl,
+    STREAMS, VARIANTS, machine_sum,
 };
 use crate::xdp::object::{self, Mapped};
 
@@ -38,6 +38,7 @@ struct Loaded {
     object: Ebpf,
     control: Mapped<ReceiveControl>,
     counts: Mapped<Count>,
+    arrivals: Mapped<Arrivals>,
     latency: Mapped<u64>,
     tail: Mapped<u64>,
     arrived: Mapped<u64>,
@@ -88,18 +89,19 @@ impl KernelReceiver {
             self.replace(Loaded::new(words.next_power_of_two())?, netns)?;
         }
         if let Some(loaded) = &mut self.object {
-            loaded.begin(&count.expected, key);
+            loaded.begin(count, key);
         }
         Ok(())
     }
 
     /// When sending starts and, stream by stream, for how long it is planned (0: a burst). Before the start.
-    pub fn set_times(&mut self, start_ns: u64, slice_ns: u64, durations_ns: &[u64]) {
+    pub fn set_times(&mut self, start_ns: u64, slice_ns: u64, durations_ns: &[u64], count: &PortCount) {
         let Some(loaded) = &mut self.object else { return };
         for (which, duration_ns) in durations_ns.iter().enumerate() {
             let mut expected = loaded.expected.read(which);
             expected.start_ns = start_ns;
             expected.slice_ns = slice_ns;
+            expected.tag_ns = count.streams[which].tag_ns;
             expected.tail_ns = (start_ns + duration_ns).saturating_sub(TAIL_LEAD_NS);
             loaded.tail_ns[which] = expected.tail_ns;
             loaded.expected.write(which, expected);
@@ -167,6 +169,22 @@ impl KernelReceiver {
     }
 }
 
+fn arrivals_of(there: &Arrivals) -> crate::arrivals::Arrivals {
+    let gap = |gap: &Gap| crate::protocol::Gap {
+        from_ns: gap.from_ns,
+        to_ns: gap.to_ns,
+    };
+    crate::arrivals::Arrivals {
+        first_ns: there.first_ns,
+        last_ns: there.last_ns,
+        longest: (there.longest.to_ns != 0).then(|| gap(&there.longest)),
+        over_ns: there.over_ns,
+        listed: there.gap[..there.listed as usize].iter().map(gap).collect(),
+        more: there.more,
+        torn: false,
+    }
+}
+
 /// Words of a bitmap with one bit for each number that a stream can have.
 fn words(expected: &crate::verify::Expected) -> usize {
     expected.sequences().div_ceil(64) as usize
@@ -188,6 +206,7 @@ impl Loaded {
         Ok(Loaded {
             control: Mapped::of(&object, "control")?,
             counts: Mapped::of(&object, "counts")?,
+            arrivals: Mapped::of(&object, "arrivals")?,
             latency: Mapped::of(&object, "latency")?,
             tail: Mapped::of(&object, "tail")?,
             arrived: Mapped::of(&object, "arrived")?,
@@ -200,13 +219,25 @@ impl Loaded {
     }
 
     /// Forgets what it counted and counts these streams.
-    fn begin(&mut self, expected: &[crate::verify::Expected], key: RunKey) {
+    fn begin(&mut self, count: &PortCount, key: RunKey) {
+        let expected = &count.expected;
         let mut control = self.control.read(0);
         control.streams = 0; // nothing is of a stream until all is in place
         self.control.write(0, control);
         while self.samples.next().is_some() {}
         let streams = expected.len();
         self.counts.clear(0..streams);
+        self.arrivals.clear(0..streams);
+        for (lead, arrivals) in count.arrivals.iter().enumerate() {
+            let over_ns = arrivals.over_ns;
+            self.arrivals.write(
+                lead,
+                Arrivals {
+                    over_ns,
+                    ..self.arrivals.read(lead)
+                },
+            );
+        }
         self.latency.clear(0..streams * HDR_SLOTS);
         self.tail.clear(0..streams * BINS);
         self.arrived.clear(0..expected.iter().map(words).sum());
@@ -234,6 +265,9 @@ impl Loaded {
                     start_ns: 0,
                     slice_ns: 1,
                     tail_ns: 0,
+                    tag_ns: u64::MAX,
+                    lead: count.lead[which] as u32,
+                    unused_too: 0,
                     bitmap_at: base as u64,
                     lengths: known as u32,
                     id: from.stream(),
@@ -278,6 +312,9 @@ impl Loaded {
         count.total += control.total - (control.odd - control.unjudged);
         count.foreign += control.stale;
         count.overrun += control.unjudged;
+        for (lead, arrivals) in count.arrivals.iter_mut().enumerate() {
+            arrivals.take_over(arrivals_of(&self.arrivals.read(lead)));
+        }
         for (which, stream) in count.streams.iter_mut().enumerate() {
             let there = self.counts.read(which);
             let words = (there.highest as usize).div_ceil(64);
@@ -296,6 +333,9 @@ impl Loaded {
                 }
             }
             stream.last_rx_ns = stream.last_rx_ns.max(there.last_rx_ns);
+            if let Some(tagged) = there.tagged.checked_sub(1) {
+                stream.tag(tagged, there.tagged_latency_ns);
+            }
             for (place, slice) in there.slices.iter().enumerate().take(SLICES) {
                 stream.add_slice(
                     place,

@@ -12,14 +12,16 @@ use aya::programs::Xdp;
 
 use crate::clock::monotonic_ns;
 use crate::failure::{Failure, Outcome};
-use crate::frame::{Parts, RunKey};
+use crate::frame::{RunKey, Template};
+use crate::frames::Frames;
 use crate::netlink::Link;
+use crate::pace::Schedule;
 use crate::port::netns::Netns;
 use crate::protocol::TxStall;
 use crate::sender::{Live, MARK_NS, Outgoing, SendReport};
 use crate::xdp::layout::{
-    Address, Frame, HDR_SLOTS, LONGEST, Mark, ORDER, Progress, STREAMS, SendControl, SendStream, SendVariant,
-    VARIANTS, machine_sum,
+    Address, Frame, HDR_SLOTS, LONGEST, Mark, ORDER, Progress, STEPS, STREAMS, SendControl, SendStream,
+    SendStretch, SendVariant, VARIANTS, machine_sum,
 };
 use crate::xdp::object::{self, Mapped};
 
@@ -38,10 +40,16 @@ fn unfit(streams: &[Outgoing]) -> Option<String> {
         return Some(format!("more than {STREAMS} streams leave from one CPU"));
     }
     streams.iter().find_map(|stream| {
-        let parts = stream.template.parts();
-        if stream.template.bytes().len() > LONGEST {
-            Some(format!("frames of more than {} B", LONGEST + crate::frame::FCS))
-        } else if parts.order.len() > ORDER || parts.variants.len() > VARIANTS {
+        if stream.frames.longest().len() > LONGEST {
+            return Some(format!("frames of more than {} B", LONGEST + crate::frame::FCS));
+        }
+        let template = match &stream.frames {
+            Frames::Test(template) => template,
+            Frames::Raw(_) => return None,
+            Frames::Sealed(..) => return Some("ESP".into()),
+        };
+        let parts = template.parts();
+        if parts.order.len() > ORDER || parts.variants.len() > VARIANTS {
             Some(format!(
                 "a mix of more than {ORDER} frames, or of {VARIANTS} different ones"
             ))
@@ -50,6 +58,42 @@ fn unfit(streams: &[Outgoing]) -> Option<String> {
         }
     })
 }
+
+const NOTHING: SendStream = SendStream {
+    planned: 0,
+    tag_ns: u64::MAX,
+    first_sequence: 0,
+    step: 0,
+    phase: 0,
+    address_base: 0,
+    template_base: 0,
+    flows: 0,
+    ports: 0,
+    order_length: 0,
+    id: 0,
+    ipv6: 0,
+    dont_fragment: 0,
+    raw: 0,
+    paced: 0,
+    stretches: [SendStretch {
+        first: 0,
+        due_ns: 0,
+        due_frac: 0,
+        interval_ns: 0,
+        interval_frac: 0,
+        catch_up_ns: 0,
+    }; STEPS],
+    variants: [SendVariant {
+        l3: 0,
+        l4: 0,
+        payload: 0,
+        src_port: 0,
+        tcp: 0,
+        unused: [0; 7],
+        ip_sum: 0,
+        l4_sum: 0,
+    }; VARIANTS],
+};
 
 /// Where a stream leaves.
 pub struct LivePort<'a> {
@@ -78,11 +122,18 @@ pub struct LiveSender {
 
 /// Flows and kinds of frames of all streams together.
 fn needs(streams: &[Outgoing]) -> (usize, usize) {
-    let sum = |of: &dyn Fn(&Parts) -> usize| streams.iter().map(|s| of(&s.template.parts())).sum();
-    (
-        sum(&|parts| parts.address_sums.len()),
-        sum(&|parts| parts.variants.len()),
-    )
+    let mut found = (0, 0);
+    for stream in streams {
+        match &stream.frames {
+            Frames::Test(template) | Frames::Sealed(template, _) => {
+                let parts = template.parts();
+                found.0 += parts.address_sums.len();
+                found.1 += parts.variants.len();
+            }
+            Frames::Raw(frames) => found.1 += frames.all().len(),
+        }
+    }
+    (found.0.max(1), found.1)
 }
 
 impl LiveSender {
@@ -166,7 +217,7 @@ impl LiveSender {
         }
         let longest = streams
             .iter()
-            .map(|s| s.template.bytes().len())
+            .map(|s| s.frames.longest().len())
             .max()
             .unwrap_or(0);
         self.longest = vec![0; longest];
@@ -194,68 +245,79 @@ impl LiveSender {
     }
 
     fn describe(&self, streams: &[Outgoing]) {
-        let LiveSender {
-            streams: described,
-            templates,
-            order,
-            addresses,
-            ..
-        } = self;
         let (mut address_base, mut template_base) = (0, 0);
         for (which, stream) in streams.iter().enumerate() {
-            let parts = stream.template.parts();
-            for (place, &variant) in parts.order.iter().enumerate() {
-                order.write(which * ORDER + place, variant as u8);
+            let mut described = SendStream {
+                planned: stream.schedule.planned().unwrap_or(u64::MAX),
+                first_sequence: stream.first_sequence,
+                step: 1,
+                phase: 0,
+                address_base: address_base as u32,
+                template_base: template_base as u32,
+                paced: u32::from(stream.schedule.is_paced()),
+                ..NOTHING
+            };
+            match &stream.frames {
+                // What is sealed was refused before.
+                Frames::Test(template) | Frames::Sealed(template, _) => {
+                    self.describe_test(which, template, &mut described);
+                    address_base += template.parts().address_sums.len();
+                    template_base += template.parts().variants.len();
+                }
+                Frames::Raw(frames) => {
+                    for (number, frame) in frames.all().iter().enumerate() {
+                        self.write_template(template_base + number, frame);
+                    }
+                    described.raw = frames.all().len() as u32;
+                    template_base += frames.all().len();
+                }
             }
-            let width = parts.addresses.len() / parts.address_sums.len();
-            for (flow, &sum) in parts.address_sums.iter().enumerate() {
-                let mut bytes = [0; 32];
-                bytes[..width].copy_from_slice(&parts.addresses[flow * width..(flow + 1) * width]);
-                let sum = machine_sum(sum);
-                addresses.write(address_base + flow, Address { bytes, sum });
-            }
-            let mut variants = [SendVariant::default(); VARIANTS];
-            for (number, (to, from)) in variants.iter_mut().zip(parts.variants).enumerate() {
-                let mut frame = Frame { bytes: [0; LONGEST] };
-                frame.bytes[..from.bytes.len()].copy_from_slice(&from.bytes);
-                templates.write(template_base + number, frame);
-                *to = SendVariant {
-                    length: from.bytes.len() as u32,
-                    l3: from.place.l3 as u16,
-                    l4: from.place.l4 as u16,
-                    payload: from.place.payload as u16,
-                    src_port: from.src_port,
-                    tcp: u8::from(from.place.tcp),
-                    unused: [0; 3],
-                    ip_sum: machine_sum(from.ip_sum),
-                    l4_sum: machine_sum(from.l4_sum),
-                };
-            }
-            let interval_ns = stream.schedule.interval_ns();
-            described.write(
-                which,
-                SendStream {
-                    interval_ns: interval_ns as u64,
-                    interval_frac: (interval_ns.fract() * 4_294_967_296.0) as u64,
-                    catch_up_ns: (interval_ns / crate::pace::CATCH_UP) as u64,
-                    planned: stream.schedule.planned().unwrap_or(u64::MAX),
-                    first_sequence: stream.first_sequence,
-                    step: 1,
-                    phase: 0,
-                    address_base: address_base as u32,
-                    template_base: template_base as u32,
-                    flows: parts.address_sums.len() as u32,
-                    ports: parts.ports as u32,
-                    order_length: parts.order.len() as u32,
-                    id: parts.stream,
-                    ipv6: u8::from(parts.ipv6),
-                    dont_fragment: u8::from(parts.dont_fragment),
-                    variants,
-                },
-            );
-            address_base += parts.address_sums.len();
-            template_base += parts.variants.len();
+            self.streams.write(which, described);
         }
+    }
+
+    fn write_template(&self, place: usize, bytes: &[u8]) {
+        let mut frame = Frame {
+            length: bytes.len() as u32,
+            unused: 0,
+            bytes: [0; LONGEST],
+        };
+        frame.bytes[..bytes.len()].copy_from_slice(bytes);
+        self.templates.write(place, frame);
+    }
+
+    fn describe_test(&self, which: usize, template: &Template, described: &mut SendStream) {
+        let parts = template.parts();
+        for (place, &variant) in parts.order.iter().enumerate() {
+            self.order.write(which * ORDER + place, variant as u8);
+        }
+        let width = parts.addresses.len() / parts.address_sums.len();
+        for (flow, &sum) in parts.address_sums.iter().enumerate() {
+            let mut bytes = [0; 32];
+            bytes[..width].copy_from_slice(&parts.addresses[flow * width..(flow + 1) * width]);
+            let sum = machine_sum(sum);
+            self.addresses
+                .write(described.address_base as usize + flow, Address { bytes, sum });
+        }
+        for (number, (to, from)) in described.variants.iter_mut().zip(parts.variants).enumerate() {
+            self.write_template(described.template_base as usize + number, &from.bytes);
+            *to = SendVariant {
+                l3: from.place.l3 as u16,
+                l4: from.place.l4 as u16,
+                payload: from.place.payload as u16,
+                src_port: from.src_port,
+                tcp: u8::from(from.place.tcp),
+                unused: [0; 7],
+                ip_sum: machine_sum(from.ip_sum),
+                l4_sum: machine_sum(from.l4_sum),
+            };
+        }
+        described.flows = parts.address_sums.len() as u32;
+        described.ports = parts.ports as u32;
+        described.order_length = parts.order.len() as u32;
+        described.id = parts.stream;
+        described.ipv6 = u8::from(parts.ipv6);
+        described.dont_fragment = u8::from(parts.dont_fragment);
     }
 
     /// When the first frame is due, and when no more may leave. Before `run`.
@@ -265,9 +327,14 @@ impl LiveSender {
         control.deadline_ns = deadline_ns;
         self.control.write(0, control);
         for (which, stream) in streams.iter().enumerate() {
+            let mut described = self.streams.read(which);
+            described.tag_ns = stream.tag_ns();
+            described.stretches = stretches(&stream.schedule);
             let mut progress = self.progress.read(which);
-            progress.due_ns = stream.schedule.start_ns();
+            progress.due_ns = described.stretches[0].due_ns.max(start_ns);
+            progress.due_frac = described.stretches[0].due_frac;
             self.progress.write(which, progress);
+            self.streams.write(which, described);
         }
     }
 
@@ -347,6 +414,9 @@ impl LiveSender {
         report.sent = progress.sent;
         report.first_tx_ns = progress.first_tx_ns;
         report.last_tx_ns = progress.last_tx_ns;
+        report.last_left_ns = progress.last_tx_ns;
+        let tagged = progress.tagged.checked_sub(1);
+        report.tagged = tagged.map(|index| (index, progress.tagged_ns));
         report.late_frames = progress.late_frames;
         for slot in 0..HDR_SLOTS {
             let count = self.lateness.read(which * HDR_SLOTS + slot);
@@ -374,6 +444,7 @@ impl LiveSender {
             .map(|place| self.marks.read(which * MARKS + place))
             .map(|mark| (mark.frame, mark.at_ns))
             .collect();
+        report.schedule = stream.schedule;
         stream.live.sent.store(report.sent, Ordering::Relaxed);
         stream
             .live
@@ -383,10 +454,37 @@ impl LiveSender {
     }
 }
 
+/// The rates of a schedule as the program goes through them: those at which no frame is due are left out.
+fn stretches(schedule: &Schedule) -> [SendStretch; STEPS] {
+    let fraction = |ns: f64| (ns.fract() * 4_294_967_296.0) as u64;
+    let mut found = [SendStretch {
+        first: u64::MAX,
+        ..NOTHING.stretches[0]
+    }; STEPS];
+    let all = schedule.stretches();
+    let beginnings = all.iter().enumerate().filter(|&(place, stretch)| {
+        let end = all
+            .get(place + 1)
+            .map_or(schedule.planned(), |next| Some(next.first));
+        end.is_none_or(|end| stretch.first < end)
+    });
+    for (to, (_, from)) in found.iter_mut().zip(beginnings) {
+        *to = SendStretch {
+            first: from.first,
+            due_ns: schedule.start_ns() + from.due_ns as u64,
+            due_frac: fraction(from.due_ns),
+            interval_ns: from.interval_ns as u64,
+            interval_frac: fraction(from.interval_ns),
+            catch_up_ns: (from.interval_ns / crate::pace::CATCH_UP) as u64,
+        };
+    }
+    found
+}
+
 fn batch_of(streams: &[Outgoing]) -> u32 {
     let rate: f64 = streams
         .iter()
-        .map(|stream| stream.schedule.interval_ns())
+        .map(|stream| stream.schedule.least_interval_ns())
         .map(|interval| {
             if interval > 0.0 {
                 1.0 / interval

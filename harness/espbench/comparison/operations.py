@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encryption alone and decryption alone, the lower of the two, and what a pair of the same gateways did beside it.
+
+A frame that crosses a pair is encrypted once and decrypted once. Gateways with a core each do that side by side:
+the pair is no faster than the slower operation, min(E, D). Gateways that share one core do it in turns, and the
+times of a frame add up: the pair is no faster than 1 / (1/E + 1/D).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from espbench.terms import OPERATIONS, Outcome
+
+Key = tuple[str, str, int, int | str, float]  # stack, suite, IP version, frame size, loss goal
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The median throughput of the repeats that have one, frames/s and Mbps; at_limit: it is a lower bound."""
+
+    fps: float
+    mbps: float
+    at_limit: bool
+
+
+@dataclass(frozen=True)
+class Operations:
+    """One stack, suite, IP version, frame size and loss goal; None where nothing was measured, or without success."""
+
+    key: Key
+    encryption: Figure | None
+    decryption: Figure | None
+    pair: Figure | None = None
+
+    @property
+    def lower(self) -> Figure | None:
+        """The slower of the two operations; None unless both have a figure."""
+        if self.encryption is None or self.decryption is None:
+            return None
+        return min(self.encryption, self.decryption, key=lambda figure: figure.fps)
+
+    @property
+    def slower(self) -> str:
+        """Which one that is; empty where it is not known."""
+        if self.encryption is None or self.decryption is None:
+            return ""
+        return OPERATIONS[self.encryption.fps > self.decryption.fps]
+
+    @property
+    def in_turns_fps(self) -> float | None:
+        """What one core can do that both encrypts and decrypts each frame."""
+        if self.encryption is None or self.decryption is None:
+            return None
+        return 1 / (1 / self.encryption.fps + 1 / self.decryption.fps)
+
+    def bound_fps(self, *, shares_core: bool) -> float | None:
+        """The most a pair can do, by its parts."""
+        return self.in_turns_fps if shares_core else self.lower.fps if self.lower else None
+
+
+def operations(single: Sequence[Outcome], pair: Sequence[Outcome] = ()) -> list[Operations]:
+    """In the order of the single gateway's outcomes; of the pair those one way, west to east."""
+    keys = dict.fromkeys(_key(o) for o in single if o.direction in OPERATIONS)
+    return [
+        Operations(
+            key,
+            _figure([o for o in single if _key(o) == key and o.direction == "encryption"]),
+            _figure([o for o in single if _key(o) == key and o.direction == "decryption"]),
+            _figure([o for o in pair if _key(o) == key and o.direction == "one-way"]),
+        )
+        for key in keys
+    ]
+
+
+def _key(o: Outcome) -> Key:
+    return (o.stack, o.suite, o.ip_version, o.frame_size, o.loss_goal)
+
+
+def _figure(repeats: Sequence[Outcome]) -> Figure | None:
+    found = [o for o in repeats if o.throughput_fps is not None and o.throughput_mbps is not None]
+    if not found:
+        return None
+    return Figure(
+        median(o.throughput_fps or 0.0 for o in found),
+        median(o.throughput_mbps or 0.0 for o in found),
+        any(o.is_at_limit for o in found),
+    )

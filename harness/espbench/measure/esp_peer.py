@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tester as the other end of a gateway's tunnels: which SAs its streams go through, and what they told."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from espbench.generators.base import Association, EspCounts, Offered, Stream
+from espbench.platforms.base import PortName, Testbed
+from espbench.stacks.base import Stack
+
+_OF_SECRETS = set(Association.model_fields)
+# What calibration seals with: most of what it costs is no cipher's.
+_STAND_IN = "aes128gcm16"
+
+
+@dataclass(frozen=True)
+class EspPeer:
+    """The SAs by which frames leave the tester's port on the ciphertext side, and those by which they come.
+
+    One of each for each tunnel, in the order of the tunnels.
+    """
+
+    port: PortName
+    seal: Sequence[Association]
+    open: Sequence[Association]
+
+    @staticmethod
+    def of(bed: Testbed, stack: Stack) -> EspPeer | None:
+        """None where the tester is no end of the tunnels, or there are none."""
+        if bed.ciphertext is None or not stack.encrypts:
+            return None
+        found = [
+            Association.model_validate({k: v for k, v in sa.items() if k in _OF_SECRETS})
+            for sa in stack.secrets()
+        ]
+        here = bed.esp_address[4 if ":" not in found[0].source else 6]
+        return EspPeer(
+            bed.ciphertext,
+            seal=[sa for sa in found if sa.source == here],
+            open=[sa for sa in found if sa.destination == here],
+        )
+
+    @staticmethod
+    def stand_in(bed: Testbed, ip_version: int) -> EspPeer | None:
+        """For a bed without a gateway: what leaves sealed is opened where it arrives."""
+        if bed.ciphertext is None:
+            return None
+        here = bed.esp_address[ip_version]
+        sa = Association(
+            spi=0x100 + secrets.randbelow(2**31),
+            source=here,
+            destination=here,
+            suite=_STAND_IN,
+            encryption_key=secrets.token_hex(20),
+        )
+        return EspPeer(bed.ciphertext, [sa], [sa])
+
+    def through(self, streams: Iterable[Stream]) -> list[Stream]:
+        """The streams, as ESP on the ciphertext side."""
+        return [
+            stream.model_copy(
+                update={
+                    "seal": self.seal if stream.from_ == self.port else [],
+                    "open": self.open if stream.to == self.port else [],
+                }
+            )
+            for stream in streams
+        ]
+
+    def both_ends(self, streams: Iterable[Stream]) -> list[Stream]:
+        """The streams, sealed and opened by the tester alone: an upper bound of what ESP costs it."""
+        return [stream.model_copy(update={"seal": self.seal, "open": self.open}) for stream in streams]
+
+
+def told(offered: Offered) -> EspCounts | None:
+    """What the SAs of the tester's port have said; None where nothing came as ESP."""
+    return next((port.esp for port in offered.ports if port.esp is not None), None)
+
+
+def problems(counts: EspCounts | None) -> list[str]:
+    """What of it no gateway does that encrypts everything, and each packet once; empty = nothing.
+
+    Damaged packets are no such thing: they are corrupted frames.
+    """
+    if counts is None:
+        return []
+    found = {
+        "frames reached the tester in clear": counts.cleartext,
+        "packets reached the tester with an SPI that no SA has": counts.unknown_spi,
+        "authentic packets bore a sequence number that had come before": counts.repeated + counts.old,
+    }
+    return [f"{n} {what}" for what, n in found.items() if n]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a plan for a single gateway, whose ESP peer is the tester; and with its words elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+from espbench.errors import UsageError
+from espbench.plan.frames import largest_whole, sizes_of
+from espbench.plan.model import SINGLE, Plan
+from espbench.plan.profiles import load_profile
+from espbench.plan.reader import Problem, shown
+from espbench.stacks.suites import suites
+from espbench.terms import OPERATIONS
+
+_STACKS = ("plain", "xfrm", "null")
+_PLATFORMS = ("netns", "uml", "qemu_e500")
+
+
+def direction_problems(plan: Plan) -> Iterator[Problem]:
+    """Directions that are not those of the plan's topology."""
+    single = plan.topology == SINGLE
+    for index, direction in enumerate(plan.directions):
+        if single and direction == "one-way":
+            yield Problem(
+                ("directions", index),
+                f"{', '.join(OPERATIONS)} or both-ways with topology: {SINGLE}",
+                direction,
+                "one way the gateway encrypts, the other it decrypts: say which; without directions both are measured",
+                involves=(("topology",),),
+            )
+        if not single and direction in OPERATIONS:
+            yield Problem(
+                ("directions", index),
+                f"one-way or both-ways with topology: {plan.topology}",
+                direction,
+                f"only with topology: {SINGLE} the gateway does the one without the other",
+                involves=(("topology",),),
+            )
+
+
+def single_problems(plan: Plan, path: Path | None, mtu: int) -> Iterator[Problem]:
+    """Everything only such a plan can get wrong; empty for another."""
+    if plan.topology == SINGLE:
+        yield from _gateway(plan, path)
+        yield from _stacks(plan)
+        yield from _generator(plan)
+        yield from _frames(plan, mtu)
+
+
+def _gateway(plan: Plan, path: Path | None) -> Iterator[Problem]:
+    for dut in plan.duts:
+        try:
+            platform = "uml" if dut == "auto" else load_profile(dut, path).platform
+        except UsageError:
+            continue  # told elsewhere
+        if platform not in _PLATFORMS:
+            yield Problem(
+                ("dut",),
+                f"a DUT of platform {', '.join(_PLATFORMS)} with topology: {SINGLE}",
+                f"{dut} (platform: {platform})",
+                "measure it as a pair: topology: gateway-to-gateway",
+                involves=(("topology",),),
+            )
+
+
+def _stacks(plan: Plan) -> Iterator[Problem]:
+    for index, choice in enumerate(plan.stacks):
+        if choice.kind not in _STACKS:
+            yield Problem(
+                ("stacks", index),
+                f"one of {', '.join(_STACKS)} with topology: {SINGLE}",
+                shown(choice.kind),
+                "the tester speaks ESP, not IKE: its SAs are static",
+                involves=(("topology",),),
+            )
+            continue
+        for key, value in (("mode", "transport"), ("udp_encapsulation", True)):
+            if getattr(choice, key) == value:
+                yield Problem(
+                    ("stacks", index, key),
+                    f"tunnel mode, ESP directly in IP, with topology: {SINGLE}",
+                    str(value).lower(),
+                    "the tester speaks no other: remove it",
+                    involves=(("topology",),),
+                )
+
+
+def _generator(plan: Plan) -> Iterator[Problem]:
+    native = plan.generator.native
+    if native is None:
+        yield Problem(
+            ("generator",),
+            f"native with topology: {SINGLE}",
+            plan.generator.name,
+            "only the native generator is an ESP peer: remove it",
+            involves=(("topology",),),
+        )
+        return
+    for key in ("tx", "rx"):
+        if getattr(native, key) == "xdp":
+            yield Problem(
+                ("generator", "native", key),
+                f"auto, af_xdp or af_packet with topology: {SINGLE}",
+                "xdp",
+                "ESP is sealed and opened in user space: remove it",
+                involves=(("topology",),),
+            )
+    if native.senders > 1:
+        yield Problem(
+            ("generator", "native", "senders"),
+            f"1 with topology: {SINGLE}",
+            str(native.senders),
+            "only XDP sends from several CPUs, and it cannot seal: remove it",
+            involves=(("topology",),),
+        )
+
+
+def _frames(plan: Plan, mtu: int) -> Iterator[Problem]:
+    if plan.pattern.tag_bytes:
+        yield Problem(
+            ("traffic",),
+            f"frames without VLAN tags with topology: {SINGLE}",
+            shown(plan.traffic),
+            "a gateway's tags end where its tunnel begins: choose another profile",
+            involves=(("topology",),),
+        )
+    for (index, frame_size), choice, version in product(
+        enumerate(plan.frame_sizes), plan.encrypting, plan.ip_versions
+    ):
+        for suite in choice.suites(plan.suites):
+            if suite not in suites():
+                continue
+            fits, largest = largest_whole(choice, suite, version, mtu), max(sizes_of(plan, frame_size))
+            if largest > fits:
+                yield Problem(
+                    ("frame_sizes", index),
+                    f"frames of at most {fits} B with topology: {SINGLE} ({suite}, IPv{version}, MTU {mtu})",
+                    shown(frame_size),
+                    "larger ones are fragmented after ESP, and the tester joins no fragments: choose a smaller size",
+                    involves=(("suites",), ("ip_versions",), ("topology",)),
+                )

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the charts of a run's report have in common: colours, axes, tooltips, and what a click in the legend fades."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+Spec = dict[str, Any]  # a piece of a Vega-Lite document, or a row it draws
+
+# Told apart by colour-blind readers and on paper white and screen black alike.
+PALETTE = ("#2f7ebc", "#e07b39", "#3a9a5c", "#c8434f", "#8b6fc0", "#9a6b4f", "#d067a8", "#2aa5a5", "#a39a2a")
+GREY = "#8a8f98"
+MARKS = {"INVALID": "✕", "UNRESOLVABLE": "?", "BELOW_MINIMUM": "↓"}
+_HEIGHT = 300
+_PICTURE_WIDTH = 640
+
+
+def document(datasets: dict[str, list[Spec]], layers: Sequence[Spec], *, as_picture: bool) -> Spec:
+    """A whole chart: of a fixed width as a picture, as wide as its place on a page otherwise."""
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
+        "width": _PICTURE_WIDTH if as_picture else "container",
+        "height": _HEIGHT,
+        "params": [{"name": "chosen", "value": ""}],
+        "datasets": datasets,
+        "layer": list(layers),
+    }
+
+
+def size_axis(sizes: Sequence[str]) -> Spec:
+    """Frame sizes as an x axis, evenly apart, in the order given."""
+    return {
+        "field": "size",
+        "type": "ordinal",
+        "sort": list(sizes),
+        "scale": {"type": "point", "domain": list(sizes), "padding": 0.4},
+        "axis": {"title": "Frame size, bytes with FCS", "labelAngle": 0, "grid": True},
+    }
+
+
+def colour_scale(colour_of: dict[str, str], *, title: str | None, field: str = "series") -> Spec:
+    """Colour by series; title: of the chart's own legend, None where the page has one."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "scale": {"domain": list(colour_of), "range": list(colour_of.values())},
+        "legend": None if title is None else {"title": title},
+    }
+
+
+def layer(name: str, mark: Spec, **encoding: Any) -> Spec:
+    """One layer over a named dataset."""
+    return {"data": {"name": name}, "mark": mark, "encoding": encoding}
+
+
+def tip(field: str, title: str, number_format: str = "") -> Spec:
+    """A line of a tooltip."""
+    if number_format:
+        return {"field": field, "type": "quantitative", "title": title, "format": number_format}
+    return {"field": field, "type": "nominal", "title": title}
+
+
+def opacity(full: float) -> Spec:
+    """Full for the series chosen in the page's legend, and for all while none is."""
+    chosen = {"test": "chosen == '' || datum.series == chosen", "value": full}
+    return {"condition": chosen, "value": 0.1}
+
+
+def log_domain(values: Sequence[float]) -> tuple[float, float]:
+    """Room for the marks below the lowest figure; both ends at a labelled step, so that every panel
+    has labels enough to be read.
+    """
+    steps = decades(min(values) * 0.1, max(values) * 10)
+    low = max(step for step in steps if step <= min(values) * 0.45)
+    high = min(step for step in steps if step >= max(values) * 1.1)
+    return low, high
+
+
+def log_axis(field: str, title: str, domain: tuple[float, float]) -> Spec:
+    """A logarithmic y axis over a `log_domain`."""
+    return {
+        "field": field,
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": list(domain), "nice": False},
+        "axis": {"title": title, "format": ",~f", "values": decades(*domain), "labelOverlap": False},
+    }
+
+
+def decades(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, 20 … within the domain: what a logarithmic axis labels."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = [digit * 10.0**power for power in range(first, last + 1) for digit in (1, 2, 5)]
+    return [step for step in steps if low <= step <= high]

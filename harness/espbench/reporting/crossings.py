@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which gateways a direction crosses, and what their SA counters say of it: of one trial, and summed over several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from espbench.terms import DirectionReading, Trial
+
+# `west-east` enters at Home: Home encrypts, Office decrypts.
+_WAYS = {"west-east": ("home", "office"), "east-west": ("office", "home")}
+_NAMES = {"home": "Home", "office": "Office"}
+_TESTER = "tester"
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One direction of VALID trials, summed; a gateway's count is None where any of them has none."""
+
+    trials: int = 0
+    proven: int = 0
+    sent: int = 0
+    received: int = 0
+    encrypted: int | None = 0
+    decrypted: int | None = 0
+
+    def __add__(self, other: Crossing) -> Crossing:
+        return Crossing(
+            self.trials + other.trials,
+            self.proven + other.proven,
+            self.sent + other.sent,
+            self.received + other.received,
+            _sum(self.encrypted, other.encrypted),
+            _sum(self.decrypted, other.decrypted),
+        )
+
+
+def crossing(trial: Trial, way: str, reading: DirectionReading) -> tuple[str, Crossing]:
+    """One direction of one trial, under its name."""
+    name, encrypted, decrypted = crossed(trial, way, reading)
+    proven = int(bool(trial.proof.get("proven")))
+    return name, Crossing(1, proven, reading.tx_frames, reading.rx_frames, encrypted, decrypted)
+
+
+def crossed(trial: Trial, way: str, reading: DirectionReading) -> tuple[str, int | None, int | None]:
+    """`Home → Office`, frames the first encrypted, frames the second decrypted; None where nobody could read it."""
+    first, second = _WAYS.get(way, ("", ""))
+    encrypted = trial.gateways[first].encrypted_frames if first in trial.gateways else None
+    decrypted = trial.gateways[second].decrypted_frames if second in trial.gateways else None
+    names = [_NAMES.get(first, ""), _NAMES.get(second, "")]
+    if set(trial.gateways) == {"home"}:
+        # The tester is the other end: what it opened itself, and all that it sent was sealed.
+        opened = trial.proof.get("opened by the tester", {}).get("authentic")
+        names = ["Home", _TESTER] if first == "home" else [_TESTER, "Home"]
+        encrypted, decrypted = (encrypted, opened) if first == "home" else (reading.tx_frames, decrypted)
+    return (
+        "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}".join(names) if trial.gateways else way,
+        encrypted,
+        decrypted,
+    )
+
+
+def _sum(so_far: int | None, more: int | None) -> int | None:
+    return None if so_far is None or more is None else so_far + more

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings cut into what one figure and one table show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from espbench.terms import Finding, Quantity, kind_of_test
+
+WAYS = ("west-east", "east-west")  # how the name of a quantity of one direction ends, after a comma
+
+
+@dataclass(frozen=True)
+class FindingGroup:
+    """Findings of one test, DUT, direction and IP version."""
+
+    test: str
+    dut: str
+    direction: str
+    ip_version: int
+    findings: list[Finding]
+
+    @property
+    def kind(self) -> str:
+        """The kind of test; a plan may have two of one kind, which are two groups."""
+        return kind_of_test(self.test)
+
+    @property
+    def directions(self) -> int:
+        """How many directions the summed rates cover."""
+        return 2 if self.direction == "both-ways" else 1
+
+    @property
+    def sizes(self) -> list[int | str]:
+        """Frame sizes in ascending order, mixes of sizes last."""
+        return sorted({f.frame_size for f in self.findings}, key=_by_size)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a case was measured more than once."""
+        return any(f.repeat > 1 for f in self.findings)
+
+    def arms(self) -> dict[str, list[Finding]]:
+        """Stack and suite → its findings."""
+        found: dict[str, list[Finding]] = {}
+        for f in self.findings:
+            found.setdefault(arm_of(f), []).append(f)
+        return found
+
+
+def groups_of(findings: Sequence[Finding]) -> list[FindingGroup]:
+    """In the order the cases ran; within a group stack by stack and suite by suite, frame sizes rising."""
+    arms = list(dict.fromkeys(map(arm_of, findings)))
+    found: dict[tuple[str, str, str, int], list[Finding]] = {}
+    for f in sorted(findings, key=lambda f: (arms.index(arm_of(f)), _by_size(f.frame_size), f.repeat)):
+        found.setdefault((f.test, f.dut, f.direction, f.ip_version), []).append(f)
+    order = list(dict.fromkeys((f.test, f.dut, f.direction, f.ip_version) for f in findings))
+    return [FindingGroup(*key, findings=found[key]) for key in order]
+
+
+def _by_size(size: int | str) -> tuple[bool, int | str]:
+    """Numbers rising, then mixes of sizes."""
+    return isinstance(size, str), size
+
+
+def arm_of(f: Finding) -> str:
+    """`xfrm · aes128gcm16`; the plain stack and foreign boxes have no suite."""
+    return f.stack if f.suite == "none" else f"{f.stack} · {f.suite}"
+
+
+def quantity(f: Finding, name: str) -> Quantity | None:
+    """A quantity by its name."""
+    return next((q for q in f.quantities if q.name == name), None)
+
+
+def value(f: Finding, name: str) -> float | None:
+    """Its figure."""
+    found = quantity(f, name)
+    return found.value if found else None
+
+
+def headline(f: Finding) -> Quantity | None:
+    """What the test is about; None where it has no figure."""
+    return f.quantities[0] if f.quantities and f.quantities[0].value is not None else None
+
+
+def way_of(name: str) -> tuple[str, str]:
+    """`latency, tagged frame, west-east` → its name without the direction, and the direction; else empty."""
+    for way in WAYS:
+        if name.endswith(way):
+            return name.removesuffix(way).rstrip(", "), way
+    return name, ""
+
+
+def median_of(values: Sequence[float | None]) -> float | None:
+    """Of the repeats that have a figure."""
+    known = [v for v in values if v is not None]
+    return median(known) if known else None

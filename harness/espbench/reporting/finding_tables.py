@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the tests beside throughput: for each kind the columns its standard prescribes, for others one
+row a quantity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from espbench.reporting.final_trials import NOT_PROVEN
+from espbench.reporting.finding_groups import FindingGroup, arm_of, quantity, value, way_of
+from espbench.reporting.notes import Flag, Notes
+from espbench.reporting.table import Table
+from espbench.reporting.wording import NONE, condensed, count, figure, number
+from espbench.terms import Finding, Quantity, Status, line_rate_fps
+
+
+@dataclass(frozen=True)
+class Column:
+    """Of figures; neighbours of one title share it, and below it each has its unit or which figure it is."""
+
+    title: str
+    unit: str = ""
+    strong: bool = False
+    text: bool = False  # left-aligned
+
+
+@dataclass(frozen=True)
+class FindingRow:
+    """One case, or one quantity of it: the first row of a case says which it is and how it went."""
+
+    starts_case: bool
+    name: str
+    size: str
+    repeat: str
+    status: Status
+    flags: list[Flag]
+    encryption: str
+    rfc2544: str
+    figures: list[str]
+    trials: str
+    words: str
+    telling: str  # what the figures do not say; else empty
+
+
+@dataclass(frozen=True)
+class FindingTable:
+    """The findings of one group."""
+
+    columns: list[Column]
+    rows: list[FindingRow]
+    repeats: bool
+
+    @property
+    def heads(self) -> list[tuple[str, int, bool]]:
+        """Title, how many columns it is of, and whether they are text."""
+        return [
+            (title, len(list(columns)), text)
+            for (title, text), columns in groupby(self.columns, key=lambda c: (c.title, c.text))
+        ]
+
+    @property
+    def several_rows(self) -> bool:
+        """Whether some case takes more than one row."""
+        return not all(row.starts_case for row in self.rows)
+
+
+Cell = Callable[[Finding], str]
+_NOTHING = Quantity(name="", unit="", value=None, n=0)
+_Columns = list[tuple[Column, Cell]]
+
+
+def table(group: FindingGroup, notes: Notes, line_rate_bps: float) -> FindingTable:
+    """A row for each case, under the columns of its kind of test."""
+    columns = _columns(group, line_rate_bps)
+    if columns is None:
+        return _one_row_a_quantity(group, notes)
+    rows = [_row(f, notes, [[cell(f) for _, cell in columns]]) for f in group.findings]
+    return _assembled(group, [column for column, _ in columns], rows)
+
+
+def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
+    """For kinds of tests this file does not know: all that any of them can say."""
+    has_load = any(f.load_fps is not None for f in group.findings)
+    head = [
+        *([Column("Load", "frames/s")] if has_load else []),
+        Column("Figure", text=True), Column("Value", "mean", strong=True), Column("Unit", text=True),
+        Column("Measured", "n"), Column("Measured", "least"), Column("Measured", "greatest"),
+        Column("Measured", "st. dev."),
+    ]  # fmt: skip
+    rows = []
+    for f in group.findings:
+        figures: list[list[str]] = []
+        for q in (q for q in f.quantities if not way_of(q.name)[1]):
+            load = [count(f.load_fps) if not figures else ""] if has_load else []
+            spread = [figure(q.minimum), figure(q.maximum), figure(q.stdev)] if q.n > 1 else [NONE] * 3
+            figures.append([*load, q.name, figure(q.value), unit_of(q), count(q.n), *spread])
+        rows.append(_row(f, notes, figures or [[NONE] * len(head)]))
+    return _assembled(group, head, rows)
+
+
+def unit_of(q: Quantity) -> str:
+    """As a reader wants it: a ratio has none."""
+    return "" if q.unit == "1" else q.unit
+
+
+def _assembled(group: FindingGroup, columns: list[Column], cases: Sequence[list[FindingRow]]) -> FindingTable:
+    return FindingTable(columns, [row for rows in cases for row in rows], group.repeats)
+
+
+def _row(f: Finding, notes: Notes, figures: Sequence[list[str]]) -> list[FindingRow]:
+    reasons = [reason for reason in f.reasons if reason not in f.words]
+    told = condensed(f.words) + (f" ({condensed('; '.join(reasons))})" if reasons else "")
+    return [
+        FindingRow(
+            starts_case=position == 0,
+            name=arm_of(f),
+            size=str(f.frame_size),
+            repeat=str(f.repeat),
+            status=f.status,
+            flags=notes.flags(f),
+            encryption=NOT_PROVEN if f.encryption == "not proven" else f.encryption,
+            rfc2544=_rfc2544(f),
+            figures=cells,
+            trials=count(f.trials),
+            words=f.words + (f" ({'; '.join(reasons)})" if reasons else ""),
+            telling=told if position == 0 and (f.status != "OK" or reasons or not f.quantities) else "",
+        )
+        for position, cells in enumerate(figures)
+    ]
+
+
+def _rfc2544(f: Finding) -> str:
+    if f.rfc2544:
+        return "yes"
+    if not f.quantities or not f.rfc2544_deviations:
+        return NONE
+    return "short" if f.is_short else "no"
+
+
+def _columns(group: FindingGroup, line_rate_bps: float) -> _Columns | None:
+    match group.kind:
+        case "latency":
+            return _latency()
+        case "frame_loss":
+            return _frame_loss(group, line_rate_bps)
+        case "back_to_back":
+            return _back_to_back()
+        case "system_recovery":
+            return _system_recovery()
+        case "flood":
+            return _flood()
+    return None
+
+
+_LOAD: tuple[Column, Cell] = (Column("Load", "frames/s"), lambda f: count(f.load_fps))
+
+
+def _latency() -> _Columns:
+    all_frames = ("mean", "p50", "p90", "p99", "p99.9")
+    return [
+        _LOAD,
+        *_spread("latency, tagged frame", "Tagged frame", "µs", "n"),
+        # Of all trials together the least is the least of theirs, and so the greatest.
+        (Column("All frames, µs", "least"), _extreme("latency, least", "minimum")),
+        *((Column("All frames, µs", name), _cell(f"latency, {name}")) for name in all_frames),
+        (Column("All frames, µs", "greatest"), _extreme("latency, greatest", "maximum")),
+    ]
+
+
+def _frame_loss(group: FindingGroup, line_rate_bps: float) -> _Columns:
+    def share(f: Finding) -> str:
+        if f.load_fps is None or not isinstance(f.frame_size, int) or not line_rate_bps:
+            return NONE
+        return number(100 * f.load_fps / (group.directions * line_rate_fps(f.frame_size, line_rate_bps)), 3)
+
+    return [
+        (Column("Highest load", "frames/s"), lambda f: count(f.load_fps)),
+        (Column("Highest load", "% of line rate"), share),
+        (Column("Frame loss there", "%", strong=True), _cell("frame loss at the highest load")),
+        (Column("Forwarded there", "frames/s"), _whole("forwarding rate at the highest load")),
+        (Column("Most forwarded", "frames/s"), _whole("highest forwarding rate")),
+        (Column("Lossless up to", "frames/s"), _whole("highest lossless load")),
+    ]
+
+
+def _back_to_back() -> _Columns:
+    return [
+        (Column("Rate of bursts", "frames/s"), lambda f: count(f.load_fps)),
+        *_spread("back-to-back frames", "Burst", "frames", "searches"),
+        (Column("Buffer", "implied, µs"), _cell("implied buffer time")),
+        (Column("Buffer", "corrected, µs", strong=True), _cell("corrected buffer time")),
+        (Column("Buffer", "corrected, frames"), _cell("corrected buffer")),
+    ]
+
+
+def _system_recovery() -> _Columns:
+    return [
+        (Column("Throughput", "frames/s"), _whole("throughput")),
+        (Column("Overload", "frames/s"), lambda f: count(f.load_fps)),
+        (Column("Reduced load", "frames/s"), _whole("reduced load")),
+        *_spread("system recovery time", "Recovery time", "s", "n"),
+        (Column("Frame loss", "whole trial, %"), _cell("frame loss over the trial")),
+    ]
+
+
+def _flood() -> _Columns:
+    return [
+        _LOAD,
+        (Column("Frame loss", "%"), _cell("frame loss")),
+        (Column("Forwarding rate", "frames/s", strong=True), _whole("forwarding rate under flood")),
+        (Column("Forwarding rate", "Mbps"), _cell("forwarding rate under flood, Mbps")),
+        (Column("Throughput", "frames/s"), _whole("throughput")),
+        (Column("Forwarding rate", "/ throughput", strong=True), _times("of the throughput")),
+    ]
+
+
+def _spread(name: str, title: str, unit: str, n: str) -> _Columns:
+    """Mean, least, greatest, standard deviation, and of how many."""
+
+    def of(field: str) -> Cell:
+        # One burst is a whole number of frames, their mean is not.
+        told = count if unit == "frames" and field in ("minimum", "maximum") else figure
+
+        def cell(f: Finding) -> str:
+            found = quantity(f, name)
+            return told(getattr(found, field)) if found else NONE
+
+        return cell
+
+    def how_many(f: Finding) -> str:
+        found = quantity(f, name)
+        return count(found.n) if found else NONE
+
+    return [
+        (Column(f"{title}, {unit}", "mean", strong=True), of("value")),
+        (Column(f"{title}, {unit}", "least"), of("minimum")),
+        (Column(f"{title}, {unit}", "greatest"), of("maximum")),
+        (Column(f"{title}, {unit}", "st. dev."), of("stdev")),
+        (Column(f"{title}, {unit}", n), how_many),
+    ]
+
+
+def _cell(name: str) -> Cell:
+    return lambda f: figure(value(f, name))
+
+
+def _whole(name: str) -> Cell:
+    return lambda f: count(value(f, name))
+
+
+def _times(name: str) -> Cell:
+    def cell(f: Finding) -> str:
+        ratio = value(f, name)
+        return NONE if ratio is None else f"{number(ratio, 3)} ×"
+
+    return cell
+
+
+def _extreme(name: str, field: str) -> Cell:
+    def cell(f: Finding) -> str:
+        found = quantity(f, name)
+        if found is None:
+            return NONE
+        extreme = getattr(found, field)
+        return figure(found.value if extreme is None else extreme)
+
+    return cell
+
+
+def directions(group: FindingGroup) -> Table:
+    """Each direction's own figures (RFC 2544 14); no rows where one alone was loaded."""
+    rows: dict[tuple[str, ...], dict[str, Quantity]] = {}
+    for f in group.findings:
+        case = [arm_of(f), str(f.frame_size), *([str(f.repeat)] if group.repeats else [])]
+        for q in f.quantities:
+            name, way = way_of(q.name)
+            if way:
+                unit = unit_of(q)
+                of_way = rows.setdefault((*case, way.replace("-", " → ")), {})
+                of_way[f"{name}, {unit}" if unit else name] = q
+    names = list(dict.fromkeys(name for found in rows.values() for name in found))
+    spread = any(q.n > 1 for found in rows.values() for q in found.values())
+    head = ["Stack and suite", "Frame, bytes", *(["Repeat"] if group.repeats else []), "Direction"]
+    numbers = [*range(1, len(head) - 1)]
+    for name in names:
+        numbers += range(len(head), len(head) + (5 if spread else 1))
+        head += [name[:1].upper() + name[1:]]
+        head += ["Least", "Greatest", "Standard deviation", "n"] if spread else []
+    cells = []
+    for key, found in rows.items():
+        line = [*key]
+        for name in names:
+            q = found.get(name, _NOTHING)
+            line.append(figure(q.value))
+            line += [*map(figure, (q.minimum, q.maximum, q.stdev)), count(q.n)] if spread else []
+        cells.append(line)
+    return Table(head, cells, numeric=numbers)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each kind of test is called in a report, and what a reader must know to read its figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from espbench.terms import kind_of_test
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Title of a test's section, and a sentence or two under it."""
+
+    title: str
+    about: str = ""
+
+
+_KINDS = {
+    "throughput": Kind("Throughput"),
+    "latency": Kind(
+        "Latency",
+        "RFC 2544 26.2: one tagged frame in mid-stream at the throughput, the trial repeated; the mean is the figure. "
+        "Beside it the latencies of all frames of these trials, which RFC 2544 does not ask for. "
+        "All are of a tester in software: from before a frame is given to the port until it was taken from the "
+        "other one, the time on the wire included (on emulated boards in virtual time, exactly).",
+    ),
+    "frame_loss": Kind(
+        "Frame loss rate",
+        "RFC 2544 26.3: the share of the frames that did not arrive intact, from the highest load down, until two "
+        "loads in a row lose nothing.",
+    ),
+    "back_to_back": Kind(
+        "Back-to-back frames",
+        "RFC 2544 26.4 as updated by RFC 9004: the longest burst, at the highest rate there is, of which no frame is "
+        "lost. The implied buffer time is that of the burst; the corrected one takes off what the DUT forwarded "
+        "meanwhile, at its throughput: the time its buffer alone covers.",
+    ),
+    "system_recovery": Kind(
+        "System recovery",
+        "RFC 2544 26.5: an overload of 110 % of the throughput falls to half of itself; the recovery time goes from "
+        "that moment to the last frame that is lost.",
+    ),
+    "flood": Kind(
+        "Forwarding under flood",
+        "What still crosses when all comes that the line or the tester gives, beside the throughput. A ratio below 1: "
+        "the overload costs the DUT part of what it can do. Above 1: it forwards more than at its throughput, and "
+        "loses the rest.",
+    ),
+}
+
+
+def kind(test: str) -> Kind:
+    """Of a test that is not in the list its name in the plan, as words; the second of a kind has its number."""
+    name = kind_of_test(test)
+    known = _KINDS.get(name) or Kind(_sentence(name.replace("_", " ").replace("-", " ").strip()))
+    return known if name == test else replace(known, title=f"{known.title} ({test.rpartition('-')[2]})")
+
+
+def test_name(test: str) -> str:
+    """A test's name within a sentence: `latency`, `frame loss rate`."""
+    title = kind(test).title
+    # An abbreviation stays as it is.
+    return title if title[:2].isupper() else title[:1].lower() + title[1:]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

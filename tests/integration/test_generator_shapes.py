@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps, bursts, tags, gaps and noise on real links, by every way to the wire: counts are exact.
+
+Times are exact in virtual time only (test_truth_dut.py).
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from test_generator import BINARY, Generator, Net, open_ports, stream, trial
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root"),
+    pytest.mark.skipif(not BINARY.exists(), reason="needs cargo build --release in traffic/"),
+]
+
+
+@pytest.fixture(params=["af_packet", "xdp", "af_xdp"])
+def generator(request: pytest.FixtureRequest) -> Iterator[Generator]:
+    """One for each way to the wire."""
+    made = Generator(tx=request.param, rx=request.param)
+    try:
+        yield made
+        made.close()
+    finally:
+        made.process.kill()
+        made.process.wait()
+        assert made.process.stdout is not None
+        made.process.stdout.close()
+
+
+@pytest.fixture
+def wire() -> Iterator[Net]:
+    """Two ports, joined directly."""
+    net = Net()
+    try:
+        net.namespace("t1")
+        net.namespace("t2")
+        net.pair("t1", "a0", "t2", "a1")
+        yield net
+    finally:
+        net.close()
+
+
+def whole(one: dict[str, Any]) -> None:
+    """All that left arrived, once and intact."""
+    assert one["rx_frames"] == one["tx_frames"] > 0
+    assert (one["lost"], one["duplicated"], one["reordered"], one["corrupted"]) == (0, 0, 0, 0)
+
+
+STEPS = [
+    {"at_s": 0.4, "rate_fps": 1_000.0},
+    {"at_s": 0.6, "rate_fps": 0},
+    {"at_s": 0.8, "rate_fps": 10_000.0},
+]
+
+
+def test_the_rate_steps(generator: Generator, wire: Net) -> None:
+    """8,000 + 200 + 0 + 2,000 frames; the pause is where it was asked for, and nothing is lost in the steps."""
+    ports = open_ports(generator, wire)
+    result = trial(generator, stream(ports, rate_fps=20_000.0, steps=STEPS, gaps_over_s=0.15))
+    [one] = result["streams"]
+    assert one["intended_frames"] == one["tx_frames"] + one["unsent"] == 10_200
+    whole(one)
+    assert [step["intended_frames"] for step in one["steps"]] == [8_000, 200, 0, 2_000]
+    assert [step["tx_frames"] for step in one["steps"][:3]] == [8_000, 200, 0]
+    assert [step["lost"] for step in one["steps"]] == [0, 0, 0, 0]
+    assert [step["at_ns"] - result["start_ns"] for step in one["steps"]] == [
+        0,
+        4 * 10**8,
+        6 * 10**8,
+        8 * 10**8,
+    ]
+    longest = one["longest_gap"]
+    assert longest in one["gaps"]
+    # No frame left before its time, so the pause ends after its end.
+    assert longest["to_ns"] >= result["start_ns"] + 8 * 10**8
+    assert longest["to_ns"] - longest["from_ns"] > 150_000_000
+
+
+def test_two_cpus_step_together(wire: Net) -> None:
+    """Each has its share of every rate."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU")
+    generator = Generator("xdp", "xdp")
+    try:
+        generator.ways |= {"tx_cpus": [0, 1]}  # type: ignore[dict-item]
+        ports = open_ports(generator, wire)
+        asked = stream(ports, rate_fps=20_001.0, steps=STEPS, tag_at_s=0.3)
+        [one] = trial(generator, asked)["streams"]
+    finally:
+        generator.close()
+    whole(one)
+    assert [step["intended_frames"] for step in one["steps"]] == [8_001, 200, 0, 1_999]
+    assert one["tagged"]["latency_us"] > 0
+    assert (
+        one["first_rx_ns"] < one["longest_gap"]["from_ns"] < one["longest_gap"]["to_ns"] < one["last_rx_ns"]
+    )
+
+
+@pytest.mark.parametrize("rate_fps", [None, 50_000.0])
+def test_a_burst_is_so_many_frames(generator: Generator, wire: Net, rate_fps: float | None) -> None:
+    """Not one more or less, and how fast they left is told."""
+    ports = open_ports(generator, wire)
+    [one] = trial(generator, stream(ports, rate_fps=rate_fps, burst_frames=1_003))["streams"]
+    assert (one["tx_frames"], one["unsent"], one["intended_frames"]) == (1_003, 0, 1_003)
+    assert one["rx_frames"] + one["tx_refused"] == 1_003
+    assert one["departure_fps"] > 0
+    if rate_fps is not None:
+        # After a stall they follow 1.1 times as fast, and two may leave together.
+        assert one["departure_fps"] <= 1.2 * rate_fps
+
+
+def test_the_tagged_frame(generator: Generator, wire: Net) -> None:
+    """Its latency is one of those that were measured, and it left when asked or later."""
+    ports = open_ports(generator, wire)
+    result = trial(generator, stream(ports, rate_fps=2_000.0, tag_at_s=0.5))
+    [one] = result["streams"]
+    latency = one["latency_us"]
+    assert one["tagged"]["at_ns"] >= result["start_ns"] + 500_000_000
+    # The histogram has three digits.
+    assert 0.999 * latency["min"] <= one["tagged"]["latency_us"] <= 1.001 * latency["max"]
+    [late] = trial(generator, stream(ports, tag_at_s=50.0))["streams"]
+    assert late["tagged"] is None
+
+
+@pytest.fixture
+def router() -> Iterator[Net]:
+    """Two ports with a namespace between them that routes."""
+    net = Net()
+    try:
+        for name in ("t1", "dut", "t2"):
+            net.namespace(name)
+        for number, port in enumerate(("a0", "a1")):
+            net.pair(f"t{number + 1}", port, "dut", f"r{number}")
+            net.inside("dut", f"ip address add 198.{18 + number}.0.1/16 dev r{number}")
+        net.inside("dut", "sysctl -qw net.ipv4.ip_forward=1")
+        yield net
+    finally:
+        net.close()
+
+
+def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
+    """A router drops all for a while: the gap, the lost frames' times and their number tell the same."""
+    ports = open_ports(generator, router)
+    hops = {}
+    for port, number in (("west", 18), ("east", 19)):
+        asked = {
+            "cmd": "resolve",
+            "port": port,
+            "address": f"198.{number}.0.2",
+            "gateway": f"198.{number}.0.1",
+        }
+        hops[port] = generator.ask(asked)["mac"]
+
+    def outage() -> None:
+        time.sleep(0.4)
+        router.nft("dut", "table ip t { chain c { type filter hook forward priority 0; policy drop; }; }")
+        time.sleep(0.3)
+        router.nft("dut", "delete table ip t")
+
+    during = threading.Thread(target=outage)
+    during.start()
+    asked = stream(ports, dst_mac=hops["west"], rate_fps=5_000.0, gaps_over_s=0.1)
+    [one] = trial(generator, asked, duration_s=1.5)["streams"]
+    during.join()
+    assert one["rx_frames"] + one["lost"] == one["tx_frames"]
+    assert one["lost"] > 500
+    [episode] = one["loss_episodes"]
+    assert (episode["from_ns"], episode["to_ns"]) == (one["first_lost_ns"], one["last_lost_ns"])
+    assert episode["frames"] == one["lost"]
+    gap = one["longest_gap"]
+    assert gap in one["gaps"]
+    assert gap["from_ns"] < one["first_lost_ns"] < one["last_lost_ns"] < gap["to_ns"]
+
+
+def test_noise_beside_a_stream(generator: Generator, wire: Net) -> None:
+    """Packets of two sizes, as they are, in turn; the stream's books know nothing of them."""
+    ports = open_ports(generator, wire)
+    ends = bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    packets = [bytes.fromhex("4500001c0000000040320000") + ends + bytes(8), bytes.fromhex("60") + bytes(99)]
+    noise = {
+        "id": 7, "from": "west", "rate_fps": 3_000.0, "src_mac": ports["west"]["mac"],
+        "dst_mac": ports["east"]["mac"], "packets": [base64.b64encode(packet).decode() for packet in packets],
+    }  # fmt: skip
+    result = trial(generator, stream(ports, rate_fps=3_000.0), noise=[noise])
+    [one], [told] = result["streams"], result["noise"]
+    assert one["intended_frames"] == told["intended_frames"] == 3_000
+    whole(one)
+    assert told["tx_frames"] + told["unsent"] == 3_000
+    assert told["tx_frames"] > 0
+    assert result["ports"][1]["foreign"] == told["tx_frames"] - told["tx_refused"]
+    refused = generator.ask({"cmd": "trial", "id": "t", "duration_s": 1.0, "streams": [stream(ports)],
+                             "noise": [{**noise, "packets": ["AAAA"]}]})  # fmt: skip
+    assert "noise 7: packet 0 of 3 bytes is not IPv4 or IPv6" in refused["message"]

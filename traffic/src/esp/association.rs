@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One SA: its keys, the addresses outside, and how a packet of it is laid out.
+
+use std::net::IpAddr;
+
+use crate::esp::suite::{HEADER, Keyed};
+use crate::failure::{Failure, Outcome};
+use crate::frame::{be16, fold, sum};
+use crate::protocol;
+
+const PROTOCOL_ESP: u8 = 50;
+const NEXT_IPV4: u8 = 4;
+const NEXT_IPV6: u8 = 41;
+const TRAILER: usize = 2;
+const TTL: u8 = 64;
+
+pub struct Sa {
+    pub spi: u32,
+    pub keyed: Keyed,
+    /// The outer header; length and, of IPv4, checksum are zero.
+    outer: Vec<u8>,
+    outer_sum: u64,
+    pub ethertype: u16,
+}
+
+/// An ESP packet found in a frame: where it begins and ends.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Found {
+    pub spi: u32,
+    pub number: u32,
+    pub from: usize,
+    pub end: usize,
+}
+
+impl Sa {
+    pub fn new(asked: &protocol::Association) -> Outcome<Self> {
+        let at_sa = |failure: Failure| {
+            Failure::new(
+                format!("SA {:#010x}: {}", asked.spi, failure.message),
+                failure.hint,
+            )
+        };
+        if asked.spi < 0x100 {
+            return Err(at_sa(Failure::new("SPIs below 256 are reserved", "RFC 4303 2.1")));
+        }
+        let keyed = Keyed::new(
+            asked.suite,
+            asked.esn,
+            asked.encryption_key.bytes(),
+            asked.integrity_key.bytes(),
+        )
+        .map_err(at_sa)?;
+        let outer = match (asked.source, asked.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                // DF and no identification: a packet that is never fragmented needs none (RFC 6864).
+                let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, TTL, PROTOCOL_ESP, 0, 0];
+                header.extend(source.octets());
+                header.extend(destination.octets());
+                header
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let mut header = vec![0x60, 0, 0, 0, 0, 0, PROTOCOL_ESP, TTL];
+                header.extend(source.octets());
+                header.extend(destination.octets());
+                header
+            }
+            _ => {
+                return Err(at_sa(Failure::new(
+                    "source and destination are of different IP versions",
+                    "give both as IPv4 or both as IPv6",
+                )));
+            }
+        };
+        Ok(Sa {
+            spi: asked.spi,
+            keyed,
+            outer_sum: sum(&outer),
+            ethertype: if outer.len() == 20 { 0x0800 } else { 0x86dd },
+            outer,
+        })
+    }
+
+    /// Bytes of the outer IP header.
+    pub fn outer_bytes(&self) -> usize {
+        self.outer.len()
+    }
+
+    /// Bytes of the outer packet with an inner one of so many.
+    pub fn packet_bytes(&self, inner: usize) -> usize {
+        let suite = self.keyed.suite;
+        let payload = (inner + TRAILER).next_multiple_of(suite.align());
+        self.outer.len() + HEADER + suite.iv_bytes() + payload + suite.icv_bytes()
+    }
+
+    /// Seals an IP packet as this number; returns the bytes of the outer packet, which starts `out`.
+    pub fn seal(&self, inner: &[u8], number: u64, out: &mut [u8]) -> usize {
+        let suite = self.keyed.suite;
+        let length = self.packet_bytes(inner.len());
+        let (header, esp) = out[..length].split_at_mut(self.outer.len());
+        header.copy_from_slice(&self.outer);
+        if self.ethertype == 0x0800 {
+            header[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+            let check = !fold(self.outer_sum + length as u64);
+            header[10..12].copy_from_slice(&check.to_be_bytes());
+        } else {
+            header[4..6].copy_from_slice(&(esp.len() as u16).to_be_bytes());
+        }
+        esp[..4].copy_from_slice(&self.spi.to_be_bytes());
+        esp[4..HEADER].copy_from_slice(&(number as u32).to_be_bytes());
+        let iv = &mut esp[HEADER..HEADER + suite.iv_bytes()];
+        if suite.is_aead() {
+            iv.copy_from_slice(&number.to_be_bytes()); // RFC 4106 3.1: never the same
+        } else {
+            scramble(number, self.spi, iv);
+        }
+        let from = HEADER + suite.iv_bytes();
+        let padding = length - self.outer.len() - suite.icv_bytes() - from - inner.len() - TRAILER;
+        let (payload, trailer) = esp[from..].split_at_mut(inner.len());
+        payload.copy_from_slice(inner);
+        for (place, byte) in trailer[..padding].iter_mut().enumerate() {
+            *byte = place as u8 + 1; // RFC 4303 2.4
+        }
+        trailer[padding] = padding as u8;
+        trailer[padding + 1] = if inner[0] >> 4 == 4 { NEXT_IPV4 } else { NEXT_IPV6 };
+        self.keyed.seal(esp, (number >> 32) as u32);
+        length
+    }
+
+    /// Whether the outer addresses of a packet are this SA's.
+    pub fn addresses_are(&self, packet: &[u8]) -> bool {
+        let (from, octets) = if self.outer.len() == 20 { (12, 8) } else { (8, 32) };
+        packet.get(from..from + octets) == Some(&self.outer[from..])
+    }
+}
+
+/// An IV for CBC, different for each packet. That it can be guessed does no harm to test frames.
+fn scramble(number: u64, spi: u32, iv: &mut [u8]) {
+    let mut state = number ^ u64::from(spi) << 32;
+    for part in iv.chunks_mut(8) {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        part.copy_from_slice(&(mixed ^ mixed >> 27).to_be_bytes()[..part.len()]);
+    }
+}
+
+/// The ESP packet in an Ethernet frame; None if it has none, or a fragment of one, or not whole.
+pub fn find(frame: &[u8]) -> Option<Found> {
+    let packet = frame.get(14..)?;
+    let (header, end) = match be16(frame, 12) {
+        0x0800 => {
+            let header = 4 * usize::from(packet.first()? & 15);
+            let sound = packet.len() >= header
+                && header >= 20
+                && packet[9] == PROTOCOL_ESP
+                && be16(packet, 6) & 0x3fff == 0
+                && fold(sum(&packet[..header])) == 0xffff;
+            if !sound {
+                return None;
+            }
+            (header, usize::from(be16(packet, 2)))
+        }
+        0x86dd if packet.len() >= 40 && packet[6] == PROTOCOL_ESP => (40, 40 + usize::from(be16(packet, 4))),
+        _ => return None,
+    };
+    let esp = packet.get(header..end)?;
+    let spi = u32::from_be_bytes(esp.get(..4)?.try_into().ok()?);
+    let number = u32::from_be_bytes(esp.get(4..8)?.try_into().ok()?);
+    Some(Found {
+        spi,
+        number,
+        from: 14 + header,
+        end: 14 + end,
+    })
+}
+
+/// Whether a frame is ESP at all, whole or not.
+pub fn is_esp(frame: &[u8]) -> bool {
+    match frame.get(12..14) {
+        Some([0x08, 0x00]) => frame.get(23) == Some(&PROTOCOL_ESP),
+        Some([0x86, 0xdd]) => frame.get(20) == Some(&PROTOCOL_ESP),
+        _ => false,
+    }
+}
+
+/// The inner packet of a decrypted payload; None if its trailer is not as RFC 4303 2.4 wants it.
+pub fn inner(payload: &[u8]) -> Option<&[u8]> {
+    let [rest @ .., padding, next] = payload else {
+        return None;
+    };
+    let length = rest.len().checked_sub(usize::from(*padding))?;
+    let (inner, pad) = rest.split_at(length);
+    let counted = pad.iter().zip(1u8..).all(|(&byte, expected)| byte == expected);
+    let version = inner.first()? >> 4;
+    let fits = (*next, version) == (NEXT_IPV4, 4) || (*next, version) == (NEXT_IPV6, 6);
+    (counted && fits).then_some(inner)
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ESP on its way in: every packet's SPI, number, ICV and trailer are checked before its frame is judged.
+//!
+//! Where the cipher is too slow for the rate, packets are kept, with their times, and opened after the trial.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::clock::monotonic_ns;
+use crate::esp::Numbers;
+use crate::esp::association::{self, Found, Sa};
+use crate::esp::suite::HEADER;
+use crate::failure::{Failure, Outcome};
+use crate::frame::ETHERNET;
+use crate::port::RxFrame;
+use crate::protocol::{self, EspCounts, Stream};
+use crate::sequence::SequenceCount;
+
+const ROUND: u64 = 16;
+const ROUNDS: usize = 4;
+/// Packets that a thread opens before they are judged.
+const TOGETHER: usize = 4096;
+/// Farther ahead of what came before no number can be: a damaged one, where the suite has no ICV to show it.
+const FAR: u64 = 1 << 31;
+
+struct Inbound {
+    sa: Sa,
+    asked: protocol::Association,
+    /// The highest number of the trials before.
+    floor: u64,
+    numbers: SequenceCount,
+    first: Option<u64>,
+    highest: u64,
+}
+
+impl Inbound {
+    /// The whole number of which a packet bears the low half, near those that have come.
+    fn whole(&self, low: u32) -> u64 {
+        if !self.sa.keyed.esn {
+            return low.into();
+        }
+        let near = self.highest.max(self.floor);
+        let whole = near & !u64::from(u32::MAX) | u64::from(low);
+        if whole + FAR <= near {
+            whole + (1 << 32)
+        } else {
+            whole
+        }
+    }
+}
+
+/// What opening a packet came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// Authentic and new: the frame is as it was before it was sealed.
+    Frame,
+    /// Of an SA of ours, but not as its peer sends it.
+    Damaged,
+    /// Authentic, and seen before.
+    Repeated,
+}
+
+/// A packet kept for later.
+struct Kept {
+    from: usize,
+    end: usize,
+    at_ns: u64,
+    found: Found,
+}
+
+/// The SAs of one port, and what came through them.
+pub struct Opening {
+    sas: Vec<Inbound>,
+    by_spi: HashMap<u32, usize>,
+    pub counts: EspCounts,
+    /// Indexes, among the port's streams, of those that must not come in clear.
+    pub streams: Vec<usize>,
+    keeps: bool,
+    kept: Vec<Kept>,
+    bytes: Vec<u8>,
+    room: usize,
+    /// Packets for which there was no room.
+    pub overrun: u64,
+    pub last_rx_ns: u64,
+}
+
+impl Opening {
+    /// For the streams that arrive at a port; None if all come in clear.
+    pub fn of<'a>(arriving: impl Iterator<Item = &'a Stream>, numbers: &Numbers) -> Outcome<Option<Self>> {
+        let mut opening = Opening {
+            sas: Vec::new(),
+            by_spi: HashMap::new(),
+            counts: EspCounts::default(),
+            streams: Vec::new(),
+            keeps: false,
+            kept: Vec::new(),
+            bytes: Vec::new(),
+            room: 0,
+            overrun: 0,
+            last_rx_ns: 0,
+        };
+        for (place, stream) in arriving.enumerate() {
+            if !stream.open.is_empty() {
+                opening.streams.push(place);
+            }
+            for asked in &stream.open {
+                if opening.by_spi.contains_key(&asked.spi) {
+                    continue; // two streams through one SA
+                }
+                let at_stream = |failure: Failure| {
+                    Failure::new(format!("stream {}: {}", stream.id, failure.message), failure.hint)
+                };
+                opening.by_spi.insert(asked.spi, opening.sas.len());
+                opening.sas.push(Inbound {
+                    sa: Sa::new(asked).map_err(at_stream)?,
+                    asked: asked.clone(),
+                    floor: numbers.highest(asked),
+                    numbers: SequenceCount::default(),
+                    first: None,
+                    highest: 0,
+                });
+            }
+        }
+        Ok((!opening.sas.is_empty()).then_some(opening))
+    }
+
+    /// What opening a packet with an inner one of so many bytes costs, ns.
+    pub fn cost_ns(&self, inner: usize) -> f64 {
+        let sa = &self.sas[0].sa;
+        let mut frame = vec![0; ETHERNET + sa.packet_bytes(inner)];
+        sa.seal(&vec![0x45; inner], 1, &mut frame[ETHERNET..]);
+        let esp = &frame[ETHERNET + sa.outer_bytes()..];
+        let mut buffer = Vec::new();
+        let round = |_| {
+            let from_ns = monotonic_ns();
+            for _ in 0..ROUND {
+                decrypt(sa, esp, 1, &frame, &mut buffer);
+            }
+            (monotonic_ns() - from_ns) as f64 / ROUND as f64
+        };
+        (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Bytes that a packet with an inner one of so many takes while it is kept.
+    pub fn kept_bytes(&self, inner: usize) -> usize {
+        self.sas[0].sa.packet_bytes(inner) + ETHERNET + size_of::<Kept>()
+    }
+
+    /// Keep packets for later, in so many bytes.
+    pub fn keep(&mut self, room: usize) {
+        self.keeps = true;
+        self.room = room;
+    }
+
+    /// Packets that wait to be opened.
+    pub fn waiting(&self) -> u64 {
+        self.kept.len() as u64
+    }
+
+    /// Takes a frame that is ESP of one of our SAs; false for any other.
+    ///
+    /// `each` gets what it came to, and the frame without ESP, unless the packet is kept.
+    pub fn take(
+        &mut self,
+        frame: &RxFrame,
+        buffer: &mut Vec<u8>,
+        each: &mut dyn FnMut(Opened, &[u8]),
+    ) -> bool {
+        let Some(found) = association::find(frame.bytes).filter(|found| found.end <= frame.bytes.len())
+        else {
+            if association::is_esp(frame.bytes) {
+                self.counts.malformed += 1;
+                each(Opened::Damaged, &[]);
+                return true;
+            }
+            return false;
+        };
+        let Some(&which) = self.by_spi.get(&found.spi) else {
+            self.counts.unknown_spi += 1;
+            return false;
+        };
+        if !self.sas[which].sa.addresses_are(&frame.bytes[ETHERNET..])
+            || frame.bytes.len() != frame.wire_length
+        {
+            self.counts.malformed += 1;
+            each(Opened::Damaged, &[]);
+            return true;
+        }
+        self.counts.packets += 1;
+        self.last_rx_ns = self.last_rx_ns.max(frame.at_ns);
+        if !self.keeps {
+            let number = self.sas[which].whole(found.number);
+            let esp = &frame.bytes[found.from..found.end];
+            let content = decrypt(&self.sas[which].sa, esp, number, frame.bytes, buffer);
+            each(self.settle(which, number, &content), content.frame(buffer));
+            return true;
+        }
+        let from = self.bytes.len();
+        if from + frame.bytes.len() + size_of::<Kept>() * (self.kept.len() + 1) > self.room {
+            self.overrun += 1;
+            return true;
+        }
+        self.bytes.extend(frame.bytes);
+        self.kept.push(Kept {
+            from,
+            end: self.bytes.len(),
+            at_ns: frame.at_ns,
+            found,
+        });
+        true
+    }
+
+    /// Books a packet that was decrypted, or was not.
+    fn settle(&mut self, which: usize, number: u64, content: &Content) -> Opened {
+        let inbound = &mut self.sas[which];
+        match content {
+            Content::BadIcv => {
+                self.counts.bad_icv += 1;
+                return Opened::Damaged;
+            }
+            Content::Malformed => {
+                self.counts.malformed += 1;
+                return Opened::Damaged;
+            }
+            Content::Frame(_) => {}
+        }
+        if number == 0 || number > inbound.floor + FAR {
+            self.counts.malformed += 1;
+            return Opened::Damaged;
+        }
+        self.counts.authentic += 1;
+        if number <= inbound.floor {
+            self.counts.old += 1;
+            return Opened::Repeated;
+        }
+        let before = inbound.numbers.reordered;
+        if !inbound.numbers.intact(number - inbound.floor - 1) {
+            self.counts.repeated += 1;
+            return Opened::Repeated;
+        }
+        self.counts.not_rising += inbound.numbers.reordered - before;
+        inbound.highest = inbound.highest.max(number);
+        inbound.first = Some(inbound.first.map_or(number, |first| first.min(number)));
+        Opened::Frame
+    }
+
+    /// Opens what was kept, in the order in which it came, on all CPUs. `each` also gets the time of arrival, and
+    /// says whether to go on.
+    pub fn open_kept(&mut self, each: &mut dyn FnMut(Opened, &[u8], u64) -> bool) {
+        let kept = std::mem::take(&mut self.kept);
+        let bytes = std::mem::take(&mut self.bytes);
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        for kept in kept.chunks(TOGETHER * threads) {
+            let numbered: Vec<(&Kept, usize, u64)> = kept
+                .iter()
+                .map(|kept| {
+                    let which = self.by_spi[&kept.found.spi];
+                    (kept, which, self.sas[which].whole(kept.found.number))
+                })
+                .collect();
+            let (sas, bytes) = (&self.sas, &bytes);
+            let opened: Vec<Vec<(Content, Vec<u8>)>> = std::thread::scope(|scope| {
+                let working: Vec<_> = numbered
+                    .chunks(TOGETHER)
+                    .map(|share| {
+                        scope.spawn(move || {
+                            let one = |&(packet, which, number): &(&Kept, usize, u64)| {
+                                let frame = &bytes[packet.from..packet.end];
+                                let esp = &frame[packet.found.from..packet.found.end];
+                                let mut buffer = Vec::new();
+                                let content = decrypt(&sas[which].sa, esp, number, frame, &mut buffer);
+                                (content, buffer)
+                            };
+                            share.iter().map(one).collect()
+                        })
+                    })
+                    .collect();
+                working
+                    .into_iter()
+                    .filter_map(|thread| thread.join().ok())
+                    .collect()
+            });
+            for ((packet, which, number), (content, buffer)) in
+                numbered.into_iter().zip(opened.into_iter().flatten())
+            {
+                let outcome = self.settle(which, number, &content);
+                if !each(outcome, content.frame(&buffer), packet.at_ns) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What the SAs say when the trial is over; the numbers are remembered.
+    pub fn close(&mut self, numbers: &mut Numbers) -> EspCounts {
+        for inbound in &self.sas {
+            if let Some(first) = inbound.first {
+                let distinct = inbound.numbers.received;
+                self.counts.gaps += inbound.highest - first + 1 - distinct;
+                numbers.opened(&inbound.asked, inbound.highest);
+            }
+        }
+        self.counts.opened_after = self.keeps;
+        self.counts.clone()
+    }
+}
+
+/// What is inside a packet.
+#[derive(Debug)]
+enum Content {
+    /// Where in the buffer the frame is.
+    Frame(Range<usize>),
+    BadIcv,
+    Malformed,
+}
+
+impl Content {
+    fn frame<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
+        match self {
+            Content::Frame(range) => &buffer[range.clone()],
+            _ => &[],
+        }
+    }
+}
+
+/// `frame`'s MAC addresses and what was sealed in `esp` become a frame in `buffer`.
+fn decrypt(sa: &Sa, esp: &[u8], number: u64, frame: &[u8], buffer: &mut Vec<u8>) -> Content {
+    let suite = sa.keyed.suite;
+    let head = HEADER + suite.iv_bytes();
+    let payload = esp.len().checked_sub(head + suite.icv_bytes());
+    if payload.is_none_or(|payload| payload == 0 || payload % suite.align() != 0) {
+        return Content::Malformed;
+    }
+    // In front there is room for the Ethernet header that the inner packet gets.
+    buffer.clear();
+    buffer.extend([0; ETHERNET]);
+    buffer.extend(esp);
+    if !sa.keyed.open(&mut buffer[ETHERNET..], (number >> 32) as u32) {
+        return Content::BadIcv;
+    }
+    let payload = &buffer[ETHERNET + head..ETHERNET + esp.len() - suite.icv_bytes()];
+    let Some(inner) = association::inner(payload) else {
+        return Content::Malformed;
+    };
+    let ethertype = if inner[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
+    let range = head..head + ETHERNET + inner.len();
+    buffer[head..head + 12].copy_from_slice(&frame[..12]);
+    buffer[head + 12..head + ETHERNET].copy_from_slice(&ethertype);
+    Content::Frame(range)
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the frames of a stream, or of a noise, are.
+
+use crate::esp::sealing::Sealing;
+use crate::frame::Template;
+use crate::noise::RawFrames;
+
+pub enum Frames {
+    Test(Template),
+    /// The same, as ESP.
+    Sealed(Template, Box<Sealing>),
+    Raw(RawFrames),
+}
+
+impl Frames {
+    /// The longest, with the fields that change left zero: what buffers begin as.
+    pub fn longest(&self) -> Vec<u8> {
+        match self {
+            Frames::Test(template) => template.bytes().to_vec(),
+            Frames::Sealed(template, sealing) => vec![0; sealing.sealer.frame_bytes(template.bytes().len())],
+            Frames::Raw(frames) => frames.longest().to_vec(),
+        }
+    }
+
+    /// None: they are not a stream's.
+    pub fn template(&self) -> Option<&Template> {
+        match self {
+            Frames::Test(template) | Frames::Sealed(template, _) => Some(template),
+            Frames::Raw(_) => None,
+        }
+    }
+
+    /// Makes frame `index` in a buffer that began as a copy of `longest()`; returns its length.
+    pub fn write(&mut self, buffer: &mut [u8], index: u64, sequence: u64, time: u64) -> usize {
+        match self {
+            Frames::Test(template) => template.write(buffer, index, sequence, time),
+            Frames::Sealed(template, sealing) => sealing.write(template, buffer, index, sequence, time),
+            Frames::Raw(frames) => frames.write(buffer, index),
+        }
+    }
+}
