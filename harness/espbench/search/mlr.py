@@ -251,7 +251,7 @@ class MlrSearch:
         if throughput is None:
             return f"{goal_name(goal)} has no result: {reason}"
         more = " or more (the maximum tried)" if at_maximum else ""
-        allowed = f"at most {self.exceed_ratio:.0%}" if self.exceed_ratio else "nothing"
+        allowed = f"at most {self.exceed_ratio * 100:g} %" if self.exceed_ratio else "nothing"
         return (
             f"{goal_name(goal)} passes: {throughput:,.0f} frames/s{more} (MLRsearch's conditional throughput; "
             f"{allowed} of {self.duration_sum_s:g} s may exceed the goal)"
