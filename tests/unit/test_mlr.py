@@ -184,6 +184,17 @@ def test_the_ends_of_the_range() -> None:
     assert {r.status for r in search.results()} == {"BELOW_MINIMUM"}
 
 
+def test_the_ends_of_the_range_need_not_be_round() -> None:
+    """The line rate is 1,488,095.238 frames/s: its pass is one at the maximum; a pass at the minimum is a pass."""
+    ends = {"minimum_fps": 14_880.9438, "maximum_fps": 1_488_095.238}
+    search = an_mlr_search("rfc2544", (0.0,), **ends)
+    assert run(search, always_passes)[-1][0].load_fps == 1_488_095.238
+    assert (search.results()[0].throughput_fps, search.results()[0].at_maximum) == (1_488_095.238, True)
+    search = an_mlr_search("rfc2544", (0.0,), **ends)
+    run(search, HardLimit(14_881))
+    assert (search.results()[0].status, search.results()[0].throughput_fps) == ("OK", 14_880.9438)
+
+
 @pytest.mark.parametrize("minimum", [100_000, 99_999, 99_000, 98_010, 95_000])
 def test_a_narrow_range_ends(minimum: float) -> None:
     """The library alone does not end where the range is one width."""

@@ -15,7 +15,7 @@ What is espbench's and not the library's:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +113,7 @@ class MlrSearch:
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
         """The library's relevant (lower, upper) bound of a goal so far, frames/s; None = none yet."""
         found = self._replayed().relevant(self._of_library[goal])
-        return _load(found.clo) if found else None, _load(found.chi) if found else None
+        return (self._fps(found.clo), self._fps(found.chi)) if found else (None, None)
 
     def results(self) -> list[GoalResult]:
         """One result per goal, in the order given. Raises ValueError while trials are wanting."""
@@ -159,7 +159,7 @@ class MlrSearch:
                 warmup_duration=None,  # the procedure's
             )
         )
-        recorded = _Recorded(self._entries[self._begins_at :], self.final_trial_s, max(self.goals))
+        recorded = _Recorded(self._entries[self._begins_at :], max(self.goals), self._request)
         try:
             library.search(recorded, debug=lambda _: None)
         except _NotMadeYet as stop:
@@ -170,6 +170,20 @@ class MlrSearch:
             return _Replayed(library, why_none=f"the MLRsearch library gave up: {error}")
         return _Replayed(library)
 
+    def _request(self, load: float, duration_s: float, attempt: int) -> TrialRequest:
+        """A trial of the library's as espbench asks for it."""
+        fps = self._fps(load)
+        assert fps is not None
+        final = duration_s >= self.final_trial_s
+        return TrialRequest(fps, round(duration_s, _S_DIGITS), "final" if final else "search", attempt)
+
+    def _fps(self, load: Any) -> float | None:
+        """A load of the library's, tidy but for the ends of the range, which are as the plan has them."""
+        if load is None:
+            return None
+        ends = (end for end in (self.minimum_fps, self.maximum_fps) if math.isclose(end, float(load)))
+        return next(ends, tidy(float(load)))
+
     # -- one goal -----------------------------------------------------------------------------
 
     def _result(self, goal: float) -> GoalResult:
@@ -178,7 +192,7 @@ class MlrSearch:
         status, reason = self._status(goal, lower, upper)
         throughput, final = None, None
         if status == "OK":
-            throughput = replayed.conditional_throughput(self._of_library[goal])
+            throughput = self._fps(replayed.conditional_throughput(self._of_library[goal]))
             final = next(e for e in reversed(self._long_at(lower)) if judge(e.seen, goal) is Judgement.MET)
         at_maximum = status == "OK" and lower == self.maximum_fps
         return GoalResult(
@@ -272,10 +286,10 @@ class _Replayed:
         return self.library.database.get_relevant_bounds(target) if target else None
 
     def conditional_throughput(self, goal: Any) -> float:
-        """The load at the lower bound less the loss its trials show (draft, Conditional Throughput)."""
+        """The lower bound less the loss that its trials show (draft, Conditional Throughput)."""
         lower = self.relevant(goal).clo
         (stat,) = lower.target_to_stat.values()
-        return tidy(float(lower) * (1.0 - stat.pessimistic_loss_ratio))
+        return float(lower * (1.0 - stat.pessimistic_loss_ratio))
 
     def _target(self, goal: Any) -> Any:
         return self.library.scaling.goal_to_final_target.get(goal) if self.library else None
@@ -296,10 +310,15 @@ class _TooMany(Exception):
 class _Recorded:
     """The library's measurer: answers with the trials on record, in their order."""
 
-    def __init__(self, entries: Sequence[Entry], final_s: float, largest_goal: float) -> None:
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        largest_goal: float,
+        request: Callable[[float, float, int], TrialRequest],
+    ) -> None:
         self._left = iter(entries)
-        self._final_s = final_s
         self._largest_goal = largest_goal
+        self._request = request
         self._answered = 0
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
@@ -317,10 +336,7 @@ class _Recorded:
                     loss_count=self._lost(entry.seen),
                 )
             attempts += 1
-        final = intended_duration >= self._final_s
-        duration_s = round(intended_duration, _S_DIGITS)
-        asked = TrialRequest(tidy(intended_load), duration_s, "final" if final else "search", attempts)
-        raise _NotMadeYet(asked)
+        raise _NotMadeYet(self._request(intended_load, intended_duration, attempts))
 
     def _lost(self, seen: Observation) -> int:
         """Frames lost; of a load that was only stored, those that did not come in time: it misses every goal."""
@@ -329,7 +345,3 @@ class _Recorded:
         in_time = seen.forwarding_fps * seen.duration_s if seen.forwarding_fps is not None else seen.frames
         missed = math.floor(self._largest_goal * seen.frames) + 1
         return min(max(seen.lost_frames, math.ceil(seen.frames - in_time), missed), seen.frames)
-
-
-def _load(bound: Any) -> float | None:
-    return tidy(float(bound)) if bound is not None else None
