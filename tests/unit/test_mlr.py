@@ -25,7 +25,7 @@ from simulated_duts import (
 )
 
 from espbench.plan.search_choice import PRESETS, PresetName
-from espbench.search import Judgement, Observation, TrialRequest, judge, mlr
+from espbench.search import Judgement, Observation, TrialRequest, judge, mlr_library
 
 LIMITS = st.floats(min_value=11_000, max_value=99_000)
 NAMES = st.sampled_from([*PRESETS])
@@ -94,7 +94,7 @@ def test_any_sequence_of_observations_ends_and_is_reported_honestly(
 ) -> None:
     """A figure rests on a final trial at its load that met the goal; bounds never cross."""
     search = an_mlr_search(preset, minimum_fps=20_000, resolution=0.1)
-    log = run(search, adversary(data), 5 * mlr.MOST_TRIALS)
+    log = run(search, adversary(data), 5 * mlr_library.MOST_TRIALS)
     for result in search.results():
         if result.lower_fps is not None and result.upper_fps is not None:
             assert result.lower_fps < result.upper_fps
@@ -217,7 +217,7 @@ def test_a_lowered_maximum_begins_the_search_anew() -> None:
 
 
 def test_a_search_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mlr, "MOST_TRIALS", 5)
+    monkeypatch.setattr(mlr_library, "MOST_TRIALS", 5)
     search = an_mlr_search("csit", (0.0,))
     assert len(run(search, HardLimit(37_000))) == 5
     assert search.results()[0].status == "INVALID"
