@@ -102,6 +102,7 @@ class DirectionReading(Record):
     tagged_us: float | None = None  # latency of the tagged frame, where there was one and it arrived
     first_lost_s: float | None = None  # when it was sent, from the first frame
     last_lost_s: float | None = None
+    first_rx_s: float | None = None  # when the first frame arrived, from the first frame sent
     longest_gap_s: tuple[float, float] | None = None  # the last arrival before it, the first one after it
     departure_fps: float | None = None  # how fast the frames really left, first to last
 

@@ -134,7 +134,7 @@ def test_no_common_proposal_is_told_in_the_daemons_own_words(shop: Workshop, sta
 def test_a_dead_peer_is_told_within_seconds(shop: Workshop, stack: str) -> None:
     with shop.pair(stack, "aes128gcm16") as (bench, _):
         assert bench.stack is not None
-        bench.stack._daemons["office"].start = lambda: None  # type: ignore[attr-defined]
+        bench.stack.daemons["office"].start = lambda: None  # type: ignore[attr-defined]
         text = failure(bench)
     # charon counts its retransmissions; pluto hears the ICMP error of a host where nobody listens.
     assert {"strongswan": "retransmi", "libreswan": "Connection refused"}[stack] in text
@@ -142,8 +142,8 @@ def test_a_dead_peer_is_told_within_seconds(shop: Workshop, stack: str) -> None:
 
 def tamper(bench: Bench, side: str, **changes: Any) -> None:
     """Give one daemon something its peer does not agree with."""
-    daemon = bench.stack._daemons[side]  # type: ignore[union-attr]
-    daemon._end = replace(daemon._end, **changes)
+    daemon = bench.stack.daemons[side]  # type: ignore[union-attr]
+    daemon.end = replace(daemon.end, **changes)
 
 
 def failure(bench: Bench) -> str:
@@ -192,7 +192,7 @@ def test_no_secret_is_in_logs_or_process_lists(
         established(bench)
         made = bench.stack
         assert made is not None
-        credentials = made._daemons["home"]._end.credentials  # type: ignore[attr-defined]
+        credentials = made.daemons["home"].end.credentials  # type: ignore[attr-defined]
         hidden = [sa[key] for sa in made.secrets() for key in ("encryption_key", "integrity_key")]
         hidden += credentials.key_pem.splitlines()[1:-1] if auth == "certificates" else [credentials.psk]
         home = bench.bed.gateways["home"]

@@ -65,8 +65,8 @@ def test_gateways_write_no_file_of_the_host(shop: Workshop, tmp_path: Path) -> N
 def test_a_configuration_charon_refuses_is_told_in_its_words_and_final(shop: Workshop) -> None:
     """Trying again would not help."""
     with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (bench, _):
-        charon = bench.stack._daemons["home"]  # type: ignore[union-attr]
-        charon._end = replace(charon._end, options=replace(charon._end.options, ike="aes128-sha256-none"))
+        charon = bench.stack.daemons["home"]  # type: ignore[union-attr]
+        charon.end = replace(charon.end, options=replace(charon.end.options, ike="aes128-sha256-none"))
         with pytest.raises(
             NegotiationFailed, match=r"refuses its configuration: .*'gateways' failed.*proposals"
         ) as caught:

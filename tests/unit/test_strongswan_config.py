@@ -29,7 +29,7 @@ def lines(end: End, *, start: bool = False) -> list[str]:
 def test_the_defaults_send_nothing_on_their_own() -> None:
     """In a trial nothing but ESP may cross the middle link."""
     written = lines(END)
-    for line in ("dpd_delay = 0", "rekey_time = 0s", "reauth_time = 0", "mobike = no", "encap = no"):
+    for line in ("dpd_delay = 0s", "rekey_time = 0s", "reauth_time = 0", "mobike = no", "encap = no"):
         assert line in written
     assert "keep_alive = 0" in strongswan_conf(user_space=False)
 

@@ -98,7 +98,7 @@ def test_a_second_ike_sa_and_another_authentication_are_mismatches() -> None:
 
 def test_the_last_telling_lines_are_the_reason() -> None:
     log = LOG + "09[IKE] <gateways|2> received AUTHENTICATION_FAILED notify error\n"
-    assert status.reason(log) == "<gateways|2> received AUTHENTICATION_FAILED notify error"
+    assert status.reason(log) == "received AUTHENTICATION_FAILED notify error"
     assert status.reason(LOG) == ""
 
 

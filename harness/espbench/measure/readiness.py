@@ -61,6 +61,17 @@ def establish(bench: Bench, traffic: Traffic) -> dict[str, Any]:
 
     bench.stack.establish()
     bench.peer = EspPeer.of(bench.bed, bench.stack)
+    arrived, sent = carried(bench, probe)
+    who = "the gateway's SAs, and opened or sealed by the tester" if bench.peer else "both gateways' SAs"
+    shown["tunnel up"] = f"{arrived} of {sent} probe frames arrived, counted by {who}"
+    return shown
+
+
+def carried(bench: Bench, probe: Traffic) -> tuple[int, int]:
+    """(arrived, sent) of a frame or more through every tunnel, both ways: all arrived, and all were encrypted.
+
+    NotReady says what did not.
+    """
     for _ in range(_ATTEMPTS):
         before = counters.read(bench.bed, bench.stack)
         arrived, sent, wrong = _probe_of_esp(bench, probe)
@@ -79,9 +90,7 @@ def establish(bench: Bench, traffic: Traffic) -> dict[str, Any]:
             )
     if wrong:
         raise NotReady(f"the gateway's ESP is not as it should be: {'; '.join(wrong)}")
-    who = "the gateway's SAs, and opened or sealed by the tester" if bench.peer else "both gateways' SAs"
-    shown["tunnel up"] = f"{arrived} of {sent} probe frames arrived, counted by {who}"
-    return shown
+    return arrived, sent
 
 
 def _all_of_a_probe(bench: Bench, traffic: Traffic) -> tuple[int, int]:

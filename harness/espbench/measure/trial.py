@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from espbench.errors import EspbenchError
-from espbench.generators.base import Generator, Offered, OnProgress, RateStep, Stream, StreamCounts
+from espbench.generators.base import Generator, Noise, Offered, OnProgress, RateStep, Stream, StreamCounts
 from espbench.measure import backlog, counters, esp_peer, host, one_gateway, path, stalls
 from espbench.measure.actions import Action, Performed, performing
 from espbench.measure.esp_peer import EspPeer
@@ -54,11 +54,15 @@ class Shape:
 
     steps: (time, share of the load) from which on it is that share. burst_frames: so many frames in each
     direction at the load and no more. tag_at_s: the first frame from then on has its latency told.
+    noise: an attack beside the streams. cold: no learning frames, which would bring up tunnels before their time;
+    as with an action that upsets, no SA need be there then.
     """
 
     steps: tuple[tuple[float, float], ...] = ()
     burst_frames: int | None = None
     tag_at_s: float | None = None
+    noise: tuple[Noise, ...] = ()
+    cold: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,8 @@ def measure(
         bench.bed.begin_trial()
         if bench.stack is not None:
             bench.stack.rest()
-        learn(bench, traffic, waits.learning_s, sleep)
+        if not request.shape.cold:
+            learn(bench, traffic, waits.learning_s, sleep)
         before = counters.read(bench.bed, bench.stack)
         host_before, cpu_before = _look(bench)
         with performing(actions) as performed:
@@ -132,6 +137,7 @@ def measure(
                 request.duration_s,
                 waits.residue_s,
                 on_progress=on_progress,
+                noise=request.shape.noise,
             )
         # CPU first: reading the counters costs the gateways some.
         cpu_after = {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
@@ -139,7 +145,7 @@ def measure(
         after = counters.read(bench.bed, bench.stack)
     except EspbenchError as error:
         raise TrialBroken(blame(bench, error)) from error
-    upset = any(action.upsets for action in actions)
+    upset = request.shape.cold or any(action.upsets for action in actions)
     if bench.stack is not None and not upset:
         gone = [text for c in (before, after) for text in counters.vanished(c, bench.stack.sas)]
         if gone:
@@ -303,7 +309,10 @@ def _record(
             f"{100 * worst.excess:.1f} % of the offered rate"
         )
     loss_at: dict[str, int] = {}
-    for crossing in found:
+    if offered.noise and tx > rx:
+        # Its frames are in the gateways' counters too, so that these do not tell where the streams' were lost.
+        loss_at["beside an attack, place not known"] = tx - rx
+    for crossing in () if offered.noise else found:
         for place, n in books.loss_places(
             crossing, encrypts=bench.encrypts, receiver_overrun=overruns[crossing.stream.to]
         ).items():
@@ -375,10 +384,14 @@ def shaped(streams: list[Stream], shape: Shape) -> list[Stream]:
 
 def _measured(performed: list[Performed], offered: Offered) -> dict[str, Any]:
     """What was done in mid-trial, its times from the first frame, s."""
+    noise = [
+        {"from": n.from_, "tx_frames": n.tx_frames, "departure_fps": n.departure_fps} for n in offered.noise
+    ]
+    told: dict[str, Any] = {"noise": noise} if noise else {}
     if not performed:
-        return {}
+        return told
 
-    return {
+    return told | {
         "actions": [
             {
                 "name": p.name,
@@ -537,6 +550,7 @@ def _direction(s: StreamCounts, offered: Offered, request: Request, directions: 
         first_lost_s=_since(offered, s.first_lost_ns),
         last_lost_s=_since(offered, s.last_lost_ns),
         longest_gap_s=_gap(offered, s),
+        first_rx_s=_since(offered, s.first_rx_ns),
         departure_fps=None if s.departure_fps is None else round(s.departure_fps, 3),
     )
 

@@ -12,6 +12,17 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, JsonValue, PlainValidator, PrivateAttr, WithJsonSchema, model_validator
 
 from espbench.plan.generator_choice import GeneratorChoice, Native
+from espbench.plan.ipsec_tests import (
+    Attack,
+    Capacity,
+    Failover,
+    FirstPacket,
+    PublicKey,
+    RekeyLoss,
+    RekeyRate,
+    Reset,
+    SetUpRate,
+)
 from espbench.plan.ports import Ports
 from espbench.plan.reader import Strict, shown
 from espbench.plan.rfc2544_tests import (
@@ -126,6 +137,24 @@ class Test(Strict):
     """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without a loss."""
     system_recovery: SystemRecovery | None = None
     """System recovery (RFC 2544 26.5): from an overload to half of it, the time until the last lost frame."""
+    time_to_first_packet: FirstPacket | None = None
+    """Time to first packet (ipsec-meth 10.5): traffic finds no SA and brings the tunnel up."""
+    rekey_loss: RekeyLoss | None = None
+    """Frame loss while phase 2 is rekeyed (ipsec-meth 11.5)."""
+    set_up_rate: SetUpRate | None = None
+    """Set-up rates of tunnels, phase 1 and phase 2 (ipsec-meth 12.1 to 12.3), and what bounds them."""
+    rekey_rate: RekeyRate | None = None
+    """Rekey rates of phase 1 and phase 2 (ipsec-meth 13.1, 13.2): many SAs end at once, again and again."""
+    capacity: Capacity | None = None
+    """Tunnel or SA capacity (ipsec-meth 8.1, 8.2): more and more, until one more is refused."""
+    failover: Failover | None = None
+    """Tunnel failover time (ipsec-meth 14): Office's IPsec dies without a word, a standby takes its place."""
+    reset: Reset | None = None
+    """Reset (RFC 2544 26.6, RFC 6201) of what makes IPsec: daemon, SAs, the gateway itself."""
+    attack: Attack | None = None
+    """Under attack (ipsec-meth 15.1 to 15.3): what legitimate traffic keeps of its throughput, at what cost of CPU."""
+    public_key: PublicKey | None = None
+    """Public-key operations on both gateways: what bounds every set-up rate."""
     accelerator: Accelerator | None = None
     """Driver-level test of the crypto engine, once for each DUT (platform: qemu_e500)."""
 

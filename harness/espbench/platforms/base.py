@@ -173,6 +173,17 @@ class Testbed(ABC):
         """Undo everything the platform made for it."""
 
 
+@runtime_checkable
+class PowerSwitch(Protocol):
+    """A test bed that can switch one of its gateways off and on."""
+
+    def power_cycle(self, side: Side) -> dict[str, Any]:
+        """Off without a warning, and on again at once; returns when it is a router again, without any stack.
+
+        Its Gateway object stays the same. Told are seconds: `off_s` until it was off, `boot_s` until it answered.
+        """
+
+
 class NetlinkRefused(EspbenchError):
     """The gateway's kernel answered a netlink message with an error."""
 

@@ -64,6 +64,11 @@ class AgentGateway:
         self._notebook = notebook
         self._console = console
 
+    def plug_in(self, channel: AgentChannel, cpu_ns: Callable[[], int]) -> None:
+        """Go on with the agent that answers after a power cycle."""
+        self.channel = channel
+        self._cpu_ns = cpu_ns
+
     def run(self, argv: list[str], stdin: str = "", timeout_s: float = 30.0) -> CommandResult:
         """Run a command inside; AgentRefused when it cannot be started or does not end in time."""
         self._note(shlex.join(argv))

@@ -16,17 +16,18 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
-from espbench.platforms.addressing import PairAddressing, configure
+from espbench.platforms.addressing import GatewayAddressing, PairAddressing, configure
 from espbench.platforms.base import (
     SIDES,
-    Gateway,
     Placement,
     PortName,
     Side,
@@ -57,11 +58,52 @@ class UmlTestbed(Testbed):
     registry: Registry | None = None
     made: list[Entry] = field(default_factory=list)
     boot_s: dict[str, float] = field(default_factory=dict)
+    guests: dict[Side, _Running] = field(default_factory=dict)
+    # Processes die with the thread that started them: one that lives as long as the pair starts those of a power cycle.
+    hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
+
+    def power_cycle(self, side: Side) -> dict[str, Any]:
+        """As platforms.base.PowerSwitch."""
+        return self.hands.submit(self._power_cycle, side).result()
+
+    def _power_cycle(self, side: Side) -> dict[str, Any]:
+        assert self.registry is not None
+        running = self.guests[side]
+        used_ns, began = running.gateway.cpu_ns(), time.monotonic()
+        self.registry.undo(running.entries)
+        off = time.monotonic()
+        running.empty_middle()
+        already = len(self.registry.entries)
+        guest = running.start()
+        running.entries = self.registry.entries[already:]
+        self.made += running.entries
+        guest.channel.wait_ready(BOOT_TIMEOUT_S)
+        running.gateway.plug_in(guest.channel, lambda: used_ns + tree_cpu_ns(guest.process.pid))
+        configure(running.gateway, running.addressing)
+        return {"off_s": round(off - began, 6), "boot_s": round(time.monotonic() - off, 6)}
 
     def close(self) -> None:
         """End both guests and remove everything built for them."""
         if self.registry is not None:
             self.registry.undo(self.made)
+        self.hands.shutdown()
+
+
+@dataclass
+class _Running:
+    """A guest, and how one like it is started; entries are what it made on the machine."""
+
+    gateway: AgentGateway
+    addressing: GatewayAddressing
+    entries: list[Entry]
+    start: Callable[[], Guest]
+    middle: str | socket.socket  # what its WAN port is: a tap, or an end of the middle link
+
+    def empty_middle(self) -> None:
+        """Frames that the other one sent to a gateway without power are lost, not kept for it."""
+        with contextlib.suppress(BlockingIOError):
+            while isinstance(self.middle, socket.socket) and self.middle.recv(1 << 16, socket.MSG_DONTWAIT):
+                pass
 
 
 class UmlPlatform:
@@ -104,13 +146,17 @@ class UmlPlatform:
         self._make_links(netns, self._addressing.mtu, capture and not single)
         marks.append(("links", time.monotonic()))
 
-        with self._middle(capture, single) as ends:
-            guests = {
-                side: self._start(registry, side, netns, end, logs, placement.cpus[side])
-                for side, end in ends.items()
-            }
+        middle = self._middle(registry, capture, single)
+        guests: dict[Side, Guest] = {}
+        entries: dict[Side, list[Entry]] = {}
+        starts: dict[Side, Callable[[], Guest]] = {}
+        for side, end in middle.items():
+            already = len(registry.entries)
+            starts[side] = partial(self._start, registry, side, netns, end, logs, placement.cpus[side])
+            guests[side] = starts[side]()
+            entries[side] = registry.entries[already:]
         marks.append(("start", time.monotonic()))
-        gateways: dict[Side, Gateway] = {}
+        gateways: dict[Side, AgentGateway] = {}
         for side, guest in guests.items():
             greeting = guest.channel.wait_ready(BOOT_TIMEOUT_S)
             marks.append((f"{side} up (guest uptime {greeting['uptime_s']:.2f} s)", time.monotonic()))
@@ -132,7 +178,7 @@ class UmlPlatform:
             dut=self.profile.name,
             ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps, single=single),
             **ciphertext_side(self._addressing, single=single),
-            gateways=gateways,
+            gateways={**gateways},
             placement=placement,
             queues=_queues(capture, single),
             capture=("east" if single else "middle-home") if capture else None,
@@ -140,6 +186,12 @@ class UmlPlatform:
             registry=registry,
             made=registry.entries[first:],
             boot_s={what: at - before for (_, before), (what, at) in pairwise(marks)},
+            guests={
+                side: _Running(
+                    gateways[side], self._addressing.gateway(side), entries[side], starts[side], middle[side]
+                )
+                for side in gateways
+            },
         )
 
     def calibration_bed(
@@ -217,40 +269,34 @@ class UmlPlatform:
         if done.returncode:
             raise EspbenchError(f"cannot make the tester's links in {netns}: {done.stderr.strip()}")
 
-    @contextlib.contextmanager
-    def _middle(self, capture: bool, single: bool) -> Iterator[dict[Side, tuple[str, tuple[int, ...]]]]:
-        """How each guest opens its end of the middle link, and the descriptors it needs for it."""
+    def _middle(self, registry: Registry, capture: bool, single: bool) -> dict[Side, str | socket.socket]:
+        """What each guest has for its WAN port: a tap's name, or an end of a pair of sockets, which stays open with
+        the pair, so that a guest can be started again at it.
+        """
         if single:
-            yield {"home": ("transport=tap,ifname=east", ())}
-            return
+            return {"home": "east"}
         if capture:
-            yield {side: (f"transport=tap,ifname=middle-{side}", ()) for side in SIDES}
-            return
+            return {side: f"middle-{side}" for side in SIDES}
         ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in ends:
+        for side, end in zip(SIDES, ends, strict=True):
+            registry.closing(f"middle link of {side}", end.close)
             for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
                 # The kernel doubles what it is given.
                 end.setsockopt(socket.SOL_SOCKET, option, MIDDLE_BUFFER // 2)
-        try:
-            yield {
-                side: (f"transport=fd,fd={end.fileno()}", (end.fileno(),))
-                for side, end in zip(SIDES, ends, strict=True)
-            }
-        finally:
-            for end in ends:
-                end.close()
+        return dict(zip(SIDES, ends, strict=True))
 
     def _start(
         self,
         registry: Registry,
         side: Side,
         netns: str,
-        middle: tuple[str, tuple[int, ...]],
+        middle: str | socket.socket,
         logs: Path,
         cpus: list[int],
     ) -> Guest:
         """Start one gateway; it boots while the other does."""
-        transport, middle_fds = middle
+        fds = () if isinstance(middle, str) else (middle.fileno(),)
+        transport = f"transport=fd,fd={fds[0]}" if fds else f"transport=tap,ifname={middle}"
         return boot(
             registry,
             side,
@@ -264,7 +310,7 @@ class UmlPlatform:
             ],
             netns=str(NETNS_DIR / netns),
             cpus=cpus,
-            pass_fds=middle_fds,
+            pass_fds=fds,
         )
 
 

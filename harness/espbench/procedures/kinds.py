@@ -6,6 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from espbench.plan.cases import Case
+from espbench.plan.ipsec_tests import (
+    Attack,
+    Capacity,
+    Failover,
+    FirstPacket,
+    PublicKey,
+    RekeyLoss,
+    RekeyRate,
+    Reset,
+    SetUpRate,
+)
 from espbench.plan.model import Throughput
 from espbench.plan.rfc2544_tests import (
     AroundTrials,
@@ -15,11 +26,19 @@ from espbench.plan.rfc2544_tests import (
     Latency,
     SystemRecovery,
 )
+from espbench.procedures.attack import AttackCase
 from espbench.procedures.back_to_back import BackToBackCase
+from espbench.procedures.capacity import CapacityCase
+from espbench.procedures.first_packet import FirstPacketCase
 from espbench.procedures.flood import FloodCase
 from espbench.procedures.frame_loss import FrameLossCase
 from espbench.procedures.latency import LatencyCase
+from espbench.procedures.outage import FailoverCase, ResetCase
 from espbench.procedures.procedure import Known, Procedure
+from espbench.procedures.public_key import PublicKeyCase
+from espbench.procedures.rekey_loss import RekeyLossCase
+from espbench.procedures.rekey_rate import RekeyRateCase
+from espbench.procedures.set_up_rate import SetUpRateCase
 from espbench.procedures.system_recovery import SystemRecoveryCase
 from espbench.procedures.throughput import ThroughputCase
 from espbench.terms import Trial
@@ -36,6 +55,15 @@ _PROCEDURES: dict[type[AroundTrials], Callable[[Case, Known, Sequence[Trial]], P
     Flood: FloodCase,
     BackToBack: BackToBackCase,
     SystemRecovery: SystemRecoveryCase,
+    FirstPacket: FirstPacketCase,
+    RekeyLoss: RekeyLossCase,
+    SetUpRate: SetUpRateCase,
+    RekeyRate: RekeyRateCase,
+    Capacity: CapacityCase,
+    Failover: FailoverCase,
+    Reset: ResetCase,
+    Attack: AttackCase,
+    PublicKey: PublicKeyCase,
 }
 
 

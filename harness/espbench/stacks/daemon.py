@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from espbench.errors import EspbenchError
 from espbench.stacks.base import StackOptions
+from espbench.stacks.sa_events import Phase, SaEvent
 from espbench.stacks.suites import Suite
 from espbench.stacks.xfrm_devices import XFRM_IF_ID
 
 PKCS12_PASSWORD = "espbench"  # the file is the secret; NSS wants it wrapped
+# Daemons count in seconds, so one less could be none.
+SHORTEST_MARGIN_S = 3
 # What a peer answers that has understood and refuses (RFC 7296 3.10.1), and what its own log says then.
 _FINAL = re.compile(
     r"AUTH(?:ENTICATION)?_FAILED|NO_PROPOSAL_CHOSEN|TS_UNACCEPTABLE|"
@@ -31,6 +36,11 @@ class NegotiationFailed(EspbenchError):
         self.final = final
 
 
+def margin_s(lifetime_s: float) -> int:
+    """How much longer than its lifetime an SA is kept for its rekeying, whole s: a tenth, and not too short."""
+    return max(math.ceil(lifetime_s / 10), SHORTEST_MARGIN_S)
+
+
 def final_words(text: str) -> bool:
     """Whether a daemon's words say that trying again will not help."""
     return bool(_FINAL.search(text))
@@ -44,6 +54,11 @@ class IkeOptions(StackOptions):
     auth: Literal["psk", "certificates"] = "psk"
     lifetime_s: float = 0.0
     ike_lifetime_s: float = 0.0
+    # What tests of IKE itself ask for beside the plan.
+    ike_sa_each: bool = False  # an IKE SA of its own for each tunnel
+    on_demand: bool = False  # traffic brings the tunnels up, Home's
+    dpd_s: float = 0.0  # Home asks a silent peer whether it lives (RFC 7296 2.4), else begins anew; 0: never
+    open_to_all: bool = False  # IKE from any address is answered, not from the peer's alone
 
     @property
     def interface_id(self) -> int:
@@ -98,6 +113,11 @@ class Daemon(Protocol):
     """One IKE daemon on one gateway, its files already laid over the gateway's root."""
 
     name: str
+    end: End
+    """What the next `start` configures."""
+
+    def install(self) -> None:
+        """Lay its files over the root of a gateway that has lost them."""
 
     def start(self) -> None:
         """Write the configuration, start the daemon, load it: ready to answer, nothing initiated.
@@ -109,6 +129,28 @@ class Daemon(Protocol):
         """Bring every tunnel up (asked of Home only). NegotiationFailed quotes the daemon's own reason:
         wrong PSK, no common proposal, dead peer; within timeout_s, however the peer behaves.
         """
+
+    def stop(self, *, suddenly: bool) -> None:
+        """End the daemon and wait for its end.
+
+        suddenly: as by a crash, its peer is told nothing and the kernel keeps SAs and policies. Otherwise as an
+        administrator does: SAs are deleted on both ends.
+        """
+
+    def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
+        """Bring these tunnels up one after the other, each when the one before is; errors as `initiate`."""
+
+    def rekey(self, phase: Phase) -> None:
+        """Have every IKE SA (1) or CHILD SA (2) replaced now; NegotiationFailed quotes the daemon.
+
+        It may return before all are: `events` tells.
+        """
+
+    def mark(self) -> int:
+        """Where its log ends, for `events`; a start begins it anew."""
+
+    def events(self, after: int = 0) -> list[SaEvent]:
+        """What it has done with SAs it initiated since then."""
 
     def reason(self) -> str:
         """The daemon's own last words about a failed negotiation, from its log; empty if it has none.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from espbench.platforms.base import Side, Testbed
+from espbench.platforms.base import SIDES, Gateway, Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import policies, xfrm_devices
 from espbench.stacks.base import SaCounters, Tunnel, both, udp_sent
@@ -42,7 +42,17 @@ class IkeStack:
         self._tunnel = tunnel
         self._suite = suite
         self._options = options
-        self._daemons = daemons
+        self.daemons = daemons
+
+    @property
+    def options(self) -> IkeOptions:
+        """Those the daemons now have."""
+        return self._options
+
+    @property
+    def tunnel(self) -> Tunnel:
+        """What they now protect."""
+        return self._tunnel
 
     @property
     def sas(self) -> int:
@@ -50,25 +60,48 @@ class IkeStack:
 
     def block(self) -> None:
         for gateway, _ in both(self._bed):
-            policies.flush(gateway)
-            if self._options.interface:
-                view = policies.SideView.of(gateway.side, self._tunnel)
-                xfrm_devices.route_through_interface(gateway, view)
-            policies.install(gateway, self._floor(gateway.side))
+            self._block(gateway)
 
     def establish(self) -> None:
         """Start both daemons, then let Home initiate. NegotiationFailed quotes both daemons' reasons."""
-        for side in ("office", "home"):
-            self._daemons[side].start()
+        self._start()
+        self.initiate()
+
+    def initiate(self) -> None:
+        """Let Home bring every tunnel up; errors as `establish`."""
         try:
-            self._daemons["home"].initiate(INITIATE_S + PER_TUNNEL_S * self._options.tunnels)
+            self.daemons["home"].initiate(INITIATE_S + PER_TUNNEL_S * self._options.tunnels)
         except NegotiationFailed as failure:
-            theirs = self._daemons["office"].reason()
+            theirs = self.daemons["office"].reason()
             raise NegotiationFailed(
-                f"IKE failed; Home's {self._daemons['home'].name}: {failure or 'no reason given'}"
-                + (f"; Office's {self._daemons['office'].name}: {theirs}" if theirs else ""),
+                f"IKE failed; Home's {self.daemons['home'].name}: {failure or 'no reason given'}"
+                + (f"; Office's {self.daemons['office'].name}: {theirs}" if theirs else ""),
                 final=failure.final or final_words(theirs),
             ) from None
+
+    def reconfigure(self, options: IkeOptions, tunnel: Tunnel) -> None:
+        """Both daemons anew with these options and the tunnels of this one; none of them is up then.
+
+        Cleartext stays blocked.
+        """
+        for side in SIDES:
+            self.daemons[side].stop(suddenly=True)
+        self._options, self._tunnel = replace(options, tunnels=len(tunnel.pairs)), tunnel
+        for side, daemon in self.daemons.items():
+            pairs = tuple((a, b) if side == "home" else (b, a) for a, b in tunnel.pairs)
+            daemon.end = replace(daemon.end, options=self._options, tunnels=pairs)
+        self.block()
+        self._start()
+
+    def revive(self, side: Side) -> None:
+        """Put a gateway that was switched off and on where it was: cleartext blocked, its daemon started."""
+        self.daemons[side].install()
+        self._block(self._bed.gateways[side])
+        self.daemons[side].start()
+
+    def flush_sas(self, side: Side) -> None:
+        """Delete the ESP SAs of one gateway's kernel; its daemon is told nothing, policies stay."""
+        policies.flush_sas(self._bed.gateways[side])
 
     def counters(self, side: Side) -> SaCounters:
         gateway = self._bed.gateways[side]
@@ -82,7 +115,7 @@ class IkeStack:
         context = self._common()
         mismatches: list[str] = []
         for gateway, _ in both(self._bed):
-            reading = self._daemons[gateway.side].reading()
+            reading = self.daemons[gateway.side].reading()
             entries, problems = self._esp_of(gateway.side)
             context[gateway.side] = {
                 "daemon": reading.version,
@@ -102,6 +135,17 @@ class IkeStack:
     def secrets(self) -> list[dict[str, Any]]:
         """Keys as the kernel holds them: the daemons do not tell."""
         return policies.sa_secrets(self._bed.gateways["home"], self._suite.name)
+
+    def _block(self, gateway: Gateway) -> None:
+        policies.flush(gateway)
+        if self._options.interface:
+            view = policies.SideView.of(gateway.side, self._tunnel)
+            xfrm_devices.route_through_interface(gateway, view)
+        policies.install(gateway, self._floor(gateway.side))
+
+    def _start(self) -> None:
+        for side in ("office", "home"):
+            self.daemons[side].start()
 
     def _common(self) -> dict[str, Any]:
         o = self._options

@@ -8,14 +8,16 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import ip_network
 
 from espbench.platforms.base import CommandResult, Gateway
+from espbench.stacks import layers, libreswan_events
 from espbench.stacks import libreswan_config as config
 from espbench.stacks import libreswan_status as status
 from espbench.stacks.builds import Build
 from espbench.stacks.daemon import PKCS12_PASSWORD, End, IkeReading, NegotiationFailed, final_words
+from espbench.stacks.sa_events import Phase, SaEvent, log_lines, log_size
 
 FOLDER = "/run/espbench/libreswan"  # configuration, secrets, NSS database, socket, log: a tmpfs
 LOG = f"{FOLDER}/log"
@@ -52,20 +54,24 @@ class Libreswan:
 
     def __init__(self, gateway: Gateway, end: End, build: Build) -> None:
         self._gateway = gateway
-        self._end = end
+        self.end = end
         self._build = build
+
+    def install(self) -> None:
+        """As stacking did."""
+        layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
         """Fill the NSS database, start pluto, load the connections; NegotiationFailed quotes its own words."""
         self._gateway.run(["sh", "-c", f"rm -rf {FOLDER}; mkdir -p -m 700 {FOLDER} /run/pluto"])
         write = self._gateway.write
-        write(f"{FOLDER}/setup.conf", config.setup_text(self._end.own))
-        write(f"{FOLDER}/connections.conf", config.connections_text(self._end))
-        write(f"{FOLDER}/secrets", config.secrets_text(self._end))
+        write(f"{FOLDER}/setup.conf", config.setup_text(self.end.own))
+        write(f"{FOLDER}/connections.conf", config.connections_text(self.end))
+        write(f"{FOLDER}/secrets", config.secrets_text(self.end))
         import_ = ""
-        if self._end.options.auth == "certificates":
-            write(f"{FOLDER}/ca.pem", self._end.credentials.ca_pem)
-            write(f"{FOLDER}/end.p12.base64", base64.b64encode(self._end.credentials.pkcs12).decode())
+        if self.end.options.auth == "certificates":
+            write(f"{FOLDER}/ca.pem", self.end.credentials.ca_pem)
+            write(f"{FOLDER}/end.p12.base64", base64.b64encode(self.end.credentials.pkcs12).decode())
             import_ = _IMPORT.format(folder=FOLDER, ca=config.CA, password=PKCS12_PASSWORD)
         done = self._gateway.run(
             [
@@ -80,7 +86,7 @@ class Libreswan:
                 ),
             ]
         )
-        wanted = len(self._end.tunnels)
+        wanted = len(self.end.tunnels) + self.end.options.open_to_all
         # Of a connection with a word it does not understand addconn loads the rest, and says so.
         understood = done.rc == 0 and not _COMPLAINT.search(done.out)
         loaded = self._status().loaded if understood else 0
@@ -97,7 +103,7 @@ class Libreswan:
         deadline = time.monotonic() + timeout_s
         logged = int((self._gateway.run(["wc", "-l", LOG]).out.split() or ["0"])[0])
         self._whacked("--initiate", "--asynchronous", "--name", config.ALIAS)
-        wanted = len(self._end.tunnels)
+        wanted = len(self.end.tunnels)
         idle = 0
         pause_s = _SHORTEST_PAUSE_S  # looking costs the gateway CPU time that a thousand tunnels need
         while True:
@@ -117,6 +123,53 @@ class Libreswan:
                 )
             time.sleep(pause_s)
             pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)
+
+    def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
+        """One call of whack after the other, each of which waits; in one shell inside the gateway."""
+        whack = shlex.join([self._build.programs["whack"], "--rundir", FOLDER])
+        lines = [f"{whack} --initiate --name t{n} >{FOLDER}/said 2>&1 || exit 1" for n in numbers]
+        self._gateway.write(f"{FOLDER}/bring-up", "\n".join(lines))
+        logged = self.mark()
+        done = self._gateway.run(["sh", f"{FOLDER}/bring-up"], timeout_s=timeout_s + 5)
+        if done.rc:
+            said = self._gateway.read([f"{FOLDER}/said"])[f"{FOLDER}/said"] or ""
+            why = status.reason(log_lines(self._gateway, LOG, logged, ".")) or status.last_line(said)
+            raise NegotiationFailed(why or "no reason given", final=final_words(why))
+
+    def rekey(self, phase: Phase) -> None:
+        """By whack, which does not wait for the end; an IKE SA is known by one of its connections alone."""
+        which = "--rekey-ike" if phase == 1 else "--rekey-ipsec"
+        answers = [
+            self._whacked(which, "--asynchronous", "--name", f"t{number}")
+            for number in range(len(self.end.tunnels))
+        ]
+        done = sum(not answer.rc for answer in answers)
+        if done < (1 if phase == 1 and not self.end.options.ike_sa_each else len(answers)):
+            said = status.last_line(answers[-1].out + answers[-1].err)
+            raise NegotiationFailed(f"{self._gateway.side}: whack {which}: {said}")
+
+    def stop(self, *, suddenly: bool) -> None:
+        """By a signal, or whack."""
+        if not suddenly:
+            self._whacked("--shutdown")
+        self._gateway.run(
+            [
+                "sh",
+                "-c",
+                f"pid=$(cat {FOLDER}/pluto.pid 2>/dev/null) || exit 0; n=0; "
+                + ("kill -KILL $pid 2>/dev/null; " if suddenly else "")
+                + "while kill -0 $pid 2>/dev/null && [ $n -lt 500 ]; do sleep 0.02; n=$((n+1)); done; "
+                f"kill -KILL $pid 2>/dev/null; rm -f {FOLDER}/pluto.pid {FOLDER}/pluto.ctl",
+            ]
+        )
+
+    def mark(self) -> int:
+        """Bytes of pluto's log."""
+        return log_size(self._gateway, LOG)
+
+    def events(self, after: int = 0) -> list[SaEvent]:
+        """To the microsecond, as pluto writes its log."""
+        return list(libreswan_events.events(log_lines(self._gateway, LOG, after, libreswan_events.TELLING)))
 
     def reason(self) -> str:
         """The telling lines at the end of pluto's log, which holds no secrets."""
@@ -140,10 +193,10 @@ class Libreswan:
             details={
                 "build": self._build.details,
                 "ESP": ", ".join(found.esp) or "none",
-                "identities": f"@{self._end.own_id} ↔ @{self._end.peer_id}",
+                "identities": f"@{self.end.own_id} ↔ @{self.end.peer_id}",
                 **{key: _said(values) for key, values in found.keys.items()},
             },
-            mismatches=mismatches(self._end, found),
+            mismatches=mismatches(self.end, found),
         )
 
     def _status(self) -> status.Status:

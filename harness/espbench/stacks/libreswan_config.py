@@ -8,10 +8,9 @@ writes them one way in its configuration (`aes128-sha2_256-dh19`) and another in
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-from espbench.stacks.daemon import End
+from espbench.stacks.daemon import End, margin_s
 from espbench.stacks.names import PLUTO_KEEPS_S
 
 ALIAS = "tunnels"  # of all connections, so that one command initiates all
@@ -88,7 +87,7 @@ def connections_text(end: End) -> str:
     """
     o = end.options
     child_s, ike_s = int(o.lifetime_s), int(o.ike_lifetime_s)
-    margin_s = math.ceil(min(filter(None, (child_s, ike_s)), default=PLUTO_KEEPS_S) / 10)
+    kept_s = margin_s(min(filter(None, (child_s, ike_s)), default=PLUTO_KEEPS_S))
     keys = {
         "left": end.own,
         "leftid": f"@{end.own_id}",
@@ -97,7 +96,7 @@ def connections_text(end: End) -> str:
         "leftupdown": '"%disabled"',  # routes are there already; a shell script for each SA takes 1000 × its time
         "ikev2": "insist",
         "type": "tunnel",
-        "auto": "add",
+        "auto": "ondemand" if o.on_demand and end.initiates else "add",
         "ike": ike_words(o.ike).conf,
         "esp": ESP[end.suite.name].conf,
         "pfs": "no",
@@ -110,11 +109,11 @@ def connections_text(end: End) -> str:
         "fragmentation": "yes",
         # Only one end rekeys, or both would at once; the other's SAs still end in time.
         "rekey": _yes(end.initiates and bool(child_s or ike_s)),
-        "salifetime": f"{child_s + margin_s if child_s else PLUTO_KEEPS_S}s",
-        "ikelifetime": f"{ike_s + margin_s if ike_s else PLUTO_KEEPS_S}s",
-        "rekeymargin": f"{margin_s}s",
+        "salifetime": f"{child_s + kept_s if child_s else PLUTO_KEEPS_S}s",
+        "ikelifetime": f"{ike_s + kept_s if ike_s else PLUTO_KEEPS_S}s",
+        "rekeymargin": f"{kept_s}s",
         "rekeyfuzz": "0%",
-        "keyingtries": 1,
+        "keyingtries": "%forever" if o.dpd_s else 1,
         "retransmit-interval": RETRANSMIT_MS,
         "retransmit-timeout": f"{DEAD_AFTER_S}s",
         "failureshunt": "drop",
@@ -123,6 +122,9 @@ def connections_text(end: End) -> str:
     if o.interface_id:
         # Pluto takes a device of this number's name (ipsec2544) if there is one, else it makes it.
         keys["ipsec-interface"] = o.interface_id
+    if o.dpd_s and end.initiates:
+        # IKEv2 has no timeout of its own for it: the retransmissions' is used.
+        keys |= {"dpddelay": f"{o.dpd_s:g}s", "dpdtimeout": f"{DEAD_AFTER_S}s", "dpdaction": "restart"}
     if o.auth == "psk":
         keys["authby"] = "secret"
     else:
@@ -138,6 +140,11 @@ def connections_text(end: End) -> str:
     # An alias among the defaults makes addconn 4.10 abort.
     for number, (own, peer) in enumerate(end.tunnels):
         text += f"conn t{number}\n\tconnalias={ALIAS}\n\tleftsubnet={own}\n\trightsubnet={peer}\n"
+        if o.ike_sa_each:
+            # Pluto puts tunnels between the same two identities under one IKE SA.
+            text += f"\t{'leftid' if end.initiates else 'rightid'}=@home-{number}\n"
+    if o.open_to_all:
+        text += "conn anyone\n\tright=%any\n\trightid=%any\n"
     return text
 
 
@@ -145,7 +152,9 @@ def secrets_text(end: End) -> str:
     """ipsec.secrets: the PSK as hexadecimal digits, so that no character of it means anything."""
     if end.options.auth != "psk":
         return ""
-    return f"@{end.own_id} @{end.peer_id} : PSK 0x{end.credentials.psk.encode().hex()}\n"
+    # Without names it is everybody's: with an IKE SA for each tunnel there are as many.
+    names = "" if end.options.ike_sa_each or end.options.open_to_all else f"@{end.own_id} @{end.peer_id} "
+    return f"{names}: PSK 0x{end.credentials.psk.encode().hex()}\n"
 
 
 def _yes(value: bool) -> str:

@@ -59,6 +59,11 @@ def flush(gateway: Gateway) -> None:
     gateway.netlink(xfrm.NETLINK_XFRM, xfrm.flush(gateway.byte_order))
 
 
+def flush_sas(gateway: Gateway) -> None:
+    """Delete every ESP SA of the gateway; policies stay."""
+    gateway.netlink(xfrm.NETLINK_XFRM, xfrm.flush(gateway.byte_order)[:1])
+
+
 def floor(
     side: Side, tunnel: Tunnel, action: xfrm.PolicyAction = "block", *, interface_id: int = 0
 ) -> list[xfrm.Policy]:

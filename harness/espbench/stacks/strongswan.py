@@ -6,20 +6,23 @@ from __future__ import annotations
 import re
 import shlex
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.platforms.base import Gateway
+from espbench.stacks import layers, strongswan_events, vici_text
 from espbench.stacks import strongswan_status as status
-from espbench.stacks import vici_text
 from espbench.stacks.builds import Build
 from espbench.stacks.daemon import End, IkeReading, NegotiationFailed, final_words
+from espbench.stacks.sa_events import Phase, SaEvent, log_lines, log_size
 from espbench.stacks.strongswan_config import (
     CONNECTION,
     FOLDER,
     LOG,
     SOCKET,
     child_name,
+    connection_name,
     strongswan_conf,
     swanctl_conf,
 )
@@ -35,9 +38,13 @@ class StrongSwan:
 
     def __init__(self, gateway: Gateway, end: End, build: Build, *, user_space: bool = False) -> None:
         self._gateway = gateway
-        self._end = end
+        self.end = end
         self._user_space = user_space
         self._build = build
+
+    def install(self) -> None:
+        """As stacking did."""
+        layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
         """Write the configuration, start charon, load connection and secrets."""
@@ -51,18 +58,13 @@ class StrongSwan:
     def initiate(self, timeout_s: float) -> None:
         """Bring every tunnel up, all under one IKE SA."""
         deadline = time.monotonic() + timeout_s
-        seconds = str(max(1, round(timeout_s)))
-        arguments = ["--initiate", "--ike", CONNECTION, "--child", child_name(0), "--timeout", seconds]
-        done = self._gateway.run(self._command(*arguments), timeout_s=timeout_s + 5)
-        if done.rc:
-            why = self.reason() or status.complaint(done.out + done.err)
-            raise NegotiationFailed(why, final=final_words(why))
-        wanted = len(self._end.tunnels)
+        self.bring_up([0], timeout_s)
+        wanted = len(self.end.tunnels)
         if wanted == 1:
             return
         # The others by loading the connection anew with children that start by themselves: quicker by
         # far than a call for each.
-        self._gateway.write(f"{FOLDER}/swanctl/swanctl.conf", swanctl_conf(self._end, start=True))
+        self._gateway.write(f"{FOLDER}/swanctl/swanctl.conf", swanctl_conf(self.end, start=True))
         self._run("--load-conns")
         while (up := self._tunnels_up()) < wanted:
             if time.monotonic() > deadline:
@@ -71,6 +73,47 @@ class StrongSwan:
                     f"{up} of {wanted} tunnels came up within {timeout_s:g} s; {why}", final=final_words(why)
                 )
             time.sleep(5 * _POLL_S)
+
+    def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
+        """One call of swanctl after the other, in one shell inside the gateway."""
+        each = str(max(1, round(timeout_s)))
+        lines = [
+            shlex.join(
+                self._command(
+                    "--initiate", "--ike", connection_name(self.end, n), "--child", child_name(n), "--timeout", each
+                )
+            )
+            + f" >{FOLDER}/said 2>&1 || exit 1"
+            for n in numbers
+        ]  # fmt: skip
+        self._gateway.write(f"{FOLDER}/bring-up", "\n".join(lines))
+        done = self._gateway.run(["sh", f"{FOLDER}/bring-up"], timeout_s=timeout_s + 5)
+        if done.rc:
+            said = self._gateway.read([f"{FOLDER}/said"])[f"{FOLDER}/said"] or ""
+            why = self.reason() or status.complaint(said)
+            raise NegotiationFailed(why, final=final_words(why))
+
+    def rekey(self, phase: Phase) -> None:
+        """By swanctl, which waits for each: an IKE SA by its connection, a CHILD SA by its name."""
+        names = dict.fromkeys(connection_name(self.end, n) for n in range(len(self.end.tunnels)))
+        which = [("--ike", name) for name in names]
+        if phase == 2:
+            which = [("--child", child_name(n)) for n in range(len(self.end.tunnels))]
+        script = "\n".join(
+            f"{shlex.join(self._command('--rekey', *one))} >/dev/null || exit 1" for one in which
+        )
+        self._gateway.write(f"{FOLDER}/rekey", script)
+        done = self._gateway.run(["sh", f"{FOLDER}/rekey"], timeout_s=60.0)
+        if done.rc:
+            raise NegotiationFailed(f"{self._gateway.side}: swanctl --rekey: {status.complaint(done.err)}")
+
+    def mark(self) -> int:
+        """Bytes of charon's log."""
+        return log_size(self._gateway, LOG)
+
+    def events(self, after: int = 0) -> list[SaEvent]:
+        """To the millisecond, as charon writes its log."""
+        return list(strongswan_events.events(log_lines(self._gateway, LOG, after, strongswan_events.TELLING)))
 
     def reason(self) -> str:
         """The telling lines at the end of charon's log."""
@@ -99,7 +142,7 @@ class StrongSwan:
                 "ESP by": "user space (kernel-libipsec, TUN)" if self._user_space else "the kernel's XFRM",
                 "first child": status.shown(children[0]) if children else "none",
             },
-            mismatches=status.mismatches(self._end, found, methods, user_space=self._user_space),
+            mismatches=status.mismatches(self.end, found, methods, user_space=self._user_space),
         )
 
     def _version(self) -> str:
@@ -125,12 +168,14 @@ class StrongSwan:
             raise NegotiationFailed(f"{self._gateway.side}: charon has died (out of memory?)")
         return int(resident[1])
 
-    def stop(self) -> None:
-        """End charon and wait for its end; a TUN device and its routes go with it."""
+    def stop(self, *, suddenly: bool) -> None:
+        """A TUN device and its routes go with charon."""
+        signal = "KILL" if suddenly else "TERM"
         script = (
-            f"pid=$(cat {FOLDER}/pid) && kill -9 $pid 2>/dev/null; n=0; "
-            "while kill -0 $pid 2>/dev/null && [ $n -lt 100 ]; do sleep 0.02; n=$((n+1)); done; "
-            f"rm -f {FOLDER}/vici; ip rule del priority 220 2>/dev/null; ip -6 rule del priority 220 2>/dev/null; true"
+            f"pid=$(cat {FOLDER}/pid) && kill -{signal} $pid 2>/dev/null; n=0; "
+            "while kill -0 $pid 2>/dev/null && [ $n -lt 500 ]; do sleep 0.02; n=$((n+1)); done; "
+            f"kill -KILL $pid 2>/dev/null; rm -f {FOLDER}/vici; "
+            "ip rule del priority 220 2>/dev/null; ip -6 rule del priority 220 2>/dev/null; true"
         )
         self._gateway.run(["sh", "-c", script])
 
@@ -145,11 +190,14 @@ class StrongSwan:
         if made.rc:
             raise EspbenchError(f"{self._gateway.side}: cannot make {FOLDER}: {made.err.strip()}")
         texts = {
-            "strongswan.conf": strongswan_conf(user_space=self._user_space),
-            "swanctl/swanctl.conf": swanctl_conf(self._end),
+            "strongswan.conf": strongswan_conf(
+                user_space=self._user_space,
+                peers=len(self.end.tunnels) if self.end.options.ike_sa_each else 1,
+            ),
+            "swanctl/swanctl.conf": swanctl_conf(self.end),
         }
-        c = self._end.credentials
-        if self._end.options.auth == "certificates":
+        c = self.end.credentials
+        if self.end.options.auth == "certificates":
             texts |= {
                 "swanctl/x509ca/ca.pem": c.ca_pem,
                 "swanctl/x509/own.pem": c.certificate_pem,
@@ -188,10 +236,10 @@ class StrongSwan:
         return len({child.get("name") for child in children if child.get("state") == "INSTALLED"})
 
     def _sas(self) -> list[dict[str, Any]]:
-        """The IKE SAs of our connection, each with its `child-sas`."""
+        """The IKE SAs of our connections, each with its `child-sas`."""
         found = []
         for message in vici_text.messages(self._run("--list-sas", "--raw")):
-            found += [sa for name, sa in message.items() if name == CONNECTION]
+            found += [sa for name, sa in message.items() if name.startswith(CONNECTION)]
         return found
 
     @property

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from espbench.stacks.daemon import End
+from collections.abc import Sequence
+
+from espbench.stacks.daemon import End, margin_s
 
 FOLDER = "/run/espbench/strongswan"
 SOCKET = f"unix://{FOLDER}/vici"
@@ -25,10 +27,17 @@ _PLUGINS = (
     "kernel-netlink socket-default vici"
 )
 
+_MANY_PEERS = """\
+    block_threshold = 0
+    reuse_ikesa = no
+"""
 
-def strongswan_conf(*, user_space: bool) -> str:
+
+def strongswan_conf(*, user_space: bool, peers: int = 1) -> str:
     """Charon's settings: only the plugins needed, quick to give up, and silent when nothing happens.
 
+    peers: how many the one address stands for: of one, charon takes no more than five half-open IKE SAs, and has
+    one alone for all children.
     Nothing may cross the middle link in a trial but ESP, so no keep-alives; routes are only installed
     for user-space ESP, which needs them to its TUN device.
     """
@@ -44,7 +53,7 @@ charon {{
     retransmit_timeout = 1
     retransmit_base = 1.4
     half_open_timeout = 10
-    plugins {{
+{_MANY_PEERS if peers > 1 else ""}    plugins {{
         vici {{
             socket = {SOCKET}
         }}
@@ -52,6 +61,9 @@ charon {{
     filelog {{
         log {{
             path = {LOG}
+            time_format = %s
+            time_add_ms = yes
+            ike_name = yes
             default = 1
             flush_line = yes
             append = no
@@ -62,12 +74,17 @@ charon {{
 
 
 def swanctl_conf(end: End, *, start: bool = False) -> str:
-    """One connection with a child for each tunnel, and its secret; start: all but the first initiate when loaded."""
+    """All tunnels as children of one connection, or each in one of its own, and the secret.
+
+    start: all but the first initiate when loaded, since the first is up already.
+    """
     o = end.options
-    auth = "pubkey" if o.auth == "certificates" else "psk"
-    certificate = "\n            certs = own.pem" if o.auth == "certificates" else ""
-    # The first is up already when the others are loaded to start by themselves.
-    children = "".join(_child(n, end, start=start and n > 0) for n in range(len(end.tunnels)))
+    numbers = range(len(end.tunnels))
+    # Whoever answers has them all in one connection, from which it may serve any number of IKE SAs.
+    groups = [[n] for n in numbers] if o.ike_sa_each and end.initiates else [numbers]
+    connections = "".join(
+        _connection(connection_name(end, group[0]), group, end, start=start) for group in groups
+    )
     secret = f"""
 secrets {{
     ike-pair {{
@@ -77,20 +94,34 @@ secrets {{
     }}
 }}
 """
+    return f"connections {{\n{connections}}}\n" + (secret if o.auth == "psk" else "")
+
+
+def connection_name(end: End, number: int) -> str:
+    """That of the connection a tunnel belongs to."""
+    return f"{CONNECTION}{number}" if end.options.ike_sa_each and end.initiates else CONNECTION
+
+
+def _connection(name: str, numbers: Sequence[int], end: End, *, start: bool) -> str:
+    o = end.options
+    auth = "pubkey" if o.auth == "certificates" else "psk"
+    certificate = "\n            certs = own.pem" if o.auth == "certificates" else ""
+    anyone = ", ::/0" if ":" in end.peer else ", 0.0.0.0/0"
+    children = "".join(_child(n, end, start=start and n > 0) for n in numbers)
     return f"""\
-connections {{
-    {CONNECTION} {{
+    {name} {{
         version = 2
         local_addrs = {end.own}
-        remote_addrs = {end.peer}
+        remote_addrs = {end.peer}{anyone if o.open_to_all else ""}
         proposals = {o.ike}
         mobike = no
-        dpd_delay = 0
+        dpd_delay = {_seconds(o.dpd_s if end.initiates else 0)}
         encap = {_yes(o.udp_encapsulation)}
         reauth_time = 0
         rekey_time = {_seconds(o.ike_lifetime_s if end.initiates else 0)}
         rand_time = 0
-        keyingtries = 1
+        keyingtries = {0 if o.dpd_s else 1}
+        unique = {"never" if o.ike_sa_each else "no"}
         local {{
             auth = {auth}
             id = {end.own_id}{certificate}
@@ -102,8 +133,7 @@ connections {{
         children {{
 {children}        }}
     }}
-}}
-""" + (secret if o.auth == "psk" else "")
+"""
 
 
 def child_name(number: int) -> str:
@@ -137,10 +167,11 @@ def _child(number: int, end: End, *, start: bool) -> str:
                 replay_window = {o.replay_window}
                 copy_df = {_yes(o.df == "copy")}
                 rekey_time = {_seconds(rekey)}
-                life_time = {_seconds(1.1 * o.lifetime_s)}
+                life_time = {_seconds(o.lifetime_s and o.lifetime_s + margin_s(o.lifetime_s))}
                 rand_time = 0
                 policies_fwd_out = no{interface}
-                start_action = {"start" if start else "none"}
+                dpd_action = {"restart" if o.dpd_s and end.initiates else "clear"}
+                start_action = {"trap" if o.on_demand and end.initiates else "start" if start else "none"}
             }}
 """
 

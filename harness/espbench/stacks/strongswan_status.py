@@ -23,6 +23,8 @@ _NOT_TELLING = re.compile(
 _AUTHENTICATED = re.compile(
     r"authentication of '[^']*'( \(myself\))? with (.+?)(?: successful)?$", re.MULTILINE
 )
+# `1700000000.123 07[IKE] <gateways|1> `: time, thread and part, connection and IKE SA.
+_HEAD = re.compile(r"^(?:\d+\.\d+ )?\S+\s+(?:<\S+> )?")
 # What charon calls the algorithms of an ESP suite, as `algorithms` shows them.
 ESP = {
     "null-sha1": "NULL-HMAC_SHA1_96",
@@ -128,7 +130,7 @@ def shown(child: dict[str, Any]) -> str:
 def reason(log: str) -> str:
     """The last telling lines of a log, each once."""
     told = [
-        re.sub(r"^\S+\s+", "", line).strip()
+        _HEAD.sub("", line).strip()
         for line in log.splitlines()
         if _TELLING.search(line) and not _NOT_TELLING.search(line)
     ]

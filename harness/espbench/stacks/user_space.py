@@ -83,7 +83,7 @@ class UserSpaceStack(IkeStack):
 
     def _restart(self) -> None:
         for side in SIDES:
-            self._charons[side].stop()
+            self._charons[side].stop(suddenly=True)
         self.establish()
 
     def _moved(self) -> tuple[SaCounters, ...]:

@@ -63,6 +63,11 @@ class Xfrm:
         }
 
     @property
+    def tunnel(self) -> Tunnel:
+        """What is protected."""
+        return self._tunnel
+
+    @property
     def sas(self) -> int:
         return 2 * len(self._tunnel.pairs)
 

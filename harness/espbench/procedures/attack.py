@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Under attack (ipsec-meth 15): what legitimate traffic at the throughput keeps while Home is attacked, rate by rate.
+
+The attacker's frames enter by Home's LAN port, beside the traffic: Linux looks at address, port and SPI, not at where
+a packet came in, and there is no tester's port on the middle link.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Noise
+from espbench.measure.traffic import Traffic
+from espbench.measure.trial import Bench, Request
+from espbench.plan.cases import Case
+from espbench.plan.ipsec_tests import Attack
+from espbench.procedures.at_throughput import load_of
+from espbench.procedures.clauses import common, shorter
+from espbench.procedures.ipsec_common import ike_of, noted, restarted
+from espbench.procedures.procedure import Field, Known
+from espbench.procedures.series import Series
+from espbench.stacks import attack_packets
+from espbench.stacks.ike import IkeStack
+from espbench.stacks.policies import dump_sas
+from espbench.stacks.xfrm import Xfrm
+from espbench.terms import Quantity, Trial
+
+_TRIAL_S = 60.0
+_PACKETS = 1024
+_NOISE_ID = 100  # of the streams' numbers, which count from 0
+_HEARD, _HEARING_S, _HEARD_FPS = 256, 3.0, 200.0
+# ESP's own part of a packet behind its header: initialization vector, padding, trailer, ICV; about.
+_OVERHEAD = 32
+_NAMES = {"ike-flood": "phase 1 flood", "bad-icv": "forged ESP with a bad ICV", "replay": "replayed ESP"}
+# Which counter of Home's kernel tells of an attacker's packets that were refused.
+_ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}
+
+
+class AttackCase(Series):
+    """One trial without an attack, then one at each rate."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, Attack)
+        self.settings = case.settings
+        self._load, self._no_load = load_of(case, known, case.settings)
+        self._rates = [0.0] + [
+            rate.to_fps(case.mean_frame_size, known.limits.line_rate_bps) for rate in case.settings.rates
+        ]
+        super().__init__(case, known, trials)
+
+    def unfit(self) -> str:
+        stack = self.case.stack
+        if stack.in_udp and self.settings.kind != "ike-flood":
+            return "ESP in UDP is not forged here"
+        if self.settings.kind == "replay" and stack.replay_window == 0:
+            return "its replay window is 0: replays are taken for new"
+        return self._no_load
+
+    def wanted(self) -> Request | None:
+        if len(self.answers) == len(self._rates):
+            return None
+        return Request(self._load or 0.0, self.settings.trial, "measure")
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        rate = self._rates[len(self.answers)]
+        if self.settings.kind == "ike-flood":
+            stack = ike_of(field.bench)
+            with restarted(stack, open_to_all=True):
+                stack.initiate()
+                return self._attacked(request, field, rate)
+        return self._attacked(request, field, rate)
+
+    def _attacked(self, request: Request, field: Field, rate: float) -> Trial:
+        if rate:
+            noise = _noise(field.bench, self._packets(field.bench), rate)
+            request = replace(request, shape=replace(request.shape, noise=(noise,)))
+        return noted(field.trial(request, ()), {"attack_fps": rate})
+
+    def _packets(self, bench: Bench) -> list[bytes]:
+        stack = bench.stack
+        home = bench.bed.gateways["home"]
+        if self.settings.kind == "ike-flood":
+            assert isinstance(stack, IkeStack)
+            tunnel = stack.tunnel
+            return attack_packets.ike_flood(tunnel.west, tunnel.home, stack.options.ike, _PACKETS)
+        if self.settings.kind == "replay":
+            return self._replays(bench)
+        assert isinstance(stack, IkeStack | Xfrm)
+        inbound = [sa for sa in dump_sas(home) if sa.destination == stack.tunnel.home]
+        size = int(self.case.mean_frame_size) - 18 + _OVERHEAD
+        each = max(1, _PACKETS // len(inbound))
+        return [
+            packet
+            for sa in inbound
+            for packet in attack_packets.forged_esp(sa.source, sa.destination, sa.spi, size - size % 16, each)
+        ]
+
+    def _replays(self, bench: Bench) -> list[bytes]:
+        """ESP heard at Home while frames flow; what has a newer number behind it is then old."""
+        traffic = Traffic(
+            frames=(self.case.sizes[0][:2],), ip_version=self.case.ip_version, direction="both-ways"
+        )
+        heard: list[bytes] = []
+        failed: list[EspbenchError] = []
+
+        def listen() -> None:
+            try:
+                heard.extend(attack_packets.heard_esp(bench.bed.gateways["home"], _HEARD, _HEARING_S))
+            except EspbenchError as error:
+                failed.append(error)
+
+        ear = threading.Thread(target=listen, name="ear")
+        ear.start()
+        try:
+            streams = traffic.streams(bench.bed, bench.next_hops, 2 * _HEARD_FPS)
+            bench.generator.offer(streams, _HEARING_S + 0.5, 0.2)
+        finally:
+            ear.join()
+        if failed:
+            raise failed[0]
+        return heard
+
+    def expected_trials(self) -> int:
+        return len(self._rates)
+
+    def answer(self) -> dict[str, Any]:
+        rows = [self._row(trial) for trial in self.answers]
+        free, worst = rows[0], rows[-1]
+        unharmed = [row["attack_fps"] for row in rows if row["loss_pct"] <= 100 * self.settings.loss_goal]
+        kept = worst["forwarded_fps"] / free["forwarded_fps"] * 100 if free["forwarded_fps"] else 0.0
+        what = _NAMES[self.settings.kind]
+        found = [
+            Quantity(name="forwarding rate kept under the fastest attack", unit="%", value=round(kept, 3)),
+            Quantity(name="forwarding rate under the fastest attack", unit="frames/s", value=worst["forwarded_fps"]),
+            Quantity(name="forwarding rate without attack", unit="frames/s", value=free["forwarded_fps"]),
+            Quantity(
+                name="fastest attack without loss beyond the goal", unit="packets/s",
+                value=max(unharmed) if unharmed else None, n=int(bool(unharmed)),
+            ),
+        ]  # fmt: skip
+        for side in ("home", "office"):
+            found += [
+                Quantity(name=f"CPU of {side}, {when}", unit="%", value=row[f"cpu_{side}_pct"])
+                for when, row in (("without attack", free), ("under the fastest attack", worst))
+            ]
+        return {
+            "status": "OK",
+            "words": f"Under {worst['attack_fps']:,.0f} packets/s of {what} legitimate traffic keeps {kept:.4g} % of "
+            f"its forwarding rate ({worst['loss_pct']:.3g} % of its frames are lost); Home's CPU goes from "
+            f"{free['cpu_home_pct']} % to {worst['cpu_home_pct']} %.",
+            "load_fps": self._load,
+            "quantities": found,
+            "curve": rows,
+        }
+
+    def _row(self, trial: Trial) -> dict[str, Any]:
+        """Of one rate; the attack's is what really left."""
+        sent = trial.measured.get("noise", [])
+        home, office = (trial.gateways.get(side) for side in ("home", "office"))
+        row: dict[str, Any] = {
+            "attack_fps": round(sum(n["tx_frames"] for n in sent) / trial.duration_s, 1) if sent else 0.0,
+            "forwarded_fps": round(trial.rx_frames / trial.duration_s, 1) if trial.duration_s else 0.0,
+            "loss_pct": round(100 * trial.frame_loss_ratio, 6),
+            "cpu_home_pct": home.cpu_pct if home else None,
+            "cpu_office_pct": office.cpu_pct if office else None,
+        }
+        if (error := _ERRORS.get(self.settings.kind)) and home:
+            row["refused by home"] = home.xfrm_errors.get(error, 0)
+        return row
+
+    def deviations(self) -> list[str]:
+        s = self.settings
+        return [
+            *shorter("24", "trials of", s.trial, _TRIAL_S),
+            *(
+                ["ipsec-meth 15: at a load of the plan's, not at the throughput"]
+                if s.load is not None
+                else []
+            ),
+            *common(s, self.known.frame_sizes),
+        ]
+
+
+def _noise(bench: Bench, packets: Sequence[bytes], rate: float) -> Noise:
+    """By the west port, to Home."""
+    return Noise(
+        id=_NOISE_ID,
+        from_="west",
+        rate_fps=rate,
+        src_mac=bench.bed.ports["west"].mac,
+        dst_mac=bench.next_hops["west"],
+        packets=[base64.b64encode(packet).decode() for packet in packets],
+    )

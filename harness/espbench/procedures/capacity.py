@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tunnel and SA capacity (ipsec-meth 8.1, 8.2): step by step more, each step shown to carry traffic, none rekeyed."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.readiness import NotReady
+from espbench.measure.trial import Bench, Request
+from espbench.plan.cases import Case
+from espbench.plan.ipsec_tests import Capacity
+from espbench.procedures.ipsec_common import ike_of, record, restarted, show_all_carry
+from espbench.procedures.procedure import Field, Known
+from espbench.procedures.series import Series
+from espbench.stacks.daemon import NegotiationFailed
+from espbench.stacks.sa_events import spans
+from espbench.terms import Quantity, Trial
+
+
+class CapacityCase(Series):
+    """One trial of as many steps as it takes."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, Capacity)
+        self.settings = case.settings
+        super().__init__(case, known, trials)
+
+    def wanted(self) -> Request | None:
+        return None if self.answers else Request(0.0, self.settings.trial, "measure")
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        s, stack = self.settings, ike_of(field.bench)
+        home = stack.daemons["home"]
+        steps: list[dict[str, Any]] = []
+        proof: dict[str, Any] = {}
+        refused = ""
+        with restarted(stack, s.limit, ike_sa_each=s.of == "tunnels"):
+            for have in range(0, s.limit, s.step):
+                wanted = min(have + s.step, s.limit)
+                began = time.monotonic()
+                try:
+                    home.bring_up(range(have, wanted), s.trial)
+                    took_s = time.monotonic() - began
+                    proof = show_all_carry(field.bench, self.case, wanted)
+                except (NegotiationFailed, NotReady) as error:
+                    refused = str(error) or "no reason given"
+                    break
+                memory = {f"memory {side}_MiB": mib for side, mib in _available_mib(field.bench).items()}
+                steps.append({self.settings.of: wanted, "step_s": round(took_s, 3), **memory})
+            rekeyed = [*spans(home.events(), 1, "rekeyed"), *spans(home.events(), 2, "rekeyed")]
+        wrong = [f"{len(rekeyed)} rekeys during the test"] if rekeyed else []
+        if not steps:
+            wrong.append(f"not even {min(s.step, s.limit)} came up: {refused}")
+        measured = {"steps": steps, "refused": refused}
+        return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
+
+    def expected_trials(self) -> int:
+        return 1
+
+    def remaining_s(self) -> float:
+        return 0.0 if self.answers else 0.2 * self.settings.limit
+
+    def answer(self) -> dict[str, Any]:
+        s = self.settings
+        steps, refused = (self.answers[0].measured[key] for key in ("steps", "refused"))
+        most = steps[-1][s.of]
+        what = "tunnels" if s.of == "tunnels" else "pairs of ESP SAs under one IKE SA"
+        if refused:
+            words = (
+                f"{most} {what} carried traffic; with {min(most + s.step, s.limit)} it was over: {refused}."
+            )
+        else:
+            words = f"At least {most} {what}: all that were asked for came up and carried traffic."
+        return {
+            "status": "OK",
+            "words": words,
+            "quantities": [
+                Quantity(name=f"{s.of.replace('sas', 'SA pairs')} carried", unit=s.of, value=float(most))
+            ],
+            "curve": steps,
+            "warnings": []
+            if refused
+            else [f"the limit of the plan ({s.limit}) was reached: it may hold more"],
+        }
+
+    def deviations(self) -> list[str]:
+        return []
+
+
+def _available_mib(bench: Bench) -> dict[str, float]:
+    """What each gateway's kernel says it could still give, MiB."""
+    found = {}
+    for side, gateway in bench.bed.gateways.items():
+        text = gateway.read(["/proc/meminfo"])["/proc/meminfo"] or ""
+        if kib := re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE):
+            found[str(side)] = round(int(kib[1]) / 1024, 1)
+    return found

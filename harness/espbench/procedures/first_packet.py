@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time to first packet (ipsec-meth 10.5): from the first frame sent, which finds no SA, to the first that arrives.
+
+Each trial is made on daemons that were just started and wait for traffic. The frame that arrives first need not be
+the one that was sent first: those before it found no SA and are lost, as the draft expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.trial import Request, Shape
+from espbench.plan.cases import Case
+from espbench.plan.ipsec_tests import FirstPacket
+from espbench.procedures.at_throughput import load_of
+from espbench.procedures.clauses import common
+from espbench.procedures.ipsec_common import ike_of, noted, restarted
+from espbench.procedures.procedure import Field, Known
+from espbench.procedures.quantities import quantity
+from espbench.procedures.series import Series
+from espbench.stacks.sa_events import set_ups
+from espbench.terms import Trial
+
+
+class FirstPacketCase(Series):
+    """As many trials as the plan wants, all alike."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, FirstPacket)
+        self.settings = case.settings
+        self._load, self._no_load = load_of(case, known, case.settings)
+        super().__init__(case, known, trials)
+
+    def unfit(self) -> str:
+        return self._no_load
+
+    def wanted(self) -> Request | None:
+        if len(self.answers) == self.settings.repeats:
+            return None
+        return Request(self._load or 0.0, self.settings.trial, "measure", shape=Shape(cold=True))
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        stack = ike_of(field.bench)
+        with restarted(stack, on_demand=True):
+            trial = field.trial(request, ())
+            tunnels = set_ups(stack.daemons["home"].events())
+        wrong = [] if len(tunnels) == 1 else [f"{len(tunnels)} tunnels were set up instead of one"]
+        return noted(trial, {"tunnel_ms": [round(1e3 * tunnel.seconds, 3) for _, tunnel in tunnels]}, wrong)
+
+    def expected_trials(self) -> int:
+        return self.settings.repeats
+
+    def answer(self) -> dict[str, Any]:
+        times = [_first_s(trial) for trial in self.answers]
+        never = sum(time is None for time in times)
+        if never:
+            return {
+                "status": "UNRESOLVABLE",
+                "words": f"UNRESOLVABLE: in {never} of {len(times)} trials no frame arrived within "
+                f"{self.settings.trial:g} s.",
+                "reasons": ["no frame had arrived when the trial ended: lengthen trial"],
+                "load_fps": self._load,
+            }
+        found = quantity("time to first packet", "ms", [1e3 * t for t in times if t is not None], digits=3)
+        lost = [trial.lost for trial in self.answers]
+        return {
+            "status": "OK",
+            "words": f"The first frame arrived {found.value:.4g} ms after the first was sent (mean of {found.n}, "
+            f"{found.minimum:.4g} to {found.maximum:.4g}).",
+            "load_fps": self._load,
+            "quantities": [
+                found,
+                quantity("of it, setting up the tunnel", "ms", _tunnel_ms(self.answers), digits=3),
+                quantity("frames lost meanwhile", "frames", lost, digits=1),
+            ],
+        }
+
+    def deviations(self) -> list[str]:
+        s = self.settings
+        return [
+            *(
+                ["ipsec-meth 10.5: at a load of the plan's, not at the throughput"]
+                if s.load is not None
+                else []
+            ),
+            *common(s, self.known.frame_sizes),
+        ]
+
+
+def _first_s(trial: Trial) -> float | None:
+    """From the first frame sent to the first that arrived, of the first direction: Home's daemon initiates."""
+    first = next(iter(trial.per_direction.values()))
+    return first.first_rx_s
+
+
+def _tunnel_ms(trials: Sequence[Trial]) -> list[float]:
+    return [ms for trial in trials for ms in trial.measured["tunnel_ms"]]

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failover and reset: what makes IPsec is taken away in mid-traffic, and the time until traffic flows again is taken.
+
+The time is that of arrivals, from the last frame before to the first after (RFC 6201 4.1's time-stamps, ipsec-meth
+14), less the interval between two frames; of both directions the longer one counts.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.actions import Action
+from espbench.measure.trial import Request
+from espbench.plan.cases import Case
+from espbench.plan.ipsec_tests import Failover, Reset
+from espbench.platforms.base import PowerSwitch, Side
+from espbench.procedures.ipsec_common import (
+    ike_of,
+    noted,
+    outage_s,
+    per_direction_load,
+    record,
+    restarted,
+    still_lost_at_the_end,
+)
+from espbench.procedures.procedure import Field, Known
+from espbench.procedures.quantities import by_direction, quantity
+from espbench.procedures.series import Series
+from espbench.stacks.ike import IkeStack
+from espbench.terms import Trial
+
+
+class _OutageCase(Series):
+    """As many trials as the plan wants, all alike, each on daemons that were just started."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, Failover | Reset)
+        self._asked = case.settings
+        fps = case.settings.load.to_fps(case.mean_frame_size, known.limits.line_rate_bps)
+        self.load_fps = per_direction_load(case, fps, known.limits)
+        super().__init__(case, known, trials)
+
+    @property
+    def warm_up_fps(self) -> float:
+        return self.load_fps
+
+    def wanted(self) -> Request | None:
+        if len(self.answers) == self._asked.repeats:
+            return None
+        return Request(self.load_fps, self._asked.trial, "measure")
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        stack = ike_of(field.bench)
+        if why := self.impossible(field):
+            return record(self.case, request, len(self.trials), {}, reasons=[why])
+        with restarted(stack, dpd_s=round(self._asked.dpd), **self.options):
+            stack.initiate()
+            trial = field.trial(request, self.actions(field, stack))
+        lost = trial.tx_frames > trial.rx_frames
+        return noted(trial, {}, [] if lost else ["no frame was lost: what was taken away was not missed"])
+
+    def expected_trials(self) -> int:
+        return self._asked.repeats
+
+    def answer(self) -> dict[str, Any]:
+        never = sum(still_lost_at_the_end(trial) for trial in self.answers)
+        if never:
+            return {
+                "status": "UNRESOLVABLE",
+                "words": f"UNRESOLVABLE: in {never} of {len(self.answers)} trials no traffic flowed "
+                f"{self._asked.trial - self._asked.at:g} s after {self.event}.",
+                "reasons": ["it had not recovered when the trial ended: lengthen trial"],
+                "load_fps": self.load_fps,
+            }
+        times = [max(outage_s(d) for d in trial.per_direction.values()) for trial in self.answers]
+        found = quantity(self.name, "s", times, digits=6)
+        return {
+            "status": "OK",
+            "words": f"Traffic flowed again {found.value:.4g} s after {self.event} (mean of {found.n}, "
+            f"{found.minimum:.4g} to {found.maximum:.4g}).",
+            "load_fps": self.load_fps,
+            "quantities": [
+                found,
+                *by_direction(self.name, "s", self.answers, outage_s),
+                quantity(
+                    "frames lost",
+                    "frames",
+                    [float(t.tx_frames - t.rx_frames) for t in self.answers],
+                    digits=1,
+                ),
+                *self._of_actions(),
+            ],
+        }
+
+    def _of_actions(self) -> list[Any]:
+        """How long what was done to the gateways took."""
+        done = [trial.measured["actions"] for trial in self.answers]
+        return [
+            quantity(
+                f"of it, {name}",
+                "s",
+                [a["ended_s"] - a["began_s"] for all_ in done for a in all_ if a["name"] == name],
+            )
+            for name in dict.fromkeys(a["name"] for all_ in done for a in all_)
+        ]
+
+    def impossible(self, field: Field) -> str:
+        """Why it cannot be done on these gateways; empty if it can."""
+        return ""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Of the quantity."""
+
+    @property
+    @abstractmethod
+    def event(self) -> str:
+        """What happened, in words."""
+
+    @property
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """Of the stack, for this test."""
+
+    @abstractmethod
+    def actions(self, field: Field, stack: IkeStack) -> list[Action]:
+        """What is done in mid-traffic."""
+
+
+class FailoverCase(_OutageCase):
+    """Office's daemon and SAs are gone; the standby is the same gateway's, started cold."""
+
+    @property
+    def name(self) -> str:
+        return "tunnel failover time"
+
+    @property
+    def event(self) -> str:
+        assert isinstance(self._asked, Failover)
+        return f"Office's IPsec had died without a word (its standby started {self._asked.dead:g} s later)"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {}
+
+    def actions(self, field: Field, stack: IkeStack) -> list[Action]:
+        assert isinstance(self._asked, Failover)
+        office = stack.daemons["office"]
+
+        def die() -> dict[str, Any]:
+            office.stop(suddenly=True)
+            stack.flush_sas("office")
+            return {}
+
+        def take_over() -> dict[str, Any]:
+            office.start()
+            return {}
+
+        at, dead = self._asked.at, self._asked.dead
+        return [Action("dying", at, die), Action("start of the standby", at + dead, take_over)]
+
+    def deviations(self) -> list[str]:
+        return ["ipsec-meth 14: the standby is the same gateway, started cold; there is no redundant pair"]
+
+
+class ResetCase(_OutageCase):
+    """Home waits for traffic to bring tunnels up again, so that nobody but the gateways themselves mends anything."""
+
+    @property
+    def _reset(self) -> Reset:
+        assert isinstance(self._asked, Reset)
+        return self._asked
+
+    @property
+    def name(self) -> str:
+        return "reset time"
+
+    @property
+    def event(self) -> str:
+        who = self._reset.gateway.capitalize()
+        return {
+            "daemon": f"{who}'s daemon began to stop, to be started again at once",
+            "sa-flush": f"the SAs of {who}'s kernel were deleted",
+            "power": f"{who} was switched off, and on again at once",
+        }[self._reset.what]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"on_demand": True}
+
+    def impossible(self, field: Field) -> str:
+        bed = field.bench.bed
+        if self._reset.what != "power" or isinstance(bed, PowerSwitch):
+            return ""
+        return f"what: power: espbench cannot switch gateways of platform {bed.platform} off and on; use dut: uml"
+
+    def actions(self, field: Field, stack: IkeStack) -> list[Action]:
+        side: Side = self._reset.gateway
+        daemon, at = stack.daemons[side], self._reset.at
+
+        def restart() -> dict[str, Any]:
+            daemon.stop(suddenly=False)
+            daemon.start()
+            return {}
+
+        def flush() -> dict[str, Any]:
+            stack.flush_sas(side)
+            return {}
+
+        def power() -> dict[str, Any]:
+            told = field.bench.bed.power_cycle(side) if isinstance(field.bench.bed, PowerSwitch) else {}
+            stack.revive(side)
+            return told
+
+        act = {"daemon": restart, "sa-flush": flush, "power": power}[self._reset.what]
+        name = {
+            "daemon": "restart of the daemon",
+            "sa-flush": "flush",
+            "power": "power cycle, until its daemon runs",
+        }
+        return [Action(name[self._reset.what], at, act)]
+
+    def deviations(self) -> list[str]:
+        return []

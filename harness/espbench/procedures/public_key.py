@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Public-key operations on both gateways, one after the other: no traffic, no IKE, the CPU alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from espbench.measure.trial import Request
+from espbench.plan.ipsec_tests import PublicKey
+from espbench.platforms.base import SIDES
+from espbench.procedures.ipsec_common import record
+from espbench.procedures.procedure import Field
+from espbench.procedures.series import Series
+from espbench.stacks.public_key import ALGORITHMS, speed
+from espbench.terms import Quantity, Trial
+
+
+class PublicKeyCase(Series):
+    """One trial."""
+
+    def wanted(self) -> Request | None:
+        return None if self.answers else Request(0.0, self._seconds, "measure")
+
+    @property
+    def _seconds(self) -> float:
+        assert isinstance(self.case.settings, PublicKey)
+        return max(1.0, round(self.case.settings.trial))
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        gateways = field.bench.bed.gateways
+        rates = {
+            side: {o.name: o.per_s for o in speed(gateways[side], ALGORITHMS, int(request.duration_s))}
+            for side in SIDES
+        }
+        return record(self.case, request, len(self.trials), {"operations_per_s": rates})
+
+    def expected_trials(self) -> int:
+        return 1
+
+    def remaining_s(self) -> float:
+        return 2 * 2 * len(ALGORITHMS) * self._seconds if not self.answers else 0.0
+
+    def answer(self) -> dict[str, Any]:
+        rates = self.answers[0].measured["operations_per_s"]
+        found = [
+            Quantity(name=f"{name}, {side}", unit="operations/s", value=round(per_s, 3))
+            for name in rates["home"]
+            for side in SIDES
+            if (per_s := rates[side].get(name))
+        ]
+        sign = rates["home"].get("RSA-2048 sign")
+        return {
+            "status": "OK",
+            "words": f"Home signs {sign:,.0f} times/s with RSA-2048 on one CPU, no set-up that needs a signature "
+            "of its is faster."
+            if sign
+            else "Home's public-key operations.",
+            "quantities": found,
+        }
+
+    def deviations(self) -> list[str]:
+        return []

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rekey rates (ipsec-meth 13.1, 13.2): many SAs, set up together, end together, for two lifetimes and more.
+
+The rate is that of the times in which a rekey was under way: daemons spread the ends of SAs, and a pause in which
+none is due is no slowness.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.trial import Request
+from espbench.plan.cases import Case
+from espbench.plan.ipsec_tests import RekeyRate
+from espbench.procedures.ipsec_common import ike_of, record, restarted, show_all_carry
+from espbench.procedures.procedure import Field, Known
+from espbench.procedures.quantities import quantity
+from espbench.procedures.series import Series
+from espbench.stacks.ike import IkeStack
+from espbench.stacks.sa_events import Phase, Span, spans
+from espbench.terms import Quantity, Trial
+
+# What the last of them may take, s.
+_AFTER_S = 3.0
+
+
+class RekeyRateCase(Series):
+    """One trial: phase 2 with all CHILD SAs under one IKE SA, then phase 1 with an IKE SA each."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, RekeyRate)
+        self.settings = case.settings
+        super().__init__(case, known, trials)
+
+    def wanted(self) -> Request | None:
+        s = self.settings
+        return None if self.answers else Request(0.0, 2 * s.lifetimes * s.lifetime, "measure")
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        s, stack = self.settings, ike_of(field.bench)
+        measured: dict[str, Any] = {}
+        wrong: list[str] = []
+        with restarted(stack, s.tunnels, lifetime_s=round(s.lifetime)):
+            measured["phase_2"] = self._seen(stack, 2)
+            proof = show_all_carry(field.bench, self.case, s.tunnels)
+        with restarted(stack, s.tunnels, ike_lifetime_s=round(s.lifetime), ike_sa_each=True):
+            measured["phase_1"] = self._seen(stack, 1)
+            show_all_carry(field.bench, self.case, s.tunnels)
+        wrong += [
+            f"no rekey of {name.replace('_', ' ')} was seen" for name, seen in measured.items() if not seen
+        ]
+        return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
+
+    def _seen(self, stack: IkeStack, phase: Phase) -> list[tuple[float, float]]:
+        """Every rekey within the lifetimes, s from the moment when all were up."""
+        home = stack.daemons["home"]
+        stack.initiate()
+        up = max((e.at_s for e in home.events() if e.what == "established"), default=0.0)
+        time.sleep(self.settings.lifetimes * round(self.settings.lifetime) + _AFTER_S)
+        found = spans(home.events(), phase, "rekeyed")
+        return [(round(r.begun_s - up, 6), round(r.done_s - up, 6)) for r in found]
+
+    def expected_trials(self) -> int:
+        return 1
+
+    def answer(self) -> dict[str, Any]:
+        s = self.settings
+        due = s.tunnels * s.lifetimes
+        found, told, warnings = [], [], []
+        for phase in (1, 2):
+            seen = [Span(a, b) for a, b in self.answers[0].measured[f"phase_{phase}"]]
+            rate = len(seen) / busy_s(seen)
+            found.append(
+                Quantity(name=f"phase {phase} rekey rate", unit="rekeys/s", value=round(rate, 3), n=len(seen))
+            )
+            told.append(f"phase {phase} {rate:,.4g} rekeys/s ({len(seen)} of {due} due)")
+            if len(seen) < due:
+                warnings.append(f"phase {phase}: {due} rekeys were due, {len(seen)} were seen")
+        found += [
+            quantity(
+                f"phase {phase} rekey time",
+                "ms",
+                [1e3 * (b - a) for a, b in self.answers[0].measured[f"phase_{phase}"]],
+            )
+            for phase in (1, 2)
+        ]
+        return {
+            "status": "OK",
+            "words": f"{s.tunnels} SAs with a lifetime of {s.lifetime:g} s, for {s.lifetimes} lifetimes: "
+            f"{'; '.join(told)}.",
+            "quantities": found,
+            "warnings": warnings,
+        }
+
+    def deviations(self) -> list[str]:
+        return []
+
+
+def busy_s(parts: Sequence[Span]) -> float:
+    """For how long one or more of them were under way, s."""
+    total, until = 0.0, float("-inf")
+    for part in sorted(parts, key=lambda p: p.begun_s):
+        total += max(0.0, part.done_s - max(part.begun_s, until))
+        until = max(until, part.done_s)
+    return max(total, 1e-3)  # a daemon that logs milliseconds may show less than one

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Set-up rates (ipsec-meth 12.1 to 12.3), by the initiating daemon's own log, and the public-key operations in them.
+
+Tunnels with an IKE SA each give the tunnel's and phase 1's rate, CHILD SAs under one IKE SA give phase 2's. One at a
+time, a rate is how many would follow each other without a pause: the time between one tunnel and the next is the
+caller's, not the gateway's. In IKEv2 the first CHILD SA comes with the IKE SA (RFC 7296 1.2), so that phase 1 ends
+when the peer is authenticated, and the tunnel when its ESP SAs are installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.trial import Bench, Request
+from espbench.plan.cases import Case
+from espbench.plan.ipsec_tests import SetUpRate
+from espbench.platforms.base import SIDES
+from espbench.procedures.ipsec_common import ike_of, record, restarted, show_all_carry
+from espbench.procedures.procedure import Field, Known
+from espbench.procedures.quantities import quantity
+from espbench.procedures.series import Series
+from espbench.stacks.ike import IkeStack
+from espbench.stacks.public_key import of_set_up, speed
+from espbench.stacks.sa_events import Span, set_ups, spans
+from espbench.terms import Quantity, Trial
+
+LEAST = 100
+_PER_TUNNEL_S = 1.0
+
+
+class SetUpRateCase(Series):
+    """One trial: all tunnels, then all CHILD SAs."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, SetUpRate)
+        self.settings = case.settings
+        super().__init__(case, known, trials)
+
+    def wanted(self) -> Request | None:
+        return None if self.answers else Request(0.0, _PER_TUNNEL_S * self.settings.tunnels, "measure")
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        stack, wanted = ike_of(field.bench), self.settings.tunnels
+        home = stack.daemons["home"]
+        # Together the first comes before the others, for it brings the IKE SA that they share.
+        first = int(self.settings.together)
+        with restarted(stack, wanted + first, ike_sa_each=True):
+            self._bring_up(stack, range(first, wanted + first))
+            proof = show_all_carry(field.bench, self.case, wanted + first)
+            tunnels = set_ups(home.events())[first:]
+        with restarted(stack, wanted + 1):
+            self._bring_up(stack, range(1, wanted + 1))
+            show_all_carry(field.bench, self.case, wanted + 1)
+            children = spans(home.events(), 2, "established")
+        measured = {
+            "phase_1": _spans([phase_1 for phase_1, _ in tunnels]),
+            "tunnel": _spans([tunnel for _, tunnel in tunnels]),
+            "phase_2": _spans(children),
+            "public_key": self._public_key(field.bench, stack) if self.settings.public_key else {},
+        }
+        wrong = [
+            f"{len(found)} {what} were set up by themselves, {wanted} were asked for"
+            for what, found in (("tunnels with an IKE SA each", tunnels), ("CHILD SAs", children))
+            if len(found) != wanted
+        ]
+        return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
+
+    def _bring_up(self, stack: IkeStack, numbers: range) -> None:
+        if self.settings.together:
+            stack.initiate()
+            return
+        home = stack.daemons["home"]
+        if numbers.start:
+            home.bring_up(range(numbers.start), _PER_TUNNEL_S + 20)
+        home.bring_up(numbers, _PER_TUNNEL_S * len(numbers) + 20)
+
+    def _public_key(self, bench: Bench, stack: IkeStack) -> dict[str, Any]:
+        """Milliseconds of CPU that one set-up's operations take on each gateway."""
+        algorithms, needed = of_set_up(stack.options.ike, stack.options.auth)
+        found: dict[str, Any] = {"operations": list(needed)}
+        for side in SIDES:
+            ms = {o.name: o.ms for o in speed(bench.bed.gateways[side], algorithms, 1)}
+            found[side] = round(sum(ms[name] for name in needed), 4)
+        return found
+
+    def expected_trials(self) -> int:
+        return 1
+
+    def remaining_s(self) -> float:
+        return 0.0 if self.answers else 0.3 * self.settings.tunnels + 20
+
+    def answer(self) -> dict[str, Any]:
+        (trial,) = self.answers
+        rates = {name: self._rate(trial.measured[name]) for name in ("tunnel", "phase_1", "phase_2")}
+        how = "all at once" if self.settings.together else "one at a time"
+        words = (
+            f"{rates['tunnel']:,.4g} tunnels/s, {how} (phase 1 alone {rates['phase_1']:,.4g}/s, phase 2 alone "
+            f"{rates['phase_2']:,.4g}/s; {self.settings.tunnels} of each)."
+        )
+        shown = {"tunnel": "tunnel", "phase_1": "phase 1", "phase_2": "phase 2"}
+        found = [
+            Quantity(
+                name=f"{shown[name]} set-up rate",
+                unit=f"{unit}/s",
+                value=round(rate, 3),
+                n=self.settings.tunnels,
+            )
+            for (name, rate), unit in zip(rates.items(), ("tunnels", "IKE SAs", "CHILD SAs"), strict=True)
+        ]
+        found += [
+            quantity(f"{shown[name]} set-up time", "ms", [1e3 * (b - a) for a, b in trial.measured[name]])
+            for name in rates
+        ]
+        if bound := trial.measured["public_key"]:
+            more, told = self._bound(trial, bound)
+            found += more
+            words += told
+        return {"status": "OK", "words": words, "quantities": found}
+
+    def _rate(self, parts: list[tuple[float, float]]) -> float:
+        """One at a time, of the negotiations' own time; together, from the first beginning to the last end."""
+        if self.settings.together:
+            return len(parts) / (max(b for _, b in parts) - min(a for a, _ in parts))
+        return len(parts) / sum(b - a for a, b in parts)
+
+    def _bound(self, trial: Trial, bound: dict[str, Any]) -> tuple[list[Quantity], str]:
+        """What the public-key operations allow, and what is left for the protocol and everything else."""
+        of_one = bound["home"] + bound["office"]
+        # One at a time the ends wait for each other; many at once, each end works on another tunnel meanwhile.
+        limit = 1e3 / (max(bound["home"], bound["office"]) if self.settings.together else of_one)
+        found = [
+            Quantity(name=f"public-key time of a set-up, {side}", unit="ms", value=bound[side])
+            for side in SIDES
+        ]
+        found.append(Quantity(name="public-key bound", unit="tunnels/s", value=round(limit, 3)))
+        rate = self._rate(trial.measured["tunnel"])
+        share = 100 * (1 - rate / limit)
+        found.append(Quantity(name="protocol and other overhead", unit="%", value=round(share, 2)))
+        operations = ", ".join(dict.fromkeys(bound["operations"]))
+        return found, (
+            f" Its public-key operations alone ({operations}, on both gateways) would allow {limit:,.4g} tunnels/s: "
+            f"{share:.0f} % of the time is protocol and other overhead."
+        )
+
+    def deviations(self) -> list[str]:
+        s = self.settings
+        return [
+            *([f"ipsec-meth 12: {s.tunnels} tunnels instead of {LEAST}"] if s.tunnels < LEAST else []),
+            *(["ipsec-meth 12: all at once, not each after the one before"] if s.together else []),
+        ]
+
+
+def _spans(parts: Sequence[Span]) -> list[tuple[float, float]]:
+    """From the first one's beginning, s."""
+    start = min((part.begun_s for part in parts), default=0.0)
+    return [(round(p.begun_s - start, 6), round(p.done_s - start, 6)) for p in parts]

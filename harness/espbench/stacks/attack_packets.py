@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an attacker sends to a gateway (ipsec-meth 15): IKE_SA_INIT from many addresses, forged ESP, ESP heard before.
+
+Whole IP packets; all of them end at the gateway.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+import struct
+from ipaddress import ip_address, ip_network
+
+from cryptography.hazmat.primitives.asymmetric import ec, x25519
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from espbench.errors import EspbenchError
+from espbench.platforms.base import Gateway
+
+_ESP, _UDP = 50, 17
+_TTL = 64
+# As many as the generator takes of one noise.
+MOST = 4096
+# Different Diffie-Hellman values; the gateway works as hard for the same one again.
+_KEYS = 16
+# IKEv2 numbers (RFC 7296 3.3.2 and the registry kept by IANA).
+_ENCRYPTION = {
+    "3des": (3, 0),
+    "aes128": (12, 128),
+    "aes256": (12, 256),
+    "aes128gcm16": (20, 128),
+    "aes256gcm16": (20, 256),
+}
+_INTEGRITY = {"sha1": 2, "sha256": 12, "sha384": 13, "sha512": 14}
+_PRF = {"sha1": 2, "sha256": 5, "sha384": 6, "sha512": 7}
+_GROUP = {"modp2048": 14, "modp3072": 15, "ecp256": 19, "ecp384": 20, "x25519": 31}
+_CURVE = {"ecp256": ec.SECP256R1(), "ecp384": ec.SECP384R1()}
+# Run inside the gateway: hears ESP that comes in by one interface, and prints whole IP packets in base64.
+_EAR = """\
+import base64, socket, sys, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.ntohs(3))
+s.bind((sys.argv[1], 0))
+wanted, until = int(sys.argv[2]), time.monotonic() + float(sys.argv[3])
+while wanted and time.monotonic() < until:
+    s.settimeout(max(0.01, until - time.monotonic()))
+    try:
+        packet, (_, _, kind, *_) = s.recvfrom(4096)
+    except TimeoutError:
+        break
+    esp = packet[9:10] == b"\\x32" if packet[0] >> 4 == 4 else packet[6:7] == b"\\x32"
+    if kind == 0 and esp:
+        print(base64.b64encode(packet).decode())
+        wanted -= 1
+"""
+
+
+def forged_esp(
+    source: str, destination: str, spi: int, payload: int, count: int, seed: int = 0
+) -> list[bytes]:
+    """ESP with the right SPI, a number the replay window takes, and noise for payload and ICV.
+
+    The gateway must compute the ICV to know. payload: bytes behind the ESP header, as in the legitimate traffic.
+    """
+    noise = random.Random(seed)
+    return [
+        ip_packet(
+            source, destination, _ESP, struct.pack("!II", spi, 0x4000_0000 + n) + noise.randbytes(payload)
+        )
+        for n in range(min(count, MOST))
+    ]
+
+
+def ike_flood(near: str, destination: str, proposal: str, count: int, seed: int = 0) -> list[bytes]:
+    """First messages of IKE SAs with a proposal the gateway accepts, each from another address of the prefix.
+
+    near: the prefix behind the port by which they come, so that the gateway's answers go back there.
+    """
+    noise = random.Random(seed)
+    hosts = ip_network(near)
+    shares = [_key_exchange(proposal, noise) for _ in range(_KEYS)]
+    # The first addresses are the tester's and the gateway's own.
+    room = min(hosts.num_addresses, 1 << 16) - 16
+    sources = noise.sample(range(8, 8 + room), min(count, MOST, room))
+    return [
+        ip_packet(str(hosts[number]), destination, _UDP, _udp(_sa_init(proposal, shares[at % _KEYS], noise)))
+        for at, number in enumerate(sources)
+    ]
+
+
+def heard_esp(gateway: Gateway, count: int, within_s: float) -> list[bytes]:
+    """ESP packets as the gateway receives them on its WAN port just now; EspbenchError where none came.
+
+    Takes up to within_s: traffic must flow meanwhile.
+    """
+    argv = ["python3", "-I", "-S", "-c", _EAR, gateway.wan, str(min(count, MOST)), str(within_s)]
+    done = gateway.run(argv, timeout_s=within_s + 20)
+    packets = [base64.b64decode(line) for line in done.out.split()]
+    if done.rc or not packets:
+        said = (done.err.strip().splitlines() or ["nothing came"])[-1]
+        raise EspbenchError(f"{gateway.side}: no ESP could be heard on {gateway.wan}: {said}")
+    return packets
+
+
+def ip_packet(source: str, destination: str, protocol: int, payload: bytes) -> bytes:
+    """IPv4 without DF and options, or IPv6; a UDP checksum is put in where it must be (IPv6)."""
+    a, b = ip_address(source), ip_address(destination)
+    if a.version == 6:
+        if protocol == _UDP:
+            pseudo = a.packed + b.packed + struct.pack("!IxxxB", len(payload), protocol)
+            payload = payload[:6] + struct.pack("!H", _checksum(pseudo + payload) or 0xFFFF) + payload[8:]
+        return struct.pack("!IHBB", 6 << 28, len(payload), protocol, _TTL) + a.packed + b.packed + payload
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 0, 0, _TTL, protocol, 0) + a.packed + b.packed
+    return head[:10] + struct.pack("!H", _checksum(head)) + head[12:] + payload
+
+
+def _udp(message: bytes) -> bytes:
+    return struct.pack("!HHHH", 500, 500, 8 + len(message), 0) + message
+
+
+def _sa_init(proposal: str, share: bytes, noise: random.Random) -> bytes:
+    """An IKE_SA_INIT request (RFC 7296 1.2): SA, KE, nonce."""
+    encryption, integrity, group = proposal.split("-")
+    cipher, bits = _ENCRYPTION[encryption]
+    transforms = [(1, cipher, struct.pack("!HH", 0x800E, bits) if bits else b""), (2, _PRF[integrity], b"")]
+    if "gcm" not in encryption:
+        transforms.append((3, _INTEGRITY[integrity], b""))
+    transforms.append((4, _GROUP[group], b""))
+    body = b""
+    for at, (kind, number, attribute) in enumerate(transforms):
+        more = 3 if at + 1 < len(transforms) else 0
+        body += struct.pack("!BxHBxH", more, 8 + len(attribute), kind, number) + attribute
+    suite = struct.pack("!BxHBBBB", 0, 8 + len(body), 1, 1, 0, len(transforms)) + body
+    payloads = (
+        struct.pack("!BxH", 34, 4 + len(suite)) + suite
+        + struct.pack("!BxHHxx", 40, 8 + len(share), _GROUP[group]) + share
+        + struct.pack("!BxH", 0, 4 + 32) + noise.randbytes(32)
+    )  # fmt: skip
+    head = noise.randbytes(8) + bytes(8) + struct.pack("!BBBBII", 33, 0x20, 34, 0x08, 0, 28 + len(payloads))
+    return head + payloads
+
+
+def _key_exchange(proposal: str, noise: random.Random) -> bytes:
+    """A public value of the proposal's group; whoever answers must compute with it."""
+    group = proposal.rpartition("-")[2]
+    if group in _CURVE:
+        point = ec.generate_private_key(_CURVE[group]).public_key()
+        return point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:]
+    if group == "x25519":
+        return x25519.X25519PrivateKey.generate().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    size = {"modp2048": 256, "modp3072": 384}[group]
+    return b"\x01" + noise.randbytes(size - 1)  # below the prime, whose first bytes are all ones
+
+
+def _checksum(data: bytes) -> int:
+    """The Internet checksum (RFC 1071)."""
+    if len(data) % 2:
+        data += b"\0"
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
