@@ -47,6 +47,46 @@ _KINDS = {
         "the overload costs the DUT part of what it can do. Above 1: it forwards more than at its throughput, and "
         "loses the rest.",
     ),
+    "time_to_first_packet": Kind(
+        "Time to first packet",
+        "ipsec-meth 10.5: no SA is there; from the first frame sent, which brings the tunnel up, to the first that "
+        "arrives. Those before it are lost, as the draft expects.",
+    ),
+    "rekey_loss": Kind(
+        "Frame loss during phase 2 rekeys",
+        "ipsec-meth 11.5: the ESP SAs end several times in one trial.",
+    ),
+    "set_up_rate": Kind(
+        "Set-up rates",
+        "ipsec-meth 12.1 to 12.3, by the initiating daemon's own log. The public-key bound is what the operations that "
+        "a set-up needs would allow by themselves; the rest is protocol and other overhead.",
+    ),
+    "rekey_rate": Kind(
+        "Rekey rates",
+        "ipsec-meth 13.1, 13.2: of the time in which at least one rekey was under way, by the daemon's own log.",
+    ),
+    "capacity": Kind(
+        "Tunnel and SA capacity",
+        "ipsec-meth 8.1, 8.2: the most that came up and carried traffic, none of them rekeyed.",
+    ),
+    "failover": Kind(
+        "Tunnel failover",
+        "ipsec-meth 14: Office's IPsec dies without a word and is started anew, cold, in place of a standby; from the "
+        "last frame that arrived before to the first one after.",
+    ),
+    "reset": Kind(
+        "Reset",
+        "RFC 2544 26.6, RFC 6201: from the last frame that arrived before to the first one after. Traffic brings the "
+        "tunnels up again.",
+    ),
+    "attack": Kind(
+        "Under attack",
+        "ipsec-meth 15: what legitimate traffic keeps, and what it costs, rate by rate of the attack.",
+    ),
+    "public_key": Kind(
+        "Public-key operations",
+        "By OpenSSL inside the gateways, per second of one CPU's time: no set-up that needs one is faster.",
+    ),
 }
 
 
