@@ -36,6 +36,7 @@ _NOISE_ID = 100  # of the streams' numbers, which count from 0
 _HEARD, _HEARING_S, _HEARD_FPS = 256, 3.0, 200.0
 # ESP's own part of a packet behind its header: initialization vector, padding, trailer, ICV; about.
 _OVERHEAD = 32
+_LONGEST = 1424  # what a packet of 1,500 B has room for
 _NAMES = {"ike-flood": "phase 1 flood", "bad-icv": "forged ESP with a bad ICV", "replay": "replayed ESP"}
 # Which counter of Home's kernel tells of an attacker's packets that were refused.
 _ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}
@@ -92,7 +93,7 @@ class AttackCase(Series):
             return self._replays(bench)
         assert isinstance(stack, IkeStack | Xfrm)
         inbound = [sa for sa in dump_sas(home) if sa.destination == stack.tunnel.home]
-        size = int(self.case.mean_frame_size) - 18 + _OVERHEAD
+        size = min(int(self.case.mean_frame_size) - 18 + _OVERHEAD, _LONGEST)
         each = max(1, _PACKETS // len(inbound))
         return [
             packet
