@@ -21,9 +21,8 @@ from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Attack
 from espbench.procedures.at_throughput import load_of
 from espbench.procedures.clauses import common, shorter
-from espbench.procedures.ipsec_common import ike_of, noted, restarted
+from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
 from espbench.procedures.procedure import Field, Known
-from espbench.procedures.series import Series
 from espbench.stacks import attack_packets
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.policies import dump_sas
@@ -42,7 +41,7 @@ _NAMES = {"ike-flood": "phase 1 flood", "bad-icv": "forged ESP with a bad ICV", 
 _ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}
 
 
-class AttackCase(Series):
+class AttackCase(IpsecSeries):
     """One trial without an attack, then one at each rate."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
@@ -67,7 +66,7 @@ class AttackCase(Series):
             return None
         return Request(self._load or 0.0, self.settings.trial, "measure")
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, field: Field) -> Trial:
         rate = self._rates[len(self.answers)]
         if self.settings.kind == "ike-flood":
             stack = ike_of(field.bench)
