@@ -19,7 +19,7 @@ from espbench.generators.base import Gap, Noise, Offered, RateStep, Stream, Stre
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import Request, Waits, measure
 
-pytestmark = truth_dut.NEEDED
+pytestmark = [truth_dut.NEEDED, pytest.mark.virtual_time]
 
 S, MS = 10**9, 10**6
 IDLE = {"delay_ns": 20_000}
