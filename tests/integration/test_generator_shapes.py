@@ -7,6 +7,7 @@ Times are exact in virtual time only (test_truth_dut.py).
 from __future__ import annotations
 
 import base64
+import json
 import os
 import threading
 import time
@@ -181,6 +182,12 @@ def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
     assert gap["from_ns"] < one["first_lost_ns"] < one["last_lost_ns"] < gap["to_ns"]
 
 
+def bytes_in(net: Net) -> int:
+    """Of all frames that arrived at the receiver's port."""
+    [link] = json.loads(net.inside("t2", "ip -j -s link show a1"))
+    return int(link["stats64"]["rx"]["bytes"])
+
+
 def test_noise_beside_a_stream(generator: Generator, wire: Net) -> None:
     """Packets of two sizes, as they are, in turn; the stream's books know nothing of them."""
     ports = open_ports(generator, wire)
@@ -190,13 +197,23 @@ def test_noise_beside_a_stream(generator: Generator, wire: Net) -> None:
         "id": 7, "from": "west", "rate_fps": 3_000.0, "src_mac": ports["west"]["mac"],
         "dst_mac": ports["east"]["mac"], "packets": [base64.b64encode(packet).decode() for packet in packets],
     }  # fmt: skip
+    before = bytes_in(wire)
     result = trial(generator, stream(ports, rate_fps=3_000.0), noise=[noise])
+    moved = bytes_in(wire) - before
     [one], [told] = result["streams"], result["noise"]
     assert one["intended_frames"] == told["intended_frames"] == 3_000
     whole(one)
     assert told["tx_frames"] + told["unsent"] == 3_000
     assert told["tx_frames"] > 0
     assert result["ports"][1]["foreign"] == told["tx_frames"] - told["tx_refused"]
+    if told["tx_refused"] == 0:
+        short = -(-told["tx_frames"] // 2)
+        frames = one["rx_frames"] + told["tx_frames"]
+        length = 60 * (one["rx_frames"] + short) + 114 * (told["tx_frames"] - short)
+        assert moved in (
+            length,
+            length - 14 * frames,
+        )  # a veth counts frames without their header, but XDP's with
     refused = generator.ask({"cmd": "trial", "id": "t", "duration_s": 1.0, "streams": [stream(ports)],
                              "noise": [{**noise, "packets": ["AAAA"]}]})  # fmt: skip
     assert "noise 7: packet 0 of 3 bytes is not IPv4 or IPv6" in refused["message"]
