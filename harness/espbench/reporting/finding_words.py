@@ -51,41 +51,44 @@ _KINDS = {
     ),
     "time_to_first_packet": Kind(
         "Time to first packet",
-        "ipsec-meth 10.5: traffic finds no SA and brings the tunnel up; the time from the first frame sent to the "
-        "first one received.",
+        "ipsec-meth 10.5: no SA is there; from the first frame sent, which brings the tunnel up, to the first that "
+        "arrives. Those before it are lost, as the draft expects.",
     ),
     "rekey_loss": Kind(
-        "Frame loss while rekeying",
-        "ipsec-meth 11.5: at the throughput, over two lifetimes or more of the ESP SAs, what is lost while phase 2 is "
-        "rekeyed.",
+        "Frame loss during phase 2 rekeys",
+        "ipsec-meth 11.5: the ESP SAs end several times in one trial.",
     ),
     "set_up_rate": Kind(
-        "Set-up rate",
-        "ipsec-meth 12.1 to 12.3: tunnels, phase 1 and phase 2 a second; beside it what the public-key operations of a "
-        "set-up alone would allow, so that the protocol's own share shows.",
+        "Set-up rates",
+        "ipsec-meth 12.1 to 12.3, by the initiating daemon's own log. The public-key bound is what the operations that "
+        "a set-up needs would allow by themselves; the rest is protocol and other overhead.",
     ),
     "rekey_rate": Kind(
-        "Rekey rate", "ipsec-meth 13.1, 13.2: many SAs end at once, and again; how many a second are rekeyed."
+        "Rekey rates",
+        "ipsec-meth 13.1, 13.2: of the time in which at least one rekey was under way, by the daemon's own log.",
     ),
     "capacity": Kind(
-        "Capacity",
-        "ipsec-meth 8.1, 8.2: more and more tunnels, or SAs, all shown to carry traffic, until one more is refused.",
+        "Tunnel and SA capacity",
+        "ipsec-meth 8.1, 8.2: the most that came up and carried traffic, none of them rekeyed.",
     ),
     "failover": Kind(
         "Tunnel failover",
-        "ipsec-meth 14: Office's IPsec dies without a word and a standby takes its place; the time from the last frame "
-        "before to the first one after.",
+        "ipsec-meth 14: Office's IPsec dies without a word and is started anew, cold, in place of a standby; from the "
+        "last frame that arrived before to the first one after.",
     ),
     "reset": Kind(
         "Reset",
-        "RFC 2544 26.6, RFC 6201: the daemon, the SAs or the gateway itself is taken away; the time from the last "
-        "frame before to the first one after.",
+        "RFC 2544 26.6, RFC 6201: from the last frame that arrived before to the first one after. Traffic brings the "
+        "tunnels up again.",
     ),
     "attack": Kind(
-        "Forwarding under attack",
-        "ipsec-meth 15.1 to 15.3: what legitimate traffic keeps of its forwarding rate, and what it costs in CPU.",
+        "Under attack",
+        "ipsec-meth 15: what legitimate traffic keeps, and what it costs, rate by rate of the attack.",
     ),
-    "public_key": Kind("Public-key operations", "What bounds every set-up rate: each by itself, on one CPU."),
+    "public_key": Kind(
+        "Public-key operations",
+        "By OpenSSL inside the gateways, per second of one CPU's time: no set-up that needs one is faster.",
+    ),
 }
 
 
