@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 from ends import END
 
+from espbench.errors import EspbenchError
 from espbench.measure.actions import Action
-from espbench.measure.trial import Bench, Request
+from espbench.measure.trial import Bench, Request, TrialBroken
 from espbench.plan import Case
 from espbench.plan.ipsec_tests import (
     Attack,
@@ -259,7 +260,7 @@ def test_a_daemon_that_shares_its_ike_sa_has_no_tunnel_rate() -> None:
 def test_rekey_rates_are_of_the_time_in_which_rekeys_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """10 SAs that end one after the other, 4 ms each, no two at once: 250 a second, for two lifetimes."""
     pair = Pair()
-    monkeypatch.setattr(rekey_rate.time, "sleep", pair.clock.sleep)
+    monkeypatch.setattr("espbench.procedures.rekey_rate.time.sleep", pair.clock.sleep)
     found = answered(made(RekeyRate.model_validate({"tunnels": 10, "lifetime": "10s", "lifetimes": 2})), pair)
     told = values(found)
     assert (told["phase 1 rekey rate"], told["phase 2 rekey rate"]) == (250.0, 250.0)
@@ -413,3 +414,47 @@ def test_quantities_have_a_unit() -> None:
     found = answered(made(SetUpRate(tunnels=3)), pair)
     assert all(isinstance(q, Quantity) and q.unit for q in found.quantities)
     assert found.rfc2544_deviations == ["ipsec-meth 12: 3 tunnels instead of 100"]
+
+
+def test_what_fails_in_a_test_costs_the_trial_and_never_the_pair_for_good() -> None:
+    """A daemon that refuses a test's own options would agree to the plan's; any other error is a broken trial."""
+    pair = Pair()
+
+    def refuse(numbers: Sequence[int], timeout_s: float) -> None:
+        raise NegotiationFailed("AUTHENTICATION_FAILED", final=True)
+
+    pair.daemons["home"].bring_up = refuse  # type: ignore[method-assign]
+    procedure = made(SetUpRate())
+    request = procedure.next()
+    assert request is not None
+    with pytest.raises(NegotiationFailed, match="AUTHENTICATION_FAILED") as caught:
+        procedure.measure(request, pair.field)
+    assert not caught.value.final
+
+    def die(request: Request, actions: Sequence[Action]) -> Trial:
+        raise EspbenchError("no answer")
+
+    gateways = {"home": SimpleNamespace(alive=lambda: True)}
+    bench = replace(pair.field.bench, bed=cast(Testbed, SimpleNamespace(gateways=gateways)))
+    attack = made(Attack.model_validate({"load": "1000fps"}))
+    with pytest.raises(TrialBroken, match="no answer"):
+        attack.measure(Request(1000.0, 1.0, "measure"), Field(bench, die))
+
+
+def test_without_openssl_the_rates_are_there_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An emulated board has none."""
+    monkeypatch.setattr(
+        SilentGateway, "run", lambda self, argv, timeout_s: CommandResult(127, "", "no openssl")
+    )
+    found = answered(made(SetUpRate(tunnels=3)), Pair())
+    assert (found.status, found.warnings) == ("OK", ["no public-key bound: home: openssl speed: no openssl"])
+    assert values(found)["tunnel set-up rate"] == 50.0
+    alone = answered(made(PublicKey(retries=0)), Pair())
+    assert (alone.status, alone.reasons) == ("INVALID", ["home: openssl speed: no openssl"])
+
+
+def test_only_a_test_that_rfc2544_has_can_keep_its_clauses() -> None:
+    """A set-up rate without deviations is no RFC 2544 result; a reset is (26.6)."""
+    of_ipsec = (FirstPacket, RekeyLoss, SetUpRate, RekeyRate, Capacity, Failover, Attack, PublicKey)
+    assert not any(settings.of_rfc2544 for settings in of_ipsec)
+    assert Reset.of_rfc2544

@@ -309,10 +309,11 @@ def _record(
             f"{100 * worst.excess:.1f} % of the offered rate"
         )
     loss_at: dict[str, int] = {}
-    if offered.noise and tx > rx:
-        # Its frames are in the gateways' counters too, so that these do not tell where the streams' were lost.
-        loss_at["beside an attack, place not known"] = tx - rx
-    for crossing in () if offered.noise else found:
+    # An attack's frames are in the gateways' counters too, and those of an SA or a gateway that was replaced are gone.
+    untold = "beside an attack" if offered.noise else "while SAs came and went" if upset else ""
+    if untold and tx > rx:
+        loss_at[f"{untold}, place not known"] = tx - rx
+    for crossing in () if untold else found:
         for place, n in books.loss_places(
             crossing, encrypts=bench.encrypts, receiver_overrun=overruns[crossing.stream.to]
         ).items():
@@ -341,7 +342,7 @@ def _record(
         loss_at=loss_at,
         latency_us=_joint_latency(streams),
         per_direction={f"{s.from_}-{s.to}": _direction(s, offered, request, len(streams)) for s in streams},
-        gateways={str(side): _gateway(bench, side, delta, cpu[side], offered) for side in cpu},
+        gateways={str(side): _gateway(bench, side, delta, cpu[side], offered, upset=upset) for side in cpu},
         proof=proof,
         warnings=offered.warnings,
         not_measured=offered.not_measured,
@@ -595,19 +596,21 @@ def _joint_latency(streams: list[StreamCounts]) -> Latency:
 
 
 def _gateway(
-    bench: Bench, side: Side, delta: counters.Counters, cpu_ns: int, offered: Offered
+    bench: Bench, side: Side, delta: counters.Counters, cpu_ns: int, offered: Offered, *, upset: bool
 ) -> GatewayReading:
     """CPU over exactly the time in which the gateway had frames: sending and draining."""
+    told = bench.encrypts and not upset
     moved = delta[side]
     working_s = offered.duration_s + max((s.drain_s or 0.0 for s in offered.streams), default=0.0)
-    if bench.encrypts:
+    frames = 0
+    if told:
         frames = moved.sas.encrypted + moved.sas.decrypted
-    else:
+    elif not upset:
         frames = moved.lan.rx_packets + moved.wan.rx_packets
     return GatewayReading(
         cpu_pct=round(100 * cpu_ns / 1e9 / working_s, 2) if working_s > 0 else None,
         cpu_us_per_frame=round(cpu_ns / 1e3 / frames, 3) if frames else None,
-        encrypted_frames=moved.sas.encrypted if bench.encrypts else None,
-        decrypted_frames=moved.sas.decrypted if bench.encrypts else None,
-        xfrm_errors=moved.sas.errors,
+        encrypted_frames=moved.sas.encrypted if told else None,
+        decrypted_frames=moved.sas.decrypted if told else None,
+        xfrm_errors={} if upset else moved.sas.errors,
     )

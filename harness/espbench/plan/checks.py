@@ -15,6 +15,7 @@ from espbench.plan.emulated_checks import emulated_problems
 from espbench.plan.external_checks import external_problems
 from espbench.plan.frames import USUAL_MTU, framing_bytes, largest_whole, mean_frame_size, shares_of, sizes_of
 from espbench.plan.generator_checks import generator_problems
+from espbench.plan.ipsec_checks import ipsec_problems
 from espbench.plan.model import SINGLE, Plan, Throughput
 from espbench.plan.profiles import is_path, load_profile, profile_names
 from espbench.plan.reader import KeyPath, Problem, did_you_mean, shown
@@ -30,6 +31,7 @@ def problems(plan: Plan, path: Path | None) -> list[Problem]:
     """Every contradiction in a plan whose keys are right one by one; path is the plan's file."""
     found = [*_repeated(plan), *_rates_and_times(plan), *_small_frames(plan), *generator_problems(plan)]
     found += [*accelerator_problems(plan, path), *direction_problems(plan), *dependent_problems(plan)]
+    found += ipsec_problems(plan, path)
     if plan.topology == "external":
         return [*found, *external_problems(plan)]
     mtu, about_dut = _mtu(plan, path)

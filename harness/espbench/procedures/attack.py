@@ -21,9 +21,8 @@ from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Attack
 from espbench.procedures.at_throughput import load_of
 from espbench.procedures.clauses import common, shorter
-from espbench.procedures.ipsec_common import ike_of, noted, restarted
+from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
 from espbench.procedures.procedure import Field, Known
-from espbench.procedures.series import Series
 from espbench.stacks import attack_packets
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.policies import dump_sas
@@ -36,12 +35,13 @@ _NOISE_ID = 100  # of the streams' numbers, which count from 0
 _HEARD, _HEARING_S, _HEARD_FPS = 256, 3.0, 200.0
 # ESP's own part of a packet behind its header: initialization vector, padding, trailer, ICV; about.
 _OVERHEAD = 32
+_LONGEST = 1424  # what a packet of 1,500 B has room for
 _NAMES = {"ike-flood": "phase 1 flood", "bad-icv": "forged ESP with a bad ICV", "replay": "replayed ESP"}
 # Which counter of Home's kernel tells of an attacker's packets that were refused.
 _ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}
 
 
-class AttackCase(Series):
+class AttackCase(IpsecSeries):
     """One trial without an attack, then one at each rate."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
@@ -66,7 +66,7 @@ class AttackCase(Series):
             return None
         return Request(self._load or 0.0, self.settings.trial, "measure")
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, field: Field) -> Trial:
         rate = self._rates[len(self.answers)]
         if self.settings.kind == "ike-flood":
             stack = ike_of(field.bench)
@@ -92,7 +92,7 @@ class AttackCase(Series):
             return self._replays(bench)
         assert isinstance(stack, IkeStack | Xfrm)
         inbound = [sa for sa in dump_sas(home) if sa.destination == stack.tunnel.home]
-        size = int(self.case.mean_frame_size) - 18 + _OVERHEAD
+        size = min(int(self.case.mean_frame_size) - 18 + _OVERHEAD, _LONGEST)
         each = max(1, _PACKETS // len(inbound))
         return [
             packet

@@ -12,15 +12,14 @@ from espbench.measure.readiness import NotReady
 from espbench.measure.trial import Bench, Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Capacity
-from espbench.procedures.ipsec_common import ike_of, record, restarted, show_all_carry
+from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
 from espbench.procedures.procedure import Field, Known
-from espbench.procedures.series import Series
 from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.sa_events import spans
 from espbench.terms import Quantity, Trial
 
 
-class CapacityCase(Series):
+class CapacityCase(IpsecSeries):
     """One trial of as many steps as it takes."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
@@ -31,7 +30,7 @@ class CapacityCase(Series):
     def wanted(self) -> Request | None:
         return None if self.answers else Request(0.0, self.settings.trial, "measure")
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, field: Field) -> Trial:
         s, stack = self.settings, ike_of(field.bench)
         home = stack.daemons["home"]
         steps: list[dict[str, Any]] = []

@@ -15,15 +15,14 @@ from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import FirstPacket
 from espbench.procedures.at_throughput import load_of
 from espbench.procedures.clauses import common
-from espbench.procedures.ipsec_common import ike_of, noted, restarted
+from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import quantity
-from espbench.procedures.series import Series
 from espbench.stacks.sa_events import set_ups
 from espbench.terms import Trial
 
 
-class FirstPacketCase(Series):
+class FirstPacketCase(IpsecSeries):
     """As many trials as the plan wants, all alike."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
@@ -40,7 +39,7 @@ class FirstPacketCase(Series):
             return None
         return Request(self._load or 0.0, self.settings.trial, "measure", shape=Shape(cold=True))
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, field: Field) -> Trial:
         stack = ike_of(field.bench)
         with restarted(stack, on_demand=True):
             trial = field.trial(request, ())

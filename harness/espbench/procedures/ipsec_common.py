@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.measure import readiness
 from espbench.measure.actions import Action
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, Request
+from espbench.measure.trial import Bench, Request, TrialBroken, blame
 from espbench.plan.cases import Case
 from espbench.procedures.limits import Limits
+from espbench.procedures.procedure import Field
+from espbench.procedures.series import Series
 from espbench.stacks.base import split
+from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.ike import IkeStack
 from espbench.terms import DirectionReading, Trial, ways
 
@@ -27,6 +31,26 @@ def ike_of(bench: Bench) -> IkeStack:
     if not isinstance(bench.stack, IkeStack):
         raise EspbenchError("expected gateways whose IKE daemons espbench drives")
     return bench.stack
+
+
+class IpsecSeries(Series):
+    """A series whose trials drive daemons and gateways themselves, not only through the field's trial."""
+
+    def measure(self, request: Request, field: Field) -> Trial:
+        """As `made` makes it; whatever goes wrong with gateways or daemons costs the trial, not the run."""
+        try:
+            return self.made(request, field)
+        except (UsageError, MachineLacks, Interrupted, TrialBroken, readiness.NotReady):
+            raise
+        except NegotiationFailed as failure:
+            # Not for good, whatever it says: with the plan's own options these daemons do agree.
+            raise NegotiationFailed(str(failure)) from failure
+        except EspbenchError as error:
+            raise TrialBroken(blame(field.bench, error)) from error
+
+    @abstractmethod
+    def made(self, request: Request, field: Field) -> Trial:
+        """Make that trial."""
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Failover, Reset
 from espbench.platforms.base import PowerSwitch, Side
 from espbench.procedures.ipsec_common import (
+    IpsecSeries,
     ike_of,
     noted,
     outage_s,
@@ -27,12 +28,11 @@ from espbench.procedures.ipsec_common import (
 )
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import by_direction, quantity
-from espbench.procedures.series import Series
 from espbench.stacks.ike import IkeStack
 from espbench.terms import Trial
 
 
-class _OutageCase(Series):
+class _OutageCase(IpsecSeries):
     """As many trials as the plan wants, all alike, each on daemons that were just started."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
@@ -51,7 +51,7 @@ class _OutageCase(Series):
             return None
         return Request(self.load_fps, self._asked.trial, "measure")
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, field: Field) -> Trial:
         stack = ike_of(field.bench)
         if why := self.impossible(field):
             return record(self.case, request, len(self.trials), {}, reasons=[why])
@@ -83,7 +83,7 @@ class _OutageCase(Series):
             "load_fps": self.load_fps,
             "quantities": [
                 found,
-                *by_direction(self.name, "s", self.answers, outage_s),
+                *by_direction(self.name, "s", self.answers, outage_s, digits=6),
                 quantity(
                     "frames lost",
                     "frames",

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from espbench.errors import EspbenchError
 from espbench.measure.trial import Request
 from espbench.plan.ipsec_tests import PublicKey
 from espbench.platforms.base import SIDES
-from espbench.procedures.ipsec_common import record
+from espbench.procedures.ipsec_common import IpsecSeries, record
 from espbench.procedures.procedure import Field
-from espbench.procedures.series import Series
 from espbench.stacks.public_key import ALGORITHMS, speed
 from espbench.terms import Quantity, Trial
 
 
-class PublicKeyCase(Series):
+class PublicKeyCase(IpsecSeries):
     """One trial."""
 
     def wanted(self) -> Request | None:
@@ -26,12 +26,15 @@ class PublicKeyCase(Series):
         assert isinstance(self.case.settings, PublicKey)
         return max(1.0, round(self.case.settings.trial))
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, field: Field) -> Trial:
         gateways = field.bench.bed.gateways
-        rates = {
-            side: {o.name: o.per_s for o in speed(gateways[side], ALGORITHMS, int(request.duration_s))}
-            for side in SIDES
-        }
+        try:
+            rates = {
+                side: {o.name: o.per_s for o in speed(gateways[side], ALGORITHMS, int(request.duration_s))}
+                for side in SIDES
+            }
+        except EspbenchError as error:
+            return record(self.case, request, len(self.trials), {}, reasons=[str(error)])
         return record(self.case, request, len(self.trials), {"operations_per_s": rates})
 
     def expected_trials(self) -> int:

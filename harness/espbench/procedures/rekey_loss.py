@@ -11,16 +11,15 @@ from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import RekeyLoss
 from espbench.procedures.at_throughput import load_of
 from espbench.procedures.clauses import common, shorter
-from espbench.procedures.ipsec_common import ike_of, noted, restarted, upset
+from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted, upset
 from espbench.procedures.procedure import Field, Known
-from espbench.procedures.series import Series
 from espbench.stacks.sa_events import spans
 from espbench.terms import Quantity, Trial
 
 _TRIAL_S = 60.0
 
 
-class RekeyLossCase(Series):
+class RekeyLossCase(IpsecSeries):
     """One trial, with the lifetime that the test asks for."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
@@ -35,7 +34,7 @@ class RekeyLossCase(Series):
     def wanted(self) -> Request | None:
         return None if self.answers else Request(self._load or 0.0, self.settings.trial, "measure")
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, field: Field) -> Trial:
         stack = ike_of(field.bench)
         home = stack.daemons["home"]
         tunnels = stack.options.tunnels

@@ -14,10 +14,9 @@ from typing import Any
 from espbench.measure.trial import Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import RekeyRate
-from espbench.procedures.ipsec_common import ike_of, record, restarted, show_all_carry
+from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import quantity
-from espbench.procedures.series import Series
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.sa_events import Phase, Span, spans
 from espbench.terms import Quantity, Trial
@@ -26,7 +25,7 @@ from espbench.terms import Quantity, Trial
 _AFTER_S = 3.0
 
 
-class RekeyRateCase(Series):
+class RekeyRateCase(IpsecSeries):
     """One trial: phase 2 with all CHILD SAs under one IKE SA, then phase 1 with an IKE SA each."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
@@ -38,7 +37,7 @@ class RekeyRateCase(Series):
         s = self.settings
         return None if self.answers else Request(0.0, 2 * s.lifetimes * s.lifetime, "measure")
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, field: Field) -> Trial:
         s, stack = self.settings, ike_of(field.bench)
         measured: dict[str, Any] = {}
         wrong: list[str] = []

@@ -45,7 +45,7 @@ while wanted and time.monotonic() < until:
     s.settimeout(max(0.01, until - time.monotonic()))
     try:
         packet, (_, _, kind, *_) = s.recvfrom(4096)
-    except TimeoutError:
+    except OSError:
         break
     esp = packet[9:10] == b"\\x32" if packet[0] >> 4 == 4 else packet[6:7] == b"\\x32"
     if kind == 0 and esp:
@@ -92,7 +92,9 @@ def heard_esp(gateway: Gateway, count: int, within_s: float) -> list[bytes]:
 
     Takes up to within_s: traffic must flow meanwhile.
     """
-    argv = ["python3", "-I", "-S", "-c", _EAR, gateway.wan, str(min(count, MOST)), str(within_s)]
+    # The agent's own Python, whatever its place on that gateway.
+    python = 'exec "$(readlink /proc/$PPID/exe)" -I -S -c "$@"'
+    argv = ["sh", "-c", python, "sh", _EAR, gateway.wan, str(min(count, MOST)), str(within_s)]
     done = gateway.run(argv, timeout_s=within_s + 20)
     packets = [base64.b64decode(line) for line in done.out.split()]
     if done.rc or not packets:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a plan's IPsec tests: times that do not fit into a trial, a gateway nobody can switch off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from espbench.errors import UsageError
+from espbench.plan.ipsec_tests import Failover, RekeyLoss, RekeyRate, Reset
+from espbench.plan.model import Plan
+from espbench.plan.profiles import load_profile
+from espbench.plan.reader import KeyPath, Problem, shown
+from espbench.plan.units import format_duration
+
+_SHORTEST_LIFETIME_S = 2.0  # daemons count in whole seconds
+
+
+def ipsec_problems(plan: Plan, path: Path | None) -> Iterator[Problem]:
+    """Everything about the tests of plan/ipsec_tests.py."""
+    for index, test in enumerate(plan.tests):
+        settings, at = test.settings, ("tests", index, test.name)
+        if isinstance(settings, RekeyLoss):
+            yield from _lifetime(settings.lifetime_s, settings.lifetime is not None, at)
+            if settings.trial < 2 * settings.lifetime_s:
+                yield Problem(
+                    (*at, "trial"),
+                    f"at least two lifetimes, {format_duration(2 * settings.lifetime_s)}",
+                    shown(format_duration(settings.trial)),
+                    "SAs must end within it: lengthen trial or shorten lifetime",
+                    involves=((*at, "lifetime"),),
+                )
+        elif isinstance(settings, RekeyRate):
+            yield from _lifetime(settings.lifetime, True, at)
+        elif isinstance(settings, Failover | Reset):
+            gone = settings.at + (settings.dead if isinstance(settings, Failover) else 0.0)
+            if gone >= settings.trial:
+                yield Problem(
+                    (*at, "at"),
+                    f"a time well within the trial of {format_duration(settings.trial)}",
+                    shown(format_duration(settings.at)),
+                    "traffic must flow before and again after it: lengthen trial",
+                    involves=((*at, "trial"), (*at, "dead")),
+                )
+        if isinstance(settings, Reset) and settings.what == "power":
+            yield from _power(plan, path, at)
+
+
+def _lifetime(lifetime_s: float, given: bool, at: KeyPath) -> Iterator[Problem]:
+    if lifetime_s < _SHORTEST_LIFETIME_S or lifetime_s != int(lifetime_s):
+        yield Problem(
+            (*at, "lifetime" if given else "trial"),
+            "a lifetime of whole seconds, 2s or more",
+            shown(format_duration(lifetime_s)),
+            "IKE daemons count in seconds" + ("" if given else ": lengthen trial, or say lifetime"),
+        )
+
+
+def _power(plan: Plan, path: Path | None, at: KeyPath) -> Iterator[Problem]:
+    """A profile that cannot be read is somebody else's to tell; what `auto` comes to shows when it runs."""
+    for dut in plan.duts:
+        try:
+            platform = None if dut == "auto" else load_profile(dut, path).platform
+        except UsageError:
+            continue
+        if platform not in (None, "uml"):
+            yield Problem(
+                (*at, "what"),
+                "daemon or sa-flush",
+                f"power with {dut} (platform: {platform})",
+                "espbench can switch off guests of User-Mode Linux alone: use dut: uml",
+                involves=(("dut",),),
+            )

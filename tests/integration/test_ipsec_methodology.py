@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The IPsec tests on real gateways and daemons, where something of the answer is known beforehand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ike_pairs import TRAFFIC, Workshop, workshop
+
+from espbench.measure import readiness
+from espbench.measure.actions import Action
+from espbench.measure.trial import Bench, Request, Waits, measure
+from espbench.plan import Case
+from espbench.plan.ipsec_tests import (
+    Attack,
+    Capacity,
+    Failover,
+    FirstPacket,
+    RekeyLoss,
+    RekeyRate,
+    Reset,
+    SetUpRate,
+)
+from espbench.platforms.uml import readiness as uml_readiness
+from espbench.procedures.kinds import procedure_for
+from espbench.procedures.limits import Limits
+from espbench.procedures.procedure import Field, Known, Told
+from espbench.terms import Finding, Trial
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
+    reason="needs root and user-mode-linux",
+)
+_SHORT = {"settle": 0, "residue": "500ms", "learning": 0, "warm_up": 0, "retries": 2}
+_WAITS = Waits(learning_s=0.0, residue_s=0.5, settle_s=0.0)
+# What charon waits for an answer before it gives up: 1 s, then 1.4 times longer each time, four times.
+GIVES_UP_S = 1 + 1.4 + 1.4**2 + 1.4**3
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    with workshop(tmp_path_factory.mktemp("shop")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=["strongswan", "libreswan"])
+def pair(shop: Workshop, request: pytest.FixtureRequest) -> Iterator[tuple[Bench, Case]]:
+    """Both gateways with their tunnel up, for all tests of one daemon."""
+    with shop.pair(request.param, "aes128gcm16") as (bench, case):
+        readiness.establish(bench, TRAFFIC)
+        yield bench, case
+
+
+def found(pair: tuple[Bench, Case], test: type[Any], **settings: Any) -> tuple[Finding, Sequence[Trial]]:
+    """The finding of a test, and its trials, on this pair."""
+    bench, case = pair
+    asked = replace(case, settings=test.model_validate(_SHORT | settings), direction="both-ways")
+    known = Known(Limits(100.0, 100_000.0, 1e6, None, 1e9), {}, (256,))
+    procedure = procedure_for(asked, known, [])
+
+    def trial(request: Request, actions: Sequence[Action]) -> Trial:
+        return measure(
+            bench, TRAFFIC, request, case=asked.id, sequence=len(procedure.trials), waits=_WAITS, goals=[0.0],
+            resolution=0.01, actions=actions,
+        )  # fmt: skip
+
+    while (request := procedure.next()) is not None:
+        procedure.add(procedure.measure(request, Field(bench, trial)))
+    (finding,) = procedure.results(Told("uml", "proven", []))
+    assert isinstance(finding, Finding)
+    assert finding.status == "OK", (finding.words, finding.reasons)
+    return finding, procedure.trials
+
+
+def value(finding: Finding, name: str) -> float:
+    (figure,) = [q.value for q in finding.quantities if q.name == name]
+    assert figure is not None
+    return figure
+
+
+def test_traffic_brings_up_the_tunnel_once(pair: tuple[Bench, Case]) -> None:
+    """The first frame finds no SA, and what the daemon took is within what the traffic waited for."""
+    finding, trials = found(pair, FirstPacket, load="1000fps", trial="2s", repeats=1)
+    assert value(finding, "time to first packet") > value(finding, "of it, setting up the tunnel") > 0
+    west_east = trials[-1].per_direction["west-east"]
+    assert west_east.first_lost_s == pytest.approx(0, abs=1e-4)
+    # At 1,000 frames/s so many milliseconds are so many frames; both directions waited for the same.
+    assert value(finding, "time to first packet") == pytest.approx(west_east.lost, abs=5)
+
+
+def test_set_ups_are_seen_one_by_one(pair: tuple[Bench, Case]) -> None:
+    """Ten IKE SAs with a tunnel each, then ten CHILD SAs under one; the operations bound them."""
+    finding, trials = found(pair, SetUpRate, tunnels=10)
+    assert [len(trials[-1].measured[key]) for key in ("phase_1", "tunnel", "phase_2")] == [10, 10, 10]
+    assert value(finding, "phase 1 set-up time") < value(finding, "tunnel set-up time")
+    assert value(finding, "public-key bound") > value(finding, "tunnel set-up rate")
+    assert trials[-1].proof["proven"]
+
+
+@pytest.mark.parametrize("kind", ["bad-icv", "replay"])
+def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Bench, Case], kind: str) -> None:
+    """The kernel's own counters tell; the traffic beside it loses nothing and is proven to be encrypted."""
+    finding, trials = found(pair, Attack, kind=kind, load="400fps", rates=["500fps"], trial="1s")
+    free, attacked = finding.curve
+    assert (free["refused by home"], attacked["refused by home"]) == (0, 500)
+    assert trials[-1].tx_frames == trials[-1].rx_frames == 400
+    assert trials[-1].proof["proven"]
+
+
+def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Bench, Case]) -> None:
+    """It is understood and answered: Home's CPU works, and Home sends datagrams of its own."""
+    finding, _ = found(pair, Attack, kind="ike-flood", load="400fps", rates=["100fps"], trial="1s")
+    free, attacked = finding.curve
+    assert attacked["cpu_home_pct"] > free["cpu_home_pct"]
+
+
+def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Bench, Case]) -> None:
+    """Sixteen seconds of traffic, a moment before: three times."""
+    finding, trials = found(pair, RekeyLoss, load="400fps", trial="16s", lifetime="5s")
+    assert value(finding, "phase 2 rekeys") == 3
+    assert trials[-1].tx_frames == 6400
+
+
+def test_the_sas_of_the_kernel_come_back_by_traffic(pair: tuple[Bench, Case]) -> None:
+    finding, _ = found(pair, Reset, what="sa-flush", load="1000fps", trial="4s", at="1s", repeats=1)
+    assert 0 < value(finding, "reset time") < 3
+
+
+@pytest.fixture(scope="module")
+def charon(shop: Workshop) -> Iterator[tuple[Bench, Case]]:
+    with shop.pair("strongswan", "aes128gcm16") as (bench, case):
+        readiness.establish(bench, TRAFFIC)
+        yield bench, case
+
+
+def test_a_dead_peer_is_given_up_when_charon_gives_up(charon: tuple[Bench, Case]) -> None:
+    """A standby that is there after a second must wait until Home has asked and given up."""
+    finding, _ = found(charon, Failover, load="500fps", trial="14s", at="1s", dead="1s", dpd="1s", repeats=1)
+    outage = value(finding, "tunnel failover time")
+    assert GIVES_UP_S < outage < GIVES_UP_S + 4
+
+
+def test_rekeys_and_capacity(charon: tuple[Bench, Case]) -> None:
+    """As many rekeys as are due; as many tunnels as are asked for."""
+    finding, _ = found(charon, RekeyRate, tunnels=3, lifetime="4s", lifetimes=2)
+    assert [quantity.n for quantity in finding.quantities[:2]] == [6, 6]
+    finding, _ = found(charon, Capacity, of="tunnels", limit=4, step=2)
+    assert value(finding, "tunnels carried") == 4
+
+
+def test_a_gateway_without_power_comes_back(charon: tuple[Bench, Case]) -> None:
+    """Booted again by the same hands, its daemon and cleartext's block on it, traffic brings the tunnel up."""
+    finding, trials = found(charon, Reset, what="power", load="500fps", trial="25s", at="1s", repeats=1)
+    (action,) = trials[-1].measured["actions"]
+    assert 0 < action["off_s"] + action["boot_s"] < value(finding, "reset time") < 24

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans with IPsec tests: which cases they come to, and what is wrong with them in one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from espbench.errors import UsageError
+from espbench.plan import cases
+from espbench.plan.checks import problems
+from espbench.plan.model import Plan
+
+GOOD = {
+    "name": "ike", "topology": "gateway-to-gateway", "dut": "uml", "suites": ["aes128gcm16"],
+    "stacks": ["plain", "xfrm", "strongswan", "strongswan-libipsec", {"home": "strongswan", "office": "libreswan"}],
+    "frame_sizes": [64, 256], "directions": ["one-way", "both-ways"],
+}  # fmt: skip
+
+
+def plan_of(**test: object) -> Plan:
+    return Plan.model_validate(GOOD | {"tests": [test]})
+
+
+def said(dut: str = "uml", **test: object) -> str:
+    plan = Plan.model_validate(GOOD | {"tests": [test], "dut": dut})
+    return "; ".join(f"expected {p.expected}, got {p.got}; {p.remedy}" for p in problems(plan, None))
+
+
+@pytest.mark.parametrize(
+    ("test", "settings", "stacks", "each"),
+    [
+        ("set_up_rate", {}, {"strongswan", "strongswan-to-libreswan"}, 1),
+        ("reset", {}, {"strongswan", "strongswan-to-libreswan"}, 1),
+        ("time_to_first_packet", {"load": "1000fps"}, {"strongswan", "strongswan-to-libreswan"}, 4),
+        ("attack", {"load": "1000fps"}, {"xfrm", "strongswan", "strongswan-to-libreswan"}, 4),
+        ("attack", {"load": "1000fps", "kind": "ike-flood"}, {"strongswan", "strongswan-to-libreswan"}, 4),
+        ("public_key", {}, {"plain"}, 1),
+    ],
+)
+def test_a_test_has_cases_where_there_is_something_to_measure(
+    test: str, settings: dict[str, object], stacks: set[str], each: int
+) -> None:
+    """Tests of IKE need daemons on the kernel's ESP; those of a pair are there once, whatever the frame sizes."""
+    found = cases(plan_of(**{test: settings}))
+    assert {case.stack.shown for case in found} == stacks
+    assert len(found) == each * len(stacks)
+
+
+def test_good_settings_are_good() -> None:
+    assert said(rekey_loss={"load": "1000fps", "trial": "16s", "lifetime": "5s"}) == ""
+    assert said(reset={"what": "power"}) == said(failover={}) == said(rekey_rate={"lifetime": "5s"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("test", "settings", "words"),
+    [
+        (
+            "rekey_loss",
+            {"load": "1000fps", "trial": "8s", "lifetime": "5s"},
+            'at least two lifetimes, 10s, got "8s"',
+        ),
+        ("rekey_loss", {"load": "1000fps", "trial": "3s"}, "IKE daemons count in seconds: lengthen trial"),
+        ("rekey_rate", {"lifetime": "2500ms"}, 'a lifetime of whole seconds, 2s or more, got "2.5s"'),
+        ("failover", {"trial": "5s", "at": "3s", "dead": "2s"}, "a time well within the trial of 5s"),
+        ("rekey_loss", {}, "a throughput test with the loss goal 0 before it"),
+    ],
+)
+def test_times_that_do_not_fit_are_named(test: str, settings: Any, words: str) -> None:
+    assert words in said(**{test: settings})
+
+
+def test_only_guests_can_be_switched_off() -> None:
+    assert "got power with netns (platform: netns); espbench can switch off guests" in said(
+        "netns", reset={"what": "power"}
+    )
+
+
+def test_an_unknown_attack_is_refused() -> None:
+    with pytest.raises((UsageError, ValueError), match="ike-flood"):
+        plan_of(attack={"kind": "syn-flood", "load": "1000fps"})
