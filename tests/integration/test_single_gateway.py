@@ -43,7 +43,8 @@ pytestmark = pytest.mark.skipif(
 TUNNEL = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")
 TUNNEL_6 = Tunnel(6, "2001:2:0:f::1", "2001:2:0:f::2", "2001:2:0:1000::/52", "2001:2:0:2000::/52")
 WAITS = Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0)
-FPS, SECONDS, FRAMES = 1000.0, 0.4, 400
+FPS, SECONDS = 1000.0, 0.4
+SOME = 200  # of 400 frames that leave at least, on however busy a host
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +89,14 @@ def with_stack(
 
 
 def trial_of(bench: Bench, traffic: Traffic) -> Trial:
-    for _ in range(5):  # on a busy machine the sender falls short now and then: not what is tested here
+    for _ in range(
+        5
+    ):  # on a busy machine the sender falls short, or the host loses a frame: not what is tested here
         trial = measure(
             bench, traffic, Request(FPS * traffic.directions, SECONDS, "search"), case="test", sequence=0,
             waits=WAITS, goals=[0.0], resolution=0.01,
         )  # fmt: skip
-        if not any(reason.startswith(UNSENT) for reason in trial.reasons):
+        if not any(reason.startswith((UNSENT, "host ")) for reason in trial.reasons):
             break
     return trial
 
@@ -112,12 +115,12 @@ def test_each_suite_both_ways(workshop: tuple[Registry, Bench, Path], suite: str
     with_stack(bench, suite)
     trial = trial_of(bench, traffic_of("encryption"))
     assert (trial.validity, trial.reasons, trial.proof["problems"]) == ("VALID", [], [])
-    assert trial.gateways["home"].encrypted_frames == trial.tx_frames == trial.rx_frames == FRAMES
+    assert trial.gateways["home"].encrypted_frames == trial.tx_frames == trial.rx_frames > SOME
     opened = EspCounts.model_validate(trial.proof["opened by the tester"])
-    assert opened == EspCounts(packets=FRAMES, authentic=FRAMES)
+    assert opened == EspCounts(packets=trial.rx_frames, authentic=trial.rx_frames)
     trial = trial_of(bench, traffic_of("decryption"))
     assert (trial.validity, trial.reasons) == ("VALID", [])
-    assert trial.gateways["home"].decrypted_frames == trial.tx_frames == trial.rx_frames == FRAMES
+    assert trial.gateways["home"].decrypted_frames == trial.tx_frames == trial.rx_frames > SOME
     assert list(trial.per_direction) == ["east-west"]
 
 
@@ -131,8 +134,9 @@ def test_both_at_once_through_three_tunnels_with_esn(workshop: tuple[Registry, B
     trial = trial_of(bench, traffic)
     assert (trial.validity, trial.reasons) == ("VALID", [])
     home = trial.gateways["home"]
-    assert (home.encrypted_frames, home.decrypted_frames) == (FRAMES, FRAMES)
-    assert trial.tx_frames == trial.rx_frames == 2 * FRAMES
+    there, back = (trial.per_direction[way] for way in ("west-east", "east-west"))
+    assert (home.encrypted_frames, home.decrypted_frames) == (there.rx_frames, back.rx_frames)
+    assert trial.tx_frames == trial.rx_frames > 2 * SOME
 
 
 def test_ipv6_inside_and_outside(workshop: tuple[Registry, Bench, Path]) -> None:
@@ -140,7 +144,8 @@ def test_ipv6_inside_and_outside(workshop: tuple[Registry, Bench, Path]) -> None
     with_stack(bench, "aes128-sha1", TUNNEL_6)
     for direction in ("encryption", "decryption"):
         trial = trial_of(bench, traffic_of(direction, version=6))
-        assert (trial.validity, trial.reasons, trial.rx_frames) == ("VALID", [], FRAMES)
+        assert (trial.validity, trial.reasons) == ("VALID", [])
+        assert trial.rx_frames > SOME
 
 
 def test_scapy_opens_what_the_tester_seals(tmp_path: Path) -> None:
@@ -205,14 +210,17 @@ def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Regi
         offered, _ = offer(bench, changed.through(plain))
         opened = esp_peer.told(offered)
         assert opened is not None
-        assert (offered.streams[0].rx_frames, getattr(opened, counted)) == (0, FRAMES)
+        (found,) = offered.streams
+        assert (found.rx_frames, getattr(opened, counted)) == (0, found.tx_frames)
+        assert found.tx_frames > SOME
         plain = traffic_of("decryption").streams(bench.bed, bench.next_hops, FPS)
         offered, home = offer(bench, changed.through(plain))
         errors = home.sas.errors
         # An SA of other keys begins at 1: the first numbers are old to the gateway, whatever their ICV.
         old = errors.pop("XfrmInStateSeqError", 0)
-        assert (offered.streams[0].rx_frames, old <= readiness.PROBE_FRAMES) == (0, True)
-        assert errors == {error: FRAMES - old}
+        (found,) = offered.streams
+        assert (found.rx_frames, old <= readiness.PROBE_FRAMES) == (0, True)
+        assert errors == {error: found.tx_frames - old}
 
 
 def test_forged_and_replayed_packets_do_not_pass_and_do_not_disturb(
@@ -227,10 +235,11 @@ def test_forged_and_replayed_packets_do_not_pass_and_do_not_disturb(
         attack = stream.model_copy(update={"id": 1, "rate_fps": FPS / 2, "fault": fault})
         offered, home = offer(bench, [stream, attack])
         legitimate, forged = offered.streams
-        assert home.wan.rx_packets == FRAMES + FRAMES // 2, home
-        assert (home.sas.decrypted, home.sas.errors) == (FRAMES, {error: FRAMES // 2}), home
-        assert (legitimate.tx_frames, legitimate.rx_frames, home.lan.tx_packets) == (FRAMES, FRAMES, FRAMES)
-        assert (forged.tx_frames, forged.rx_frames) == (FRAMES // 2, 0)
+        good, bad = legitimate.tx_frames, forged.tx_frames
+        assert min(good, 2 * bad) > SOME
+        assert home.wan.rx_packets == good + bad, home
+        assert (home.sas.decrypted, home.sas.errors) == (good, {error: bad}), home
+        assert (legitimate.rx_frames, home.lan.tx_packets, forged.rx_frames) == (good, good, 0)
 
 
 def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
@@ -242,8 +251,9 @@ def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
     bench.bed.gateways["home"].netlink(netlink_xfrm.NETLINK_XFRM, netlink_xfrm.flush()[1:])
     trial = trial_of(bench, traffic_of("encryption"))
     assert (trial.rx_frames, trial.validity) == (0, "INVALID")
-    assert trial.proof["opened by the tester"]["cleartext"] == FRAMES
-    assert any(f"{FRAMES} frames reached the tester in clear" in reason for reason in trial.reasons)
+    clear = trial.tx_frames
+    assert trial.proof["opened by the tester"]["cleartext"] == clear > SOME
+    assert any(f"{clear} frames reached the tester in clear" in reason for reason in trial.reasons)
 
 
 def test_a_whole_run_says_which_operation_each_row_is(tmp_path: Path) -> None:
