@@ -83,6 +83,7 @@ class Flood(AroundTrials):
     """Forwarding rate under flood: all that the line or the tester gives, beside the throughput."""
 
     keys_are: ClassVar[str] = "a key of a flood test"
+    of_rfc2544: ClassVar[bool] = False  # the standard has none
 
     trial: TrialDuration = 60.0
     """Length of the trial."""
