@@ -25,6 +25,7 @@ from espbench.measure.esp_peer import EspPeer
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
 from espbench.platforms import capture, placement
+from espbench.platforms.base import PortName
 from espbench.platforms.netns import NetnsPlatform
 from espbench.platforms.registry import Registry
 from espbench.platforms.uml import UmlPlatform, UmlProfile
@@ -161,7 +162,7 @@ def test_scapy_opens_what_the_tester_seals(tmp_path: Path) -> None:
             stack = Xfrm(bed, TUNNEL, suite, StackOptions())
             peer = EspPeer.of(bed, stack)
             assert peer is not None
-            hops = {"east": bed.ports["west"].mac}
+            hops: dict[PortName, str] = {"east": bed.ports["west"].mac}
             (stream,) = peer.through(traffic_of("decryption").streams(bed, hops, 400.0))
             file = tmp_path / f"{suite.name}.pcap"
             with capture.capturing(registry, bed, file):
