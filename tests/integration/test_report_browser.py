@@ -108,7 +108,12 @@ def test_every_figure_of_the_other_tests_is_drawn(browser: Browser, tests_page: 
     points = points_in(tests_page)
     assert problems(record, points) == []
     kinds = Counter(re.match(r"[a-z-]*[a-z]", name)[0] for name in points if name.startswith("test-"))  # type: ignore[index]
-    assert kinds == {"test-latency-part": 2 * 3, "test-frame-loss-part": 2 * 3 * 2, "test-flood-part": 2 * 2}
+    assert kinds == {
+        "test-latency-part": 2 * 3,
+        "test-frame-loss-part": 2 * 3 * 2,
+        "test-flood-part": 2 * 2,
+        "test-tunnel-setup-rate-part": 2,
+    }
     drawn = {chart["id"]: chart for chart in record.value}
     # What has no latency, and the load that could not be measured, are marks and no points.
     latency = "test-latency-part-1-2-xfrm-3des-sha1"

@@ -467,3 +467,10 @@ def test_without_openssl_the_rates_are_there_all_the_same(monkeypatch: pytest.Mo
     assert values(found)["tunnel set-up rate"] == 50.0
     alone = answered(made(PublicKey(retries=0)), Pair())
     assert (alone.status, alone.reasons) == ("INVALID", ["home: openssl speed: no openssl"])
+
+
+def test_only_a_test_that_rfc2544_has_can_keep_its_clauses() -> None:
+    """A set-up rate without deviations is no RFC 2544 result; a reset is (26.6)."""
+    of_ipsec = (FirstPacket, RekeyLoss, SetUpRate, RekeyRate, Capacity, Failover, Attack, PublicKey)
+    assert not any(settings.of_rfc2544 for settings in of_ipsec)
+    assert Reset.of_rfc2544

@@ -25,7 +25,7 @@ from simulated_duts import (
 )
 
 from espbench.plan.search_choice import PRESETS, PresetName
-from espbench.search import Judgement, Observation, TrialRequest, judge, mlr
+from espbench.search import Judgement, Observation, TrialRequest, judge, mlr_library
 
 LIMITS = st.floats(min_value=11_000, max_value=99_000)
 NAMES = st.sampled_from([*PRESETS])
@@ -94,7 +94,7 @@ def test_any_sequence_of_observations_ends_and_is_reported_honestly(
 ) -> None:
     """A figure rests on a final trial at its load that met the goal; bounds never cross."""
     search = an_mlr_search(preset, minimum_fps=20_000, resolution=0.1)
-    log = run(search, adversary(data), 5 * mlr.MOST_TRIALS)
+    log = run(search, adversary(data), 5 * mlr_library.MOST_TRIALS)
     for result in search.results():
         if result.lower_fps is not None and result.upper_fps is not None:
             assert result.lower_fps < result.upper_fps
@@ -184,6 +184,17 @@ def test_the_ends_of_the_range() -> None:
     assert {r.status for r in search.results()} == {"BELOW_MINIMUM"}
 
 
+def test_the_ends_of_the_range_need_not_be_round() -> None:
+    """The line rate is 1,488,095.238 frames/s: its pass is one at the maximum; a pass at the minimum is a pass."""
+    ends = {"minimum_fps": 14_880.9438, "maximum_fps": 1_488_095.238}
+    search = an_mlr_search("rfc2544", (0.0,), **ends)
+    assert run(search, always_passes)[-1][0].load_fps == 1_488_095.238
+    assert (search.results()[0].throughput_fps, search.results()[0].at_maximum) == (1_488_095.238, True)
+    search = an_mlr_search("rfc2544", (0.0,), **ends)
+    run(search, HardLimit(14_881))
+    assert (search.results()[0].status, search.results()[0].throughput_fps) == ("OK", 14_880.9438)
+
+
 @pytest.mark.parametrize("minimum", [100_000, 99_999, 99_000, 98_010, 95_000])
 def test_a_narrow_range_ends(minimum: float) -> None:
     """The library alone does not end where the range is one width."""
@@ -198,15 +209,15 @@ def test_a_lowered_maximum_begins_the_search_anew() -> None:
     search = an_mlr_search("rfc2544", (0.0,))
     first = search.next()
     assert first is not None
-    search.add(invalid(first))
+    search.add(HardLimit(80_000)(first))
     search.limit(30_000)
-    run(search, HardLimit(80_000))
+    assert next(asked.load_fps for asked, _ in run(search, HardLimit(80_000))) == 30_000
     (result,) = search.results()
     assert (result.status, result.throughput_fps, result.at_maximum) == ("OK", 30_000, True)
 
 
 def test_a_search_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mlr, "MOST_TRIALS", 5)
+    monkeypatch.setattr(mlr_library, "MOST_TRIALS", 5)
     search = an_mlr_search("csit", (0.0,))
     assert len(run(search, HardLimit(37_000))) == 5
     assert search.results()[0].status == "INVALID"

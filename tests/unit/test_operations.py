@@ -85,11 +85,12 @@ def test_compare_puts_a_pair_beside_its_halves(
     said = " ".join(document["words"])
     assert ("share a core" in said) == (cpus["home"] == cpus["office"])
     assert ("more than its halves allow" in said) == (ratio > 1.05)
+    assert "ways to the wire differ" not in said
     for name in ("comparison.html", "comparison.md"):
         assert "A single gateway beside a pair" in (page.parent / name).read_text()
 
 
-def test_unequal_runs_are_refused(tmp_path: Path) -> None:
+def test_unequal_runs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Another line rate is no matter of the topology; nor is there a pair to compare two pairs by topology."""
     single = run_of(tmp_path, "single", "single-gateway")
     pair = run_of(tmp_path, "pair", "gateway-to-gateway")
@@ -98,6 +99,10 @@ def test_unequal_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="differ in more than the topology"):
         compare([single.path, pair.path], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    with RunDirectory.open(single.path) as opened:
+        tools = opened.manifest.tools | {"generator": "native: af_packet"}
+        opened.save_manifest(opened.manifest.model_copy(update={"tools": tools}))
     compare([single.path, pair.path], allow_different=True, out=tmp_path / "out")
+    assert "ways to the wire differ (single-gateway: native: af_packet;" in capsys.readouterr().out
     with pytest.raises(UsageError, match="expected runs of single-gateway and of gateway-to-gateway"):
         compare([pair.path, pair.path], by="topology", out=tmp_path / "out")

@@ -345,6 +345,7 @@ def test_conditions_are_everything_that_is_fixed_and_none_of_the_axes(tmp_path: 
                 "loss_goals": ["0", "0.001%"], "trial": "2s", "final_trial": "10s", "resolution": "1%",
                 "minimum": "1% of maximum", "maximum": "line rate or the generator's ceiling",
                 "settle": "5s", "residue": "2s", "warm_up": "2s", "learning": "2s", "retries": 3,
+                "search": "bisection", "preset": "none", "loss_verification": 0,
             }
         }
     ]  # fmt: skip

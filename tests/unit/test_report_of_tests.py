@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from espbench.comparison import compare
 from espbench.errors import UsageError
+from espbench.reporting.finding_tables import told
 from espbench.reporting.report import write_report
 from espbench.reporting.trial_digest import TrialDigest, digest
 from espbench.reporting.view import Report, view
@@ -252,7 +253,7 @@ def test_an_unknown_kind_of_test_is_shown_whole(run: RunDirectory, report: Repor
         ("tunnel set-up rate", "41.50", "tunnels/s", "100"),
         ("phase 1", "17.25", "ms", "100"),
         ("phase 2", "4.125", "ms", "100"),
-        ("RSA-2048 signatures of the DUT alone", "612.0", "1/s", "1"),
+        ("RSA-2048 signatures of the DUT alone", "612", "1/s", "1"),
     ]
     (_, points), *_ = part.curves
     assert points.head == ["Frame, bytes", "Tunnels", "Setup, s", "Home CPU, %", "Note"]
@@ -262,6 +263,39 @@ def test_an_unknown_kind_of_test_is_shown_whole(run: RunDirectory, report: Repor
         (f"xfrm · {suite}", ["41.50"]) for suite in SHAPE.suites
     ]
     assert "| Tunnel set-up rate, tunnels/s | xfrm · 3des-sha1 | proven | **41.50** |" in markdown
+
+
+def test_the_curve_of_an_unknown_kind_is_its_second_column_against_its_first(
+    run: RunDirectory, report: Report
+) -> None:
+    """Nothing is drawn where these are no numbers, or not the same in all curves."""
+    panels = part_of(report, synthetic_findings.SETUP_RATE).figure.panels
+    assert [p.title for p in panels] == [f"xfrm · {suite}" for suite in SHAPE.suites]
+    rows = panels[0].page["datasets"]["points"]
+    assert [(r["x"], r["y"]) for r in rows] == [(1, 0.024), (10, 0.241), (50, 1.205)]
+    assert panels[0].page["layer"][0]["encoding"]["x"]["axis"]["title"] == "Tunnels"
+    found = [f for f in run.findings() if f.test == synthetic_findings.SETUP_RATE]
+    for curve in ([{"who": "home", "s": 1.0}] * 2, [{"n": 1, "s": 2.0}], [{"n": 1}, {"n": 2}], []):
+        odd = viewed(run, [found[0].model_copy(update={"curve": curve})])
+        assert part_of(odd, synthetic_findings.SETUP_RATE).figure is None
+
+
+def test_an_unknown_kind_of_few_figures_has_a_column_for_each(run: RunDirectory) -> None:
+    """Single measurements at many sizes: a row a case, as a table by frame size wants it."""
+    attack = [
+        f.model_copy(
+            update={
+                "test": "attack", "curve": [], "load_fps": 100.0,
+                "quantities": [Quantity(name="rate kept", unit="%", value=97.5),
+                               Quantity(name="rate, west-east", unit="frames/s", value=50.0)],
+            }
+        )
+        for f in run.findings() if f.test == "flood"
+    ]  # fmt: skip
+    part = part_of(viewed(run, attack), "attack")
+    assert all(row.starts_case for row in part.table.rows)
+    assert cells(part, part.table.rows[0]) == {"Load, frames/s": "100", "Rate kept, %": "97.50"}
+    assert part.directions.rows[0] == ["plain", "64", "west → east", "50.00"]
 
 
 def test_the_top_counts_all_results_and_names_all_tests(run: RunDirectory, report: Report, html: str) -> None:
@@ -283,9 +317,8 @@ def test_the_answer_has_the_figure_each_test_is_about(run: RunDirectory, report:
     for test in synthetic_findings.SETTINGS:
         for suite in SHAPE.suites:
             found = [finding(run, test, suite, size) for size in SIZES]
-            tell = count if test in ("flood", "back_to_back") else figure
             assert shown[f"test-{test.replace('_', '-')}", f"xfrm · {suite}"] == [
-                tell(f.quantities[0].value) if f.quantities else f.status for f in found
+                told(f.quantities[0]) if f.quantities else f.status for f in found
             ]
     assert shown["test-back-to-back", "plain"][2] == "not searched"
 
@@ -298,11 +331,21 @@ def test_each_direction_is_shown_by_itself(run: RunDirectory, report: Report) ->
     assert [r[2] for r in of_case] == ["west → east", "east → west"]
     for row, way in zip(of_case, ("west-east", "east-west"), strict=True):
         q = named(f)[f"latency, tagged frame, {way}"]
-        assert row[3:] == [figure(q.value), figure(q.minimum), figure(q.maximum), figure(q.stdev), "4"]
+        assert row[3:8] == [figure(q.value), figure(q.minimum), figure(q.maximum), figure(q.stdev), "4"]
+        assert row[8:] == [figure(named(f)[f"latency, {p}, {way}"].value) for p in ("p50", "p99")]
+    assert latency.head[8:] == ["Latency, p50, µs", "Latency, p99, µs"]
+    recovery = part_of(report, "system_recovery", "both-ways").directions
+    assert recovery.head[3] == "System recovery time, s"
     assert of_case[0][3] != of_case[1][3]
     assert part_of(report, "flood", "both-ways").directions.head[3] == "Forwarding rate, frames/s"
     (_, points), *_ = part_of(report, "frame_loss", "both-ways").curves
     assert {"Loss west → east, %", "Loss east → west, %"} <= set(points.head)
+    loss = part_of(report, "frame_loss", "both-ways").directions
+    assert loss.head[2:] == ["Direction", "Frame loss at the highest load, %"]
+    at_most = finding(run, "frame_loss", "aes128-sha1", 512, "both-ways").curve[0]
+    assert [r[2:] for r in loss.rows if r[:2] == ["xfrm · aes128-sha1", "512"]] == [
+        [way.replace("-", " → "), figure(at_most[f"frame_loss_pct {way}"])] for way in synthetic_findings.WAYS
+    ]
     for test in synthetic_findings.SETTINGS:
         assert part_of(report, test, "one-way").directions.rows == []
 
@@ -316,8 +359,10 @@ def test_what_is_short_or_unproven_says_so_wherever_it_is_shown(
         for part in (part_of(report, test), part_of(report, test, "both-ways")):
             assert part.labels == ([label] if test != "back_to_back" else part.labels)
     pictures = [p for p in (run.path / "figures").iterdir() if p.name.startswith("test-")]
-    assert len(pictures) == 2 * (4 + 2 * 4 + 2)
-    assert all(label in p.read_text(encoding="utf-8") for p in pictures)
+    unlabelled = [p for p in pictures if label not in p.read_text(encoding="utf-8")]
+    assert len(pictures) == 2 * (4 + 2 * 4 + 2) + 3
+    assert len(unlabelled) == 3
+    assert all("tunnel-setup-rate" in p.name for p in unlabelled)
     assert part_of(report, synthetic_findings.SETUP_RATE).labels == [], "no clause of RFC 2544 is about it"
     in_clear = [f.model_copy(update={"encryption": "not proven"}) for f in run.findings()]
     unproven = viewed(run, in_clear)
@@ -379,6 +424,29 @@ def test_two_tests_of_one_kind_are_two_sections(run: RunDirectory) -> None:
     ]
     anchors += [part.anchor for s in report.tests for part in s.parts] + [s.anchor for s in report.tests]
     assert len(anchors) == len(set(anchors))
+
+
+def test_tests_of_one_kind_are_told_apart_by_what_the_plan_asks_of_each(run: RunDirectory) -> None:
+    """`Reset (2)` says nothing; what is alike in both says nothing either."""
+    flood = [f for f in run.findings() if f.test == "flood"]
+    resets = [f.model_copy(update={"test": test}) for test in ("reset", "reset-2") for f in flood]
+    asked = [{"what": what, "trial": "12 s", "rates": [1, 2]} for what in ("daemon", "power")]
+    manifest = run.manifest.model_copy(
+        update={
+            "cases": [
+                c.model_copy(update={"test": t})
+                for t in ("reset", "reset-2") for c in run.manifest.cases if c.test == "flood"
+            ],
+            "conditions": {"tests": [{"reset": asked[0]}, {"throughput": {}}, {"reset": asked[1]}]},
+        }
+    )  # fmt: skip
+    report = view(manifest, [], _digested(run.path), resets)
+    assert [s.title for s in report.tests] == ["Reset (what: daemon)", "Reset (what: power)"]
+    assert {r.what for a in report.test_answers for r in a.rows} == {
+        "Forwarding rate under flood, frames/s (what: daemon)",
+        "Forwarding rate under flood, frames/s (what: power)",
+    }
+    assert report.subject.startswith("Reset of synthetic with")
 
 
 def test_comparing_runs_leaves_the_other_tests_out_and_says_so(run: RunDirectory, tmp_path: Path) -> None:

@@ -170,6 +170,23 @@ def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame() -> None:
     assert found.rfc2544
 
 
+def test_each_direction_has_its_own_recovery_time_and_the_slower_is_the_answer() -> None:
+    """One recovers after 1.25 s, the other after 0.5 s."""
+    procedure = procedure_for(case_of(SystemRecovery(repeats=1), "system_recovery"), known(50_000.0), [])
+    request = procedure.next()
+    assert request is not None
+    trials = [QueueDut(50_000.0, recovers_after_s=s).trial(request, "0001-x", 0) for s in (1.25, 0.5)]
+    ways = [trial.per_direction["west-east"] for trial in trials]
+    both = {"per_direction": dict(zip(("west-east", "east-west"), ways, strict=True))}
+    procedure.add(trials[0].model_copy(update=both))
+    found = figures(answer(procedure))
+    assert [found[f"system recovery time{way}"].value for way in ("", ", west-east", ", east-west")] == [
+        1.25,
+        1.25,
+        0.5,
+    ]
+
+
 def test_who_does_not_recover_in_time_has_no_figure() -> None:
     procedure = procedure_for(case_of(SystemRecovery(repeats=1), "system_recovery"), known(50_000.0), [])
     found = answer(_done(procedure, QueueDut(50_000.0, recovers_after_s=59.9)))

@@ -144,7 +144,7 @@ def test_what_tolerates_a_lossy_trial_is_not_rfc_2544() -> None:
 
     assert deviations() == deviations(search="mlr") == []
     assert deviations(search="mlr", preset="tst009") == [
-        "26.1: a load passes although up to 50% of the time its trials miss the goal"
+        "26.1: a load passes although up to 50 % of the time its trials miss the goal"
     ]
     assert deviations(search="mlr", preset="csit")[0] == "24: final trials of 1 s instead of 60 s"
     assert deviations(loss_verification=2)[0].startswith("26.1: a load that missed the goal was tried again")

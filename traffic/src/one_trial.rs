@@ -122,6 +122,9 @@ fn print(result: &TrialResult) {
         let offered = stream.tx_frames as f64 / stream.duration_s.max(1e-9);
         println!("{} → {}", stream.from, stream.to);
         println!("  offered     {offered:.1} fps for {:.3} s", stream.duration_s);
+        if let Some(fps) = stream.departure_fps {
+            println!("  left        at {fps:.1} fps, from the first frame to the last");
+        }
         println!(
             "  sent        {}   unsent {}   refused by the first ring {}",
             stream.tx_frames, stream.unsent, stream.tx_refused
@@ -132,6 +135,21 @@ fn print(result: &TrialResult) {
         );
         let ratio = stream.lost as f64 / stream.tx_frames.max(1) as f64 * 100.0;
         println!("  lost        {}   ({ratio:.4} %)", stream.lost);
+        let since_s = |ns: u64| ns.saturating_sub(result.start_ns) as f64 / 1e9;
+        if let (Some(first_ns), Some(last_ns)) = (stream.first_lost_ns, stream.last_lost_ns) {
+            println!(
+                "              the first left at {:.6} s, the last at {:.6} s",
+                since_s(first_ns),
+                since_s(last_ns)
+            );
+        }
+        if let Some(gap) = stream.longest_gap {
+            println!(
+                "  longest gap {:.3} ms without an arrival, from {:.6} s on",
+                gap.ns() as f64 / 1e6,
+                since_s(gap.from_ns)
+            );
+        }
         println!(
             "  duplicated  {}   reordered {}   corrupted {}",
             stream.duplicated, stream.reordered, stream.corrupted

@@ -32,6 +32,7 @@ def _kernel_esp(stack: StackChoice) -> bool:
 class _OfIke(AroundTrials):
     """A test of IKE itself: one case for a pair of gateways, for stacks that negotiate."""
 
+    of_rfc2544: ClassVar[bool] = False
     per_pair: ClassVar[bool] = True
 
     def applies_to(self, stack: StackChoice) -> bool:
@@ -41,6 +42,7 @@ class _OfIke(AroundTrials):
 class FirstPacket(AtThroughput):
     """Time to first packet (ipsec-meth 10.5): traffic finds no SA and brings the tunnel up."""
 
+    of_rfc2544: ClassVar[bool] = False
     keys_are: ClassVar[str] = "a key of a time_to_first_packet test"
 
     trial: TrialDuration = 10.0
@@ -55,6 +57,7 @@ class FirstPacket(AtThroughput):
 class RekeyLoss(AtThroughput):
     """Frame loss while phase 2 is rekeyed (ipsec-meth 11.5)."""
 
+    of_rfc2544: ClassVar[bool] = False
     keys_are: ClassVar[str] = "a key of a rekey_loss test"
 
     trial: TrialDuration = 60.0
@@ -137,6 +140,7 @@ class _Outage(AroundTrials):
 class Failover(_Outage):
     """Tunnel failover time (ipsec-meth 14): Office's IPsec dies without a word, a standby takes its place."""
 
+    of_rfc2544: ClassVar[bool] = False
     keys_are: ClassVar[str] = "a key of a failover test"
 
     dead: Duration = 1.0
@@ -163,6 +167,7 @@ class Reset(_Outage):
 class Attack(AtThroughput):
     """Under attack (ipsec-meth 15.1 to 15.3): what legitimate traffic keeps of its throughput, at what cost of CPU."""
 
+    of_rfc2544: ClassVar[bool] = False
     keys_are: ClassVar[str] = "a key of an attack test"
 
     kind: AttackKind = "bad-icv"
@@ -184,6 +189,7 @@ class Attack(AtThroughput):
 class PublicKey(AroundTrials):
     """Public-key operations on both gateways: what bounds every set-up rate."""
 
+    of_rfc2544: ClassVar[bool] = False
     keys_are: ClassVar[str] = "a key of a public_key test"
     per_pair: ClassVar[bool] = True
 

@@ -20,6 +20,8 @@ class AroundTrials(Strict):
 
     # One case for a pair of gateways, whatever the frame sizes and directions of the plan.
     per_pair: ClassVar[bool] = False
+    # Whether RFC 2544 has such a test; of another's result nobody can say that it kept its clauses.
+    of_rfc2544: ClassVar[bool] = True
 
     settle: Duration = 5.0
     """Wait before the next trial (RFC 2544 23 e: at least 5 s)."""

@@ -16,6 +16,10 @@ from espbench.stacks.suites import suites
 from espbench.terms import OPERATIONS
 
 _STACKS = ("plain", "xfrm", "null")
+# Those that negotiate, or take a gateway of a pair away.
+_TESTS_OF_PAIRS = (
+    "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset",
+)  # fmt: skip
 _PLATFORMS = ("netns", "uml", "qemu_e500")
 
 
@@ -46,6 +50,7 @@ def single_problems(plan: Plan, path: Path | None, mtu: int) -> Iterator[Problem
     if plan.topology == SINGLE:
         yield from _gateway(plan, path)
         yield from _stacks(plan)
+        yield from _tests(plan)
         yield from _generator(plan)
         yield from _frames(plan, mtu)
 
@@ -86,6 +91,19 @@ def _stacks(plan: Plan) -> Iterator[Problem]:
                     "the tester speaks no other: remove it",
                     involves=(("topology",),),
                 )
+
+
+def _tests(plan: Plan) -> Iterator[Problem]:
+    for index, test in enumerate(plan.tests):
+        if test.name in _TESTS_OF_PAIRS:
+            yield Problem(
+                ("tests", index, test.name),
+                f"tests of traffic with topology: {SINGLE}",
+                test.name,
+                "it is about two gateways: measure a pair, topology: gateway-to-gateway",
+                on_key=True,
+                involves=(("topology",),),
+            )
 
 
 def _generator(plan: Plan) -> Iterator[Problem]:

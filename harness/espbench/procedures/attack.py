@@ -117,7 +117,7 @@ class AttackCase(IpsecSeries):
         ear = threading.Thread(target=listen, name="ear")
         ear.start()
         try:
-            streams = traffic.streams(bench.bed, bench.next_hops, 2 * _HEARD_FPS)
+            streams = bench.streams(traffic, 2 * _HEARD_FPS)
             bench.generator.offer(streams, _HEARING_S + 0.5, 0.2)
         finally:
             ear.join()

@@ -21,7 +21,7 @@ from espbench.procedures.series import Series
 from espbench.stacks.base import split
 from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.ike import IkeStack
-from espbench.terms import DirectionReading, Trial
+from espbench.terms import DirectionReading, Trial, ways
 
 DRAFT = "draft-ietf-bmwg-ipsec-meth-05"
 
@@ -122,7 +122,7 @@ def upset() -> list[Action]:
 
 def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
     """The load in sum over the directions, held to the highest there is."""
-    return min(fps * (1 if case.direction == "one-way" else 2), limits.maximum_fps)
+    return min(fps * ways(case.direction), limits.maximum_fps)
 
 
 def outage_s(reading: DirectionReading) -> float:

@@ -87,6 +87,8 @@ class LatencyCase(Series):
             "quantities": [
                 first,
                 *by_direction("latency, tagged frame", "µs", self.answers, lambda d: d.tagged_us),
+                *by_direction("latency, p50", "µs", self.answers, lambda d: d.latency_us.p50),
+                *by_direction("latency, p99", "µs", self.answers, lambda d: d.latency_us.p99),
                 *(
                     quantity(f"latency, {told}", "µs", [getattr(t.latency_us, key) for t in self.answers])
                     for key, told in (*names.items(), ("max", "greatest"))

@@ -83,7 +83,7 @@ class _OutageCase(IpsecSeries):
             "load_fps": self.load_fps,
             "quantities": [
                 found,
-                *by_direction(self.name, "s", self.answers, outage_s),
+                *by_direction(self.name, "s", self.answers, outage_s, digits=6),
                 quantity(
                     "frames lost",
                     "frames",

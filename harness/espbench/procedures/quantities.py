@@ -26,13 +26,17 @@ def quantity(name: str, unit: str, values: Iterable[float | None], digits: int =
 
 
 def by_direction(
-    name: str, unit: str, trials: Sequence[Trial], figure: Callable[[DirectionReading], float | None]
+    name: str,
+    unit: str,
+    trials: Sequence[Trial],
+    figure: Callable[[DirectionReading], float | None],
+    digits: int = 3,
 ) -> list[Quantity]:
     """The same of each direction by itself (RFC 2544 14), where both were loaded at once."""
     ways = list(trials[0].per_direction) if trials else []
     if len(ways) < 2:
         return []
     return [
-        quantity(f"{name}, {way}", unit, [figure(trial.per_direction[way]) for trial in trials])
+        quantity(f"{name}, {way}", unit, [figure(trial.per_direction[way]) for trial in trials], digits)
         for way in ways
     ]

@@ -100,7 +100,7 @@ class Series(ABC):
             quantities=list(quantities),
             curve=list(curve),
             trials=len(self.trials),
-            rfc2544=status == "OK" and not deviations,
+            rfc2544=status == "OK" and not deviations and self.case.settings.of_rfc2544,
             encryption=told.encryption,
             words=words,
             reasons=list(reasons),

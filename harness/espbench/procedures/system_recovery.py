@@ -16,9 +16,9 @@ from espbench.plan.rfc2544_tests import SystemRecovery
 from espbench.procedures.at_throughput import load_of
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known
-from espbench.procedures.quantities import quantity
+from espbench.procedures.quantities import by_direction, quantity
 from espbench.procedures.series import Series
-from espbench.terms import Quantity, Trial
+from espbench.terms import DirectionReading, Quantity, Trial
 
 OVERLOAD, REDUCED = 1.1, 0.5
 _OVERLOAD_S = 60.0
@@ -87,6 +87,7 @@ class SystemRecoveryCase(Series):
             "load_fps": self.load_fps,
             "quantities": [
                 found,
+                *by_direction("system recovery time", "s", self.answers, self._of_direction_s, digits=6),
                 quantity("frame loss over the trial", "%", [100 * ratio for ratio in lost], digits=6),
                 Quantity(name="throughput", unit="frames/s", value=self._throughput),
                 Quantity(name="overload", unit="frames/s", value=round(self.load_fps, 3)),
@@ -96,9 +97,11 @@ class SystemRecoveryCase(Series):
         }
 
     def _recovery_s(self, trial: Trial) -> float:
-        """From the fall of the load to the last lost frame; 0 if none was lost after it."""
-        last = [d.last_lost_s for d in trial.per_direction.values() if d.last_lost_s is not None]
-        return max(0.0, max(last, default=0.0) - self.settings.overload)
+        """From the fall of the load to the last lost frame of either direction; 0 if none was lost after it."""
+        return max(map(self._of_direction_s, trial.per_direction.values()), default=0.0)
+
+    def _of_direction_s(self, direction: DirectionReading) -> float:
+        return max(0.0, (direction.last_lost_s or 0.0) - self.settings.overload)
 
     def deviations(self) -> list[str]:
         s = self.settings

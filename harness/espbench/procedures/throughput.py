@@ -248,7 +248,7 @@ def _tolerated(settings: Throughput) -> list[str]:
     """Trials that lost frames at a load that passes all the same."""
     exceed = PRESETS[settings.preset].exceed_ratio if settings.preset else 0.0
     if exceed:
-        return [f"26.1: a load passes although up to {exceed:.0%} of the time its trials miss the goal"]
+        return [f"26.1: a load passes although up to {exceed * 100:g} % of the time its trials miss the goal"]
     if settings.loss_verification:
         return [
             f"26.1: a load that missed the goal was tried again, up to {settings.loss_verification} "

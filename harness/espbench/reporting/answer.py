@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from espbench.reporting.figures import Group
-from espbench.reporting.finding_words import kind
+from espbench.reporting.finding_words import Names
 from espbench.reporting.notes import Flag, Notes
 from espbench.reporting.wording import count, goal_name, number
 from espbench.terms import Outcome, Status
@@ -44,7 +44,7 @@ class Answer:
     rows: list[AnswerRow]
 
 
-def answers(groups: Sequence[Group], notes: Notes) -> list[Answer]:
+def answers(groups: Sequence[Group], notes: Notes, names: Names) -> list[Answer]:
     """One table for each test, DUT, direction and IP version; its stacks stand in one table."""
     keys = dict.fromkeys((g.test, g.dut, g.direction, g.ip_version) for g in groups)
     found = []
@@ -54,7 +54,7 @@ def answers(groups: Sequence[Group], notes: Notes) -> list[Answer]:
         summed = ", both directions summed" if key[2] == "both-ways" else ""
         found.append(
             Answer(
-                title=f"{kind(key[0]).title} of {key[1]}, {key[2]}{summed}, IPv{key[3]}",
+                title=f"{names.title(key[0])} of {key[1]}, {key[2]}{summed}, IPv{key[3]}",
                 sizes=[str(size) for size in sizes],
                 rows=[row for group in members for row in _rows(group, sizes, notes)],
             )

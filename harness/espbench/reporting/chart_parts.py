@@ -40,6 +40,16 @@ def size_axis(sizes: Sequence[str]) -> Spec:
     }
 
 
+def size_name(size: int | str) -> str:
+    """A frame size as the name of a line."""
+    return f"{size} B" if isinstance(size, int) else size
+
+
+def size_colours(sizes: Sequence[int | str]) -> dict[str, str]:
+    """One colour a frame size, the same in every panel of a section."""
+    return {size_name(size): PALETTE[i % len(PALETTE)] for i, size in enumerate(sizes)}
+
+
 def colour_scale(colour_of: dict[str, str], *, title: str | None, field: str = "series") -> Spec:
     """Colour by series; title: of the chart's own legend, None where the page has one."""
     return {

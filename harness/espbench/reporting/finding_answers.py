@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from espbench.reporting.final_trials import NOT_PROVEN
 from espbench.reporting.finding_groups import FindingGroup, groups_of, headline, median_of
-from espbench.reporting.finding_tables import unit_of
+from espbench.reporting.finding_tables import told, unit_of
 from espbench.reporting.finding_view import labels
-from espbench.reporting.finding_words import kind
+from espbench.reporting.finding_words import Names
 from espbench.reporting.notes import Flag, Notes
-from espbench.reporting.wording import NONE, count, figure
+from espbench.reporting.wording import NONE
 from espbench.terms import Finding, Manifest, Status
 
 _SHORT_WORDS = 20  # characters that fit a cell
@@ -59,20 +59,25 @@ def finding_answers(
     for those made once for a pair of gateways. anchors: test → its section's.
     """
     groups = groups_of(findings)
+    names = Names.of(manifest)
     once = _made_once(manifest)
     found = []
     for key in dict.fromkeys((g.dut, g.direction, g.ip_version, g.test in once) for g in groups):
         members = [g for g in groups if (g.dut, g.direction, g.ip_version, g.test in once) == key]
         sizes = sorted({size for g in members for size in g.sizes}, key=lambda s: (isinstance(s, str), s))
         tests = {g.test for g in members}
-        what = kind(members[0].test).title if len(tests) == 1 else "Pair of gateways" if key[3] else "Tests"
+        what = names.title(members[0].test) if len(tests) == 1 else "Pair of gateways" if key[3] else "Tests"
         summed = " (rates: both directions summed)" if key[1] == "both-ways" else ""
         where = "" if key[3] else f", {key[1]}{summed}"
         found.append(
             FindingAnswer(
                 title=f"{what} of {key[0]}{where}, IPv{key[2]}",
                 sizes=[] if key[3] else [str(size) for size in sizes],
-                rows=[row for g in members for row in _rows(g, g.sizes if key[3] else sizes, notes, anchors)],
+                rows=[
+                    row
+                    for g in members
+                    for row in _rows(g, g.sizes if key[3] else sizes, notes, names, anchors)
+                ],
                 labels=labels([f for g in members for f in g.findings]),
             )
         )
@@ -89,14 +94,16 @@ def _made_once(manifest: Manifest) -> set[str]:
 
 
 def _rows(
-    group: FindingGroup, sizes: Sequence[int | str], notes: Notes, anchors: dict[str, str]
+    group: FindingGroup, sizes: Sequence[int | str], notes: Notes, names: Names, anchors: dict[str, str]
 ) -> list[FindingAnswerRow]:
     first = next((q for f in group.findings if (q := headline(f))), None)
-    what = kind(group.test).title
+    what = names.title(group.test)
     if first is not None:
         unit = unit_of(first)
         named = first.name[:1].upper() + first.name[1:]
-        what = named if not unit or named.endswith(unit) else f"{named}, {unit}"
+        what = named if not unit or unit in named.lower().split() else f"{named}, {unit}"
+        which = names.which(group.test)
+        what += f" ({which})" if which else ""
     return [
         FindingAnswerRow(
             what=what,
@@ -113,13 +120,11 @@ def _rows(
 
 
 def _cell(repeats: list[Finding], notes: Notes) -> FindingCell:
-    known = [(q.value, q.unit) for f in repeats if (q := headline(f))]
-    middle = median_of([value for value, _ in known])
-    # Rates are told whole, as everywhere.
-    tell = count if known and known[0][1] in ("frames/s", "frames") else figure
+    known = [q for f in repeats if (q := headline(f))]
+    middle = median_of([q.value for q in known])
     flags = {flag.number: flag for f in repeats for flag in notes.flags(f) if flag.word}
     return FindingCell(
-        text="" if middle is None else tell(middle),
+        text="" if middle is None else told(known[0].model_copy(update={"value": middle})),
         status=next((f.status for f in repeats if f.status != "OK"), None),
         instead=_instead(repeats),
         valid_of=f"{len(known)} of {len(repeats)}" if 0 < len(known) < len(repeats) else "",

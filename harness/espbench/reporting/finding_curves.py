@@ -8,11 +8,19 @@ from typing import Any
 
 from espbench.reporting.finding_groups import FindingGroup, way_of
 from espbench.reporting.table import Table
-from espbench.reporting.wording import NONE, count, figure, number
+from espbench.reporting.wording import NONE, count, figure, flat, number
 from espbench.terms import Finding
 
 # How the key of a figure ends → its unit.
-_UNITS = {"_fps": "frames/s", "_pct": "%", "_us": "µs", "_ms": "ms", "_s": "s"}
+_UNITS = {
+    "_pps": "packets/s",
+    "_fps": "frames/s",
+    "_MiB": "MiB",
+    "_pct": "%",
+    "_us": "µs",
+    "_ms": "ms",
+    "_s": "s",
+}
 # Key of a point → its column and how its figure is told; keys of no row are left out.
 _LOSS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "intended_pct_of_line_rate": ("Load, % of line rate", lambda v: number(v, 3)),
@@ -63,7 +71,7 @@ def _loss_points(found: Sequence[Finding], *, repeats: bool) -> Table:
 
 def _points(found: Sequence[Finding], *, repeats: bool) -> Table:
     keys = list(dict.fromkeys(key for f in found for row in f.curve for key in row))
-    head = [*_case_head(repeats=repeats), *map(_title, keys)]
+    head = [*_case_head(repeats=repeats), *map(column_title, keys)]
     rows = [
         [*_case(f, repeats=repeats), *(_text(row.get(key)) for key in keys)] for f in found for row in f.curve
     ]
@@ -76,7 +84,7 @@ def _points(found: Sequence[Finding], *, repeats: bool) -> Table:
     return Table(head, rows, numeric=[*range(first), *numbers])
 
 
-def _title(key: str) -> str:
+def column_title(key: str) -> str:
     """`setup_rate_fps west-east` → `Setup rate, frames/s, west → east`."""
     if key in _LOSS:
         return _LOSS[key][0]
@@ -94,4 +102,4 @@ def _text(value: Any) -> str:
         return count(value)
     if isinstance(value, float):
         return figure(value)
-    return NONE if value is None or value == "" else str(value)
+    return flat(value)

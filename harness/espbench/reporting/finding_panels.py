@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from espbench.reporting.chart_parts import Spec
+from espbench.reporting.chart_parts import Spec, size_colours
+from espbench.reporting.curve_figures import axes_of, curve_panel
+from espbench.reporting.finding_curves import column_title
 from espbench.reporting.finding_groups import FindingGroup, headline, value
 from espbench.reporting.loss_figures import (
     forwarded_panel,
     highest_loads,
     is_of_highest,
     loss_panel,
-    size_colours,
 )
 from espbench.reporting.size_figures import (
     FLOOD_DASHES,
@@ -56,7 +57,7 @@ class Figure:
 def figure_of(
     group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: dict[str, str]
 ) -> Figure | None:
-    """The standard's charts of this kind of test; None where it has none, or nothing to draw."""
+    """The standard's charts of this kind of test, of an unknown one its curve; None where there is nothing to draw."""
     match group.kind:
         case "latency":
             found = _latency(group, anchor)
@@ -65,7 +66,7 @@ def figure_of(
         case "flood":
             found = _flood(group, anchor, line_rate_bps, colour_of)
         case _:
-            return None
+            found = _curves(group, anchor)
     return found if found.panels else None
 
 
@@ -160,6 +161,31 @@ def _share_of_line_rate(findings: Sequence[Finding]) -> str:
     low, high = number(min(shares), 3), number(max(shares), 3)
     span = f"{high} %" if low == high else f"{low} to {high} %"
     return f"{span} of the line rate, in per cent of which RFC 2544 26.3 draws them; the table has both"
+
+
+def _curves(group: FindingGroup, anchor: str) -> Figure:
+    colour_of = size_colours(group.sizes)
+    axes = axes_of(group.findings)
+    if axes is None:
+        return Figure([])
+    x, y = map(column_title, axes)
+    panels = []
+    for position, (name, found) in enumerate(group.arms().items(), start=1):
+        page = curve_panel(found, axes, colour_of, as_picture=False)
+        picture = curve_panel(found, axes, colour_of, as_picture=True)
+        if page is None or picture is None:
+            continue
+        panels.append(
+            Panel(
+                f"{anchor}-{position}-{slug(name).lower()}",
+                name,
+                f"Line chart, {name}: {y} against {x}, one line for each frame size. "
+                f"{' '.join(dict.fromkeys(f.words for f in found[:4]))} {_ALL_BELOW}",
+                page,
+                picture,
+            )
+        )
+    return Figure(panels, colour_of, caption=f"{y} against {x}, one line for each frame size.")
 
 
 def _loss_in_words(found: Sequence[Finding]) -> str:

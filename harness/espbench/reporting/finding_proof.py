@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from espbench.reporting.crossings import Crossing
 from espbench.reporting.final_trials import NOT_PROVEN
 from espbench.reporting.finding_groups import groups_of
-from espbench.reporting.finding_words import kind
+from espbench.reporting.finding_words import Names
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import NONE, count
 from espbench.terms import Finding
 
 
-def proof(findings: Sequence[Finding], trials: TrialDigest) -> Table:
+def proof(findings: Sequence[Finding], trials: TrialDigest, names: Names) -> Table:
     """A row for each test, stack and suite that is to encrypt, and direction; the counts are unrounded sums."""
     several_duts = len({f.dut for f in findings}) > 1
     rows = []
     for group in groups_of([f for f in findings if f.encryption != "baseline"]):
         for arm, found in group.arms().items():
             name = [
-                kind(group.test).title,
+                names.title(group.test),
                 f"{group.dut} · {arm}" if several_duts else arm,
                 f"IPv{group.ip_version}, {group.direction}",
             ]

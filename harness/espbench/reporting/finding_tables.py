@@ -12,7 +12,6 @@ from itertools import groupby
 from espbench.reporting.final_trials import NOT_PROVEN
 from espbench.reporting.finding_groups import FindingGroup, arm_of, quantity, value, way_of
 from espbench.reporting.notes import Flag, Notes
-from espbench.reporting.table import Table
 from espbench.reporting.wording import NONE, condensed, count, figure, number
 from espbench.terms import Finding, Quantity, Status, line_rate_fps
 
@@ -67,18 +66,32 @@ class FindingTable:
         return not all(row.starts_case for row in self.rows)
 
 
+_MEASURED = ("s", "ms", "µs", "%", "1", "Mbps")  # units whose whole numbers are chance
+_MOST_COLUMNS = 9  # of quantities, that a page's width holds
 Cell = Callable[[Finding], str]
-_NOTHING = Quantity(name="", unit="", value=None, n=0)
 _Columns = list[tuple[Column, Cell]]
 
 
 def table(group: FindingGroup, notes: Notes, line_rate_bps: float) -> FindingTable:
     """A row for each case, under the columns of its kind of test."""
-    columns = _columns(group, line_rate_bps)
-    if columns is None:
+    columns = _columns(group, line_rate_bps) or _one_column_a_quantity(group)
+    if not columns:
         return _one_row_a_quantity(group, notes)
     rows = [_row(f, notes, [[cell(f) for _, cell in columns]]) for f in group.findings]
     return _assembled(group, [column for column, _ in columns], rows)
+
+
+def _one_column_a_quantity(group: FindingGroup) -> _Columns:
+    """For kinds of tests this file does not know whose figures are few, and one measurement each; else none."""
+    found = {q.name: q for f in group.findings for q in f.quantities if not way_of(q.name)[1]}
+    single = all(q.n <= 1 for f in group.findings for q in f.quantities)
+    if not found or not single or len(found) > _MOST_COLUMNS:
+        return []
+    load = [_LOAD] if any(f.load_fps is not None for f in group.findings) else []
+    return load + [
+        (Column(name[:1].upper() + name[1:], unit_of(q), strong=position == 0), _told(name))
+        for position, (name, q) in enumerate(found.items())
+    ]
 
 
 def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
@@ -96,9 +109,15 @@ def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
         for q in (q for q in f.quantities if not way_of(q.name)[1]):
             load = [count(f.load_fps) if not figures else ""] if has_load else []
             spread = [figure(q.minimum), figure(q.maximum), figure(q.stdev)] if q.n > 1 else [NONE] * 3
-            figures.append([*load, q.name, figure(q.value), unit_of(q), count(q.n), *spread])
+            figures.append([*load, q.name, told(q), unit_of(q), count(q.n), *spread])
         rows.append(_row(f, notes, figures or [[NONE] * len(head)]))
     return _assembled(group, head, rows)
+
+
+def told(q: Quantity) -> str:
+    """A figure as its unit wants it: rates of frames, as everywhere, and what was counted are told whole."""
+    whole = q.value is not None and float(q.value).is_integer() and q.unit not in _MEASURED
+    return count(q.value) if whole or q.unit == "frames/s" else figure(q.value)
 
 
 def unit_of(q: Quantity) -> str:
@@ -247,6 +266,14 @@ def _cell(name: str) -> Cell:
     return lambda f: figure(value(f, name))
 
 
+def _told(name: str) -> Cell:
+    def cell(f: Finding) -> str:
+        found = quantity(f, name)
+        return told(found) if found else NONE
+
+    return cell
+
+
 def _whole(name: str) -> Cell:
     return lambda f: count(value(f, name))
 
@@ -268,33 +295,3 @@ def _extreme(name: str, field: str) -> Cell:
         return figure(found.value if extreme is None else extreme)
 
     return cell
-
-
-def directions(group: FindingGroup) -> Table:
-    """Each direction's own figures (RFC 2544 14); no rows where one alone was loaded."""
-    rows: dict[tuple[str, ...], dict[str, Quantity]] = {}
-    for f in group.findings:
-        case = [arm_of(f), str(f.frame_size), *([str(f.repeat)] if group.repeats else [])]
-        for q in f.quantities:
-            name, way = way_of(q.name)
-            if way:
-                unit = unit_of(q)
-                of_way = rows.setdefault((*case, way.replace("-", " → ")), {})
-                of_way[f"{name}, {unit}" if unit else name] = q
-    names = list(dict.fromkeys(name for found in rows.values() for name in found))
-    spread = any(q.n > 1 for found in rows.values() for q in found.values())
-    head = ["Stack and suite", "Frame, bytes", *(["Repeat"] if group.repeats else []), "Direction"]
-    numbers = [*range(1, len(head) - 1)]
-    for name in names:
-        numbers += range(len(head), len(head) + (5 if spread else 1))
-        head += [name[:1].upper() + name[1:]]
-        head += ["Least", "Greatest", "Standard deviation", "n"] if spread else []
-    cells = []
-    for key, found in rows.items():
-        line = [*key]
-        for name in names:
-            q = found.get(name, _NOTHING)
-            line.append(figure(q.value))
-            line += [*map(figure, (q.minimum, q.maximum, q.stdev)), count(q.n)] if spread else []
-        cells.append(line)
-    return Table(head, cells, numeric=numbers)

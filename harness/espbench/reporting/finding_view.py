@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from espbench.reporting.direction_tables import directions
 from espbench.reporting.final_trials import NOT_PROVEN
 from espbench.reporting.finding_curves import curves
 from espbench.reporting.finding_groups import FindingGroup, groups_of, headline
 from espbench.reporting.finding_panels import Figure, figure_of
-from espbench.reporting.finding_tables import FindingTable, directions, table
-from espbench.reporting.finding_words import kind
+from espbench.reporting.finding_tables import FindingTable, table
+from espbench.reporting.finding_words import Names
 from espbench.reporting.notes import Notes
 from espbench.reporting.table import Table
 from espbench.results.run_directory import slug
@@ -49,7 +50,7 @@ def sections(
     findings: Sequence[Finding], manifest: Manifest, notes: Notes, colour_of: dict[str, str]
 ) -> list[FindingSection]:
     """In the order the tests ran."""
-    groups = groups_of(findings)
+    groups, names = groups_of(findings), Names.of(manifest)
     found = []
     for test in dict.fromkeys(group.test for group in groups):
         # Parts are called so, since `latency-2` is the second latency test of a plan.
@@ -58,8 +59,8 @@ def sections(
             FindingSection(
                 test=test,
                 anchor=anchor,
-                title=kind(test).title,
-                about=kind(test).about,
+                title=names.title(test),
+                about=names.about(test),
                 parts=[
                     _part(group, f"{anchor}-part-{position}", manifest, notes, colour_of)
                     for position, group in enumerate((g for g in groups if g.test == test), start=1)

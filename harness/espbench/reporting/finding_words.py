@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from espbench.terms import kind_of_test
+from espbench.terms import Manifest, kind_of_test
 
 
 @dataclass(frozen=True)
@@ -90,19 +92,66 @@ _KINDS = {
 }
 
 
-def kind(test: str) -> Kind:
-    """Of a test that is not in the list its name in the plan, as words; the second of a kind has its number."""
+@dataclass(frozen=True)
+class Names:
+    """What the tests of a run are called: those of one kind by what the plan asks of each.
+
+    apart: test → the settings that tell it from others of its kind.
+    """
+
+    apart: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Names:
+        """By the settings the manifest records, if any."""
+        settings: dict[str, list[dict[str, Any]]] = {}
+        for entry in manifest.conditions.get("tests", []):
+            for name, asked in entry.items():
+                settings.setdefault(name, []).append(asked)
+        found = {}
+        for name, several in settings.items():
+            for number, asked in enumerate(several, start=1):
+                told = [
+                    f"{key.replace('_', ' ')}: {value}"
+                    for key, value in asked.items()
+                    if isinstance(value, str | int | float)
+                    and any(other.get(key) != value for other in several)
+                ]
+                found[name if number == 1 else f"{name}-{number}"] = ", ".join(told)
+        return cls({test: text for test, text in found.items() if text})
+
+    def title(self, test: str) -> str:
+        """`Latency`, `Reset (what: power)`; without recorded settings `Reset (2)`."""
+        which = self.which(test)
+        return f"{_kind(test).title} ({which})" if which else _kind(test).title
+
+    def which(self, test: str) -> str:
+        """What tells it from others of its kind; empty where there are none."""
+        number = test.removeprefix(kind_of_test(test)).lstrip("-")
+        return self.apart.get(test, number)
+
+    def within(self, test: str) -> str:
+        """Its title within a sentence."""
+        return _within(self.title(test))
+
+    def about(self, test: str) -> str:
+        """A sentence or two on what it is; empty for kinds nobody wrote one for."""
+        return _kind(test).about
+
+
+def kinds_listed(tests: Sequence[str]) -> str:
+    """`latency, frame loss rate and reset`, each kind once."""
+    words = list(dict.fromkeys(_within(_kind(test).title) for test in tests)) or ["nothing"]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _kind(test: str) -> Kind:
+    """Of a kind that is not in the list its name in the plan, as words."""
     name = kind_of_test(test)
-    known = _KINDS.get(name) or Kind(_sentence(name.replace("_", " ").replace("-", " ").strip()))
-    return known if name == test else replace(known, title=f"{known.title} ({test.rpartition('-')[2]})")
+    words = name.replace("_", " ").replace("-", " ").strip()
+    return _KINDS.get(name) or Kind(words[:1].upper() + words[1:])
 
 
-def test_name(test: str) -> str:
-    """A test's name within a sentence: `latency`, `frame loss rate`."""
-    title = kind(test).title
+def _within(title: str) -> str:
     # An abbreviation stays as it is.
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from espbench.reporting.chart_parts import (
     GREY,
     MARKS,
-    PALETTE,
     Spec,
     colour_scale,
     document,
     layer,
     opacity,
+    size_name,
     tip,
 )
 from espbench.terms import Finding
@@ -24,14 +24,6 @@ from espbench.terms import Finding
 # Where no curve reaches this share of the line rate (of 100), its loads are drawn in per cent of the highest one.
 _WORTH_DRAWING = 40.0
 _FOOT = 2.5  # height of a mark, of 100
-
-
-def size_colours(sizes: Sequence[int | str]) -> dict[str, str]:
-    """One colour a frame size, the same in every panel of a section."""
-    return {
-        f"{size} B" if isinstance(size, int) else size: PALETTE[i % len(PALETTE)]
-        for i, size in enumerate(sizes)
-    }
 
 
 def highest_loads(findings: Sequence[Finding]) -> list[float]:
@@ -116,7 +108,6 @@ def _axis(field: str, title: str) -> Spec:
 
 def _rows(f: Finding, *, of_highest: bool) -> list[Spec]:
     """The points of one curve by rising load; shares are of the line rate, or of the highest load intended."""
-    series = f"{f.frame_size} B" if isinstance(f.frame_size, int) else f.frame_size
     highest = max((row["intended_fps"] for row in f.curve), default=0.0)
     rows = []
     for point in sorted(f.curve, key=lambda row: row["intended_fps"]):
@@ -125,7 +116,7 @@ def _rows(f: Finding, *, of_highest: bool) -> list[Spec]:
         offered, forwarded = point["offered_fps"], point["forwarding_fps"]
         rows.append(
             {
-                "series": series,
+                "series": size_name(f.frame_size),
                 "repeat": f.repeat,
                 "pct": pct,
                 "offered": round(100 * (intended if offered is None else offered) / whole, 4),

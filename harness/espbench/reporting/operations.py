@@ -99,7 +99,27 @@ def related(
         )
     pairs = [run.manifest for run in runs if run.manifest.topology == PAIR]
     shares_core = any(map(_shares_core, pairs))
-    return found, unequal, _words(found, shares_core=shares_core), shares_core
+    words = [*_words(found, shares_core=shares_core), *_ways(runs)]
+    return found, unequal, words, shares_core
+
+
+def _ways(runs: Sequence[RunDirectory]) -> list[str]:
+    """The CPU that a gateway spends on a frame depends on how frames wake it."""
+    ways = {
+        topology: sorted({_way(run.manifest) for run in runs if run.manifest.topology == topology})
+        for topology in (SINGLE, PAIR)
+    }
+    if ways[SINGLE] == ways[PAIR]:
+        return []
+    told = "; ".join(f"{topology}: {', '.join(found)}" for topology, found in ways.items())
+    return [
+        f"The generator's ways to the wire differ ({told}), and frames wake the gateways differently by each; for "
+        "equal ones write generator: {native: {tx: af_packet, rx: af_packet}} into both plans."
+    ]
+
+
+def _way(manifest: Manifest) -> str:
+    return manifest.tools.get("generator", "unknown")
 
 
 def _shares_core(manifest: Manifest) -> bool:

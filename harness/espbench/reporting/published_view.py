@@ -180,7 +180,7 @@ def _row(j: Judged) -> ClaimRow:
         symbol=SYMBOLS[j.word],
         basis=_basis(claim) if compared else "",
         tolerance=_tolerance(claim) if compared else "",
-        why=j.why[:1].upper() + j.why[1:],
+        why=j.why[:1].upper() + j.why[1:] if compared else j.why,
         note=claim.note,
     )
 

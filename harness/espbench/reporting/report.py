@@ -123,7 +123,7 @@ def _context(report: Report, compared: ComparisonView | None) -> dict[str, Any]:
         "report": report,
         "manifest": report.manifest,
         **side_by_side.context(compared),
-        "case_title": partial(case_title, several_tests=report.several_tests),
+        "case_title": partial(case_title, names=report.names if report.several_tests else None),
         "case_summary": case_summary,
         "picture_name": picture_name,
         "reading": READING,

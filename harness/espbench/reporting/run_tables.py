@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from espbench.reporting.finding_words import kind as kind_of_test
+from espbench.reporting.finding_words import Names
 from espbench.reporting.security_context import term
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
@@ -18,11 +18,11 @@ _NOT_SENT = "generator, not sent"  # booked beside the losses, though nothing wa
 
 def losses(manifest: Manifest, trials: TrialDigest) -> Table:
     """Where the frames of all VALID trials went, by test (where there are several), DUT, stack and direction."""
-    several = len({case.test for case in manifest.cases}) > 1
+    several, names = len({case.test for case in manifest.cases}) > 1, Names.of(manifest)
     groups: dict[tuple[str, ...], Counter[str]] = {}
     for case in manifest.cases:
         key = (case.dut, case.stack, case.direction, f"IPv{case.ip_version}")
-        places = groups.setdefault((kind_of_test(case.test).title, *key) if several else key, Counter())
+        places = groups.setdefault((names.title(case.test), *key) if several else key, Counter())
         places.update(trials.loss_of_case.get(case.case, {}))
     rows = []
     for which, places in groups.items():

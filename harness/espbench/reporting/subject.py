@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from espbench.reporting.finding_words import test_name
+from espbench.reporting.finding_words import Names, kinds_listed
 from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import plural
 from espbench.terms import CaseEntry, Manifest
@@ -16,9 +16,8 @@ def subject(manifest: Manifest) -> str:
     cases = manifest.cases
     sizes = sorted({c.frame_size for c in cases}, key=lambda s: (isinstance(s, str), s))
     suites = dict.fromkeys(c.suite for c in cases if c.suite != "none")
-    tests = [test_name(test) for test in dict.fromkeys(c.test for c in cases)] or ["nothing"]
     parts = [
-        f"{_all_of(tests)} of {_listed(c.dut for c in cases)}",
+        f"{kinds_listed([c.test for c in cases])} of {_listed(c.dut for c in cases)}",
         f"with {plural(len({c.stack for c in cases}), 'stack')} ({_listed(c.stack for c in cases)})",
         f"and {plural(len(suites), 'suite')} ({_listed(suites)})" if suites else "",
         f"at {plural(len(sizes), 'frame size')} ({', '.join(map(str, sizes))} bytes)",
@@ -26,10 +25,6 @@ def subject(manifest: Manifest) -> str:
     ]
     sentence = ", ".join([" ".join(filter(None, parts[:3])), *parts[3:]])
     return sentence[:1].upper() + sentence[1:] + "."
-
-
-def _all_of(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _listed(values: Any) -> str:
@@ -42,11 +37,9 @@ def case_summary(case: CaseEntry, trials: TrialDigest) -> str:
     return plural(trials.total_of_case[case.case], "trial") + (f", {invalid:,} INVALID" if invalid else "")
 
 
-def case_title(case: CaseEntry, *, several_tests: bool = False) -> str:
-    """A case as one line of text; with its test where a run has several."""
-    test = f"{test_name(case.test)} · " if several_tests else ""
-    title = (
-        f"{test}{case.stack} · {case.suite} · {case.frame_size} B · {case.direction} · IPv{case.ip_version}"
-    )
-    title += f" · repeat {case.repeat}" if case.repeat > 1 else ""
-    return title[:1].upper() + title[1:] if several_tests else title
+def case_title(case: CaseEntry, names: Names | None = None) -> str:
+    """A case as one line of text; with its test where names are given: a run has several."""
+    test = f"{names.title(case.test)} · " if names else ""
+    repeat = f" · repeat {case.repeat}" if case.repeat > 1 else ""
+    point = f"{case.stack} · {case.suite} · {case.frame_size} B · {case.direction} · IPv{case.ip_version}"
+    return f"{test}{point}{repeat}"

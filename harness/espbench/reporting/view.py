@@ -13,7 +13,7 @@ from espbench.reporting.figures import Group, colours, groups_of, theory_is_off_
 from espbench.reporting.finding_answers import FindingAnswer, finding_answers
 from espbench.reporting.finding_view import FindingSection, is_unproven
 from espbench.reporting.finding_view import sections as finding_sections
-from espbench.reporting.finding_words import kind
+from espbench.reporting.finding_words import Names
 from espbench.reporting.notes import Flag, Note, Notes
 from espbench.reporting.overhead import overhead
 from espbench.reporting.security_context import ContextBlock, blocks
@@ -91,6 +91,7 @@ class Report:
 
     manifest: Manifest
     subject: str
+    names: Names  # of the tests
     several_tests: bool
     verdicts: list[tuple[Status, int]]
     unfinished: int
@@ -98,6 +99,7 @@ class Report:
     is_shortened: bool  # trials of another test were shorter or fewer than its clause wants
     short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
     rfc2544_results: int
+    rfc2544_of: int  # so many of the results; RFC 2544 has no clause on the others
     unproven: int  # figures of which nobody knows whether the frames were encrypted
     deviations: list[tuple[str, int]]
     notes: list[Note]
@@ -127,11 +129,12 @@ def view(
     statuses = Counter(r.status for r in results)
     deviations = Counter(d for r in results for d in r.rfc2544_deviations)
     finished = {r.case for r in results}
-    several = len({case.test for case in manifest.cases}) > 1
+    several, names = len({case.test for case in manifest.cases}) > 1, Names.of(manifest)
     tests = finding_sections(findings, manifest, notes, suite_colours(manifest))
     return Report(
         manifest=manifest,
         subject=subject(manifest),
+        names=names,
         several_tests=several,
         verdicts=[(status, statuses[status]) for status in STATUSES if statuses[status]],
         unfinished=sum(case.case not in finished for case in manifest.cases),
@@ -140,18 +143,19 @@ def view(
         short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if o.is_short)],
         unproven=sum(map(_is_unproven, outcomes)) + sum(map(is_unproven, findings)),
         rfc2544_results=sum(r.rfc2544 for r in results),
+        rfc2544_of=sum(r.rfc2544 or bool(r.rfc2544_deviations) or r.status != "OK" for r in results),
         deviations=deviations.most_common(),
         notes=notes.all,
         sections=[
-            _section(n, group, manifest, notes, trials, several=several)
+            _section(n, group, manifest, notes, trials, names if several else None)
             for n, group in enumerate(groups, start=1)
         ],
         labels=_labels(outcomes),
-        answers=answers(groups, notes),
+        answers=answers(groups, notes, names),
         tests=tests,
         test_answers=finding_answers(findings, manifest, notes, {t.test: t.anchor for t in tests}),
         proof=final_trials.proof(outcomes, trials),
-        proof_of_tests=finding_proof.proof(findings, trials),
+        proof_of_tests=finding_proof.proof(findings, trials, names),
         losses=run_tables.losses(manifest, trials),
         invalid=run_tables.invalid(trials),
         contexts=blocks(manifest),
@@ -186,13 +190,13 @@ def _is_unproven(o: Outcome) -> bool:
 
 
 def _section(
-    position: int, group: Group, manifest: Manifest, notes: Notes, trials: TrialDigest, *, several: bool
+    position: int, group: Group, manifest: Manifest, notes: Notes, trials: TrialDigest, names: Names | None
 ) -> Section:
     telling = {o.case for o in group.outcomes if o.status != "OK" or o.reasons}
     rows = [_row(o, group, manifest, notes, telling=o.case in telling) for o in group.outcomes]
     title = f"{group.dut} · {group.stack} · {group.direction} · IPv{group.ip_version}"
-    if several:
-        title = f"{kind(group.test).title} · {title}"
+    if names:
+        title = f"{names.title(group.test)} · {title}"
     off_scale = theory_is_off_scale(group, manifest.line_rate_bps)
     missing = sum(o.status != "OK" for o in group.outcomes)
     caption = [

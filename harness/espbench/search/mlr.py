@@ -1,35 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MLRsearch (draft-ietf-bmwg-mlrsearch) as a search of espbench: the one file that knows the library.
-
-The library drives a measurer and keeps its state inside. A run must go on where it was interrupted,
-so here it is a function of the trials on record: each time it is asked, the library runs from its
-start over them, and stops at the first trial nobody has made yet. That costs milliseconds.
+"""MLRsearch (draft-ietf-bmwg-mlrsearch) as a search of espbench; mlr_library.py drives the library.
 
 What is espbench's and not the library's:
 - an INVALID trial is repeated, up to `retries` times, before the library hears of the load;
 - a load that was stored and not forwarded is told as the loss of what did not come in time;
-- where trials hold too few frames to judge a goal (goals.py), the goal is UNRESOLVABLE;
-- the durations counted are those asked for: a trial of 59.9999 s is no reason for another one.
+- where trials hold too few frames to judge a goal (goals.py), the goal is UNRESOLVABLE.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
-
+from espbench.search import mlr_library
 from espbench.search.evidence import Entry, TrialRequest, check_answer, faint_loss, tidy
 from espbench.search.goals import Judgement, Observation, frames_needed, frames_to_see, judge
+from espbench.search.mlr_library import Replayed
 from espbench.search.results import GoalResult, invalid_words
 from espbench.search.words import goal_name
 from espbench.terms import Status
 
-MOST_TRIALS = 1000  # valid ones; only a DUT that never shows the same twice needs more
-PRECEDING_TARGETS = 2  # coarser searches with shorter trials before the final one: the library's default
-NARROWEST = 2.5  # widths from minimum to maximum, at least: on a narrower range the library does not end
 _S_DIGITS = 3  # a trial is as long as a reader can type
 
 
@@ -72,21 +63,19 @@ class MlrSearch:
         self.retries = retries
         self.directions = directions
         self._of_library = {
-            goal: SearchGoal(
-                loss_ratio=goal,
+            goal: mlr_library.goal(
+                goal,
+                resolution=resolution,
+                trial_s=trial_s,
+                final_trial_s=final_trial_s,
+                duration_sum_s=duration_sum_s,
                 exceed_ratio=exceed_ratio,
-                relative_width=resolution,
-                initial_trial_duration=trial_s,
-                final_trial_duration=final_trial_s,
-                duration_sum=duration_sum_s,
-                preceding_targets=PRECEDING_TARGETS,
-                fail_fast=False,
             )
             for goal in goals
         }
         self._entries: list[Entry] = []
         self._begins_at = 0  # the trial after which the maximum was lowered: the library began anew
-        self._cached: _Replayed | None = None
+        self._cached: Replayed | None = None
 
     # -- what the caller uses ---------------------------------------------------------------
 
@@ -113,7 +102,7 @@ class MlrSearch:
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
         """The library's relevant (lower, upper) bound of a goal so far, frames/s; None = none yet."""
         found = self._replayed().relevant(self._of_library[goal])
-        return _load(found.clo) if found else None, _load(found.chi) if found else None
+        return (self._fps(found.clo), self._fps(found.chi)) if found else (None, None)
 
     def results(self) -> list[GoalResult]:
         """One result per goal, in the order given. Raises ValueError while trials are wanting."""
@@ -139,36 +128,31 @@ class MlrSearch:
         most = self.maximum_fps * self.final_trial_s / self.directions
         return [goal for goal in self.goals if most >= frames_needed(goal)]
 
-    def _replayed(self) -> _Replayed:
+    def _replayed(self) -> Replayed:
         """The library after all trials on record."""
         if self._cached is None:
-            self._cached = self._replay()
+            self._cached = mlr_library.replay(
+                self._entries[self._begins_at :],
+                [self._of_library[goal] for goal in self._resolvable()],
+                self._request,
+                minimum_fps=self.minimum_fps,
+                maximum_fps=self.maximum_fps,
+            )
         return self._cached
 
-    def _replay(self) -> _Replayed:
-        goals = [self._of_library[goal] for goal in self._resolvable()]
-        if not goals:
-            return _Replayed(None)
-        least = self.maximum_fps * (1 - self.resolution) ** NARROWEST
-        library = MultipleLossRatioSearch(
-            Config(
-                goals=goals,
-                min_load=min(self.minimum_fps, least),
-                max_load=self.maximum_fps,
-                search_duration_max=math.inf,  # it would ask the clock
-                warmup_duration=None,  # the procedure's
-            )
-        )
-        recorded = _Recorded(self._entries[self._begins_at :], self.final_trial_s, max(self.goals))
-        try:
-            library.search(recorded, debug=lambda _: None)
-        except _NotMadeYet as stop:
-            return _Replayed(library, wanted=stop.asked)
-        except _TooMany:
-            return _Replayed(library, why_none=f"{MOST_TRIALS} trials did not agree on a throughput")
-        except (RuntimeError, ValueError) as error:
-            return _Replayed(library, why_none=f"the MLRsearch library gave up: {error}")
-        return _Replayed(library)
+    def _request(self, load: float, duration_s: float, attempt: int) -> TrialRequest:
+        """A trial of the library's as espbench asks for it."""
+        fps = self._fps(load)
+        assert fps is not None
+        final = duration_s >= self.final_trial_s
+        return TrialRequest(fps, round(duration_s, _S_DIGITS), "final" if final else "search", attempt)
+
+    def _fps(self, load: Any) -> float | None:
+        """A load of the library's, tidy but for the ends of the range, which are as the plan has them."""
+        if load is None:
+            return None
+        ends = (end for end in (self.minimum_fps, self.maximum_fps) if math.isclose(end, float(load)))
+        return next(ends, tidy(float(load)))
 
     # -- one goal -----------------------------------------------------------------------------
 
@@ -178,7 +162,7 @@ class MlrSearch:
         status, reason = self._status(goal, lower, upper)
         throughput, final = None, None
         if status == "OK":
-            throughput = replayed.conditional_throughput(self._of_library[goal])
+            throughput = self._fps(replayed.conditional_throughput(self._of_library[goal]))
             final = next(e for e in reversed(self._long_at(lower)) if judge(e.seen, goal) is Judgement.MET)
         at_maximum = status == "OK" and lower == self.maximum_fps
         return GoalResult(
@@ -251,85 +235,8 @@ class MlrSearch:
         if throughput is None:
             return f"{goal_name(goal)} has no result: {reason}"
         more = " or more (the maximum tried)" if at_maximum else ""
-        allowed = f"at most {self.exceed_ratio:.0%}" if self.exceed_ratio else "nothing"
+        allowed = f"at most {self.exceed_ratio * 100:g} %" if self.exceed_ratio else "nothing"
         return (
             f"{goal_name(goal)} passes: {throughput:,.0f} frames/s{more} (MLRsearch's conditional throughput; "
             f"{allowed} of {self.duration_sum_s:g} s may exceed the goal)"
         )
-
-
-@dataclass(frozen=True)
-class _Replayed:
-    """The library where the record ends: what it wants next, or why it cannot go on."""
-
-    library: Any
-    wanted: TrialRequest | None = None
-    why_none: str = ""
-
-    def relevant(self, goal: Any) -> Any:
-        """The library's RelevantBounds of a goal; None for a goal it was not given."""
-        target = self._target(goal)
-        return self.library.database.get_relevant_bounds(target) if target else None
-
-    def conditional_throughput(self, goal: Any) -> float:
-        """The load at the lower bound less the loss its trials show (draft, Conditional Throughput)."""
-        lower = self.relevant(goal).clo
-        (stat,) = lower.target_to_stat.values()
-        return tidy(float(lower) * (1.0 - stat.pessimistic_loss_ratio))
-
-    def _target(self, goal: Any) -> Any:
-        return self.library.scaling.goal_to_final_target.get(goal) if self.library else None
-
-
-class _NotMadeYet(Exception):
-    """The library wants a trial that is not on record."""
-
-    def __init__(self, asked: TrialRequest) -> None:
-        super().__init__(asked)
-        self.asked = asked
-
-
-class _TooMany(Exception):
-    """The library does not come to an end."""
-
-
-class _Recorded:
-    """The library's measurer: answers with the trials on record, in their order."""
-
-    def __init__(self, entries: Sequence[Entry], final_s: float, largest_goal: float) -> None:
-        self._left = iter(entries)
-        self._final_s = final_s
-        self._largest_goal = largest_goal
-        self._answered = 0
-
-    def measure(self, intended_duration: float, intended_load: float) -> Any:
-        """The first valid trial of what is left; raises _NotMadeYet where there is none."""
-        self._answered += 1
-        if self._answered > MOST_TRIALS:
-            raise _TooMany
-        attempts = 0
-        for entry in self._left:
-            if entry.seen.valid:
-                return MeasurementResult(
-                    intended_duration=intended_duration,
-                    intended_load=intended_load,
-                    offered_count=entry.seen.frames,
-                    loss_count=self._lost(entry.seen),
-                )
-            attempts += 1
-        final = intended_duration >= self._final_s
-        duration_s = round(intended_duration, _S_DIGITS)
-        asked = TrialRequest(tidy(intended_load), duration_s, "final" if final else "search", attempts)
-        raise _NotMadeYet(asked)
-
-    def _lost(self, seen: Observation) -> int:
-        """Frames lost; of a load that was only stored, those that did not come in time: it misses every goal."""
-        if seen.sustained:
-            return max(seen.lost_frames, 0)
-        in_time = seen.forwarding_fps * seen.duration_s if seen.forwarding_fps is not None else seen.frames
-        missed = math.floor(self._largest_goal * seen.frames) + 1
-        return min(max(seen.lost_frames, math.ceil(seen.frames - in_time), missed), seen.frames)
-
-
-def _load(bound: Any) -> float | None:
-    return tidy(float(bound)) if bound is not None else None

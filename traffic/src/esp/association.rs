@@ -2,10 +2,11 @@
 //! One SA: its keys, the addresses outside, and how a packet of it is laid out.
 
 use std::net::IpAddr;
+use std::ops::Range;
 
 use crate::esp::suite::{HEADER, Keyed};
 use crate::failure::{Failure, Outcome};
-use crate::frame::{be16, fold, sum};
+use crate::frame::{ETHERNET, be16, fold, sum};
 use crate::protocol;
 
 const PROTOCOL_ESP: u8 = 50;
@@ -30,6 +31,25 @@ pub struct Found {
     pub number: u32,
     pub from: usize,
     pub end: usize,
+}
+
+/// What is inside a packet.
+#[derive(Debug)]
+pub enum Content {
+    /// Where in the buffer the frame is.
+    Frame(Range<usize>),
+    BadIcv,
+    Malformed,
+}
+
+impl Content {
+    /// The frame in the buffer; empty of a packet that was not opened.
+    pub fn frame<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
+        match self {
+            Content::Frame(range) => &buffer[range.clone()],
+            _ => &[],
+        }
+    }
 }
 
 impl Sa {
@@ -124,6 +144,32 @@ impl Sa {
         trailer[padding + 1] = if inner[0] >> 4 == 4 { NEXT_IPV4 } else { NEXT_IPV6 };
         self.keyed.seal(esp, (number >> 32) as u32);
         length
+    }
+
+    /// `frame`'s MAC addresses and what was sealed in `esp` become a frame in `buffer`.
+    pub fn open(&self, esp: &[u8], number: u64, frame: &[u8], buffer: &mut Vec<u8>) -> Content {
+        let suite = self.keyed.suite;
+        let head = HEADER + suite.iv_bytes();
+        let payload = esp.len().checked_sub(head + suite.icv_bytes());
+        if payload.is_none_or(|payload| payload == 0 || payload % suite.align() != 0) {
+            return Content::Malformed;
+        }
+        // In front there is room for the Ethernet header that the inner packet gets.
+        buffer.clear();
+        buffer.extend([0; ETHERNET]);
+        buffer.extend(esp);
+        if !self.keyed.open(&mut buffer[ETHERNET..], (number >> 32) as u32) {
+            return Content::BadIcv;
+        }
+        let payload = &buffer[ETHERNET + head..ETHERNET + esp.len() - suite.icv_bytes()];
+        let Some(inner) = inner(payload) else {
+            return Content::Malformed;
+        };
+        let ethertype = if inner[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
+        let range = head..head + ETHERNET + inner.len();
+        buffer[head..head + 12].copy_from_slice(&frame[..12]);
+        buffer[head + 12..head + ETHERNET].copy_from_slice(&ethertype);
+        Content::Frame(range)
     }
 
     /// Whether the outer addresses of a packet are this SA's.

@@ -4,12 +4,10 @@
 //! Where the cipher is too slow for the rate, packets are kept, with their times, and opened after the trial.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use crate::clock::monotonic_ns;
 use crate::esp::Numbers;
-use crate::esp::association::{self, Found, Sa};
-use crate::esp::suite::HEADER;
+use crate::esp::association::{self, Content, Found, Sa};
 use crate::failure::{Failure, Outcome};
 use crate::frame::ETHERNET;
 use crate::port::RxFrame;
@@ -134,7 +132,7 @@ impl Opening {
         let round = |_| {
             let from_ns = monotonic_ns();
             for _ in 0..ROUND {
-                decrypt(sa, esp, 1, &frame, &mut buffer);
+                sa.open(esp, 1, &frame, &mut buffer);
             }
             (monotonic_ns() - from_ns) as f64 / ROUND as f64
         };
@@ -191,7 +189,7 @@ impl Opening {
         if !self.keeps {
             let number = self.sas[which].whole(found.number);
             let esp = &frame.bytes[found.from..found.end];
-            let content = decrypt(&self.sas[which].sa, esp, number, frame.bytes, buffer);
+            let content = self.sas[which].sa.open(esp, number, frame.bytes, buffer);
             each(self.settle(which, number, &content), content.frame(buffer));
             return true;
         }
@@ -268,7 +266,7 @@ impl Opening {
                                 let frame = &bytes[packet.from..packet.end];
                                 let esp = &frame[packet.found.from..packet.found.end];
                                 let mut buffer = Vec::new();
-                                let content = decrypt(&sas[which].sa, esp, number, frame, &mut buffer);
+                                let content = sas[which].sa.open(esp, number, frame, &mut buffer);
                                 (content, buffer)
                             };
                             share.iter().map(one).collect()
@@ -303,48 +301,4 @@ impl Opening {
         self.counts.opened_after = self.keeps;
         self.counts.clone()
     }
-}
-
-/// What is inside a packet.
-#[derive(Debug)]
-enum Content {
-    /// Where in the buffer the frame is.
-    Frame(Range<usize>),
-    BadIcv,
-    Malformed,
-}
-
-impl Content {
-    fn frame<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
-        match self {
-            Content::Frame(range) => &buffer[range.clone()],
-            _ => &[],
-        }
-    }
-}
-
-/// `frame`'s MAC addresses and what was sealed in `esp` become a frame in `buffer`.
-fn decrypt(sa: &Sa, esp: &[u8], number: u64, frame: &[u8], buffer: &mut Vec<u8>) -> Content {
-    let suite = sa.keyed.suite;
-    let head = HEADER + suite.iv_bytes();
-    let payload = esp.len().checked_sub(head + suite.icv_bytes());
-    if payload.is_none_or(|payload| payload == 0 || payload % suite.align() != 0) {
-        return Content::Malformed;
-    }
-    // In front there is room for the Ethernet header that the inner packet gets.
-    buffer.clear();
-    buffer.extend([0; ETHERNET]);
-    buffer.extend(esp);
-    if !sa.keyed.open(&mut buffer[ETHERNET..], (number >> 32) as u32) {
-        return Content::BadIcv;
-    }
-    let payload = &buffer[ETHERNET + head..ETHERNET + esp.len() - suite.icv_bytes()];
-    let Some(inner) = association::inner(payload) else {
-        return Content::Malformed;
-    };
-    let ethertype = if inner[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
-    let range = head..head + ETHERNET + inner.len();
-    buffer[head..head + 12].copy_from_slice(&frame[..12]);
-    buffer[head + 12..head + ETHERNET].copy_from_slice(&ethertype);
-    Content::Frame(range)
 }
