@@ -12,7 +12,10 @@ from espbench.plan.model import Plan
 
 GOOD = {
     "name": "ike", "topology": "gateway-to-gateway", "dut": "uml", "suites": ["aes128gcm16"],
-    "stacks": ["plain", "null", "xfrm", "strongswan", "strongswan-libipsec", {"home": "strongswan", "office": "libreswan"}],
+    "stacks": [
+        "plain", "null", "xfrm", "strongswan", "strongswan-libipsec",
+        {"home": "strongswan", "office": "libreswan"},
+    ],
     "frame_sizes": [64, 256], "directions": ["one-way", "both-ways"],
 }  # fmt: skip
 
