@@ -55,10 +55,10 @@ def pair(shop: Workshop, request: pytest.FixtureRequest) -> Iterator[tuple[Bench
         yield bench, case
 
 
-def found(pair: tuple[Bench, Case], kind: type[Any], **settings: Any) -> tuple[Finding, Sequence[Trial]]:
+def found(pair: tuple[Bench, Case], test: type[Any], **settings: Any) -> tuple[Finding, Sequence[Trial]]:
     """The finding of a test, and its trials, on this pair."""
     bench, case = pair
-    asked = replace(case, settings=kind.model_validate(_SHORT | settings), direction="both-ways")
+    asked = replace(case, settings=test.model_validate(_SHORT | settings), direction="both-ways")
     known = Known(Limits(100.0, 100_000.0, 1e6, None, 1e9), {}, (256,))
     procedure = procedure_for(asked, known, [])
 

@@ -137,7 +137,7 @@ def test_ipv6_inside_and_outside(workshop: tuple[Registry, Bench, Path]) -> None
     _, bench, _ = workshop
     with_stack(bench, "aes128-sha1", TUNNEL_6)
     for direction in ("encryption", "decryption"):
-        trial = trial_of(bench, traffic_of(direction, version=6))  # type: ignore[arg-type]
+        trial = trial_of(bench, traffic_of(direction, version=6))
         assert (trial.validity, trial.reasons, trial.rx_frames) == ("VALID", [], FRAMES)
 
 
@@ -164,7 +164,7 @@ def test_slow_ciphers_take_no_time_of_the_trial(workshop: tuple[Registry, Bench,
     _, bench, _ = workshop
     with_stack(bench, "3des-sha1")
     for direction in ("encryption", "decryption"):
-        (stream,) = bench.streams(traffic_of(direction, 1424), 1000.0)  # type: ignore[arg-type]
+        (stream,) = bench.streams(traffic_of(direction, 1424), 1000.0)
         offered, errors = offer(bench, [stream.model_copy(update={"burst_frames": 200})])
         (found,) = offered.streams
         assert (found.tx_frames, found.rx_frames, found.lost, errors) == (200, 200, 0, {})

@@ -16,7 +16,7 @@ from espbench.stacks.attack_packets import forged_esp, ike_flood, ip_packet
 def ones_sum(data: bytes) -> int:
     """0xffff over data whose checksum is right (RFC 1071)."""
     data += b"\0" * (len(data) % 2)
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total

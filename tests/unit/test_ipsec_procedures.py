@@ -261,7 +261,7 @@ def test_a_daemon_that_shares_its_ike_sa_has_no_tunnel_rate() -> None:
 def test_rekey_rates_are_of_the_time_in_which_rekeys_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """10 SAs that end one after the other, 4 ms each, no two at once: 250 a second, for two lifetimes."""
     pair = Pair()
-    monkeypatch.setattr(rekey_rate.time, "sleep", pair.clock.sleep)
+    monkeypatch.setattr("espbench.procedures.rekey_rate.time.sleep", pair.clock.sleep)
     found = answered(made(RekeyRate.model_validate({"tunnels": 10, "lifetime": "10s", "lifetimes": 2})), pair)
     told = values(found)
     assert (told["phase 1 rekey rate"], told["phase 2 rekey rate"]) == (250.0, 250.0)

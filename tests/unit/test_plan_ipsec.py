@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from espbench.errors import UsageError
@@ -74,7 +76,7 @@ def test_good_settings_are_good() -> None:
         ("rekey_loss", {}, "a throughput test with the loss goal 0 before it"),
     ],
 )
-def test_times_that_do_not_fit_are_named(test: str, settings: dict[str, object], words: str) -> None:
+def test_times_that_do_not_fit_are_named(test: str, settings: Any, words: str) -> None:
     assert words in said(**{test: settings})
 
 

@@ -430,7 +430,10 @@ def test_tests_of_one_kind_are_told_apart_by_what_the_plan_asks_of_each(run: Run
     """`Reset (2)` says nothing; what is alike in both says nothing either."""
     flood = [f for f in run.findings() if f.test == "flood"]
     resets = [f.model_copy(update={"test": test}) for test in ("reset", "reset-2") for f in flood]
-    asked = [{"what": what, "trial": "12 s", "rates": [1, 2]} for what in ("daemon", "power")]
+    asked = [
+        {"settle": "5 s", "trial": f"{s} s", "what": what, "rates": [1, s]}
+        for what, s in (("daemon", 12), ("power", 30))
+    ]
     manifest = run.manifest.model_copy(
         update={
             "cases": [

@@ -135,7 +135,7 @@ class StackOf:
 def bed(**changes: Any) -> UmlTestbed:
     placed = Placement({"tester tx": [0], "tester rx": [0]}, "")
     ports = tester_ports("t", {"west": "w", "east": "e"}, GATEWAY_TO_GATEWAY, placed, 1e9, single=True)
-    values = {
+    values: dict[str, Any] = {
         "platform": "uml",
         "dut": "d",
         "ports": ports,
@@ -187,7 +187,13 @@ def counts(tx: int, rx: int, *, source: str = "west", corrupted: int = 0) -> Str
 
 def passage(tx: int, rx: int, **changes: Any) -> Passage:
     """A way on which all frames pass every place, but for `changes`."""
-    values = {"stream": counts(tx, rx), "entered": tx, "transformed": tx, "left": tx, "errors": {}}
+    values: dict[str, Any] = {
+        "stream": counts(tx, rx),
+        "entered": tx,
+        "transformed": tx,
+        "left": tx,
+        "errors": {},
+    }
     return Passage(**(values | changes))
 
 

@@ -110,13 +110,9 @@ class Names:
                 settings.setdefault(name, []).append(asked)
         found = {}
         for name, several in settings.items():
+            keys = _telling(several)
             for number, asked in enumerate(several, start=1):
-                told = [
-                    f"{key.replace('_', ' ')}: {value}"
-                    for key, value in asked.items()
-                    if isinstance(value, str | int | float)
-                    and any(other.get(key) != value for other in several)
-                ]
+                told = [f"{key.replace('_', ' ')}: {asked[key]}" for key in keys if key in asked]
                 found[name if number == 1 else f"{name}-{number}"] = ", ".join(told)
         return cls({test: text for test, text in found.items() if text})
 
@@ -137,6 +133,19 @@ class Names:
     def about(self, test: str) -> str:
         """A sentence or two on what it is; empty for kinds nobody wrote one for."""
         return _kind(test).about
+
+
+def _telling(several: Sequence[dict[str, Any]]) -> list[str]:
+    """The key that tells tests of one kind apart by itself, words before numbers; else all that differ."""
+    values = {
+        key: [str(asked.get(key)) for asked in several]
+        for key, value in several[0].items()
+        if isinstance(value, str | int | float)
+    }
+    differing = [key for key, found in values.items() if len(set(found)) > 1]
+    alone = [key for key in differing if len(set(values[key])) == len(several)]
+    alone.sort(key=lambda key: any(text[:1].isdigit() for text in values[key]))
+    return alone[:1] or differing
 
 
 def kinds_listed(tests: Sequence[str]) -> str:
