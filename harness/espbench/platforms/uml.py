@@ -104,7 +104,7 @@ class _Running:
 
     @contextlib.contextmanager
     def without_light(self) -> Iterator[None]:
-        """What the other guest sends meanwhile is lost: were it kept, its driver would panic once the socket is full."""
+        """What the other guest sends meanwhile is lost: were it kept, its driver would panic at a full socket."""
         if isinstance(self.middle, str):
             yield
             return
