@@ -94,6 +94,7 @@ def test_a_sample_of_many_tunnels_must_have_come_through_many_sas(
         bed=SimpleNamespace(ports={"west": port, "east": SimpleNamespace(**vars(port) | {"name": "east"})}),
         next_hops={"west": "", "east": ""},
         generator=SimpleNamespace(offer=lambda *_, **__: sent),
+        streams=lambda traffic, load: [Stream.model_construct(tunnels=10)],
     )
     traffic = Traffic(((64, 1),), 4, "one-way", tunnels=10, tunnel_bits=20)
 
