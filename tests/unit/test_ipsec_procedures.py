@@ -29,6 +29,7 @@ from espbench.plan.ipsec_tests import (
 from espbench.plan.stack_choice import StackChoice
 from espbench.platforms.base import CommandResult, Side, Testbed
 from espbench.procedures import capacity, rekey_rate, set_up_rate
+from espbench.procedures.ipsec_common import outage_s
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import Field, Known, Procedure, Told
@@ -335,11 +336,26 @@ def test_the_draft_asks_for_a_third_of_the_trial() -> None:
 )
 def test_an_outage_is_between_the_last_arrival_before_and_the_first_after(settings: Any) -> None:
     """7.5 s at 1,000 frames/s, of which a millisecond is between any two frames."""
-    pair = Pair(lambda r: trial_of(r, 7499, longest_gap_s=(3.0, 10.5), first_lost_s=3.0, last_lost_s=10.4))
+    pair = Pair(lambda r: trial_of(r, 7499, longest_gap_s=(3.0, 10.5), first_lost_s=3.0, last_lost_s=10.5))
     found = answered(made(settings), pair)
     assert found.quantities[0].value == 7.499
     assert found.quantities[0].n == 2
     assert values(found)["frames lost"] == 7499.0
+
+
+@pytest.mark.parametrize(
+    ("gap", "lost", "truth"),
+    [((5.0, 5.2), (3.0, 3.024), 0.025), ((3.0, 3.5), (0.1, 3.499), 0.499), ((3.0, 3.5), (None, None), 0.499)],
+    ids=["the host stood still elsewhere", "a frame was lost elsewhere", "only arrivals are known"],
+)
+def test_an_outage_is_neither_a_stall_of_the_host_nor_a_stray_loss(
+    gap: tuple[float, float], lost: tuple[float | None, float | None], truth: float
+) -> None:
+    """At 1,000 frames/s."""
+    trial = trial_of(
+        Request(1000.0, 10.0, "measure"), 25, longest_gap_s=gap, first_lost_s=lost[0], last_lost_s=lost[1]
+    )
+    assert outage_s(trial.per_direction["west-east"]) == pytest.approx(truth)
 
 
 def test_a_failover_kills_office_without_a_word() -> None:

@@ -14,7 +14,10 @@ from espbench.plan.model import Plan
 
 GOOD = {
     "name": "ike", "topology": "gateway-to-gateway", "dut": "uml", "suites": ["aes128gcm16"],
-    "stacks": ["plain", "xfrm", "strongswan", "strongswan-libipsec", {"home": "strongswan", "office": "libreswan"}],
+    "stacks": [
+        "plain", "null", "xfrm", "strongswan", "strongswan-libipsec",
+        {"home": "strongswan", "office": "libreswan"},
+    ],
     "frame_sizes": [64, 256], "directions": ["one-way", "both-ways"],
 }  # fmt: skip
 
@@ -36,6 +39,12 @@ def said(dut: str = "uml", **test: object) -> str:
         ("time_to_first_packet", {"load": "1000fps"}, {"strongswan", "strongswan-to-libreswan"}, 4),
         ("attack", {"load": "1000fps"}, {"xfrm", "strongswan", "strongswan-to-libreswan"}, 4),
         ("attack", {"load": "1000fps", "kind": "ike-flood"}, {"strongswan", "strongswan-to-libreswan"}, 4),
+        (
+            "attack",
+            {"load": "1000fps", "kind": "replay"},
+            {"null", "xfrm", "strongswan", "strongswan-to-libreswan"},
+            4,
+        ),
         ("public_key", {}, {"plain"}, 1),
     ],
 )

@@ -79,3 +79,33 @@ def test_a_child_for_each_tunnel_and_the_first_is_not_started_twice() -> None:
     many = replace(END, tunnels=tuple((f"198.18.{n}.0/24", f"198.19.{n}.0/24") for n in range(3)))
     assert sum(line.startswith("tunnel") for line in lines(many)) == 3
     assert lines(many, start=True).count("start_action = start") == 2
+
+
+@pytest.mark.parametrize(("lifetime", "kept"), [(2, 5), (4, 7), (30, 33), (3600, 3960)])
+def test_an_sa_outlives_its_rekeying(lifetime: int, kept: int) -> None:
+    """A tenth of 4 s is less than the second that daemons and kernel count in: then both would end at once."""
+    asked = replace(END, options=IkeOptions(lifetime_s=lifetime, ike_lifetime_s=lifetime))
+    written = lines(asked)
+    for line in (f"rekey_time = {lifetime}s", f"life_time = {kept}s", f"over_time = {kept - lifetime}s"):
+        assert line in written
+
+
+def test_an_ike_sa_for_each_tunnel_is_home_s_to_ask_for() -> None:
+    """Home has a connection for each; Office serves them all from one, and takes them for different peers."""
+    two = (("198.18.0.0/17", "198.19.0.0/17"), ("198.18.128.0/17", "198.19.128.0/17"))
+    home = replace(END, options=IkeOptions(ike_sa_each=True), tunnels=two)
+    assert [line for line in lines(home) if line.startswith("gateways")] == ["gateways0 {", "gateways1 {"]
+    office = replace(home, initiates=False)
+    assert [line for line in lines(office) if line.startswith("gateways")] == ["gateways {"]
+    assert "unique = never" in lines(home)
+    assert "reuse_ikesa = no" in strongswan_conf(user_space=False, peers=2)
+    assert "reuse_ikesa" not in strongswan_conf(user_space=False)
+
+
+def test_only_home_waits_for_traffic_and_asks_for_life() -> None:
+    """Or both ends would begin at once."""
+    asked = IkeOptions(on_demand=True, dpd_s=2.0)
+    home, office = (lines(replace(END, options=asked, initiates=initiates)) for initiates in (True, False))
+    for line in ("start_action = trap", "dpd_delay = 2s", "dpd_action = restart"):
+        assert line in home
+        assert line not in office

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from espbench.errors import EspbenchError
+from espbench.platforms.placement import NICE
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ def performing(actions: Sequence[Action]) -> Iterator[list[Performed]]:
     start = time.monotonic()
 
     def work() -> None:
+        # As high as the sender, which hardly ever leaves its CPU to others: this thread may share it.
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         for action in sorted(actions, key=lambda a: a.at_s):
             if stop.wait(max(0.0, start + action.at_s - time.monotonic())):
                 return

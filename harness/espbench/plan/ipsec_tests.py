@@ -180,7 +180,10 @@ class Attack(AtThroughput):
     """Length of a trial."""
 
     def applies_to(self, stack: StackChoice) -> bool:
-        return _negotiates(stack) if self.kind == "ike-flood" else _kernel_esp(stack)
+        if self.kind == "ike-flood":
+            return _negotiates(stack)
+        # NULL/NULL has no ICV that could be wrong.
+        return _kernel_esp(stack) and not (self.kind == "bad-icv" and stack.kind == "null")
 
 
 class PublicKey(AroundTrials):

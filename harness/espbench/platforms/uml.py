@@ -13,10 +13,12 @@ its processes end with its first.
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,6 +48,7 @@ __all__ = ["UmlPlatform", "UmlProfile", "UmlTestbed", "readiness"]
 TAP_QUEUE = 10_000
 MIDDLE_BUFFER = 8 << 20
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # linux/asm-generic/socket.h; the socket module does not name them
+_LOSING_MS = 50
 VECTOR_DEPTH = 64  # with 128 the fd transport loses every second batch of ESP
 _PORTS: dict[PortName, str] = {"west": "west", "east": "east"}
 LAN_OF: dict[Side, PortName] = {"home": "west", "office": "east"}
@@ -72,12 +75,12 @@ class UmlTestbed(Testbed):
         used_ns, began = running.gateway.cpu_ns(), time.monotonic()
         self.registry.undo(running.entries)
         off = time.monotonic()
-        running.empty_middle()
         already = len(self.registry.entries)
-        guest = running.start()
-        running.entries = self.registry.entries[already:]
-        self.made += running.entries
-        guest.channel.wait_ready(BOOT_TIMEOUT_S)
+        with running.without_light():
+            guest = running.start()
+            running.entries = self.registry.entries[already:]
+            self.made += running.entries
+            guest.channel.wait_ready(BOOT_TIMEOUT_S)
         running.gateway.plug_in(guest.channel, lambda: used_ns + tree_cpu_ns(guest.process.pid))
         configure(running.gateway, running.addressing)
         return {"off_s": round(off - began, 6), "boot_s": round(time.monotonic() - off, 6)}
@@ -99,11 +102,29 @@ class _Running:
     start: Callable[[], Guest]
     middle: str | socket.socket  # what its WAN port is: a tap, or an end of the middle link
 
-    def empty_middle(self) -> None:
-        """Frames that the other one sent to a gateway without power are lost, not kept for it."""
-        with contextlib.suppress(BlockingIOError):
-            while isinstance(self.middle, socket.socket) and self.middle.recv(1 << 16, socket.MSG_DONTWAIT):
-                pass
+    @contextlib.contextmanager
+    def without_light(self) -> Iterator[None]:
+        """What the other guest sends meanwhile is lost: were it kept, its driver would panic at a full socket."""
+        if isinstance(self.middle, str):
+            yield
+            return
+        stop, end = threading.Event(), self.middle
+
+        def lose() -> None:
+            waiting = select.poll()
+            waiting.register(end, select.POLLIN)
+            while not stop.is_set():
+                if waiting.poll(_LOSING_MS):
+                    with contextlib.suppress(BlockingIOError):
+                        end.recv(1 << 16, socket.MSG_DONTWAIT)
+
+        loser = threading.Thread(target=lose, name=f"dark {self.gateway.side}")
+        loser.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            loser.join()
 
 
 class UmlPlatform:

@@ -126,12 +126,19 @@ def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
 
 
 def outage_s(reading: DirectionReading) -> float:
-    """The time for which nothing arrived, s, beyond the interval between two frames; 0 if nothing was lost."""
+    """For how long nothing came through, s, beyond the interval between two frames; 0 if nothing was lost.
+
+    The longest time without an arrival (RFC 6201's time-stamp method), but no longer than from the first lost frame
+    to the last one: a host that stands still delays arrivals too, and then loses none.
+    """
     if reading.lost == 0 or reading.longest_gap_s is None:
         return 0.0
     began, ended = reading.longest_gap_s
     interval_s = 1 / reading.intended_fps if reading.intended_fps else 0.0
-    return max(0.0, ended - began - interval_s)
+    without_arrivals = max(0.0, ended - began - interval_s)
+    if reading.first_lost_s is None or reading.last_lost_s is None:
+        return without_arrivals
+    return min(without_arrivals, reading.last_lost_s - reading.first_lost_s + interval_s)
 
 
 def still_lost_at_the_end(trial: Trial) -> bool:

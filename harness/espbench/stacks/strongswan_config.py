@@ -119,6 +119,7 @@ def _connection(name: str, numbers: Sequence[int], end: End, *, start: bool) -> 
         encap = {_yes(o.udp_encapsulation)}
         reauth_time = 0
         rekey_time = {_seconds(o.ike_lifetime_s if end.initiates else 0)}
+        over_time = {margin_s(o.ike_lifetime_s)}s
         rand_time = 0
         keyingtries = {0 if o.dpd_s else 1}
         unique = {"never" if o.ike_sa_each else "no"}
