@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +55,9 @@ def pair(shop: Workshop, request: pytest.FixtureRequest) -> Iterator[tuple[Bench
         yield bench, case
 
 
-def found(pair: tuple[Bench, Case], test: type[Any], **settings: Any) -> tuple[Finding, Sequence[Trial]]:
+def found(
+    pair: tuple[Bench, Case], test: type[Any], expected: Collection[str] = ("OK",), **settings: Any
+) -> tuple[Finding, Sequence[Trial]]:
     """The finding of a test, and its trials, on this pair."""
     bench, case = pair
     asked = replace(case, settings=test.model_validate(_SHORT | settings), direction="both-ways")
@@ -72,7 +74,7 @@ def found(pair: tuple[Bench, Case], test: type[Any], **settings: Any) -> tuple[F
         procedure.add(procedure.measure(request, Field(bench, trial)))
     (finding,) = procedure.results(Told("uml", "proven", []))
     assert isinstance(finding, Finding)
-    assert finding.status == "OK", (finding.words, finding.reasons)
+    assert finding.status in expected, (finding.words, finding.reasons)
     return finding, procedure.trials
 
 
@@ -125,9 +127,22 @@ def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Bench, C
     assert trials[-1].tx_frames == 6400
 
 
-def test_the_sas_of_the_kernel_come_back_by_traffic(pair: tuple[Bench, Case]) -> None:
-    finding, _ = found(pair, Reset, what="sa-flush", load="1000fps", trial="4s", at="1s", repeats=1)
-    assert 0 < value(finding, "reset time") < 3
+def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Bench, Case]) -> None:
+    """At that moment and not before; whether and when its daemon notices is the daemon's answer."""
+    _, trials = found(
+        pair,
+        Reset,
+        what="sa-flush",
+        load="1000fps",
+        trial="4s",
+        at="1s",
+        repeats=1,
+        expected={"OK", "UNRESOLVABLE"},
+    )
+    (action,) = trials[-1].measured["actions"]
+    for direction in trials[-1].per_direction.values():
+        assert direction.first_lost_s is not None
+        assert action["began_s"] < direction.first_lost_s < action["ended_s"] + 0.1
 
 
 @pytest.fixture(scope="module")
