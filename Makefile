@@ -27,6 +27,7 @@ lint:
 bench:
 	@scripts/setup.sh test
 	$(PY) benchmarks/generator.py
+	$(PY) benchmarks/esp_peer.py
 	$(PY) benchmarks/search_cost.py
 	$(PY) benchmarks/comparison.py
 	$(PY) benchmarks/large_run.py
