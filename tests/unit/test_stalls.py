@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from espbench.generators.base import LossEpisode, Stall, StreamCounts
-from espbench.measure.stalls import longest_sum_ms, lost_in_stalls, windows
+from espbench.measure.stalls import longest_sum_ms, lost_in_stalls, share_of_outage, windows
 from espbench.terms import Latency
 
 MS = 1_000_000
@@ -69,3 +69,22 @@ def test_a_stall_while_catching_up_has_both_to_make_good() -> None:
     assert len(spans) == 1
     assert lost_in_stalls(stream((515 * MS, 515 * MS, 7)), spans) == 7
     assert lost_in_stalls(stream((530 * MS, 530 * MS, 7)), spans) == 0
+
+
+def test_the_hosts_share_of_an_outage() -> None:
+    """Of 100 ms without traffic a CPU stood still for 20, the sender for 5; what lies outside does not count."""
+    out = stream((1000 * MS, 1100 * MS, 100)).model_copy(
+        update={
+            "first_lost_ns": 1000 * MS,
+            "last_lost_ns": 1100 * MS,
+            "tx_stalls": [Stall(at_ns=1050 * MS, ms=5.0)],
+        }
+    )
+    stood = [
+        Stall(cpu=0, at_ns=990 * MS, ms=20.0),
+        Stall(cpu=0, at_ns=1060 * MS, ms=10.0),
+        Stall(cpu=1, at_ns=1200 * MS, ms=500.0),
+    ]
+    assert round(share_of_outage(out, stood), 3) == 0.2
+    assert round(share_of_outage(out, []), 3) == 0.05
+    assert share_of_outage(stream(), stood) == 0.0

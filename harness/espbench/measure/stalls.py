@@ -47,6 +47,18 @@ def longest_sum_ms(host_stalls: list[Stall]) -> float:
     return max(by_cpu.values(), default=0.0)
 
 
+def share_of_outage(stream: StreamCounts, host_stalls: list[Stall]) -> float:
+    """How much of the time from the first to the last lost frame a CPU, or the sender, stood still; 0 without loss."""
+    if stream.first_lost_ns is None or stream.last_lost_ns is None:
+        return 0.0
+    start, end = stream.first_lost_ns, stream.last_lost_ns + 1
+    still: dict[int | None, float] = {}
+    for stall in [*of_the_host(host_stalls), *(s.model_copy(update={"cpu": None}) for s in stream.tx_stalls)]:
+        within = min(end, stall.at_ns + int(stall.ms * 1e6)) - max(start, stall.at_ns)
+        still[stall.cpu] = still.get(stall.cpu, 0.0) + max(0, within)
+    return max(still.values(), default=0.0) / (end - start)
+
+
 def lost_in_stalls(stream: StreamCounts, stall_windows: list[tuple[int, int]]) -> int:
     """How many of a stream's lost frames were due inside a stall's window."""
     return sum(_overlap(episode, stall_windows) for episode in stream.loss_episodes)

@@ -33,6 +33,8 @@ HALF_LATE_S = 0.025
 STARVATION_LIMIT_PCT = 5.0
 # The same on a CPU that sends: beyond it, that too few frames were sent says nothing about the generator's ceiling.
 TAKEN_LIMIT_PCT = 2.0
+# Of an outage that is measured: more of it than this may not be the host's.
+OUTAGE_STALLS = 0.1
 CLOCK_STEP_LIMIT_MS = 1.0
 UNSENT, LATE = "generator sent", "departures late"
 _LEARNING_FRAMES_S = 0.1
@@ -298,8 +300,10 @@ def _record(
     if bench.bed.virtual_time:
         reasons += virtual_faults(offered, traffic)
     elif failed and not reasons:
+        if upset:
+            reasons += outage_faults(streams, offered)
         reasons += host_faults(
-            tx, rx, in_stalls, goals, host_record, offered, judged if not sustained else []
+            tx, rx, 0 if upset else in_stalls, goals, host_record, offered, judged if not sustained else []
         )
     valid = not reasons
     if valid and not sustained:
@@ -488,6 +492,15 @@ def virtual_faults(offered: Offered, traffic: Traffic) -> list[str]:
         f"{LATE}: up to {(s.lateness_us or {})['max']:.1f} µs in virtual time, beyond the rate of the link"
         for s in late
     ]
+
+
+def outage_faults(streams: list[StreamCounts], offered: Offered) -> list[str]:
+    """Where an outage is what is measured, its loss is the DUT's; the host must have had no part in its length."""
+    shares = [stalls.share_of_outage(s, offered.host_stalls) for s in streams]
+    worst = max(shares, default=0.0)
+    if worst <= OUTAGE_STALLS:
+        return []
+    return [f"host stall: {100 * worst:.0f} % of the time without traffic the host stood still"]
 
 
 def host_faults(
