@@ -89,9 +89,11 @@ def test_traffic_brings_up_the_tunnel_once(pair: tuple[Bench, Case]) -> None:
     finding, trials = found(pair, FirstPacket, load="1000fps", trial="2s", repeats=1)
     assert value(finding, "time to first packet") > value(finding, "of it, setting up the tunnel") > 0
     west_east = trials[-1].per_direction["west-east"]
-    assert west_east.first_lost_s == pytest.approx(0, abs=1e-4)
-    # At 1,000 frames/s so many milliseconds are so many frames; both directions waited for the same.
-    assert value(finding, "time to first packet") == pytest.approx(west_east.lost, abs=5)
+    assert west_east.first_lost_s is not None
+    # At 1,000 frames/s so many milliseconds are so many frames, and those that a late sender has made good for.
+    late_ms = 1e3 * west_east.first_lost_s
+    assert value(finding, "time to first packet") == pytest.approx(west_east.lost, abs=5 + late_ms)
+    assert late_ms < 100
 
 
 def test_set_ups_are_seen_one_by_one(pair: tuple[Bench, Case]) -> None:
