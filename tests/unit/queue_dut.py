@@ -29,6 +29,7 @@ class QueueDut:
         shape = request.shape
         sent = shape.burst_frames or round(request.load_fps * request.duration_s)
         last_lost: float | None = None
+        backlog = 0
         if shape.steps:
             ((at_s, share),) = shape.steps
             sent = round(request.load_fps * (at_s + share * (request.duration_s - at_s)))
@@ -40,9 +41,10 @@ class QueueDut:
         else:
             forwarded = min(request.load_fps, self.rate_fps) * request.duration_s + self.buffer
             lost = max(0, sent - round(forwarded))
+            backlog = self.buffer if lost else 0
         reading = DirectionReading(
             intended_fps=request.load_fps, offered_fps=request.load_fps, tx_frames=sent, rx_frames=sent - lost,
-            lost=lost, duplicated=0, reordered=0, corrupted=0, last_lost_s=last_lost,
+            lost=lost, duplicated=0, reordered=0, corrupted=0, last_lost_s=last_lost, backlog_frames=backlog,
             tagged_us=self.latency_us + sequence if shape.tag_at_s is not None else None,
             departure_fps=request.load_fps,
         )  # fmt: skip

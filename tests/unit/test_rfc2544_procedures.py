@@ -134,6 +134,21 @@ def test_a_flood_below_the_throughput_is_set_beside_nothing() -> None:
         assert any("which is no flood" in text for text in found.warnings) is (ratio is None)
 
 
+def test_what_a_queue_gives_out_afterwards_was_not_forwarded_under_flood() -> None:
+    """100,000 frames arrive after the sending of 60 s: 40,000 frames/s, not 41,667."""
+    procedure = procedure_for(case_of(Flood(), "flood"), known(40_000.0), [])
+    found = answer(_done(procedure, QueueDut(40_000.0, 100_000)))
+    assert found.quantities[0].value == pytest.approx(40_000, abs=1)
+
+
+def test_the_latency_of_a_queue_is_said_to_be_that() -> None:
+    procedure = procedure_for(case_of(Latency(), "latency"), known(40_000.0), [])
+    run(procedure, QueueDut(50_000))
+    stored = [trial.model_copy(update={"sustained": False}) for trial in procedure.trials]
+    told = answer(procedure_for(case_of(Latency(), "latency"), known(40_000.0), stored)).warnings
+    assert told == ["in 20 of 20 trials the load was stored, not forwarded"]
+
+
 @settings(max_examples=60, deadline=None)
 @given(rate=st.floats(0.05, 0.9), buffer=st.integers(0, 20_000), searches=st.integers(1, 4))
 def test_the_longest_burst_is_found_to_a_thousandth(rate: float, buffer: int, searches: int) -> None:

@@ -12,7 +12,7 @@ from espbench.plan.rfc2544_tests import Flood
 from espbench.procedures.at_throughput import throughput_of
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known
-from espbench.procedures.quantities import by_direction
+from espbench.procedures.quantities import by_direction, forwarding_fps
 from espbench.procedures.series import Series
 from espbench.terms import Quantity, Trial, layer2_mbps
 
@@ -39,7 +39,7 @@ class FloodCase(Series):
 
     def answer(self) -> dict[str, Any]:
         (trial,) = self.answers
-        forwarding = trial.rx_frames / trial.duration_s
+        forwarding = forwarding_fps(trial)
         found, why = throughput_of(self.known, self.settings.loss_goal)
         if found and trial.intended_fps < _A_FLOOD * found:
             why = f"the load is below the throughput of {found:,.0f} frames/s, which is no flood"
@@ -62,7 +62,10 @@ class FloodCase(Series):
                 Quantity(name="throughput", unit="frames/s", value=found),
                 Quantity(name="frame loss", unit="%", value=round(100 * trial.frame_loss_ratio, 6)),
                 *by_direction(
-                    "forwarding rate", "frames/s", [trial], lambda d: d.rx_frames / trial.duration_s
+                    "forwarding rate",
+                    "frames/s",
+                    [trial],
+                    lambda d: (d.rx_frames - (d.backlog_frames or 0)) / trial.duration_s,
                 ),
             ],
             "warnings": [] if ratio is not None else [f"no ratio to the throughput: {why}"],

@@ -15,6 +15,7 @@ from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import FrameLoss
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known
+from espbench.procedures.quantities import forwarding_fps
 from espbench.procedures.series import Series
 from espbench.terms import Quantity, Trial
 
@@ -64,7 +65,7 @@ class FrameLossCase(Series):
             }
         valid = self.answers
         highest = valid[0]
-        forwarding = [trial.rx_frames / trial.duration_s for trial in valid]
+        forwarding = [forwarding_fps(trial) for trial in valid]
         lossless = next((t.offered_fps for t in valid if t.tx_frames == t.rx_frames), None)
         words = (
             f"{100 * highest.frame_loss_ratio:.4g} % of the frames were lost at {highest.offered_fps:,.0f} "
@@ -116,7 +117,7 @@ def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
         if line_rate_fps
         else None,
         "offered_fps": trial.offered_fps if valid else None,
-        "forwarding_fps": round(trial.rx_frames / trial.duration_s, 3) if valid else None,
+        "forwarding_fps": round(forwarding_fps(trial), 3) if valid else None,
         "frame_loss_pct": round(100 * trial.frame_loss_ratio, 6) if valid else None,
         "tx_frames": trial.tx_frames,
         "rx_frames": trial.rx_frames,

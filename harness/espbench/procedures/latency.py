@@ -17,7 +17,7 @@ from espbench.plan.rfc2544_tests import Latency
 from espbench.procedures.at_throughput import load_of
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known
-from espbench.procedures.quantities import by_direction, quantity
+from espbench.procedures.quantities import by_direction, quantity, stored
 from espbench.procedures.series import Series
 from espbench.terms import Trial
 
@@ -59,7 +59,7 @@ class LatencyCase(Series):
         first = quantity("latency, tagged frame", "µs", tagged)
         lost_tags = len([value for value in tagged if value is None])
         lossy = [trial for trial in self.answers if trial.tx_frames > trial.rx_frames]
-        warnings = []
+        warnings = stored(self.answers)
         if lossy:
             lost = sum(trial.tx_frames - trial.rx_frames for trial in lossy)
             warnings.append(

@@ -25,6 +25,32 @@ def quantity(name: str, unit: str, values: Iterable[float | None], digits: int =
     )
 
 
+def in_time_fps(trial: Trial) -> float | None:
+    """Frames that arrived while others were still sent, a second: what a queue gives out afterwards was not forwarded
+    at that load. None where the generator cannot tell.
+    """
+    backlogs = [d.backlog_frames for d in trial.per_direction.values()]
+    known = [n for n in backlogs if n is not None]
+    if len(known) < len(backlogs) or trial.duration_s <= 0:
+        return None
+    return (trial.rx_frames - sum(known)) / trial.duration_s
+
+
+def forwarding_fps(trial: Trial) -> float:
+    """The forwarding rate (RFC 2285 3.6.1); with a generator that cannot tell, what came after the sending is in it."""
+    whole = trial.rx_frames / trial.duration_s
+    if trial.tx_frames == trial.rx_frames and trial.sustained:
+        return whole  # the last frames were on their way
+    found = in_time_fps(trial)
+    return whole if found is None else found
+
+
+def stored(trials: Sequence[Trial]) -> list[str]:
+    """A warning where the load grew a queue: what is measured then is the queue (DESIGN, rule of measurement 6)."""
+    n = sum(not trial.sustained for trial in trials)
+    return [f"in {n} of {len(trials)} trials the load was stored, not forwarded"] if n else []
+
+
 def by_direction(
     name: str,
     unit: str,

@@ -13,6 +13,7 @@ from espbench.plan.search_choice import PRESETS
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import OVERHEAD_S, Field, Told, identity
+from espbench.procedures.quantities import in_time_fps
 from espbench.search import GoalResult, MlrSearch, Observation, ThroughputSearch, goal_name
 from espbench.terms import (
     AT_MAXIMUM,
@@ -204,9 +205,6 @@ def _too_fast(trial: Trial) -> bool:
 def observation(trial: Trial) -> Observation:
     """What the search needs of a trial's record."""
     per_direction = [d.tx_frames for d in trial.per_direction.values()]
-    backlogs = [d.backlog_frames for d in trial.per_direction.values()]
-    known = [n for n in backlogs if n is not None]
-    in_time = trial.rx_frames - sum(known) if len(known) == len(backlogs) else None
     return Observation(
         load_fps=trial.intended_fps,
         frames=trial.tx_frames,
@@ -216,7 +214,7 @@ def observation(trial: Trial) -> Observation:
         final=trial.phase == "final",
         valid=trial.validity == "VALID" or _misses_all_the_same(trial),
         sustained=trial.sustained,
-        forwarding_fps=in_time / trial.duration_s if in_time is not None and trial.duration_s > 0 else None,
+        forwarding_fps=in_time_fps(trial),
         reasons=tuple(trial.reasons),
     )
 
