@@ -23,6 +23,7 @@ from espbench.procedures.at_throughput import load_of
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
 from espbench.procedures.procedure import Field, Known
+from espbench.procedures.quantities import forwarding_fps
 from espbench.stacks import attack_packets
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.policies import dump_sas
@@ -164,7 +165,7 @@ class AttackCase(IpsecSeries):
         home, office = (trial.gateways.get(side) for side in ("home", "office"))
         row: dict[str, Any] = {
             "attack_fps": round(sum(n["tx_frames"] for n in sent) / trial.duration_s, 1) if sent else 0.0,
-            "forwarded_fps": round(trial.rx_frames / trial.duration_s, 1) if trial.duration_s else 0.0,
+            "forwarded_fps": round(forwarding_fps(trial), 1) if trial.duration_s else 0.0,
             "loss_pct": round(100 * trial.frame_loss_ratio, 6),
             "cpu_home_pct": home.cpu_pct if home else None,
             "cpu_office_pct": office.cpu_pct if office else None,
