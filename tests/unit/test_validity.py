@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from espbench.generators.base import NoiseCounts, Offered, PortCounts, Stall, StreamCounts
+from espbench.measure.actions import Action, Performed, untimely
 from espbench.measure.backlog import Backlog
 from espbench.measure.host import CpuTimes, HostSnapshot, compare, cpu_times
 from espbench.measure.traffic import Traffic
@@ -179,3 +180,24 @@ def test_in_virtual_time_nothing_is_late(late_us: float, faults: int) -> None:
     made = made.model_copy(update={"streams": [late]})
     assert len(virtual_faults(made, Traffic(((64, 1),), 4, "one-way"))) == faults
     assert virtual_faults(made, Traffic(((64, 7), (1518, 1)), 4, "one-way")) == []
+
+
+@pytest.mark.parametrize(
+    ("began_s", "ended_s", "lasts", "spoils"),
+    [
+        (2.9, 3.9, False, False),
+        (3.9, 15.0, True, False),  # a gateway that is switched on takes its time
+        (3.0, 15.0, False, True),  # SAs deleted by an agent that the host kept from running
+        (14.0, 14.3, True, True),
+        (1.5, 1.6, False, True),  # frames set out late: nothing flowed yet when it was done
+    ],
+)
+def test_what_was_not_done_at_its_time_spoils_the_trial(
+    began_s: float, ended_s: float, lasts: bool, spoils: bool
+) -> None:
+    """Asked for 3 s after the first frame: an outage that began elsewhere in the trial is another one."""
+    first = 10**12
+    done = Performed(
+        Action("dying", 3.0, dict, lasts=lasts), first + int(began_s * 1e9), first + int(ended_s * 1e9), {}
+    )
+    assert bool(untimely([done], first)) is spoils

@@ -15,25 +15,31 @@ from typing import Any
 from espbench.errors import EspbenchError
 from espbench.platforms.placement import NICE
 
+# So much off its time an action may be: of trials of many seconds.
+LATE_S = 1.0
+
 
 @dataclass(frozen=True)
 class Action:
     """Something done so many seconds after the trial was asked for; what `act` returns is told of it.
 
     upsets: SAs are replaced or a gateway starts anew, so that the counters before and after do not belong together.
+    lasts: it takes as long as the gateway needs for it, which belongs to what is measured; otherwise it is done at
+    once, and what it takes longer is the host's.
     """
 
     name: str
     at_s: float
     act: Callable[[], dict[str, Any]]
     upsets: bool = True
+    lasts: bool = False
 
 
 @dataclass(frozen=True)
 class Performed:
     """An action that was done; CLOCK_MONOTONIC ns."""
 
-    name: str
+    action: Action
     began_ns: int
     ended_ns: int
     told: dict[str, Any]
@@ -68,7 +74,7 @@ def performing(actions: Sequence[Action]) -> Iterator[list[Performed]]:
             except EspbenchError as error:
                 failed.append(EspbenchError(f"{action.name}: {error}"))
                 return
-            performed.append(Performed(action.name, began, time.monotonic_ns(), told))
+            performed.append(Performed(action, began, time.monotonic_ns(), told))
 
     worker = threading.Thread(target=work, name="actions")
     worker.start()
@@ -81,3 +87,19 @@ def performing(actions: Sequence[Action]) -> Iterator[list[Performed]]:
         worker.join()
     if failed:
         raise failed[0]
+
+
+def untimely(performed: Sequence[Performed], first_frame_ns: int) -> list[str]:
+    """Why a trial is not what it says: something was not done when it should have been; times from the first frame."""
+    reasons = []
+    for done in performed:
+        asked_ns = first_frame_ns + 1e9 * done.action.at_s
+        last_ns = done.began_ns if done.action.lasts else done.ended_ns
+        off_s = max(asked_ns - done.began_ns, last_ns - asked_ns) / 1e9
+        if off_s > LATE_S:
+            reasons.append(
+                f"host: {done.action.name}, meant for {done.action.at_s:g} s after the first frame, "
+                f"was from {(done.began_ns - first_frame_ns) / 1e9:.1f} s "
+                f"to {(done.ended_ns - first_frame_ns) / 1e9:.1f} s"
+            )
+    return reasons

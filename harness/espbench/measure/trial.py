@@ -15,7 +15,7 @@ from typing import Any
 from espbench.errors import EspbenchError
 from espbench.generators.base import Generator, Noise, Offered, OnProgress, RateStep, Stream, StreamCounts
 from espbench.measure import backlog, counters, esp_peer, host, one_gateway, path, stalls
-from espbench.measure.actions import Action, Performed, performing
+from espbench.measure.actions import Action, Performed, performing, untimely
 from espbench.measure.esp_peer import EspPeer
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Side, Testbed
@@ -281,7 +281,7 @@ def _record(
     books = one_gateway if bench.bed.ciphertext else path
     found = books.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
 
-    reasons = tester_faults(offered, overrun, host_record)
+    reasons = tester_faults(offered, overrun, host_record) + untimely(performed, offered.start_ns)
     reasons += [f"counter ran backwards: {name}" for name in (() if upset else counters.backwards(delta))]
     if not upset and (replaced := counters.rekeyed(delta)):
         reasons.append(f"the SAs of {' and '.join(replaced)} were replaced during the trial (rekeying)")
@@ -399,7 +399,7 @@ def _measured(performed: list[Performed], offered: Offered) -> dict[str, Any]:
     return told | {
         "actions": [
             {
-                "name": p.name,
+                "name": p.action.name,
                 "began_s": _since(offered, p.began_ns),
                 "ended_s": _since(offered, p.ended_ns),
                 **p.told,
