@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_dut import QueueDut, run
 
-from espbench.measure.trial import Request
+from espbench.measure.trial import Bench, Request
 from espbench.plan import Case
 from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
 from espbench.plan.stack_choice import StackChoice
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import Known, Procedure, Told
+from espbench.procedures.procedure import Field, Known, Procedure, Told
 from espbench.terms import Finding, Outcome, Quantity
 
 LINE = 100_000.0
@@ -172,6 +173,44 @@ def test_at_line_rate_no_burst_is_searched() -> None:
     found = answer(procedure)
     assert (found.status, found.quantities) == ("OK", [])
     assert found.words.startswith("Not searched")
+
+
+def _bursts(procedure: Procedure, dut: QueueDut, tester_fps: float) -> None:
+    """Everything it asks for, from a tester whose bursts leave at no more than that rate."""
+    while (request := procedure.next()) is not None:
+        rate = min(tester_fps, request.load_fps)
+        trial = dut.trial(replace(request, load_fps=rate), procedure.case.id, len(procedure.trials))
+        trial = trial.model_copy(update={"intended_fps": request.load_fps})
+        field = Field(cast("Bench", None), lambda request, actions, made=trial: made)  # type: ignore[misc]
+        procedure.add(procedure.measure(request, field))
+        assert len(procedure.trials) < 500
+
+
+@given(share=st.floats(0.6, 0.97), kept=st.integers(0, 40))
+def test_a_tester_too_slow_for_the_line_makes_its_bursts_at_its_own_rate(share: float, kept: int) -> None:
+    """The corrected buffer is the same at any rate above the throughput; the deviation says which it was."""
+    dut, own_fps = QueueDut(0.5 * LINE, 1000), round(share * LINE, 3)
+    case = case_of(BackToBack(searches=2, retries=2), "back_to_back")
+    procedure = procedure_for(case, known(0.5 * LINE), [])
+    _bursts(procedure, dut, own_fps)
+    found = answer(procedure)
+    assert found.load_fps == pytest.approx(own_fps)
+    assert found.quantities[0].value == pytest.approx(dut.longest_burst(own_fps), rel=0.001, abs=2)
+    assert figures(found)["corrected buffer"].value == pytest.approx(1000, rel=0.002, abs=3)
+    assert not found.rfc2544
+    assert (
+        "26.4: bursts at the tester's or the plan's maximum, not at the line rate" in found.rfc2544_deviations
+    )
+    resumed = procedure_for(case, known(0.5 * LINE), procedure.trials[:kept])
+    _bursts(resumed, dut, own_fps)
+    assert answer(resumed) == found
+
+
+def test_a_tester_no_faster_than_the_dut_fills_no_buffer() -> None:
+    procedure = procedure_for(case_of(BackToBack(retries=1), "back_to_back"), known(0.5 * LINE), [])
+    _bursts(procedure, QueueDut(0.499 * LINE, 1000), 0.5 * LINE)
+    assert len(procedure.trials) == 2
+    assert (answer(procedure).status, answer(procedure).quantities) == ("INVALID", [])
 
 
 def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame() -> None:

@@ -4,11 +4,15 @@
 At a size whose throughput is the line rate no buffer ever fills, so there is nothing to search (RFC 9004 6.1). Each
 search halves the lengths between one that passed and one that lost; the ones after the first begin around what the
 first found, and verify both ends before they believe it.
+
+A tester that cannot make bursts at the load makes them at the rate it has shown, if that is more than the throughput;
+all lengths are then searched at that rate, and the result says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from espbench.measure.trial import LATE, UNSENT, Request, Shape
@@ -43,18 +47,15 @@ class BackToBackCase(Series):
         self.settings = case.settings
         self.throughput_fps, self._no_throughput = throughput_of(known, case.settings.loss_goal)
         self.directions = ways(case.direction)
-        self._searches = [_Search(self._longest(known))]
-        self.known = known
+        # The rate of the bursts, in sum over the directions: the highest load, or the most the tester makes.
+        self.load_fps = known.limits.maximum_fps
+        self._searches = [_Search(self._longest)]
         super().__init__(case, known, trials)
 
-    def _longest(self, known: Known) -> int:
-        """Frames in each direction."""
-        return max(2, int(self.settings.longest * known.limits.maximum_fps / self.directions))
-
     @property
-    def load_fps(self) -> float:
-        """The rate of the bursts, in sum over the directions: the line's, or the most the tester makes."""
-        return self.known.limits.maximum_fps
+    def _longest(self) -> int:
+        """Frames in each direction."""
+        return max(2, int(self.settings.longest * self.load_fps / self.directions))
 
     def unfit(self) -> str:
         return self._no_throughput
@@ -67,12 +68,25 @@ class BackToBackCase(Series):
     def add(self, trial: Trial) -> None:
         before = len(self.answers)
         super().add(trial)
-        if len(self.answers) == before or trial.validity == "INVALID":
+        if len(self.answers) == before:
+            return
+        if trial.validity == "INVALID":
+            self._take_the_testers_rate()
             return
         search = self._searches[-1]
         search.add(trial.tx_frames // self.directions, passed=trial.tx_frames == trial.rx_frames)
         if search.answer is not None and len(self._searches) < self.settings.searches:
-            self._searches.append(_Search(self._longest(self.known), search.answer))
+            self._searches.append(_Search(self._longest, search.answer))
+
+    def _take_the_testers_rate(self) -> None:
+        """After a burst that left too slowly again and again: begin anew at the median of the rates it left at."""
+        attempts = self.trials[-1 - self.trials[-1].attempt :]
+        made = [min(rates) * self.directions for trial in attempts if (rates := _too_slow(trial))]
+        if len(made) < len(attempts) or median(made) * _SAME <= (self.throughput_fps or 0.0):
+            return
+        self.load_fps = round(median(made), 3)
+        self.answers.clear()
+        self._searches = [_Search(self._longest)]
 
     def wanted(self) -> Request | None:
         if self.is_fast:
@@ -86,13 +100,7 @@ class BackToBackCase(Series):
 
     def measure(self, request: Request, field: Field) -> Trial:
         trial = field.trial(request, ())
-        slow = [
-            reading.departure_fps
-            for reading in trial.per_direction.values()
-            if reading.departure_fps is not None
-            and reading.tx_frames > 1
-            and reading.departure_fps < _FAST_ENOUGH * request.load_fps / self.directions
-        ]
+        slow = _too_slow(trial)
         rate = request.load_fps / self.directions
         late_us = max(
             (late["max"] for late in trial.host.get("lateness_us", {}).values() if late), default=0.0
@@ -126,10 +134,10 @@ class BackToBackCase(Series):
         rate = self.load_fps / self.directions
         implied_us = 1e6 * burst.value / rate
         corrected_us = implied_us * (1 - self.throughput_fps / self.load_fps)
-        all_passed = max(lengths) >= self._longest(self.known)
+        all_passed = max(lengths) >= self._longest
         words = (
             f"No frame of the longest burst tried was lost: {max(lengths):,} frames."
-            if min(lengths) >= self._longest(self.known)
+            if min(lengths) >= self._longest
             else f"Bursts of {burst.value:,.0f} frames (mean of {burst.n}) lost none, "
             f"{1e-3 * implied_us:.3g} ms at {rate:,.0f} frames/s; the corrected buffer time is "
             f"{1e-3 * corrected_us:.3g} ms."
@@ -154,8 +162,8 @@ class BackToBackCase(Series):
         }  # fmt: skip
 
     def deviations(self) -> list[str]:
-        s, limits = self.settings, self.known.limits
-        below = limits.maximum_fps < 0.999 * limits.line_rate_fps
+        s = self.settings
+        below = self.load_fps < 0.999 * self.known.limits.line_rate_fps
         return [
             *shorter("26.4", "searched", s.searches, _SEARCHES, " times"),
             *shorter("26.4", "bursts of at most", s.longest, _LONGEST_S),
@@ -163,6 +171,18 @@ class BackToBackCase(Series):
             *(["26.4: bursts at the tester's or the plan's maximum, not at the line rate"] if below else []),
             *common(s, self.known.frame_sizes),
         ]
+
+
+def _too_slow(trial: Trial) -> list[float]:
+    """The rates of the directions whose burst left too slowly, frames/s."""
+    asked = trial.intended_fps / max(1, len(trial.per_direction))
+    return [
+        reading.departure_fps
+        for reading in trial.per_direction.values()
+        if reading.departure_fps is not None
+        and reading.tx_frames > 1
+        and reading.departure_fps < _FAST_ENOUGH * asked
+    ]
 
 
 class _Search:
