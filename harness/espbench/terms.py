@@ -148,12 +148,8 @@ class Trial(Record):
     host: dict[str, Any] = Field(default_factory=dict)
 
 
-class Outcome(Record):
-    """The answer for one case and one loss goal: one row of `results.csv`.
-
-    Throughput is None unless status is OK. `words` is the answer as a sentence. Rates sum
-    both directions. `final_trial` is the `sequence` of the trial the figures come from.
-    """
+class CaseIdentity(Record):
+    """Which point of the plan something is of; frame_size is a number, or the name of a mix of sizes."""
 
     case: str
     test: str
@@ -161,8 +157,18 @@ class Outcome(Record):
     stack: str
     suite: str
     ip_version: int
-    frame_size: int | str  # a number, or the name of a mix of sizes
+    frame_size: int | str
     direction: Direction
+    repeat: int
+
+
+class Outcome(CaseIdentity):
+    """The answer for one case and one loss goal: one row of `results.csv`.
+
+    Throughput is None unless status is OK. `words` is the answer as a sentence. Rates sum
+    both directions. `final_trial` is the `sequence` of the trial the figures come from.
+    """
+
     loss_goal: float
     status: Status
     throughput_fps: float | None
@@ -173,7 +179,6 @@ class Outcome(Record):
     rfc2544: bool
     cpu_home_pct: float | None
     cpu_office_pct: float | None
-    repeat: int
     cpu_home_us_per_frame: float | None = None
     cpu_office_us_per_frame: float | None = None
     encryption: Encryption
@@ -214,7 +219,7 @@ class Quantity(Record):
     stdev: float | None = None
 
 
-class Finding(Record):
+class Finding(CaseIdentity):
     """The answer of a test other than throughput for one case: a row of `results.csv`, figures in `findings.csv`.
 
     quantities[0] is what the test is about. curve is a table where the standard asks for one (frame loss against
@@ -222,15 +227,6 @@ class Finding(Record):
     without OK the quantities may be empty.
     """
 
-    case: str
-    test: str
-    dut: str
-    stack: str
-    suite: str
-    ip_version: int
-    frame_size: int | str
-    direction: Direction
-    repeat: int
     status: Status
     load_fps: float | None
     quantities: list[Quantity]
@@ -249,22 +245,13 @@ class Finding(Record):
         return any(_SHORTER.match(text) for text in self.rfc2544_deviations)
 
 
-class CaseEntry(Record):
+class CaseEntry(CaseIdentity):
     """What identifies a case, as the manifest lists it.
 
     stack is what reports call it, stack_kind the stack itself (Home's and Office's where they differ:
     `strongswan+libreswan`); options are the plan's keys of that stack that are not defaults.
     """
 
-    case: str
-    test: str
-    dut: str
-    stack: str
-    suite: str
-    ip_version: int
-    frame_size: int | str
-    direction: Direction
-    repeat: int
     stack_kind: str = ""  # empty in run directories of before there were several
     options: dict[str, Any] = Field(default_factory=dict)
     tunnels: int = 1

@@ -85,9 +85,9 @@ def test_throughput_is_that_of_the_run() -> None:
     fps, cpu = made.truth(DEVICES["mpc8548e"], "async", 1456)
     ours = {"quantity": "throughput", "of": ASYNC, "frame_size": 1456}
     one = judged(Shape(), value=1057, unit="Mbps", tolerance=0.01, ours=ours)
-    assert one.finding.low == one.finding.high == pytest.approx(layer2_mbps(fps, 1456))
+    assert one.ours.low == one.ours.high == pytest.approx(layer2_mbps(fps, 1456))
     assert one.word == "agrees"
-    assert f"at {cpu:.0f} % CPU, limit: accelerator" in one.finding.text
+    assert f"at {cpu:.0f} % CPU, limit: accelerator" in one.ours.text
 
 
 @pytest.mark.parametrize(("value", "word"), [(69, "agrees"), (38, "differs")])
@@ -95,7 +95,7 @@ def test_cpu_is_the_busier_gateways(value: float, word: str) -> None:
     _, cpu = made.truth(DEVICES["mpc8548e"], "async", 1456)
     ours = {"quantity": "cpu", "of": ASYNC, "frame_sizes": [1456]}
     one = judged(Shape(), value=value, unit="%", ours=ours, because="the reason")
-    assert one.finding.low == pytest.approx(cpu)
+    assert one.ours.low == pytest.approx(cpu)
     assert (one.word, one.why) == (word, "" if word == "agrees" else "the reason")
 
 
@@ -105,7 +105,7 @@ def test_saturation_lies_between_two_measured_sizes() -> None:
     assert 512 < crossing < 1024
     ours = {"quantity": "saturation", "of": ASYNC}
     one = judged(Shape(), value=1024, unit="B", tolerance=0, ours=ours)
-    assert (one.finding.low, one.finding.high, one.word) == (512, 1024, "agrees")
+    assert (one.ours.low, one.ours.high, one.word) == (512, 1024, "agrees")
     assert judged(Shape(), value=390, unit="B", tolerance=0.2, ours=ours).word == "differs"
     assert judged(Shape(), value=512, unit="B", tolerance=0, ours=ours).word == "differs"  # excluded
     assert judged(Shape(), value=513, unit="B", tolerance=0, ours=ours).word == "agrees"
@@ -113,8 +113,8 @@ def test_saturation_lies_between_two_measured_sizes() -> None:
 
 def test_a_stack_that_never_leaves_the_cpu_idle_has_no_saturation() -> None:
     one = judged(Shape(), value=1024, unit="B", ours={"quantity": "saturation", "of": POLLING})
-    assert (one.word, one.finding.low) == ("differs", 1456)
-    assert "the CPU limits up to 1456 B" in one.finding.text
+    assert (one.word, one.ours.low) == ("differs", 1456)
+    assert "the CPU limits up to 1456 B" in one.ours.text
 
 
 def test_a_ratio_agrees_only_if_it_does_at_every_size() -> None:
@@ -123,7 +123,7 @@ def test_a_ratio_agrees_only_if_it_does_at_every_size() -> None:
     ours = {"quantity": "ratio", "of": ASYNC, "to": POLLING, "frame_sizes": list(SIZES)}
     shape = Shape(duts=("mpc8313e",))
     one = judged(shape, device="MPC8313E", value=2.2, unit="x", ours=ours)
-    assert (one.finding.low, one.finding.high) == pytest.approx((min(ratios), max(ratios)))
+    assert (one.ours.low, one.ours.high) == pytest.approx((min(ratios), max(ratios)))
     assert one.word == "differs"
     single = ours | {"frame_sizes": [1456]}
     truth = round(ratios[-1], 3)
@@ -145,7 +145,7 @@ def test_the_cost_of_a_frame_does_not_depend_on_what_limits() -> None:
     ours = {"quantity": "cost ratio", "of": {"behaviour": "null"}, "to": PLAIN, "frame_sizes": [64, 1456]}
     one = judged(Shape(), value=3.2, unit="x", tolerance=0.001, ours=ours)
     assert one.word == "agrees"
-    assert one.finding.low == pytest.approx(3.2)
+    assert one.ours.low == pytest.approx(3.2)
 
 
 def test_the_load_falls_where_the_accelerator_limits_and_not_where_the_cpu_waits() -> None:
@@ -171,7 +171,7 @@ def test_a_gain_of_the_loss_goal() -> None:
     ours = {"quantity": "goal gain", "of": ASYNC, "goal": 1e-5, "to": 0.0}
     one = judged(Shape(goals={0.0: 1.0, 1e-5: 1.25}), value=25, unit="%", tolerance=0.001, ours=ours)
     assert one.word == "agrees"
-    assert one.finding.high == pytest.approx(25)
+    assert one.ours.high == pytest.approx(25)
     assert judged(Shape(), value=25, unit="%", ours=ours).word == "not measured"
 
 
@@ -180,7 +180,7 @@ def test_of_several_goals_the_articles_own_counts() -> None:
     shape = Shape(goals={0.0: 0.8, 1e-5: 1.0, 1e-3: 1.3})
     ours = {"quantity": "throughput", "of": ASYNC, "frame_size": 1456}
     one = judged(shape, value=1057, unit="Mbps", tolerance=0.01, ours=ours)
-    assert (one.word, one.finding.goal) == ("agrees", 1e-5)
+    assert (one.word, one.ours.goal) == ("agrees", 1e-5)
 
 
 @pytest.mark.parametrize("status", ["INVALID", "BELOW_MINIMUM", "UNRESOLVABLE"])
@@ -292,7 +292,7 @@ def test_an_order_that_holds_at_some_sizes_only_differs(qualifier: str) -> None:
         "frame_sizes": [64, 1456],
     }  # fmt: skip
     one = judged(Shape(), value=1, unit="x", qualifier=qualifier, tolerance=0, ours=ours)
-    assert one.finding.low < 1 < one.finding.high
+    assert one.ours.low < 1 < one.ours.high
     assert one.word == "differs"
 
 
@@ -302,5 +302,5 @@ def test_a_range_of_sizes_needs_its_ends_and_names_what_it_has() -> None:
     asked = {"value": 1, "unit": "x", "qualifier": "above", "tolerance": 0, "ours": ours}
     ends = judged(Shape(sizes=(64, 1456)), **asked)
     assert ends.word == "agrees"
-    assert "512 B" not in ends.finding.text
+    assert "512 B" not in ends.ours.text
     assert judged(Shape(sizes=(64, 512)), **asked).why == "mpc8548e, plain, both ways: 1456 B"

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from espbench.claims.findings import Finding, ranged
 from espbench.claims.model import Computed
+from espbench.claims.our_value import OurValue, ranged
 from espbench.claims.points import link_fps, tunnelled_size
 from espbench.plan.frames import FRAMING_BYTES, USUAL_MTU
 from espbench.results.published import documents
@@ -15,7 +15,7 @@ _GIGABIT = 1e9
 _DIGIT_BITS = 32
 
 
-def computed(m: Computed) -> Finding:
+def computed(m: Computed) -> OurValue:
     """The figure a claim of this kind comes to."""
     match m.what:
         case "clear link":
@@ -27,7 +27,7 @@ def computed(m: Computed) -> Finding:
             return ranged([size / m.frame_size], text=f"{m.frame_size} B become {size} B on the middle link")
         case "largest whole frame":
             size = suites()[m.suite].largest_inner(USUAL_MTU) + FRAMING_BYTES
-            return Finding(holds=m.frame_size > size, text=f"up to {size} B pass whole")
+            return OurValue(holds=m.frame_size > size, text=f"up to {size} B pass whole")
         case "rsa":
             return _rsa(m.modulus_bits, m.exponent_bits)
 
@@ -38,7 +38,7 @@ def rsa_cycles(modulus_bits: int, exponent_bits: int) -> float:
     return 35 * digits**2 + 240 * digits + 1.5 * exponent_bits * (digits**2 + 3 * digits + 27)
 
 
-def _rsa(modulus_bits: int, exponent_bits: int) -> Finding:
+def _rsa(modulus_bits: int, exponent_bits: int) -> OurValue:
     """The time at 66 MHz, and how far from the printed one it is at any clock of the table."""
     printed = next(
         time.ms

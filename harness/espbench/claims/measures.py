@@ -11,7 +11,6 @@ from itertools import pairwise
 from statistics import median
 
 from espbench.claims.computed import computed
-from espbench.claims.findings import Finding, lacking, of, ranged, statement
 from espbench.claims.model import (
     Accelerator,
     AcceleratorSpread,
@@ -28,22 +27,23 @@ from espbench.claims.model import (
     Setup,
     Throughput,
 )
+from espbench.claims.our_value import OurValue, lacking, of, ranged, statement
 from espbench.claims.points import Point, Points
 
 _SAME_LOAD = 2.0  # % of CPU: what the search's resolution alone can make two loads differ by
 
 
-def finding(claim: Claim, found: Points) -> Finding:
+def our_value(claim: Claim, found: Points) -> OurValue:
     """Our side of a claim; `missing` where the runs have not got it."""
     return lacking(claim.cannot) if claim.ours is None else _measure(claim.ours, claim, found)
 
 
 @singledispatch
-def _measure(m: Measure, claim: Claim, found: Points) -> Finding:
+def _measure(m: Measure, claim: Claim, found: Points) -> OurValue:
     raise TypeError(f"{claim.id}: no way to measure {m.quantity}")
 
 
-def _at(dut: str, setup: Setup, sizes: Sequence[int], found: Points) -> list[Point] | Finding:
+def _at(dut: str, setup: Setup, sizes: Sequence[int], found: Points) -> list[Point] | OurValue:
     """The points at these sizes that were measured; what is missing, where that is one of the two ends."""
     curve = found.curve(dut, setup)
     if absent := [size for size in (min(sizes), max(sizes)) if size not in curve]:
@@ -52,13 +52,13 @@ def _at(dut: str, setup: Setup, sizes: Sequence[int], found: Points) -> list[Poi
     return [curve[size] for size in sizes if size in curve]
 
 
-def _both(m: Ratio | CostRatio, claim: Claim, found: Points) -> tuple[list[Point], list[Point]] | Finding:
+def _both(m: Ratio | CostRatio, claim: Claim, found: Points) -> tuple[list[Point], list[Point]] | OurValue:
     """The points of both setups at the sizes that both have."""
     above = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
     below = _at(claim.dut(m.to), m.to, m.frame_sizes, found)
-    if isinstance(above, Finding):
+    if isinstance(above, OurValue):
         return above
-    if isinstance(below, Finding):
+    if isinstance(below, OurValue):
         return below
     shared = {p.frame_size for p in above} & {p.frame_size for p in below}
     return [p for p in above if p.frame_size in shared], [p for p in below if p.frame_size in shared]
@@ -86,9 +86,11 @@ def sizes_in_words(sizes: Sequence[int]) -> str:
 
 
 @_measure.register
-def _throughput(m: Throughput, claim: Claim, found: Points) -> Finding:
+def _throughput(m: Throughput, claim: Claim, found: Points) -> OurValue:
     points = _at(claim.dut(m.of), m.of, [m.frame_size], found)
-    return points if isinstance(points, Finding) else ranged([p.mbps for p in points], points, _on(points[0]))
+    return (
+        points if isinstance(points, OurValue) else ranged([p.mbps for p in points], points, _on(points[0]))
+    )
 
 
 def _on(point: Point) -> str:
@@ -97,9 +99,9 @@ def _on(point: Point) -> str:
 
 
 @_measure.register
-def _cpu(m: Cpu, claim: Claim, found: Points) -> Finding:
+def _cpu(m: Cpu, claim: Claim, found: Points) -> OurValue:
     points = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
-    if isinstance(points, Finding):
+    if isinstance(points, OurValue):
         return points
     loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
     if len(loads) < len(points):
@@ -112,7 +114,7 @@ def _loads(points: Sequence[Point]) -> str:
 
 
 @_measure.register
-def _cpu_falls(m: CpuFalls, claim: Claim, found: Points) -> Finding:
+def _cpu_falls(m: CpuFalls, claim: Claim, found: Points) -> OurValue:
     points = [p for size, p in found.curve(claim.dut(m.of), m.of).items() if size >= m.start]
     loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
     if len(loads) < 3:
@@ -123,9 +125,9 @@ def _cpu_falls(m: CpuFalls, claim: Claim, found: Points) -> Finding:
 
 
 @_measure.register
-def _ratio(m: Ratio, claim: Claim, found: Points) -> Finding:
+def _ratio(m: Ratio, claim: Claim, found: Points) -> OurValue:
     both = _both(m, claim, found)
-    if isinstance(both, Finding):
+    if isinstance(both, OurValue):
         return both
     above, below = both
     ratios = [a.mbps / b.mbps for a, b in zip(above, below, strict=True)]
@@ -137,9 +139,9 @@ def _ratios(ratios: Sequence[float], points: Sequence[Point]) -> str:
 
 
 @_measure.register
-def _cost_ratio(m: CostRatio, claim: Claim, found: Points) -> Finding:
+def _cost_ratio(m: CostRatio, claim: Claim, found: Points) -> OurValue:
     both = _both(m, claim, found)
-    if isinstance(both, Finding):
+    if isinstance(both, OurValue):
         return both
     above, below = both
     ratios = []
@@ -151,7 +153,7 @@ def _cost_ratio(m: CostRatio, claim: Claim, found: Points) -> Finding:
 
 
 @_measure.register
-def _saturation(m: Saturation, claim: Claim, found: Points) -> Finding:
+def _saturation(m: Saturation, claim: Claim, found: Points) -> OurValue:
     """Between the largest size from which on the CPU limits no more, and the one before it."""
     points = list(found.curve(claim.dut(m.of), m.of).values())
     if len(points) < 2:
@@ -171,15 +173,15 @@ def _saturation(m: Saturation, claim: Claim, found: Points) -> Finding:
 
 
 @_measure.register
-def _saturates_first(m: SaturatesFirst, claim: Claim, found: Points) -> Finding:
+def _saturates_first(m: SaturatesFirst, claim: Claim, found: Points) -> OurValue:
     own = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
-    if isinstance(own, Finding):
+    if isinstance(own, OurValue):
         return own
     told, holds = [_loads(own)], True
     used = list(own)
     for dut in m.others:
         theirs = _at(dut, m.of, m.frame_sizes, found)
-        if isinstance(theirs, Finding):
+        if isinstance(theirs, OurValue):
             return theirs
         loads = {p.frame_size: p.cpu_pct or 0.0 for p in theirs}
         gaps = [loads[p.frame_size] - (p.cpu_pct or 0.0) for p in own if p.frame_size in loads]
@@ -190,7 +192,7 @@ def _saturates_first(m: SaturatesFirst, claim: Claim, found: Points) -> Finding:
 
 
 @_measure.register
-def _goal_gain(m: GoalGain, claim: Claim, found: Points) -> Finding:
+def _goal_gain(m: GoalGain, claim: Claim, found: Points) -> OurValue:
     loose, strict = (found.curve(claim.dut(m.of), m.of, goal) for goal in (m.goal, m.to))
     shared = [size for size in loose if size in strict]
     if not shared:
@@ -202,7 +204,7 @@ def _goal_gain(m: GoalGain, claim: Claim, found: Points) -> Finding:
 
 
 @_measure.register
-def _accelerator(m: Accelerator, claim: Claim, found: Points) -> Finding:
+def _accelerator(m: Accelerator, claim: Claim, found: Points) -> OurValue:
     gains = [a.gain for a in found.accelerator if (a.dut, a.suite, a.size) == (claim.dut(m), m.suite, m.size)]
     if not gains:
         return lacking(f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B")
@@ -210,12 +212,12 @@ def _accelerator(m: Accelerator, claim: Claim, found: Points) -> Finding:
 
 
 @_measure.register
-def _computed(m: Computed, claim: Claim, found: Points) -> Finding:
+def _computed(m: Computed, claim: Claim, found: Points) -> OurValue:
     return computed(m)
 
 
 @_measure.register
-def _accelerator_spread(m: AcceleratorSpread, claim: Claim, found: Points) -> Finding:
+def _accelerator_spread(m: AcceleratorSpread, claim: Claim, found: Points) -> OurValue:
     times = {
         a.suite: a.after_ns / a.operations
         for a in found.accelerator

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from espbench.claims import Claim, Judged, Points
-from espbench.claims.findings import Finding
 from espbench.claims.judge import WORDS, Word
+from espbench.claims.our_value import OurValue
 from espbench.claims.points import Point
 from espbench.plan.boards import STANDING_IN
 from espbench.reporting.table import Table
@@ -174,8 +174,8 @@ def _row(j: Judged) -> ClaimRow:
             if part
         ),
         published=_published(claim),
-        ours=_ours(claim, j.finding) if compared else NONE,
-        detail=_detail(j.finding) if compared else "",
+        ours=_ours(claim, j.ours) if compared else NONE,
+        detail=_detail(j.ours) if compared else "",
         word=j.word,
         symbol=SYMBOLS[j.word],
         basis=_basis(claim) if compared else "",
@@ -203,7 +203,7 @@ def _quantity(value: float, claim: Claim) -> str:
     return f"{value:,g} {_UNITS.get(claim.unit, claim.unit)}"
 
 
-def _ours(claim: Claim, found: Finding) -> str:
+def _ours(claim: Claim, found: OurValue) -> str:
     unit = _UNITS.get(claim.unit, claim.unit)
     if found.holds is not None:
         return "holds" if found.holds else "does not hold"
@@ -217,7 +217,7 @@ def _ours(claim: Claim, found: Finding) -> str:
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
-def _detail(found: Finding) -> str:
+def _detail(found: OurValue) -> str:
     goal = f"loss goal {goal_name(found.goal)}" if found.goal is not None else ""
     return "; ".join(part for part in (found.text, goal) if part)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a finding is: our value for a claim, as a range, with the points it came from; or why there is none."""
+"""Our value for a claim, as a range, with the points it came from; or why there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espbench.claims.points import Point
 
 
 @dataclass(frozen=True)
-class Finding:
+class OurValue:
     """Our side of a claim.
 
     low, high: our figure, or the lowest and highest of several. bracket: the true figure lies between the two,
@@ -34,22 +34,22 @@ class Finding:
         return not self.missing
 
 
-def lacking(what: str) -> Finding:
+def lacking(what: str) -> OurValue:
     """Nothing was measured."""
-    return Finding(missing=what)
+    return OurValue(missing=what)
 
 
-def ranged(values: Sequence[float], points: Sequence[Point] = (), text: str = "") -> Finding:
+def ranged(values: Sequence[float], points: Sequence[Point] = (), text: str = "") -> OurValue:
     """The range of one or more values."""
     return replace(of(points), low=min(values), high=max(values), text=text)
 
 
-def statement(points: Sequence[Point], text: str, *, holds: bool) -> Finding:
+def statement(points: Sequence[Point], text: str, *, holds: bool) -> OurValue:
     """A statement that holds, or does not."""
     return replace(of(points), holds=holds, text=text)
 
 
-def of(points: Sequence[Point]) -> Finding:
+def of(points: Sequence[Point]) -> OurValue:
     """What the points share: the loss goal if it is one, and whether any is short."""
     goals = {p.loss_goal for p in points}
-    return Finding(goal=goals.pop() if len(goals) == 1 else None, is_short=any(p.is_short for p in points))
+    return OurValue(goal=goals.pop() if len(goals) == 1 else None, is_short=any(p.is_short for p in points))
