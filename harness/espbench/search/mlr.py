@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from espbench.search import mlr_library
+from espbench.search.arguments import check_arguments
 from espbench.search.evidence import Entry, TrialRequest, check_answer, faint_loss, tidy
 from espbench.search.goals import Judgement, Observation, frames_needed, frames_to_see, judge
 from espbench.search.mlr_library import Replayed
@@ -47,12 +48,16 @@ class MlrSearch:
         retries: int = 3,
         directions: int = 1,
     ) -> None:
-        if not goals or len(set(goals)) != len(goals):
-            raise ValueError(f"loss goals must be different ratios, not {list(goals)}")
-        if not 0 < minimum_fps <= maximum_fps:
-            raise ValueError(f"0 < minimum <= maximum expected, not {minimum_fps} and {maximum_fps}")
-        if retries < 0 or directions not in (1, 2):
-            raise ValueError(f"retries >= 0 and 1 or 2 directions expected, not {retries} and {directions}")
+        check_arguments(
+            goals,
+            minimum_fps=minimum_fps,
+            maximum_fps=maximum_fps,
+            resolution=resolution,
+            trial_s=trial_s,
+            final_trial_s=final_trial_s,
+            retries=retries,
+            directions=directions,
+        )
         self.goals = tuple(goals)
         self.minimum_fps = minimum_fps
         self.maximum_fps = maximum_fps

@@ -30,6 +30,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from espbench.search.arguments import check_arguments
 from espbench.search.evidence import Entry, Evidence, TrialRequest, check_answer, tidy
 from espbench.search.goals import Observation, frames_needed, frames_to_see
 from espbench.search.loads import Loads
@@ -92,16 +93,16 @@ class ThroughputSearch:
         loss_verification: int = 0,
         directions: int = 1,
     ) -> None:
-        if not goals or any(not 0 <= goal < 1 for goal in goals) or len(set(goals)) != len(goals):
-            raise ValueError(f"loss goals must be different ratios from 0 to below 1, not {list(goals)}")
-        if not 0 < minimum_fps <= maximum_fps:
-            raise ValueError(f"0 < minimum <= maximum expected, not {minimum_fps} and {maximum_fps}")
-        if not 1e-4 <= resolution < 1:
-            raise ValueError(f"a resolution from 0.0001 to below 1 expected, not {resolution}")
-        if not 0 < trial_s <= final_trial_s:
-            raise ValueError(f"0 < trial <= final trial expected, not {trial_s} s and {final_trial_s} s")
-        if retries < 0 or directions not in (1, 2):
-            raise ValueError(f"retries >= 0 and 1 or 2 directions expected, not {retries} and {directions}")
+        check_arguments(
+            goals,
+            minimum_fps=minimum_fps,
+            maximum_fps=maximum_fps,
+            resolution=resolution,
+            trial_s=trial_s,
+            final_trial_s=final_trial_s,
+            retries=retries,
+            directions=directions,
+        )
         self.goals = tuple(goals)
         self.minimum_fps = minimum_fps
         self.maximum_fps = maximum_fps
