@@ -11,6 +11,12 @@ READING: tuple[tuple[str, str], ...] = (
         "lies between it and the lowest rate shown to fail, closer together than the plan's resolution.",
     ),
     (
+        "Throughput that forgives",
+        "Where 26.1 is among the deviations listed with a figure, its search forgave trials that lost: a preset of "
+        "MLRsearch lets up to its share of the trials' time miss the goal (conditional throughput), loss verification "
+        "tries a load that lost little again. Such a figure says what the DUT carries most of the time.",
+    ),
+    (
         "Loss goal",
         "0 % is RFC 2544's. 0.001 % allows one frame in 100,000: it needs at least that many frames a "
         "trial and direction, otherwise the answer is UNRESOLVABLE rather than met.",
