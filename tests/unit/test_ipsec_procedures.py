@@ -402,6 +402,29 @@ def test_an_attack_is_judged_against_the_trial_without_it() -> None:
     assert [row["attack_fps"] for row in found.curve] == [*lost]
 
 
+def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None:
+    """10,000 frames in 10 s, of which 4,000 arrived when all had left: 60 % of the rate, though none was lost."""
+    procedure = made(Attack.model_validate({"load": "1000fps", "rates": ["1000fps"], "trial": "10s"}))
+    for rate, backlog in ((0.0, 0), (1000.0, 4000)):
+        request = procedure.next()
+        assert request is not None
+        trial = trial_of(request, 0)
+        ways = {
+            way: reading.model_copy(update={"backlog_frames": backlog})
+            for way, reading in trial.per_direction.items()
+        }
+        noise = [{"from": "west", "tx_frames": round(10 * rate), "departure_fps": rate}] if rate else []
+        update = {
+            "measured": {"attack_fps": rate, "noise": noise},
+            "per_direction": ways,
+            "sustained": not backlog,
+        }
+        procedure.add(trial.model_copy(update=update))
+    (found,) = procedure.results(Told("uml", "proven", []))
+    assert isinstance(found, Finding)
+    assert values(found)["forwarding rate kept under the fastest attack"] == 60.0
+
+
 def test_public_key_operations_of_both_gateways() -> None:
     found = answered(made(PublicKey()), Pair())
     told = values(found)
