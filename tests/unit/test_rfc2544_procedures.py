@@ -110,6 +110,20 @@ def test_the_loss_curve_goes_down_until_two_rates_in_a_row_lose_nothing() -> Non
     assert figures(found)["highest lossless load"].value == 50_000.0
 
 
+def test_a_load_without_loss_that_a_queue_took_is_said_to_be_stored() -> None:
+    """26.3 asks for loss alone: the highest load without any stands, and beside it what became of it."""
+    procedure = procedure_for(case_of(FrameLoss(), "frame_loss"), known(None), [])
+    dut = QueueDut(95_000.0, 10**6)
+    while (request := procedure.next()) is not None:
+        trial = dut.trial(request, procedure.case.id, len(procedure.trials))
+        procedure.add(trial.model_copy(update={"sustained": request.load_fps < dut.rate_fps}))
+    found = answer(procedure)
+    assert figures(found)["highest lossless load"].value == LINE
+    assert found.warnings == [
+        "at 100,000 frames/s no frame was lost, but a queue grew: that load was stored, not forwarded"
+    ]
+
+
 def test_a_rate_that_could_not_be_offered_is_a_gap_and_never_a_lossless_one() -> None:
     procedure = procedure_for(case_of(FrameLoss(retries=1), "frame_loss"), known(None), [])
     asked = run(procedure, QueueDut(95_000.0), spoil=lambda r: r.load_fps > 99_000)

@@ -67,6 +67,7 @@ class FrameLossCase(Series):
         highest = valid[0]
         forwarding = [forwarding_fps(trial) for trial in valid]
         lossless = next((t.offered_fps for t in valid if t.tx_frames == t.rx_frames), None)
+        kept = [t.offered_fps for t in valid if t.tx_frames == t.rx_frames and not t.sustained]
         words = (
             f"{100 * highest.frame_loss_ratio:.4g} % of the frames were lost at {highest.offered_fps:,.0f} "
             "frames/s, the highest load; "
@@ -77,6 +78,10 @@ class FrameLossCase(Series):
             "words": words,
             "load_fps": highest.offered_fps,
             "curve": curve,
+            "warnings": [
+                f"at {fps:,.0f} frames/s no frame was lost, but a queue grew: that load was stored, not forwarded"
+                for fps in kept
+            ],
             "quantities": [
                 Quantity(
                     name="frame loss at the highest load",
