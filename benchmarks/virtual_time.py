@@ -34,8 +34,8 @@ import host_profile
 from espbench.e500 import build as e500
 from espbench.generators.native import NativeGenerator, binary
 from espbench.measure import readiness
+from espbench.measure.bench import Bench
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench
 from espbench.paths import data_dir
 from espbench.plan import Case, Plan, cases, check_plan, load_profile
 from espbench.plan.reader import read_text

@@ -13,8 +13,10 @@ from typing import Any
 from runs import write_plan
 
 from espbench.generators.native import NativeGenerator
+from espbench.measure.bench import Bench, Request, Waits
+from espbench.measure.faults import UNSENT
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
+from espbench.measure.trial import measure
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
 from espbench.platforms.registry import Registry

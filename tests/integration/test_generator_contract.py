@@ -22,8 +22,8 @@ from addresses import GATEWAY_TO_GATEWAY
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose
 from espbench.generators.base import Generator, Offered
+from espbench.measure.faults import UNSENT, tester_faults
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import UNSENT, tester_faults
 from espbench.plan.generator_choice import GeneratorChoice
 from espbench.platforms import placement
 from espbench.platforms.base import Testbed

@@ -13,8 +13,8 @@ import pytest
 from ike_pairs import TRAFFIC, Workshop, trial_of, workshop
 
 from espbench.measure import readiness
+from espbench.measure.bench import Bench, TrialBroken
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, TrialBroken
 from espbench.platforms.uml import readiness as uml_readiness
 from espbench.stacks import libreswan, strongswan_config
 from espbench.stacks.daemon import Credentials, NegotiationFailed

@@ -13,7 +13,8 @@ from ike_pairs import TRAFFIC, Workshop, workshop
 
 from espbench.measure import readiness
 from espbench.measure.actions import Action
-from espbench.measure.trial import Bench, Request, Waits, measure
+from espbench.measure.bench import Bench, Request, Waits
+from espbench.measure.trial import measure
 from espbench.plan import Case
 from espbench.plan.ipsec_tests import (
     Attack,

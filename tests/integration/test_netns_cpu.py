@@ -12,8 +12,9 @@ import pytest
 from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.generators.native import NativeGenerator
+from espbench.measure.bench import Bench, Request, Waits
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, Request, Waits, measure
+from espbench.measure.trial import measure
 from espbench.platforms import placement
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.netns import NetnsPlatform

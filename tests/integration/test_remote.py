@@ -26,8 +26,8 @@ from unsettled import require_settled
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.measure import trial
+from espbench.measure.bench import Bench, Request, TrialBroken, Waits
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, Request, TrialBroken, Waits
 from espbench.plan import load_profile
 from espbench.platforms import remote_gateway
 from espbench.platforms.base import SIDES

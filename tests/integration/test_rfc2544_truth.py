@@ -12,8 +12,9 @@ import truth_dut
 from truth_dut import TruthDut, latency_ns
 
 from espbench.measure.actions import Action
+from espbench.measure.bench import Request, Waits
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Request, Waits, measure
+from espbench.measure.trial import measure
 from espbench.plan import Case
 from espbench.plan.rfc2544_tests import AroundTrials, BackToBack, Flood, FrameLoss, Latency, SystemRecovery
 from espbench.plan.stack_choice import StackChoice

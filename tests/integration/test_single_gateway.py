@@ -21,9 +21,11 @@ from runs import ESPBENCH, quick, rows, write_plan
 from espbench.generators.base import Association, EspCounts, Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.measure import counters, decryption, esp_peer, readiness
+from espbench.measure.bench import Bench, Request, Waits
 from espbench.measure.esp_peer import EspPeer
+from espbench.measure.faults import UNSENT
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
+from espbench.measure.trial import measure
 from espbench.platforms import capture, placement
 from espbench.platforms.base import PortName
 from espbench.platforms.netns import NetnsPlatform

@@ -19,8 +19,8 @@ from addresses import GATEWAY_TO_GATEWAY
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.generators import choose, trex
 from espbench.generators.trex import TrexGenerator
+from espbench.measure.faults import tester_faults
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import tester_faults
 from espbench.platforms import placement
 from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform

@@ -14,8 +14,8 @@ from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.generators.base import Offered
 from espbench.generators.trex import TrexGenerator
+from espbench.measure.faults import UNSENT, tester_faults
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import UNSENT, tester_faults
 from espbench.platforms import placement
 from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform

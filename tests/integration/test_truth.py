@@ -19,8 +19,10 @@ from boxes import RouterBox
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
 from espbench.measure import decryption, readiness
+from espbench.measure.bench import Bench, Request, Waits
+from espbench.measure.faults import UNSENT
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import UNSENT, Bench, Request, Waits, measure
+from espbench.measure.trial import measure
 from espbench.platforms import capture, external, placement
 from espbench.platforms.registry import Registry
 from espbench.platforms.uml import UmlPlatform, UmlProfile

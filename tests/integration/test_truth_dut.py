@@ -16,8 +16,9 @@ from truth_dut import LATENCY_NS, TruthDut, latency_ns, served, wire_ns
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Gap, Noise, Offered, RateStep, Stream, StreamCounts
+from espbench.measure.bench import Request, Waits
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Request, Waits, measure
+from espbench.measure.trial import measure
 
 pytestmark = [truth_dut.NEEDED, pytest.mark.virtual_time]
 

@@ -13,8 +13,8 @@ import pytest
 from ike_pairs import TRAFFIC, Workshop, trial_of, workshop
 
 from espbench.measure import readiness
+from espbench.measure.bench import Bench, TrialBroken
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, TrialBroken
 from espbench.stacks import policies
 from espbench.stacks.base import both
 from espbench.stacks.xfrm_devices import XFRM_DEVICE, XFRM_IF_ID

@@ -19,8 +19,8 @@ from addresses import GATEWAY_TO_GATEWAY
 from espbench.errors import MachineLacks
 from espbench.generators.native import NativeGenerator
 from espbench.measure import decryption, readiness
+from espbench.measure.bench import Bench
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench
 from espbench.platforms import capture, placement
 from espbench.platforms.registry import Registry
 from espbench.platforms.uml import UmlPlatform, UmlProfile

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from espbench.measure.trial import Request
+from espbench.measure.bench import Request
 from espbench.procedures.procedure import Procedure
 from espbench.terms import DirectionReading, Latency, Trial
 

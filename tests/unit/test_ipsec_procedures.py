@@ -13,7 +13,7 @@ from ends import END
 
 from espbench.errors import EspbenchError
 from espbench.measure.actions import Action
-from espbench.measure.trial import Bench, Request, TrialBroken
+from espbench.measure.bench import Bench, Request, TrialBroken
 from espbench.plan import Case
 from espbench.plan.ipsec_tests import (
     Attack,

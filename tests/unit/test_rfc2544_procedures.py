@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_dut import QueueDut, run
 
-from espbench.measure.trial import Bench, Request
+from espbench.measure.bench import Bench, Request
 from espbench.plan import Case
 from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
 from espbench.plan.stack_choice import StackChoice

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from espbench.errors import UsageError
-from espbench.measure.trial import UNSENT
+from espbench.measure.faults import UNSENT
 from espbench.plan import Case, cases, load_plan
 from espbench.plan.model import Throughput
 from espbench.procedures.limits import Limits, limits

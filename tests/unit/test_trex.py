@@ -17,7 +17,7 @@ from espbench.generators.base import FrameShare, Offered, RateStep, Stream
 from espbench.generators.trex import TrexGenerator
 from espbench.generators.trex_account import Account
 from espbench.generators.trex_server import Link
-from espbench.measure.trial import tester_faults
+from espbench.measure.faults import tester_faults
 from espbench.platforms.base import Port, PortName
 from espbench.platforms.registry import Registry
 

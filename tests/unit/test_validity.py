@@ -10,9 +10,9 @@ import pytest
 from espbench.generators.base import NoiseCounts, Offered, PortCounts, Stall, StreamCounts
 from espbench.measure.actions import Action, Performed, untimely
 from espbench.measure.backlog import Backlog
+from espbench.measure.faults import host_faults, taken_from_senders, tester_faults, virtual_faults
 from espbench.measure.host import CpuTimes, HostSnapshot, compare, cpu_times
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import host_faults, taken_from_senders, tester_faults, virtual_faults
 from espbench.terms import Latency
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts, Stall, StreamCounts
 from espbench.measure import trial
+from espbench.measure.bench import Bench, Request, Waits
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, Request, Waits
 from espbench.platforms import qemu_e500
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.terms import Latency

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from espbench.measure.trial import Request
+from espbench.measure.bench import Request
 from espbench.plan import Case
 from espbench.search import goal_name
 from espbench.terms import Finding, Outcome, Trial

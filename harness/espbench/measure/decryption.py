@@ -13,9 +13,9 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Stream
+from espbench.measure.bench import Bench
 from espbench.measure.readiness import NotReady
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench
 from espbench.terms import FCS_BYTES
 
 SAMPLE_FRAMES = 40

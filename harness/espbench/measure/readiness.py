@@ -12,9 +12,9 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.measure import counters, esp_peer
+from espbench.measure.bench import Bench
 from espbench.measure.esp_peer import EspPeer
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench
 
 PROBE_FRAMES = 50  # one for each tunnel, if there are more
 _PROBE_FPS = 500.0

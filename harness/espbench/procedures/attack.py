@@ -15,8 +15,8 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Noise
+from espbench.measure.bench import Bench, Request
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Attack
 from espbench.procedures.at_throughput import load_of

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from espbench.measure.trial import LATE, UNSENT, Request, Shape
+from espbench.measure.bench import Request, Shape
+from espbench.measure.faults import LATE, UNSENT
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import BackToBack
 from espbench.procedures.at_throughput import throughput_of

@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from espbench.measure.bench import Bench, Request
 from espbench.measure.readiness import NotReady
-from espbench.measure.trial import Bench, Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Capacity
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry

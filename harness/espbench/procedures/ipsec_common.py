@@ -12,8 +12,8 @@ from typing import Any
 from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.measure import readiness
 from espbench.measure.actions import Action
+from espbench.measure.bench import Bench, Request, TrialBroken, blame
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, Request, TrialBroken, blame
 from espbench.plan.cases import Case
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import Field

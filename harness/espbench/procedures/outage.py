@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from espbench.measure.actions import Action
-from espbench.measure.trial import Request
+from espbench.measure.bench import Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Failover, Reset
 from espbench.platforms.base import PowerSwitch, Side

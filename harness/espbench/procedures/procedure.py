@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from espbench.measure.actions import Action
-from espbench.measure.trial import Bench, Request
+from espbench.measure.bench import Bench, Request
 from espbench.plan.cases import Case
 from espbench.procedures.limits import Limits
 from espbench.terms import Encryption, Finding, Outcome, Trial

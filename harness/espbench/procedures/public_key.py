@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from espbench.errors import EspbenchError
-from espbench.measure.trial import Request
+from espbench.measure.bench import Request
 from espbench.plan.ipsec_tests import PublicKey
 from espbench.platforms.base import SIDES
 from espbench.procedures.ipsec_common import IpsecSeries, record

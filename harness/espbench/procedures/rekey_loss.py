@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.trial import Request
+from espbench.measure.bench import Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import RekeyLoss
 from espbench.procedures.at_throughput import load_of

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.trial import Request
+from espbench.measure.bench import Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import RekeyRate
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry

@@ -18,8 +18,8 @@ from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.generators.base import Generator
 from espbench.measure import decryption, readiness, trial
 from espbench.measure.actions import Action
+from espbench.measure.bench import Bench, Request, TrialBroken, Waits, blame
 from espbench.measure.traffic import Traffic
-from espbench.measure.trial import Bench, Request, TrialBroken, Waits
 from espbench.plan.cases import Case
 from espbench.plan.comparison import execution_order
 from espbench.plan.model import Plan
@@ -309,7 +309,7 @@ class Session:
             bed.close()
             raise
         except EspbenchError as error:
-            reason = str(error) if bench is None else trial.blame(bench, error, "while it was set up")
+            reason = str(error) if bench is None else blame(bench, error, "while it was set up")
             bed.close()
             raise readiness.NotReady(reason) from error
         except BaseException:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from espbench.errors import EspbenchError
-from espbench.measure.trial import Bench, Request
+from espbench.measure.bench import Bench, Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import SetUpRate
 from espbench.platforms.base import SIDES

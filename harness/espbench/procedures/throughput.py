@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from espbench.errors import UsageError
-from espbench.measure.trial import LATE, UNSENT, Request
+from espbench.measure.bench import Request
+from espbench.measure.faults import LATE, UNSENT
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
 from espbench.plan.search_choice import PRESETS
