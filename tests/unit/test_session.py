@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from espbench.errors import UsageError
-from espbench.procedures.session import Session
+from espbench.procedures.pairs import same_as_before
 
 BEFORE = {
     "kernel": {"home": "Linux 6.1.1", "office": "Linux 6.1.1"},
@@ -22,9 +21,7 @@ BEFORE = {
 
 def check(now: dict[str, Any], name: str = "strongswan-aes128gcm16-ipv4") -> None:
     """As when a pair of gateways of that name comes up in a run whose manifest has BEFORE."""
-    manifest = SimpleNamespace(contexts={"strongswan-aes128gcm16-ipv4": BEFORE})
-    session = cast(Session, SimpleNamespace(_directory=SimpleNamespace(manifest=manifest)))
-    Session._same_as_before(session, name, now)
+    same_as_before({"strongswan-aes128gcm16-ipv4": BEFORE}, name, now)
 
 
 def test_repeats_of_one_configuration_go_on() -> None:

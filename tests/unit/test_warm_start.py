@@ -262,10 +262,12 @@ def test_a_resumed_case_begins_where_it_began(tmp_path: Path) -> None:
     def asked(recorded: dict[str, list[float | None]], trials: int) -> tuple[Any, Any]:
         saved: dict[str, Any] = {}
         directory = SimpleNamespace(
-            manifest=SimpleNamespace(search_hints=recorded), trials_of=lambda _: [None] * trials
+            manifest=SimpleNamespace(search_hints=recorded),
+            trials_of=lambda _: [None] * trials,
+            update_manifest=lambda **changes: saved.update(changes),
         )
         session = SimpleNamespace(
-            _directory=directory, _cases=planned_cases, _update=lambda **changes: saved.update(changes),
+            _directory=directory, _cases=planned_cases,
             _results={done.id: found for done, found in measured(planned_cases[:2])},
         )  # fmt: skip
         return Session._hints(cast(Session, session), case), saved.get("search_hints")

@@ -27,7 +27,8 @@ from espbench.platforms.base import Placement
 from espbench.platforms.registry import Registry
 from espbench.procedures import accelerator
 from espbench.procedures.lab import Choice, ExternalLab, Labs, PairLab, choose, place, require
-from espbench.procedures.session import Lab, Session
+from espbench.procedures.pairs import Lab
+from espbench.procedures.session import Session
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import Finding, Manifest, Outcome
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run from the first calibration to the last outcome: builds a test bed for each pair of stack and
-suite, measures its cases on it, puts everything on disk as it comes.
+"""A run from the first calibration to the last outcome: has a pair of gateways made for each stack and suite, measures
+its cases on it, puts everything on disk as it comes.
 """
 
 from __future__ import annotations
@@ -8,33 +8,28 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Protocol
 
-from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.generators.base import Generator
-from espbench.measure import decryption, readiness, trial
+from espbench.measure import readiness, trial
 from espbench.measure.actions import Action
-from espbench.measure.bench import Bench, Request, TrialBroken, Waits, blame
+from espbench.measure.bench import Bench, Request, TrialBroken, Waits
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
 from espbench.plan.comparison import execution_order
 from espbench.plan.model import Plan
-from espbench.plan.traffic_profiles import rfc2544_frame
-from espbench.platforms.base import EMULATION, PortName, Testbed
+from espbench.platforms.base import PortName, Testbed
 from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits, limits
+from espbench.procedures.pairs import Lab, Pairs
 from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Procedure, Told
 from espbench.procedures.warm_start import hints
 from espbench.results import RunDirectory
-from espbench.stacks.base import Stack
 from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.plain import Plain
-from espbench.terms import Calibration, Encryption, Finding, Manifest, Outcome, Trial
+from espbench.terms import Calibration, Encryption, Finding, Outcome, Trial
 
 # A pair that dies again and again is not worth more rebuilding than this.
 MAXIMUM_REBUILDS = 2
@@ -60,47 +55,6 @@ class Observer(Protocol):
     def time_left(self, seconds: float) -> None: ...
 
 
-class Lab(Protocol):
-    """What the session asks of the platform: test beds."""
-
-    @property
-    def virtual_time(self) -> bool:
-        """Whether its beds keep virtual time: every case has gateways of its own, as each trial begins where
-        they stood when they were ready, and the generator's ceiling is the line rate.
-        """
-
-    def notes(self, case: Case) -> list[str]:
-        """What every figure of the case is to be read with."""
-
-    def build(self, case: Case) -> Testbed:
-        """Two gateways (or the user's boxes) between the tester's ports, routes set, no stack yet."""
-
-    def calibration_bed(self) -> Testbed | None:
-        """The same kind of ports joined without a DUT; None where that cannot be had."""
-
-    def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
-        """Write what crosses the middle link to a pcap file while the context lasts."""
-
-    def stack(self, bed: Testbed, case: Case) -> Stack | None:
-        """The stack the case wants on this bed; None for boxes espbench did not build."""
-
-    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
-        """What the platform has to say of gateways whose stack is up: for the Security Context, and what is
-        not as the plan asks.
-        """
-
-    def tunnel_bits(self, case: Case) -> int:
-        """Prefix length of the subnet behind each of the case's tunnels; 0 where there is only one."""
-
-
-@dataclass
-class _Pair:
-    """A built test bed with its stack up."""
-
-    bench: Bench
-    context: str  # id of its Security Context in the manifest
-
-
 class Session:
     """One run over a list of cases, measured in the order the plan asks for; call `run` once."""
 
@@ -118,10 +72,8 @@ class Session:
         self._listed = cases
         self._directory = directory
         self._lab = lab
-        self._new_generator = new_generator
-        self._generator = new_generator()
+        self._pairs = Pairs(plan, self._cases, directory, lab, new_generator)
         self._observer = observer
-        self._way = ""  # the generator's way to the wire, where it has a choice
         self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
         self._results: dict[str, list[Outcome | Finding]] = {}
         self._case_seconds: list[float] = []
@@ -154,15 +106,15 @@ class Session:
             self._observer.note("virtual time: the generator's ceiling is the line rate")
             return
         if manifest.calibration:
-            self._way = manifest.calibration[0].path
-            if self._way:
-                self._generator.take(self._way)
+            self._pairs.way = manifest.calibration[0].path
+            if self._pairs.way:
+                self._pairs.generator.take(self._pairs.way)
             return
         wanted: dict[int | str, list[Traffic]] = {}
         for case in self._cases:
             variants = wanted.setdefault(case.frame_size, [])
             # How the flows spread is nothing the ceiling depends on.
-            traffic = replace(self._traffic(case), tunnels=1, tunnel_bits=0)
+            traffic = replace(self._pairs.traffic(case), tunnels=1, tunnel_bits=0)
             if traffic not in variants:
                 variants.append(traffic)
         bed = self._lab.calibration_bed()
@@ -177,7 +129,7 @@ class Session:
                 found = self._calibrated(bed, wanted, returns=False)
             finally:
                 bed.close()
-        self._update(calibration=found)
+        self._directory.update_manifest(calibration=found)
 
     def _calibrated(
         self, bed: Testbed, wanted: dict[int | str, list[Traffic]], *, returns: bool
@@ -185,15 +137,23 @@ class Session:
         """Choose the generator's way to the wire, then measure its ceiling."""
 
         def attach() -> tuple[Testbed, dict[PortName, str]]:
-            hops = self._attach(bed, resolve=False).next_hops
+            hops = self._pairs.attach(bed, resolve=False).next_hops
             return bed, hops if returns else {"west": _NOBODY, "east": _NOBODY}
 
-        self._attach(bed)  # a next hop that does not answer is named before anything is sent
+        self._pairs.attach(bed)  # a next hop that does not answer is named before anything is sent
         probe = next(iter(wanted.values()))[0]
-        self._way = choose_way(self._generator, attach, probe, returns=returns, on_note=self._observer.note)
+        self._pairs.way = choose_way(
+            self._pairs.generator, attach, probe, returns=returns, on_note=self._observer.note
+        )
         _, hops = attach()
         return calibrate(
-            self._generator, bed, hops, wanted, returns=returns, way=self._way, on_note=self._observer.note
+            self._pairs.generator,
+            bed,
+            hops,
+            wanted,
+            returns=returns,
+            way=self._pairs.way,
+            on_note=self._observer.note,
         )
 
     def _calibration_of(self, case: Case) -> Calibration | None:
@@ -209,15 +169,15 @@ class Session:
     # -- a pair of gateways and its cases -------------------------------------------------------
 
     def _run_group(self, cases: list[Case]) -> None:
-        pair: _Pair | None = None
+        pair: Bench | None = None
         try:
             for case in cases:
                 pair = self._run_case(case, pair)
         finally:
             if pair is not None:
-                pair.bench.bed.close()
+                pair.bed.close()
 
-    def _run_case(self, case: Case, pair: _Pair | None) -> _Pair | None:
+    def _run_case(self, case: Case, pair: Bench | None) -> Bench | None:
         done = self._directory.trials_of(case.id)
         running = procedure_for(case, self._known(case), done)
         number = self._cases.index(case) + 1
@@ -232,16 +192,16 @@ class Session:
                 if pair is None:
                     pair = self._set_up(case)
                 if not warm:
-                    self._warm_up(case, pair.bench, running)
+                    self._warm_up(case, pair, running)
                     warm = True
                 began = time.monotonic()
-                record = running.measure(request, self._field(case, pair.bench, sequence))
+                record = running.measure(request, self._field(case, pair, sequence))
                 if self._lab.virtual_time:
                     spent_s = request.duration_s + case.settings.learning + case.settings.residue
                     self._pace = (time.monotonic() - began) / spent_s
             except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
                 record = trial.broken(request, str(error), case=case.id, sequence=sequence)
-                self._discard(pair)
+                self._pairs.discard(pair)
                 pair, warm = None, False
                 broken += 1
                 if isinstance(error, NegotiationFailed) and error.final:
@@ -260,6 +220,11 @@ class Session:
         self._finish(case, running)
         return pair
 
+    def _set_up(self, case: Case) -> Bench:
+        if why := self._hopeless.get(case.pair):
+            raise NegotiationFailed(why)
+        return self._pairs.set_up(case)
+
     def _give_up(self, case: Case, running: Procedure, reason: str) -> None:
         """The pair keeps failing: what is left of the case is INVALID, and a replay says the same."""
         while (request := running.next()) is not None:
@@ -277,112 +242,13 @@ class Session:
         self._save_results()
         self._observer.case_done(results)
 
-    def _set_up(self, case: Case) -> _Pair:
-        if why := self._hopeless.get(case.pair):
-            raise NegotiationFailed(why)
-        bed = self._lab.build(case)
-        bench: Bench | None = None
-        try:
-            bench = self._attach(bed)
-            bench.stack = self._lab.stack(bed, case)
-            shown = readiness.establish(bench, self._traffic(case))
-            if self._plan.capture and bench.encrypts:
-                file = (
-                    self._directory.logs / f"middle-{case.stack.shown}-{case.suite}-ip{case.ip_version}.pcap"
-                )
-                capturing = partial(self._lab.capturing, bed)
-                shown |= decryption.sample(bench, self._traffic(case), file, capturing)
-            context: dict[str, Any] = {"protocol": "unknown: boxes that espbench did not build"}
-            if bench.stack is not None:
-                context = bench.stack.security_context()
-            context["kernel"] = _kernels(bed)
-            told, wrong = self._lab.inspect(bed, case)
-            context |= bed.facts | told
-            context.setdefault("stack_version", dict.fromkeys(bed.gateways, "kernel"))
-            context["shown before the first trial"] = shown
-            if mismatches := [*context.pop("mismatches", []), *wrong]:
-                text = "; ".join(mismatches)
-                raise readiness.NotReady(f"the gateways do not run what the plan asks: {text}")
-            name = self._name_of(case)
-            self._same_as_before(name, context)
-        except (UsageError, MachineLacks, Interrupted, readiness.NotReady, NegotiationFailed):
-            bed.close()
-            raise
-        except EspbenchError as error:
-            reason = str(error) if bench is None else blame(bench, error, "while it was set up")
-            bed.close()
-            raise readiness.NotReady(reason) from error
-        except BaseException:
-            bed.close()
-            raise
-        contexts = {**self._directory.manifest.contexts, name: context}
-        members = {c.id: name for c in self._cases if c.pair == case.pair}
-        self._update(
-            contexts=contexts,
-            context_of_case={**self._directory.manifest.context_of_case, **members},
-            placement=_placement(bed),
-            queues=bed.queues,
-        )
-        return _Pair(bench, name)
-
-    def _name_of(self, case: Case) -> str:
-        """Of its Security Context in the manifest."""
-        parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
-        return "-".join(parts if len(self._plan.duts) == 1 else [case.dut, *parts])
-
-    def _same_as_before(self, name: str, context: dict[str, Any]) -> None:
-        """Repeats and a resumed run are of one configuration: a newer package or kernel makes another run."""
-        before = self._directory.manifest.contexts.get(name, context)
-        for what in ("kernel", "stack_version", EMULATION):
-            was, now = before.get(what), context.get(what)
-            if was != now:
-                if what == EMULATION:  # much of it is the same
-                    was, now = _apart(was or {}, now or {})
-                raise UsageError(
-                    f"{name}: {what.replace('_', ' ')} was {_told(was)} for the cases measured so far, "
-                    f"now it is {_told(now)}; start a new run, or bring the old one back"
-                )
-
-    def _attach(self, bed: Testbed, *, resolve: bool = True) -> Bench:
-        """Open the ports; resolve the next hop on the wire where the platform does not know it."""
-        ports = list(bed.ports.values())
-        watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
-        found = {p["name"]: p for p in self._generator.open(ports, watched)}
-        bed.attached(self._generator)
-        how = next(iter(found.values()))
-        self._record_tool("generator", f"{self._generator.name}: {how['sender']}; {how['receiver']}")
-        next_hops: dict[PortName, str] = {}
-        for port in ports:
-            if not port.mac:
-                bed.ports[port.name] = replace(port, mac=found[port.name]["mac"])
-            if port.next_hop_mac:
-                next_hops[port.name] = port.next_hop_mac
-                continue
-            for version, gateway in port.gateway.items() if resolve else ():
-                next_hops[port.name] = self._generator.resolve(
-                    port.name, port.address[version], gateway, 3.0, self._plan.pattern.tags
-                )
-        return Bench(bed, self._generator, None, next_hops)
-
-    def _discard(self, pair: _Pair | None) -> None:
-        """After a death: a new pair, and a new generator if that was the one."""
-        if pair is not None:
-            pair.bench.bed.close()
-        try:
-            self._generator.ping()
-        except EspbenchError:
-            self._generator.close()
-            self._generator = self._new_generator()
-            if self._way:
-                self._generator.take(self._way)
-
     def _field(self, case: Case, bench: Bench, sequence: int) -> Field:
         """What the case's procedure makes its trials on."""
 
         def measured(request: Request, actions: Sequence[Action]) -> Trial:
             return trial.measure(
                 bench,
-                self._traffic(case),
+                self._pairs.traffic(case),
                 request,
                 case=case.id,
                 sequence=sequence,
@@ -398,26 +264,9 @@ class Session:
 
     def _warm_up(self, case: Case, bench: Bench, running: Procedure) -> None:
         if case.settings.warm_up > 0:
-            trial.warm_up(bench, self._traffic(case), running.warm_up_fps, case.settings.warm_up)
+            trial.warm_up(bench, self._pairs.traffic(case), running.warm_up_fps, case.settings.warm_up)
 
     # -- what is known of a case ----------------------------------------------------------------
-
-    def _traffic(self, case: Case) -> Traffic:
-        frame = rfc2544_frame()
-        return Traffic(
-            frames=case.sizes,
-            ip_version=case.ip_version,
-            direction=case.direction,
-            networks=self._plan.flows.networks,
-            tunnels=case.stack.tunnels,
-            tunnel_bits=self._lab.tunnel_bits(case),
-            ports=self._plan.flows.ports,
-            dont_fragment=self._plan.dont_fragment,
-            ttl=frame.ttl,
-            src_port=frame.udp_source,
-            dst_port=frame.udp_destination,
-            headers=case.headers,
-        )
 
     def _limits(self, case: Case) -> Limits:
         return limits(case, self._directory.manifest.line_rate_bps, self._calibration_of(case))
@@ -441,7 +290,7 @@ class Session:
         if case.id not in recorded and not self._directory.trials_of(case.id):
             before = [(other, self._results.get(other.id, [])) for other in self._cases]
             if found := hints(case, before):
-                self._update(search_hints={**recorded, case.id: found})
+                self._directory.update_manifest(search_hints={**recorded, case.id: found})
                 return found
         return recorded.get(case.id, [])
 
@@ -461,15 +310,6 @@ class Session:
         typical = sum(before) / len(before) if before else self._pace * (s.longest_s + _USUAL_TRIALS * around)
         return now + (len(self._cases) - number) * typical
 
-    def _record_tool(self, name: str, version: str) -> None:
-        tools = self._directory.manifest.tools
-        if tools.get(name) != version:
-            self._update(tools={**tools, name: version})
-
-    def _update(self, **changes: Any) -> None:
-        manifest: Manifest = self._directory.manifest.model_copy(update=changes)
-        self._directory.save_manifest(manifest)
-
 
 _NOBODY = "02:00:00:00:ff:fe"  # a locally administered MAC that no DUT has
 
@@ -486,30 +326,3 @@ def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> Enc
         return "baseline"
     valid = [t for t in trials if t.validity == "VALID"]
     return "proven" if valid and all(t.proof.get("proven") for t in valid) else "not proven"
-
-
-def _kernels(bed: Testbed) -> dict[str, str]:
-    """The kernel's release of each gateway, read inside it."""
-    path = "/proc/sys/kernel/osrelease"
-    return {side: (g.read([path])[path] or "").strip() for side, g in bed.gateways.items()}
-
-
-def _apart(was: dict[str, Any], now: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parts that differ."""
-    keys = [key for key in was | now if was.get(key) != now.get(key)]
-    return {key: was.get(key) for key in keys}, {key: now.get(key) for key in keys}
-
-
-def _told(value: Any) -> str:
-    """A fact of the Security Context that both gateways share, or each one's."""
-    kinds = list(dict.fromkeys(value.values())) if isinstance(value, dict) else [value]
-    return " and ".join(map(str, kinds))
-
-
-def _placement(bed: Testbed) -> dict[str, Any]:
-    p = bed.placement
-    return {
-        "cpus": {role: cpus for role, cpus in p.cpus.items() if cpus},
-        "policy": p.policy,
-        "shared": p.shared,
-    }

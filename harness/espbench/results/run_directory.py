@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -117,6 +118,10 @@ class RunDirectory:
         """Replace `manifest.json` as a whole."""
         write_atomically(self.path / "manifest.json", to_json(manifest, indent=2) + "\n")
         self.manifest = manifest
+
+    def update_manifest(self, **changes: Any) -> None:
+        """Replace these of its fields."""
+        self.save_manifest(self.manifest.model_copy(update=changes))
 
     def save_results(self, results: Sequence[Outcome | Finding]) -> None:
         """Replace `results.json`, `results.csv` and, where there are findings, `findings.csv`, each as a whole."""

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gateway pairs of a run: built, attached to the generator, their stack up and shown to do what the plan asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
+from espbench.generators.base import Generator
+from espbench.measure import decryption, readiness
+from espbench.measure.bench import Bench, blame
+from espbench.measure.traffic import Traffic
+from espbench.plan.cases import Case
+from espbench.plan.model import Plan
+from espbench.plan.traffic_profiles import rfc2544_frame
+from espbench.platforms.base import EMULATION, PortName, Testbed
+from espbench.results import RunDirectory
+from espbench.stacks.base import Stack
+from espbench.stacks.daemon import NegotiationFailed
+
+
+class Lab(Protocol):
+    """What the session asks of the platform: test beds."""
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether its beds keep virtual time: every case has gateways of its own, as each trial begins where
+        they stood when they were ready, and the generator's ceiling is the line rate.
+        """
+
+    def notes(self, case: Case) -> list[str]:
+        """What every figure of the case is to be read with."""
+
+    def build(self, case: Case) -> Testbed:
+        """Two gateways (or the user's boxes) between the tester's ports, routes set, no stack yet."""
+
+    def calibration_bed(self) -> Testbed | None:
+        """The same kind of ports joined without a DUT; None where that cannot be had."""
+
+    def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
+        """Write what crosses the middle link to a pcap file while the context lasts."""
+
+    def stack(self, bed: Testbed, case: Case) -> Stack | None:
+        """The stack the case wants on this bed; None for boxes espbench did not build."""
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        """What the platform has to say of gateways whose stack is up: for the Security Context, and what is
+        not as the plan asks.
+        """
+
+    def tunnel_bits(self, case: Case) -> int:
+        """Prefix length of the subnet behind each of the case's tunnels; 0 where there is only one."""
+
+
+class Pairs:
+    """Makes the pairs of a run, one after the other, and keeps the generator they are attached to."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        cases: Sequence[Case],
+        directory: RunDirectory,
+        lab: Lab,
+        new_generator: Callable[[], Generator],
+    ) -> None:
+        self._plan = plan
+        self._cases = cases
+        self._directory = directory
+        self._lab = lab
+        self._new_generator = new_generator
+        self.generator = new_generator()
+        self.way = ""  # the generator's way to the wire, where it has a choice
+
+    def set_up(self, case: Case) -> Bench:
+        """Build the case's pair and bring its stack up; what it is found to be goes into the manifest.
+
+        NegotiationFailed, or NotReady with the reason; nothing of the pair is left then.
+        """
+        bed = self._lab.build(case)
+        bench: Bench | None = None
+        try:
+            bench = self.attach(bed)
+            bench.stack = self._lab.stack(bed, case)
+            shown = readiness.establish(bench, self.traffic(case))
+            if self._plan.capture and bench.encrypts:
+                file = (
+                    self._directory.logs / f"middle-{case.stack.shown}-{case.suite}-ip{case.ip_version}.pcap"
+                )
+                capturing = partial(self._lab.capturing, bed)
+                shown |= decryption.sample(bench, self.traffic(case), file, capturing)
+            context: dict[str, Any] = {"protocol": "unknown: boxes that espbench did not build"}
+            if bench.stack is not None:
+                context = bench.stack.security_context()
+            context["kernel"] = _kernels(bed)
+            told, wrong = self._lab.inspect(bed, case)
+            context |= bed.facts | told
+            context.setdefault("stack_version", dict.fromkeys(bed.gateways, "kernel"))
+            context["shown before the first trial"] = shown
+            if mismatches := [*context.pop("mismatches", []), *wrong]:
+                text = "; ".join(mismatches)
+                raise readiness.NotReady(f"the gateways do not run what the plan asks: {text}")
+            name = self._name_of(case)
+            same_as_before(self._directory.manifest.contexts, name, context)
+        except (UsageError, MachineLacks, Interrupted, readiness.NotReady, NegotiationFailed):
+            bed.close()
+            raise
+        except EspbenchError as error:
+            reason = str(error) if bench is None else blame(bench, error, "while it was set up")
+            bed.close()
+            raise readiness.NotReady(reason) from error
+        except BaseException:
+            bed.close()
+            raise
+        contexts = {**self._directory.manifest.contexts, name: context}
+        members = {c.id: name for c in self._cases if c.pair == case.pair}
+        self._directory.update_manifest(
+            contexts=contexts,
+            context_of_case={**self._directory.manifest.context_of_case, **members},
+            placement=_placement(bed),
+            queues=bed.queues,
+        )
+        return bench
+
+    def attach(self, bed: Testbed, *, resolve: bool = True) -> Bench:
+        """Open the ports; resolve the next hop on the wire where the platform does not know it."""
+        ports = list(bed.ports.values())
+        watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
+        found = {p["name"]: p for p in self.generator.open(ports, watched)}
+        bed.attached(self.generator)
+        how = next(iter(found.values()))
+        self._record_tool("generator", f"{self.generator.name}: {how['sender']}; {how['receiver']}")
+        next_hops: dict[PortName, str] = {}
+        for port in ports:
+            if not port.mac:
+                bed.ports[port.name] = replace(port, mac=found[port.name]["mac"])
+            if port.next_hop_mac:
+                next_hops[port.name] = port.next_hop_mac
+                continue
+            for version, gateway in port.gateway.items() if resolve else ():
+                next_hops[port.name] = self.generator.resolve(
+                    port.name, port.address[version], gateway, 3.0, self._plan.pattern.tags
+                )
+        return Bench(bed, self.generator, None, next_hops)
+
+    def discard(self, bench: Bench | None) -> None:
+        """After a death: a new pair, and a new generator if that was the one."""
+        if bench is not None:
+            bench.bed.close()
+        try:
+            self.generator.ping()
+        except EspbenchError:
+            self.generator.close()
+            self.generator = self._new_generator()
+            if self.way:
+                self.generator.take(self.way)
+
+    def traffic(self, case: Case) -> Traffic:
+        """What the case offers, but for the load."""
+        frame = rfc2544_frame()
+        return Traffic(
+            frames=case.sizes,
+            ip_version=case.ip_version,
+            direction=case.direction,
+            networks=self._plan.flows.networks,
+            tunnels=case.stack.tunnels,
+            tunnel_bits=self._lab.tunnel_bits(case),
+            ports=self._plan.flows.ports,
+            dont_fragment=self._plan.dont_fragment,
+            ttl=frame.ttl,
+            src_port=frame.udp_source,
+            dst_port=frame.udp_destination,
+            headers=case.headers,
+        )
+
+    def _record_tool(self, name: str, version: str) -> None:
+        tools = self._directory.manifest.tools
+        if tools.get(name) != version:
+            self._directory.update_manifest(tools={**tools, name: version})
+
+    def _name_of(self, case: Case) -> str:
+        """Of its Security Context in the manifest."""
+        parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
+        return "-".join(parts if len(self._plan.duts) == 1 else [case.dut, *parts])
+
+
+def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any]) -> None:
+    """Repeats and a resumed run are of one configuration: a newer package or kernel makes another run."""
+    before = contexts.get(name, context)
+    for what in ("kernel", "stack_version", EMULATION):
+        was, now = before.get(what), context.get(what)
+        if was != now:
+            if what == EMULATION:  # much of it is the same
+                was, now = _apart(was or {}, now or {})
+            raise UsageError(
+                f"{name}: {what.replace('_', ' ')} was {_told(was)} for the cases measured so far, "
+                f"now it is {_told(now)}; start a new run, or bring the old one back"
+            )
+
+
+def _kernels(bed: Testbed) -> dict[str, str]:
+    """The kernel's release of each gateway, read inside it."""
+    path = "/proc/sys/kernel/osrelease"
+    return {side: (g.read([path])[path] or "").strip() for side, g in bed.gateways.items()}
+
+
+def _apart(was: dict[str, Any], now: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parts that differ."""
+    keys = [key for key in was | now if was.get(key) != now.get(key)]
+    return {key: was.get(key) for key in keys}, {key: now.get(key) for key in keys}
+
+
+def _told(value: Any) -> str:
+    """A fact of the Security Context that both gateways share, or each one's."""
+    kinds = list(dict.fromkeys(value.values())) if isinstance(value, dict) else [value]
+    return " and ".join(map(str, kinds))
+
+
+def _placement(bed: Testbed) -> dict[str, Any]:
+    p = bed.placement
+    return {
+        "cpus": {role: cpus for role, cpus in p.cpus.items() if cpus},
+        "policy": p.policy,
+        "shared": p.shared,
+    }
