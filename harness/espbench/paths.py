@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where espbench's own data files are: in the clone, or inside an installed wheel."""
+"""Where espbench's own data files are, in the clone or inside an installed wheel, and where it keeps what it made."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -33,3 +34,8 @@ def data_dir(kind: DataKind) -> Path:
 def data_names(kind: DataKind) -> list[str]:
     """The names of the YAML files of one kind, sorted, without suffix."""
     return sorted(file.stem for file in data_dir(kind).glob("*.yaml"))
+
+
+def cache_dir() -> Path:
+    """Where espbench keeps what it fetched or built: XDG_CACHE_HOME, or ~/.cache, with espbench under it."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "espbench"

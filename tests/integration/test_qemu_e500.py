@@ -27,12 +27,12 @@ from espbench.e500 import build as e500
 from espbench.e500 import cpio, guest, recipe, tools
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator, binary
+from espbench.paths import cache_dir
 from espbench.plan import load_topology
 from espbench.platforms import qemu_e500
 from espbench.platforms.processes import start_time
 from espbench.platforms.registry import Registry
 from espbench.procedures.lab import addressing_of
-from espbench.stacks.packages import cache_dir
 
 pytestmark = [
     pytest.mark.virtual_time,

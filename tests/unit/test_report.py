@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import synthetic_run
 
+from espbench.reporting import documents
 from espbench.reporting.figures import colours, groups_of, panel
 from espbench.reporting.report import markdown_cell, write_report
 from espbench.reporting.security_context import blocks
@@ -573,3 +574,29 @@ def test_figures_have_thousands_separators_and_four_digits(value: float | None, 
 def test_loss_goals_are_written_in_per_cent(goal: float, text: str) -> None:
     """As the plan writes them."""
     assert goal_name(goal) == text
+
+
+@pytest.mark.parametrize("cache", ["empty", "a file", "unreadable"])
+def test_the_chart_library_is_kept_and_does_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: str
+) -> None:
+    """The second page has it from the cache; what cannot be kept is bundled again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    bundles: list[str] = []
+
+    def bundle(*_: object, **__: object) -> str:
+        bundles.append("let chart = '</script>';")
+        return bundles[-1]
+
+    monkeypatch.setattr("vl_convert.javascript_bundle", bundle)
+    if cache == "a file":
+        (tmp_path / "espbench").write_text("in the way")
+    for _ in range(2):
+        documents._library.cache_clear()
+        assert documents._library() == "let chart = '<\\/script>';"
+        if cache == "unreadable" and len(bundles) == 1:
+            (kept,) = (tmp_path / "espbench/report").iterdir()
+            kept.unlink()
+            kept.mkdir()
+    documents._library.cache_clear()  # other tests' pages need the real one
+    assert len(bundles) == (1 if cache == "empty" else 2)

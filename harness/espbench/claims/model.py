@@ -196,7 +196,8 @@ class Claim(_Data):
 def read_claims(path: Path) -> list[Claim]:
     """The claims of one file; EspbenchError names the file and every key that is wrong."""
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        # libyaml's, of which every report reads hundreds of lines, is ten times as fast.
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
         return [Claim.model_validate(entry) for entry in data]
     except (OSError, yaml.YAMLError, ValidationError, TypeError) as error:
         raise EspbenchError(f"{path}: expected a list of claims: {error}") from error

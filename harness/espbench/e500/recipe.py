@@ -13,8 +13,7 @@ from typing import Any
 import yaml
 
 from espbench.errors import EspbenchError
-from espbench.paths import data_dir
-from espbench.stacks.packages import cache_dir
+from espbench.paths import cache_dir, data_dir
 
 # To be raised when a step of kernel.py, guest.py or qemu.py makes something else of the same files.
 RECIPE = 1

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import jinja2
 import markupsafe
 import vl_convert
 
-from espbench.paths import data_dir
+from espbench.errors import EspbenchError
+from espbench.paths import cache_dir, data_dir
 from espbench.reporting.chart_parts import Spec
 from espbench.reporting.figures import theme
+from espbench.results.durable import write_atomically
 
 _VEGALITE = "6.4"
 _CHART_LIBRARY = "window.vegaEmbed = vegaEmbed;"
@@ -60,8 +64,16 @@ def markdown_cell(text: object) -> str:
 
 @cache
 def _library() -> markupsafe.Markup:
-    """The chart library; to bundle it takes seconds."""
-    return _inline_script(vl_convert.javascript_bundle(_CHART_LIBRARY, vl_version=_VEGALITE))
+    """The chart library; to bundle it takes longer than the rest of a page, so it is kept."""
+    kept = cache_dir() / "report" / f"charts-{version('vl-convert-python')}-{_VEGALITE}.js"
+    try:
+        bundle = kept.read_text(encoding="utf-8")
+    except OSError:
+        bundle = vl_convert.javascript_bundle(_CHART_LIBRARY, vl_version=_VEGALITE)
+        with contextlib.suppress(OSError, EspbenchError):  # a cache that cannot be written costs time alone
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, bundle)
+    return _inline_script(bundle)
 
 
 def _inline_script(source: str) -> markupsafe.Markup:

@@ -9,12 +9,11 @@ those asked for: a trial of 59.9999 s is no reason for another one.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from MLRsearch import Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
 from espbench.search.evidence import Entry, TrialRequest
 from espbench.search.goals import Observation
@@ -24,6 +23,11 @@ PRECEDING_TARGETS = 2  # coarser searches with shorter trials before the final o
 NARROWEST = 2.5  # widths from minimum to maximum, at least: on a narrower range the library does not end
 
 Request = Callable[[float, float, int], TrialRequest]  # load (frames/s), duration (s), attempt
+
+
+def _library() -> Any:
+    """Imported by the first search that needs it: that takes longer than all else of a start, and few do."""
+    return importlib.import_module("MLRsearch")
 
 
 def goal(
@@ -36,7 +40,7 @@ def goal(
     exceed_ratio: float,
 ) -> Any:
     """The library's SearchGoal; ValueError where it makes none."""
-    return SearchGoal(
+    return _library().SearchGoal(
         loss_ratio=loss_ratio,
         exceed_ratio=exceed_ratio,
         relative_width=resolution,
@@ -60,8 +64,8 @@ def replay(
     if not goals:
         return Replayed(None)
     width = max(goal.relative_width for goal in goals)
-    library = MultipleLossRatioSearch(
-        Config(
+    library = _library().MultipleLossRatioSearch(
+        _library().Config(
             goals=goals,
             min_load=min(minimum_fps, maximum_fps * (1 - width) ** NARROWEST),
             max_load=maximum_fps,
@@ -139,7 +143,7 @@ class _Recorded:
         attempts = 0
         for entry in self._left:
             if entry.seen.valid:
-                return MeasurementResult(
+                return _library().MeasurementResult(
                     intended_duration=intended_duration,
                     intended_load=intended_load,
                     offered_count=entry.seen.frames,

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.paths import cache_dir
 from espbench.platforms.base import Readiness
 
 PACKAGES = {
@@ -34,11 +35,6 @@ _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # of usr/, wher
 _LIST = "packages.txt"
 _FOUND: dict[tuple[str, str | None], Path] = {}
 _INST = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ")
-
-
-def cache_dir() -> Path:
-    """Where espbench keeps what it fetched: XDG_CACHE_HOME, or ~/.cache, with espbench under it."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "espbench"
 
 
 def unpacked(
