@@ -69,7 +69,7 @@ def write_plan(folder: Path, plan: dict[str, Any]) -> Path:
 
 
 class Run:
-    """`espbench run …` in the background; leaving the context ends it if it still runs.
+    """`espbench run --no-report …` in the background; leaving the context ends it if it still runs.
 
     terminal: the descriptor of a terminal that controls it, as a shell's does.
     """
@@ -80,7 +80,13 @@ class Run:
         self._stderr = folder / f"stderr{number}"
         with self._stderr.open("w") as errors:
             self.process = subprocess.Popen(
-                [*(["setsid", "--ctty"] if terminal else []), *ESPBENCH, "run", *map(str, arguments)],
+                [
+                    *(["setsid", "--ctty"] if terminal else []),
+                    *ESPBENCH,
+                    "run",
+                    "--no-report",
+                    *map(str, arguments),
+                ],
                 stdin=terminal,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,

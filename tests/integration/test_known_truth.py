@@ -40,7 +40,7 @@ def espbench(*arguments: str, timeout: float = 600) -> subprocess.CompletedProce
     )
 
 
-def run_plan(plan: dict[str, Any], folder: Path) -> tuple[Path, list[dict[str, str]], int]:
+def run_plan(plan: dict[str, Any], folder: Path, *options: str) -> tuple[Path, list[dict[str, str]], int]:
     """Run a plan; its run directory, the rows of results.csv, the exit code (0 or 3).
 
     INVALID says that the machine was too busy to tell: then, and only then, it is run again.
@@ -48,7 +48,7 @@ def run_plan(plan: dict[str, Any], folder: Path) -> tuple[Path, list[dict[str, s
     file = folder / "plan.yaml"
     file.write_text(yaml.safe_dump(plan))
     for attempt in range(ATTEMPTS):
-        done = espbench("run", str(file), "--out", str(folder / f"runs{attempt}"))
+        done = espbench("run", *options, str(file), "--out", str(folder / f"runs{attempt}"))
         assert done.returncode in (0, 3), done.stderr
         (run,) = (folder / f"runs{attempt}").iterdir()
         with (run / "results.csv").open() as table:
@@ -77,7 +77,7 @@ def test_the_rate_of_a_limiting_router_is_found_within_2_percent(
         box.give_own_threads(max(os.sched_getaffinity(0)))
     box.limit_rate(rate)
     plan = box.plan(frame_sizes=sizes, throughput={"trial": "1s", "final_trial": "3s"})
-    _, rows, code = run_plan(plan, tmp_path)
+    _, rows, code = run_plan(plan, tmp_path, "--no-report")
     assert code == 0
     found = {int(row["frame_size"]): float(row["throughput_fps"]) for row in rows}
     for size in sizes:
@@ -96,7 +96,7 @@ def test_mlrsearch_finds_the_rate_of_a_limiting_router(box: RouterBox, tmp_path:
         "final_trial": "1s",
         "maximum": "30000fps",
     }
-    run, rows, code = run_plan(box.plan(frame_sizes=[512], throughput=settings), tmp_path)
+    run, rows, code = run_plan(box.plan(frame_sizes=[512], throughput=settings), tmp_path, "--no-report")
     assert code == 0
     assert float(rows[0]["throughput_fps"]) == pytest.approx(rate / FRAME_BITS[512], rel=0.02)
     (result,) = json.loads((run / "results.json").read_text())["outcomes"]
@@ -114,7 +114,7 @@ def test_a_deep_queue_does_not_raise_the_throughput(box: RouterBox, tmp_path: Pa
     rate = 20_000_000
     box.limit_rate(rate, limit=20_000_000)
     plan = box.plan(frame_sizes=[512], throughput={"maximum": "10000fps", "residue": "500ms"})
-    run, rows, _ = run_plan(plan, tmp_path)
+    run, rows, _ = run_plan(plan, tmp_path, "--no-report")
     assert float(rows[0]["throughput_fps"]) == pytest.approx(rate / FRAME_BITS[512], rel=0.02)
     trials = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
     stored = [t for t in trials if t["validity"] == "VALID" and not t["sustained"]]

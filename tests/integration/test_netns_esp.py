@@ -55,7 +55,16 @@ def run_inside(
     for _ in range(ATTEMPTS):  # INVALID: the machine was too busy to tell
         name = f"/tmp/{secrets.token_hex(4)}"
         guest.write(f"{name}.yaml", yaml.safe_dump(plan))
-        command = [sys.executable, "-m", "espbench", "run", f"{name}.yaml", "--out", f"{name}.runs"]
+        command = [
+            sys.executable,
+            "-m",
+            "espbench",
+            "run",
+            "--no-report",
+            f"{name}.yaml",
+            "--out",
+            f"{name}.runs",
+        ]
         done = guest.run(command, timeout_s=timeout_s)
         assert done.rc in (0, 3), done.err
         (run,) = guest.run(["ls", f"{name}.runs"]).out.split()

@@ -229,7 +229,17 @@ def command_of(
     }  # fmt: skip
     written = write_plan(folder, plan)
     enter = ["nsenter", f"--net=/run/netns/{lab.management}"]
-    return [*enter, sys.executable, "-m", "espbench", "run", str(written), "--out", str(folder / "runs")]
+    return [
+        *enter,
+        sys.executable,
+        "-m",
+        "espbench",
+        "run",
+        "--no-report",
+        str(written),
+        "--out",
+        str(folder / "runs"),
+    ]
 
 
 def test_a_whole_plan_is_measured_and_nothing_of_it_stays(lab: RemoteLab, tmp_path: Path) -> None:

@@ -327,7 +327,7 @@ def test_a_run_with_a_profile_beside_its_plan(tmp_path: Path) -> None:
         del plan["frame_sizes"]
         file = tmp_path / "plan.yaml"
         file.write_text(yaml.safe_dump(plan))
-        done = espbench("run", file, "--out", tmp_path / "runs")
+        done = espbench("run", "--no-report", file, "--out", tmp_path / "runs")
     assert done.returncode == 0, done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     (row,) = rows(run)

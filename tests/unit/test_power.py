@@ -23,7 +23,7 @@ def test_a_link_without_light_takes_whatever_is_sent() -> None:
     dark, alive = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with dark, alive:
         running = _Running(
-            cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), dark
+            cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), [], dark
         )
         alive.setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -43,7 +43,7 @@ def test_a_link_without_light_takes_whatever_is_sent() -> None:
 def test_a_tap_needs_nobody_to_lose_its_frames() -> None:
     """The kernel drops what nobody reads there."""
     running = _Running(
-        cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), "middle-home"
+        cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), [], "middle-home"
     )
     with running.without_light():
         pass

@@ -42,6 +42,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the cases and say where they would run; measure nothing.")
     ] = False,
+    no_report: Annotated[
+        bool, typer.Option("--no-report", help="Measure, and leave the report to espbench report.")
+    ] = False,
 ) -> None:
     """Run a plan: calibrate, measure every case, write the report. After Ctrl-C it can be resumed."""
     if (plan is None) == (resume is None):
@@ -72,7 +75,7 @@ def run(
         directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
     with directory:
         results = _measure(checked, choices, directory)
-    print(_write_report(directory.path))
+    print(directory.path / "results.csv" if no_report else _write_report(directory.path))
     if any(result.status in ("INVALID", "UNRESOLVABLE") for result in results):
         raise typer.Exit(INCOMPLETE)
 

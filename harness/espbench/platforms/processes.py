@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 
 NS_PER_TICK = 10**9 // os.sysconf("SC_CLK_TCK")
@@ -24,6 +26,17 @@ def start_time(pid: int) -> int | None:
 def descendants(root: int) -> list[int]:
     """Every process below `root`, its children first."""
     return _below(root, _all())
+
+
+def pin(root: int, cpus: Collection[int]) -> None:
+    """Have `root`, all below it and what they will start run on these CPUs alone."""
+    done: set[int] = set()
+    # A process that was started meanwhile by one not yet seen is found the next time.
+    while left := _threads(root) - done:
+        for thread in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(thread, cpus)
+        done |= left
 
 
 def tree_cpu_ns(root: int) -> int:
@@ -53,6 +66,15 @@ def _below(root: int, stats: dict[int, list[str]]) -> list[int]:
 def _all() -> dict[int, list[str]]:
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
+
+
+def _threads(root: int) -> set[int]:
+    """Of `root` and all below it."""
+    found: set[int] = set()
+    for pid in [root, *descendants(root)]:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found |= {int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()}
+    return found
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -38,7 +38,7 @@ from espbench.platforms.base import (
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.placement import NICE
 from espbench.platforms.ports import ciphertext_side, tester_ports
-from espbench.platforms.processes import tree_cpu_ns
+from espbench.platforms.processes import pin, tree_cpu_ns
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry
 from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, boot
 from espbench.platforms.uml_kernel import UmlProfile, readiness
@@ -77,7 +77,7 @@ class UmlTestbed(Testbed):
         off = time.monotonic()
         already = len(self.registry.entries)
         with running.without_light():
-            guest = running.start()
+            guest = running.start(running.cpus)
             running.entries = self.registry.entries[already:]
             self.made += running.entries
             guest.channel.wait_ready(BOOT_TIMEOUT_S)
@@ -99,7 +99,8 @@ class _Running:
     gateway: AgentGateway
     addressing: GatewayAddressing
     entries: list[Entry]
-    start: Callable[[], Guest]
+    start: Callable[[list[int]], Guest]  # on these CPUs
+    cpus: list[int]
     middle: str | socket.socket  # what its WAN port is: a tap, or an end of the middle link
 
     @contextlib.contextmanager
@@ -167,19 +168,22 @@ class UmlPlatform:
         self._make_links(netns, self._addressing.mtu, capture and not single)
         marks.append(("links", time.monotonic()))
 
+        # Nothing is measured yet: both boot on all CPUs, and keep to their own from then on.
+        booting = sorted({cpu for cpus in placement.cpus.values() for cpu in cpus})
         middle = self._middle(registry, capture, single)
         guests: dict[Side, Guest] = {}
         entries: dict[Side, list[Entry]] = {}
-        starts: dict[Side, Callable[[], Guest]] = {}
+        starts: dict[Side, Callable[[list[int]], Guest]] = {}
         for side, end in middle.items():
             already = len(registry.entries)
-            starts[side] = partial(self._start, registry, side, netns, end, logs, placement.cpus[side])
-            guests[side] = starts[side]()
+            starts[side] = partial(self._start, registry, side, netns, end, logs)
+            guests[side] = starts[side](booting)
             entries[side] = registry.entries[already:]
         marks.append(("start", time.monotonic()))
         gateways: dict[Side, AgentGateway] = {}
         for side, guest in guests.items():
             greeting = guest.channel.wait_ready(BOOT_TIMEOUT_S)
+            pin(guest.process.pid, placement.cpus[side])
             marks.append((f"{side} up (guest uptime {greeting['uptime_s']:.2f} s)", time.monotonic()))
             gateways[side] = AgentGateway(
                 guest.channel,
@@ -209,7 +213,12 @@ class UmlPlatform:
             boot_s={what: at - before for (_, before), (what, at) in pairwise(marks)},
             guests={
                 side: _Running(
-                    gateways[side], self._addressing.gateway(side), entries[side], starts[side], middle[side]
+                    gateways[side],
+                    self._addressing.gateway(side),
+                    entries[side],
+                    starts[side],
+                    placement.cpus[side],
+                    middle[side],
                 )
                 for side in gateways
             },

@@ -27,6 +27,9 @@ _PLUGINS = (
     "kernel-netlink socket-default vici"
 )
 
+# Of swanctl, which otherwise loads every plugin there is, for seconds on a slow gateway: what parses credentials.
+_TOOL_PLUGINS = "pem pkcs1 pkcs8 x509 pubkey openssl random"
+
 _MANY_PEERS = """\
     block_threshold = 0
     reuse_ikesa = no
@@ -69,6 +72,9 @@ charon {{
             append = no
         }}
     }}
+}}
+swanctl {{
+    load = {_TOOL_PLUGINS}
 }}
 """
 
