@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_dut import QueueDut, run
 
-from espbench.measure.bench import Bench, Request
+from espbench.measure.bench import Bench, Request, Shape
 from espbench.plan import Case
 from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
 from espbench.plan.stack_choice import StackChoice
@@ -218,6 +218,23 @@ def test_a_tester_too_slow_for_the_line_makes_its_bursts_at_its_own_rate(share: 
     resumed = procedure_for(case, known(0.5 * LINE), procedure.trials[:kept])
     _bursts(resumed, dut, own_fps)
     assert answer(resumed) == found
+
+
+@pytest.mark.parametrize(
+    ("buffer", "pause_us", "validity"),
+    [(10_000, 1900, "VALID"), (10_000, 2100, "INVALID"), (100, 10_000, "VALID")],
+    ids=["too short to matter", "drains more than 1 %", "lost all the same"],
+)
+def test_a_pause_of_the_tester_matters_as_far_as_the_dut_drains_in_it(
+    buffer: int, pause_us: float, validity: str
+) -> None:
+    """At half the line rate 10,000 frames pass; at 50,000 frames/s 2 ms drain 100, which makes room for 200 more."""
+    procedure = procedure_for(case_of(BackToBack(), "back_to_back"), known(0.5 * LINE), [])
+    request = Request(LINE, 0.5, "measure", shape=Shape(burst_frames=20_000))
+    made = QueueDut(0.5 * LINE, buffer).trial(request, "0001-x", 0)
+    made = made.model_copy(update={"host": {"lateness_us": {"west-east": {"max": pause_us}}}})
+    field = Field(cast("Bench", None), lambda request, actions: made)
+    assert procedure.measure(request, field).validity == validity
 
 
 def test_a_tester_no_faster_than_the_dut_fills_no_buffer() -> None:

@@ -33,7 +33,7 @@ _RESOLUTION = 0.001
 _AROUND = 0.1
 # A burst that left slower than this share of its rate is none at that rate.
 _FAST_ENOUGH = 0.98
-# A pause within a burst lets the DUT drain: it may be so long as this share of the burst, or one frame.
+# A pause within a burst lets the DUT drain: by this share of the burst at most, or by one frame.
 _PAUSE = 0.01
 _TIME_MORE_S = 0.1
 # A throughput this close to the load is the load.
@@ -100,19 +100,27 @@ class BackToBackCase(Series):
         return Request(self.load_fps, seconds, "measure", shape=Shape(burst_frames=frames))
 
     def measure(self, request: Request, field: Field) -> Trial:
+        """A burst that was not as asked for shows nothing if it passed; if it lost, a better one had lost too."""
         trial = field.trial(request, ())
-        slow = _too_slow(trial)
+        if trial.tx_frames > trial.rx_frames:
+            return trial
         rate = request.load_fps / self.directions
-        late_us = max(
-            (late["max"] for late in trial.host.get("lateness_us", {}).values() if late), default=0.0
-        )
-        if slow:
+        if slow := _too_slow(trial):
             reason = f"{UNSENT} the burst at {min(slow):,.0f} frames/s instead of {rate:,.0f}"
-        elif late_us * rate / 1e6 > max(1.0, _PAUSE * (request.shape.burst_frames or 0)):
-            reason = f"{LATE}: within the burst the tester paused for {late_us:,.0f} µs"
+        elif self._drained_meanwhile(trial) > max(1.0, _PAUSE * (request.shape.burst_frames or 0)):
+            reason = f"{LATE}: within the burst the tester paused for {1e6 * _late_s(trial):,.0f} µs"
         else:
             return trial
         return trial.model_copy(update={"validity": "INVALID", "reasons": [*trial.reasons, reason]})
+
+    def _drained_meanwhile(self, trial: Trial) -> float:
+        """By how many frames of each direction a pause of the tester lengthens the burst that passes.
+
+        In it the DUT forwards what it has stored: at its throughput, which it does while the burst arrives, too.
+        """
+        assert self.throughput_fps is not None
+        share = self.throughput_fps / self.load_fps
+        return _late_s(trial) * self.throughput_fps / self.directions / (1 - share)
 
     def expected_trials(self) -> int:
         return (
@@ -172,6 +180,12 @@ class BackToBackCase(Series):
             *(["26.4: bursts at the tester's or the plan's maximum, not at the line rate"] if below else []),
             *common(s, self.known.frame_sizes),
         ]
+
+
+def _late_s(trial: Trial) -> float:
+    """The longest that a frame of a burst left after its time."""
+    found = [late["max"] for late in trial.host.get("lateness_us", {}).values() if late]
+    return max(found, default=0.0) / 1e6
 
 
 def _too_slow(trial: Trial) -> list[float]:
