@@ -323,7 +323,7 @@ def test_rekey_loss_counts_the_rekeys_of_a_gateway_that_rekeys_every_five_second
     )
     told = values(found)
     assert (told["phase 2 rekeys"], told["frames lost"]) == (3, 6)
-    assert "2 frames for each" in found.words
+    assert "(2 for each)" in found.words
     assert pair.requests[0].duration_s == 17
 
 

@@ -60,11 +60,10 @@ class RekeyLossCase(IpsecSeries):
     def answer(self) -> dict[str, Any]:
         (trial,) = self.answers
         rekeys, lost = trial.measured["rekeys"], trial.tx_frames - trial.rx_frames
-        each = f"{lost / rekeys:.4g} frames for each" if lost else "no frame"
+        each = f" ({lost / rekeys:.4g} for each)" if lost else ""
         return {
             "status": "OK",
-            "words": f"While phase 2 was rekeyed {rekeys} times, {lost:,} of {trial.tx_frames:,} frames were lost "
-            f"({each}).",
+            "words": f"While phase 2 was rekeyed {rekeys} times, {lost:,} of {trial.tx_frames:,} frames were lost{each}.",
             "load_fps": self._load,
             "quantities": [
                 Quantity(name="frame loss ratio", unit="%", value=round(100 * trial.frame_loss_ratio, 6)),
