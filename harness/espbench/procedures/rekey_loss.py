@@ -63,7 +63,8 @@ class RekeyLossCase(IpsecSeries):
         each = f" ({lost / rekeys:.4g} for each)" if lost else ""
         return {
             "status": "OK",
-            "words": f"While phase 2 was rekeyed {rekeys} times, {lost:,} of {trial.tx_frames:,} frames were lost{each}.",
+            "words": f"While phase 2 was rekeyed {rekeys} times, {lost:,} of {trial.tx_frames:,} frames were "
+            f"lost{each}.",
             "load_fps": self._load,
             "quantities": [
                 Quantity(name="frame loss ratio", unit="%", value=round(100 * trial.frame_loss_ratio, 6)),
