@@ -63,7 +63,9 @@ def record(
         proof |= {"proven": not problems, "problems": problems}
         reasons += [f"encryption not proven: {p}" for p in problems]
 
-    windows = stalls.windows(offered.host_stalls, [t for s in streams for t in s.tx_stalls])
+    # A burst is sent as fast as can be: what its sender has to make good arrives no faster than the rest of it.
+    tx_stalls = [] if request.shape.burst_frames else [t for s in streams for t in s.tx_stalls]
+    windows = stalls.windows(offered.host_stalls, tx_stalls)
     in_stalls = sum(stalls.lost_in_stalls(s, windows) for s in streams)
     failed = tx > rx or not sustained
     if bench.bed.virtual_time:
