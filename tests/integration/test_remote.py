@@ -21,7 +21,7 @@ import pytest
 from boxes import sh
 from ike_pairs import Workshop, workshop
 from remote_boxes import RemoteLab, inside, remote_lab
-from runs import quick, write_plan
+from runs import espbench, quick, write_plan
 from unsettled import require_settled
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
@@ -323,6 +323,7 @@ def test_after_kill_9_of_the_controller_the_boxes_are_as_before(lab: RemoteLab, 
             run.send_signal(signal.SIGKILL)
             run.wait()
     assert_as_before(lab, before, within_s=20)
+    assert espbench("clean").returncode == 0  # its journal
 
 
 def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
