@@ -3,7 +3,8 @@
 """Prints how often a comparison is right: of equal configurations, and of two that differ.
 
 Each comparison is a whole one: real searches against simulated DUTs at six sizes and two loss goals, their
-outcomes through the real comparison. Run it from anywhere: `python benchmarks/comparison.py [comparisons]`.
+outcomes through the real comparison. At the end the same of comparisons at fixed loads, on hosts that drift, stall
+and disturb (real ones: ab_comparison.py). Run it from anywhere: `python benchmarks/comparison.py [comparisons]`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
 
 import simulated_comparisons as sim
+import simulated_pairs as pairs
+from shares import wilson
 
 NOISES, RESOLUTIONS, REPEATS = (0.0, 0.01, 0.03, 0.1), (0.01, 0.05), (3, 5)
 RATIOS = (1.02, 1.05, 1.1, 1.15, 1.2)
@@ -48,12 +52,28 @@ def power(setting: sim.Setting, times: int, chance: random.Random) -> tuple[floa
     return words.count("B faster") / len(words), words.count("A faster") / len(words)
 
 
-def wilson(right: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of a share (E. B. Wilson, 1927)."""
-    z, share = 1.96, right / of
-    middle = (share + z**2 / (2 * of)) / (1 + z**2 / of)
-    half = z / (1 + z**2 / of) * math.sqrt(share * (1 - share) / of + z**2 / (4 * of**2))
-    return middle - half, middle + half
+def at_fixed_loads(times: int, chance: random.Random) -> None:
+    """The same questions of the comparison at fixed loads: three sizes, two arms, hosts of three kinds."""
+    print(f"\nAt the same loads: 3 frame sizes, {times} comparisons a row; half widths are medians")
+    columns = ["claims", "CPU found", "rate found", "CPU half", "rate half", "no rate"]
+    print(_row("host, gateways, true cost of B", columns))
+    hosts = {"quiet": pairs.QUIET, "shared": pairs.SHARED, "busy": pairs.BUSY}
+    for (name, host), together, cost in product(hosts.items(), (True, False), (1.0, 1.05)):
+        found = [pairs.compared(host, cost, chance, together=together) for _ in range(times)]
+        points = [v for verdicts in found for v in verdicts]
+        claimed = [any(v.cpu_word.startswith("B") or v.word.endswith("faster") for v in of) for of in found]
+        cells = [
+            f"{sum(claimed) / times:.0%}" if cost == 1 else "",
+            f"{sum(v.cpu_word == 'B costs more' for v in points) / len(points):.0%}" if cost > 1 else "",
+            f"{sum(v.word == 'A faster' for v in points) / len(points):.0%}" if cost > 1 else "",
+            f"{median(math.sqrt(v.cpu.high / v.cpu.low) - 1 for v in points if v.cpu):.2%}",
+            f"{median(math.sqrt(t.high / t.low) - 1 for v in points if (t := v.throughput)):.2%}",
+            f"{sum(v.throughput is None for v in points) / len(points):.0%}",
+        ]
+        print(_row(f"{name}, {'together' if together else 'one after the other'}, {cost:g}", cells))
+        if cost == 1:
+            low, high = wilson(sum(claimed), times)
+            print(f"{'':42}  claims of a difference that is not there: [{low:.1%}, {high:.1%}]")
 
 
 def main() -> None:
@@ -104,6 +124,8 @@ def main() -> None:
             f"\nequal configurations, {what}: {right} of {of}, {right / of:.1%} [{low:.1%}, {high:.1%}]",
             end="",
         )
+    print()
+    at_fixed_loads(times, chance)
     print(f"\ntook {time.monotonic() - began:.0f} s")
 
 

@@ -21,7 +21,7 @@ from espbench.generators.base import Association, Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.measure.traffic import Traffic
 from espbench.plan import load_topology
-from espbench.platforms import netns, placement
+from espbench.platforms import machine_lock, netns, placement
 from espbench.platforms.registry import Registry
 from espbench.procedures.lab import addressing_of
 
@@ -37,7 +37,11 @@ def main() -> None:
     """Print the table."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     addressing = addressing_of(load_topology("single-gateway"), mtu=1500)
-    with tempfile.TemporaryDirectory() as folder, Registry(secrets.token_hex(3)) as registry:
+    with (
+        machine_lock.held(),
+        tempfile.TemporaryDirectory() as folder,
+        Registry(secrets.token_hex(3)) as registry,
+    ):
         placed = placement.choose(gateways=1)
         bed = netns.NetnsPlatform(addressing).calibration_bed(registry, placed, single=True)
         generator = NativeGenerator(registry, Path(folder) / "generator.log", esp=True)

@@ -18,7 +18,7 @@ from statistics import median
 import espbench.cli.main  # noqa: F401  (what a controller loads, so that its size is this process's)
 from espbench.generators.native import NativeGenerator
 from espbench.plan import load_topology
-from espbench.platforms import netns, placement, uml
+from espbench.platforms import machine_lock, netns, placement, uml
 from espbench.platforms.base import Testbed
 from espbench.platforms.processes import descendants
 from espbench.platforms.registry import Registry
@@ -32,7 +32,11 @@ def main() -> None:
     """Print the table."""
     builds = int(sys.argv[1]) if len(sys.argv) > 1 else BUILDS
     placed = placement.choose()
-    with tempfile.TemporaryDirectory() as folder, Registry(secrets.token_hex(3)) as registry:
+    with (
+        machine_lock.held(),
+        tempfile.TemporaryDirectory() as folder,
+        Registry(secrets.token_hex(3)) as registry,
+    ):
         logs = Path(folder)
         kinds: dict[str, Callable[[], Testbed]] = {}
         if all(need.ready for need in netns.readiness()):

@@ -18,29 +18,49 @@ while read -r package witness _; do
     [ "$section" = test ] && [ "$want" != test ] && continue
     case "$witness" in
         /*) [ -e "$witness" ] || missing+=("$package") ;;
+        run:*) "${witness#run:}" >/dev/null || missing+=("$package") ;;
         *) PATH=$PATH:/usr/sbin:/sbin command -v "$witness" >/dev/null || missing+=("$package") ;;
     esac
 done < scripts/packages.txt
-if [ ${#missing[@]} -gt 0 ]; then
+# Debian has Rust as cargo and, for building its browsers, often a newer one as cargo-web.
+rust=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' traffic/Cargo.toml)
+# A version, or nothing, or "(none)".
+new_enough() { [[ $1 == [0-9]* ]] && [ "$(printf '%s\n' "$rust" "$1" | sort -V | head -n 1)" = "$rust" ]; }
+rust_package() {
+    local package
+    for package in cargo cargo-web; do
+        new_enough "$(LC_ALL=C apt-cache policy "$package" 2>/dev/null | sed -n 's/^  Candidate: //p')" &&
+            echo "$package" && return
+    done
+    die "Rust $rust or newer is needed, and no package that apt-get knows here has it: use rustup"
+}
+no_rust=""
+if command -v cargo >/dev/null; then
+    have=$(rustc --version 2>/dev/null | cut -d ' ' -f 2) || true
+    new_enough "$have" || die "Rust $rust or newer is needed, $(command -v cargo) has ${have:-none}:" \
+        "rustup update stable, or as root: apt-get install -y $(rust_package)"
+else
+    no_rust=1
+fi
+if [ ${#missing[@]} -gt 0 ] || [ "$no_rust" ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        # An old package list points at files that are gone, and a new machine has none: update first, quietly.
+        apt-get update -qq </dev/null >/dev/null
+    fi
+    if [ "$no_rust" ]; then
+        rust_has=$(rust_package)
+        missing+=("$rust_has")
+    fi
     install="apt-get install --no-install-recommends -y ${missing[*]}"
     [ "$(id -u)" = 0 ] || die "missing Debian packages; as root: $install"
     command -v apt-get >/dev/null || die "missing, and this is no Debian system: ${missing[*]}"
     say "installing ${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
-    # An old package list points at files that are gone: update first, quietly.
-    apt-get update -qq </dev/null >/dev/null
     $install -qq </dev/null >/dev/null
 fi
 
 # --- Python ---------------------------------------------------------------------------------
-python=""
-for candidate in python3.13 python3.12 python3.11 python3; do
-    if command -v "$candidate" >/dev/null &&
-        "$candidate" -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-        python=$candidate
-        break
-    fi
-done
+python=$(scripts/python.sh || true)
 [ -n "$python" ] || die "Python 3.11 or newer with venv is needed; as root: apt-get install -y python3 python3-venv"
 stamp=$(cat requirements.lock pyproject.toml scripts/setup.sh | sha256sum | cut -c1-16)
 if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
@@ -53,7 +73,6 @@ if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
 fi
 
 # --- the generator --------------------------------------------------------------------------
-command -v cargo >/dev/null || die "cargo is needed (Rust 1.85 or newer); as root: apt-get install -y cargo, or rustup"
 cargo build --release --locked --quiet --manifest-path traffic/Cargo.toml
 
 # --- the emulated boards --------------------------------------------------------------------

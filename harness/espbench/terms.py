@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 # With a single gateway, whose ESP peer is the tester, encryption is one way (west to east) and decryption the other.
 Direction = Literal["one-way", "both-ways", "encryption", "decryption"]
 OPERATIONS: tuple[Direction, ...] = ("encryption", "decryption")
 Phase = Literal["search", "final", "measure"]  # measure: of a test that searches nothing
-Status = Literal["OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE"]
+# LOWER_BOUND: at least this; above it nothing could be judged. VIOLATED: frames crossed without encryption.
+Status = Literal["OK", "LOWER_BOUND", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE", "VIOLATED"]
+PAIRED = "fixed-load"  # what a comparison at fixed loads is called where a test has its name
+WITH_FIGURE: tuple[Status, ...] = ("OK", "LOWER_BOUND")
 Validity = Literal["VALID", "INVALID"]
 Encryption = Literal["proven", "not proven", "baseline"]
 
@@ -61,6 +64,22 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
+class Counted(Record):
+    """A record with tx_frames, rx_frames and lost, which is their difference, always.
+
+    A damaged frame is not received (RFC 2544 10), so it is lost (26.3). Records of earlier versions left such frames
+    out of `lost`; they are read as this has it.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lost_is_the_difference(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        tx, rx = data.get("tx_frames"), data.get("rx_frames")
+        return data | {"lost": tx - rx} if isinstance(tx, int) and isinstance(rx, int) else data
+
+
 class Latency(Record):
     """Latency of the frames of one trial, µs; `hdr` is the HDR histogram (V2, deflate, base64)."""
 
@@ -84,7 +103,7 @@ class GatewayReading(Record):
     xfrm_errors: dict[str, int] = Field(default_factory=dict)
 
 
-class DirectionReading(Record):
+class DirectionReading(Counted):
     """One direction of a trial (`west-east` or `east-west`); frame counts as in `Trial`, None: not measured."""
 
     intended_fps: float
@@ -107,16 +126,18 @@ class DirectionReading(Record):
     departure_fps: float | None = None  # how fast the frames really left, first to last
 
 
-class Trial(Record):
+class Trial(Counted):
     """One line of `trials.jsonl`.
 
-    rx_frames counts frames received once, intact; lost = tx_frames - rx_frames - corrupted;
-    frame_loss_ratio = (tx_frames - rx_frames) / tx_frames, since RFC 2544 10 does not count a
-    damaged frame as received. Rates and frame counts are sums over both directions.
+    rx_frames counts frames received intact, each once; lost = tx_frames - rx_frames, so that a damaged frame is
+    lost (RFC 2544 10, 26.3); corrupted counts those that came damaged; frame_loss_ratio = lost / tx_frames.
+    Rates and frame counts are sums over both directions.
     `reasons` says why a trial is INVALID or, where valid, why it failed a goal it looks to
     meet (`stored, not forwarded`). `loss_at` books each lost frame to a place. Counts the generator
     cannot give are None and named in `not_measured`; `warnings` go to every figure taken from the trial.
     `measured` is what a test of its own kind took besides (a burst's length, what was done to a gateway and when).
+    `waits_s` are the waits it was made with, None where there was none to make; empty in records of before they were
+    kept.
     """
 
     case: str
@@ -145,7 +166,18 @@ class Trial(Record):
     warnings: list[str] = Field(default_factory=list)
     not_measured: list[str] = Field(default_factory=list)
     measured: dict[str, Any] = Field(default_factory=dict)
+    waits_s: dict[str, float | None] = Field(default_factory=dict)  # learning, residue, settle (RFC 2544 23)
     host: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def violated(self) -> bool:
+        """Whether frames crossed without encryption: no later trial heals the case."""
+        return bool(self.proof.get("violated"))
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether it is INVALID for the host's sake alone: what was counted is right."""
+        return bool(self.host.get("disturbed"))
 
 
 class CaseIdentity(Record):
@@ -165,8 +197,10 @@ class CaseIdentity(Record):
 class Outcome(CaseIdentity):
     """The answer for one case and one loss goal: one row of `results.csv`.
 
-    Throughput is None unless status is OK. `words` is the answer as a sentence. Rates sum
-    both directions. `final_trial` is the `sequence` of the trial the figures come from.
+    Throughput is None unless status is OK, or LOWER_BOUND, where it is the bound. `words` is the answer as a
+    sentence. Rates sum both directions. `final_trial` is the `sequence` of the trial the figures come from.
+    void_finals counts the INVALID final trials at that load. loss_bound is the loss ratio that the valid final
+    trials at that load exclude with 95 % confidence (exact Poisson bound, the worse direction).
     """
 
     loss_goal: float
@@ -187,6 +221,8 @@ class Outcome(CaseIdentity):
     offered_fps: float | None = None
     latency_us: Latency = Field(default_factory=Latency)
     final_trial: int | None = None
+    void_finals: int = 0
+    loss_bound: float | None = None
     words: str = ""
     reasons: list[str] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
@@ -196,6 +232,11 @@ class Outcome(CaseIdentity):
     def is_at_limit(self) -> bool:
         """Whether its figure met the limit of the tester or of the search: the DUT may be faster."""
         return any(text.startswith((LIMITED_BY_TESTER, AT_MAXIMUM)) for text in self.warnings)
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether the DUT may be faster than its figure, for whatever reason."""
+        return self.status == "LOWER_BOUND" or self.is_at_limit
 
     @property
     def is_short(self) -> bool:
@@ -224,7 +265,8 @@ class Finding(CaseIdentity):
 
     quantities[0] is what the test is about. curve is a table where the standard asks for one (frame loss against
     load), one mapping a row, alike in their keys. load_fps sums both directions. Status as in Outcome;
-    without OK the quantities may be empty.
+    without OK the quantities may be empty. paired: of a comparison at fixed loads, its arms and every pair of
+    trials (docs/comparison.md).
     """
 
     status: Status
@@ -238,6 +280,7 @@ class Finding(CaseIdentity):
     reasons: list[str] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     rfc2544_deviations: list[str] = Field(default_factory=list)
+    paired: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def is_short(self) -> bool:
@@ -294,4 +337,7 @@ class Manifest(Record):
     warnings: list[str] = Field(default_factory=list)
     resumed: list[str] = Field(default_factory=list)
     conditions: dict[str, Any] = Field(default_factory=dict)  # what must be equal to compare runs
+    asked: dict[str, Any] = Field(
+        default_factory=dict
+    )  # the plan and what it names, every key: equal to resume
     compare: dict[str, Any] = Field(default_factory=dict)  # by, reference, seed; empty: no comparison

@@ -32,7 +32,7 @@ from espbench_scapy.failure import Failure  # noqa: E402
 from espbench_scapy.frames import RunKey  # noqa: E402
 from espbench_scapy.port import Port  # noqa: E402
 
-PROTOCOL = 1
+PROTOCOL = 2
 _RETRY_NS = 500_000_000
 
 

@@ -11,6 +11,7 @@ from espbench_scapy.histogram import Histogram
 from espbench_scapy.pacing import Schedule
 from espbench_scapy.port import Port
 
+# As traffic/src/tx_stalls.rs: a stall begins where lateness jumps, and lasts until it is made good.
 LATE_NS, STALL_NS = 100_000, 500_000
 _LISTED = 200
 _MARK_NS = 500_000  # how often it is noted which frame left when
@@ -27,7 +28,9 @@ class Outgoing:
         self._marks: list[tuple[int, int]] = []
         self.stalls: list[dict[str, Any]] = []
         self.stalls_more = 0
-        self._stall: tuple[int, int] | None = None
+        self._late_ns = self._left_ns = 0
+        # Of the stall that goes on: when it began, its pauses, lateness before it and after it.
+        self._stall: tuple[int, int, int, int] | None = None
 
     @property
     def sent(self) -> int:
@@ -52,7 +55,7 @@ class Outgoing:
         if not self._marks or now - self._marks[-1][1] >= _MARK_NS:
             self._marks.append((index, now))
         if self.schedule.interval_ns:
-            self._book(self.schedule.due_ns(index), now)
+            self.book(self.schedule.due_ns(index), now)
         return True
 
     def sent_at(self, index: int) -> int:
@@ -72,22 +75,27 @@ class Outgoing:
         """The sending is over."""
         self._end_of_stall()
 
-    def _book(self, due_ns: int, now: int) -> None:
+    def book(self, due_ns: int, now: int) -> None:
+        """A frame that was due left now."""
         late = max(0, now - due_ns)
         self.lateness.record(late)
         self.late_frames += late > LATE_NS
-        if self._stall is not None and late > LATE_NS:
-            self._stall = (self._stall[0], max(late, self._stall[1]))
+        before, self._late_ns, self._left_ns = self._late_ns, late, now
+        pause = late - before
+        if pause > STALL_NS:
+            at, paused, first, _ = self._stall or (now - pause, 0, before, 0)
+            self._stall = (at, paused + pause, first, late)
         elif self._stall is not None:
-            self._end_of_stall()
-        elif late > STALL_NS:
-            self._stall = (due_ns, late)
+            _, _, first, last = self._stall
+            if late < first + LATE_NS or late > last + STALL_NS:
+                self._end_of_stall()
 
     def _end_of_stall(self) -> None:
         if self._stall is None:
             return
         if len(self.stalls) < _LISTED:
-            self.stalls.append({"at_ns": self._stall[0], "ms": self._stall[1] / 1e6})
+            at_ns, paused_ns = self._stall[:2]
+            self.stalls.append({"at_ns": at_ns, "ms": paused_ns / 1e6, "until_ns": self._left_ns})
         else:
             self.stalls_more += 1
         self._stall = None

@@ -19,7 +19,9 @@ from espbench_scapy.receiving import PortCount, StreamCount
 from espbench_scapy.sending import Outgoing
 
 LEAD_NS = 30_000_000
-GRACE_NS = 1_000_000  # frames late at the deadline may leave for 0.1 % of the duration, at most this long
+# A trial sends all its frames: where that takes longer than intended it goes on for so many times its duration and
+# so much more. As traffic/src/trial.rs.
+LONGEST, LONGEST_MORE_NS = 1.5, 500_000_000
 SETTLE_S, SILENCE_S, PROGRESS_NS = 0.03, 0.1, 500_000_000
 FASTEST_FPS = 50e6
 _AT_ONCE = 16  # frames sent, then received, before the loop looks at the rest
@@ -110,7 +112,8 @@ class _Trial:
             port.begin()
         self._steps = StepWatch()
         self._start_ns = now_ns() + LEAD_NS
-        self._deadline_ns = self._start_ns + duration_ns + min(duration_ns // 1000, GRACE_NS)
+        self._deadline_ns = self._start_ns + int(duration_ns * LONGEST) + LONGEST_MORE_NS
+        self._cut_ns = 0  # when sending was ended
         self._ports = {name: PortCount() for name in bench.ports}
         self._out: list[Outgoing] = []
         self._in: list[StreamCount] = []
@@ -118,6 +121,8 @@ class _Trial:
             schedule = Schedule(
                 self._start_ns, stream.get("rate_fps"), asked["duration_s"], stream.get("burst_frames")
             )
+            if schedule.planned is None:  # a flood is as long as it was asked for
+                self._deadline_ns = self._start_ns + duration_ns
             first = bench.next_sequence
             self._out.append(Outgoing(template, schedule, first, bench.ports[stream["from"]]))
             arriving = self._ports[stream["to"]]
@@ -159,6 +164,7 @@ class _Trial:
         while True:
             now = now_ns()
             if now >= self._deadline_ns or self._stopped_early or all(o.schedule.finished for o in self._out):
+                self._cut_ns = now
                 return
             left = [out.step() for _ in range(_AT_ONCE) for out in self._out]
             self._receive()
@@ -279,12 +285,13 @@ class _Trial:
         }  # fmt: skip
 
     def _sending_s(self, out: Outgoing) -> float:
-        """Time spent sending, the last frame's interval included; what the port held back counts to the end."""
+        """Time spent sending, the last frame's interval included; with frames left over, until it was ended."""
         if not out.sent:
             return 0.0
         spent = (max(0, out.last_tx_ns - self._start_ns) + out.schedule.interval_ns) / 1e9
-        held_back = out.schedule.planned is not None and out.sent < out.schedule.planned
-        return max(spent, self._asked["duration_s"]) if held_back and not self._stopped_early else spent
+        if out.schedule.planned is None or out.sent == out.schedule.planned or self._stopped_early:
+            return spent
+        return max(spent, (self._cut_ns - self._start_ns) / 1e9)
 
 
 def _run_queue_wait_ns() -> int:

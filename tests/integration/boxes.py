@@ -116,13 +116,16 @@ class RouterBox:
 
     def drop_one_in(self, n: int) -> None:
         """Drop exactly every n-th forwarded frame, whatever the rate."""
+        self._on_forwarding(f"numgen inc mod {n} == 0 drop")
+
+    def limit_frames(self, per_second: int, *, burst: int = 100) -> None:
+        """Forward at most so many frames a second, whatever their size, and drop the others: a token bucket."""
+        self._on_forwarding(f"limit rate over {per_second}/second burst {burst} packets drop")
+
+    def _on_forwarding(self, rule: str) -> None:
         self.inside("nft add table ip box")
-        self.inside(
-            "nft add chain ip box forward { type filter hook forward priority 0 ; }".replace(
-                "{", "'{"
-            ).replace("}", "}'")
-        )
-        self.inside(f"nft add rule ip box forward numgen inc mod {n} == 0 drop")
+        self.inside("nft add chain ip box forward '{ type filter hook forward priority 0 ; }'")
+        self.inside(f"nft add rule ip box forward {rule}")
 
     def plan(self, **changes: Any) -> dict[str, Any]:
         """A plan for this box; keys of `throughput` are replaced by the argument of that name."""

@@ -22,12 +22,13 @@ from boxes import leftovers, sh
 
 from espbench.platforms.processes import descendants, start_time
 from espbench.platforms.registry import NETNS_DIR
+from espbench.terms import WITH_FIGURE
 
 ESPBENCH = (sys.executable, "-m", "espbench")
 T = TypeVar("T")
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 # One trial cannot be told from a stalled machine's: so many repeats that a case ends OK all the same.
-RETRIES = 15
+RETRIES = 6
 
 
 def espbench(
@@ -201,6 +202,10 @@ def resume(folder: Path, directory: Path) -> Run:
     return Run(folder, "--resume", directory)
 
 
+# Exit codes of a run that went to its end: on a host that stalls some figures are bounds, which is code 3.
+ENDED = (0, 3)
+
+
 def rows(directory: Path) -> list[dict[str, str]]:
     """results.csv."""
     with (directory / "results.csv").open() as file:
@@ -213,7 +218,7 @@ def tables(directory: Path) -> dict[str, bytes]:
 
 
 def assert_complete(directory: Path) -> None:
-    """Every case of the manifest has its row, OK, and each figure is that of its own final trial."""
+    """Every case of the manifest has its row with a figure, which is that of its own final trial."""
     manifest = json.loads((directory / "manifest.json").read_text())
     trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
     found = rows(directory)
@@ -221,10 +226,11 @@ def assert_complete(directory: Path) -> None:
     for row in found:
         of_case = [trial for trial in trials if trial["case"] == row["case"]]
         assert [trial["sequence"] for trial in of_case] == list(range(len(of_case)))
-        assert row["status"] == "OK", row
+        assert row["status"] in WITH_FIGURE, row
         assert int(row["trials"]) == len(of_case)
         final = of_case[int(row["final_trial"])]
-        assert (final["phase"], final["validity"]) == ("final", "VALID")
+        assert final["phase"] == "final"
+        assert final["validity"] == "VALID" or row["status"] == "LOWER_BOUND"
         least = min(final["offered_fps"], final["intended_fps"])
         assert abs(float(row["throughput_fps"]) - least) < 0.01
 

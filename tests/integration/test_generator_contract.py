@@ -96,7 +96,8 @@ def the_books_balance(offered: Offered) -> None:
             # A frame that the next device refused may have been offered again.
             assert 0 <= s.tx_frames + s.unsent - s.intended_frames <= s.tx_refused
         assert s.rx_frames <= s.tx_frames
-        assert s.lost == s.tx_frames - s.rx_frames - (s.corrupted or 0)
+        assert s.lost == s.tx_frames - s.rx_frames
+        assert s.never_came == s.lost - (s.corrupted or 0)
         assert (s.latency_us is None) == ("latency" in offered.not_measured)
         assert (s.rx_after_stop is None) == (s.drain_s is None) == ("backlog" in offered.not_measured)
         assert (s.corrupted is None) == any("corrupted" in text for text in offered.not_measured)

@@ -67,7 +67,7 @@ def found(
 
     def trial(request: Request, actions: Sequence[Action]) -> Trial:
         return measure(
-            bench, TRAFFIC, request, case=asked.id, sequence=len(procedure.trials), waits=_WAITS, goals=[0.0],
+            bench, TRAFFIC, request, case=asked.id, sequence=len(procedure.trials), waits=_WAITS,
             resolution=0.01, actions=actions,
         )  # fmt: skip
 

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 import yaml
 from boxes import RouterBox, leftovers
-from unsettled import require_settled
+from unsettled import assert_found, require_settled
+
+from espbench.terms import WITH_FIGURE
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 
-ATTEMPTS = 3
 FRAME_BITS = {size: 8 * (size - 4) for size in (64, 512, 1424)}  # tbf does not count the FCS
 
 
@@ -41,20 +42,14 @@ def espbench(*arguments: str, timeout: float = 600) -> subprocess.CompletedProce
 
 
 def run_plan(plan: dict[str, Any], folder: Path, *options: str) -> tuple[Path, list[dict[str, str]], int]:
-    """Run a plan; its run directory, the rows of results.csv, the exit code (0 or 3).
-
-    INVALID says that the machine was too busy to tell: then, and only then, it is run again.
-    """
+    """Run a plan; its run directory, the rows of results.csv, the exit code (0 or 3)."""
     file = folder / "plan.yaml"
     file.write_text(yaml.safe_dump(plan))
-    for attempt in range(ATTEMPTS):
-        done = espbench("run", *options, str(file), "--out", str(folder / f"runs{attempt}"))
-        assert done.returncode in (0, 3), done.stderr
-        (run,) = (folder / f"runs{attempt}").iterdir()
-        with (run / "results.csv").open() as table:
-            rows = list(csv.DictReader(table))
-        if all(row["status"] != "INVALID" for row in rows):
-            break
+    done = espbench("run", *options, str(file), "--out", str(folder / "runs"))
+    assert done.returncode in (0, 3), done.stderr
+    (run,) = (folder / "runs").iterdir()
+    with (run / "results.csv").open() as table:
+        rows = list(csv.DictReader(table))
     require_settled(rows)
     return run, rows, done.returncode
 
@@ -77,11 +72,10 @@ def test_the_rate_of_a_limiting_router_is_found_within_2_percent(
         box.give_own_threads(max(os.sched_getaffinity(0)))
     box.limit_rate(rate)
     plan = box.plan(frame_sizes=sizes, throughput={"trial": "1s", "final_trial": "3s"})
-    _, rows, code = run_plan(plan, tmp_path, "--no-report")
-    assert code == 0
-    found = {int(row["frame_size"]): float(row["throughput_fps"]) for row in rows}
-    for size in sizes:
-        assert found[size] == pytest.approx(rate / FRAME_BITS[size], rel=0.02), f"{size} B"
+    _, rows, _ = run_plan(plan, tmp_path, "--no-report")
+    assert [int(row["frame_size"]) for row in rows] == sizes
+    for row in rows:
+        assert_found(row, rate / FRAME_BITS[int(row["frame_size"])])
 
 
 def test_mlrsearch_finds_the_rate_of_a_limiting_router(box: RouterBox, tmp_path: Path) -> None:
@@ -96,11 +90,11 @@ def test_mlrsearch_finds_the_rate_of_a_limiting_router(box: RouterBox, tmp_path:
         "final_trial": "1s",
         "maximum": "30000fps",
     }
-    run, rows, code = run_plan(box.plan(frame_sizes=[512], throughput=settings), tmp_path, "--no-report")
-    assert code == 0
-    assert float(rows[0]["throughput_fps"]) == pytest.approx(rate / FRAME_BITS[512], rel=0.02)
+    run, rows, _ = run_plan(box.plan(frame_sizes=[512], throughput=settings), tmp_path, "--no-report")
+    assert_found(rows[0], rate / FRAME_BITS[512])
     (result,) = json.loads((run / "results.json").read_text())["outcomes"]
-    assert result["lower_fps"] < result["upper_fps"] < 1.02 * result["lower_fps"]
+    if result["status"] == "OK":
+        assert result["lower_fps"] < result["upper_fps"] < 1.02 * result["lower_fps"]
     assert result["words"].startswith("zero-loss passes")
     assert "MLRsearch" in result["words"]
     assert not result["rfc2544"]
@@ -115,7 +109,7 @@ def test_a_deep_queue_does_not_raise_the_throughput(box: RouterBox, tmp_path: Pa
     box.limit_rate(rate, limit=20_000_000)
     plan = box.plan(frame_sizes=[512], throughput={"maximum": "10000fps", "residue": "500ms"})
     run, rows, _ = run_plan(plan, tmp_path, "--no-report")
-    assert float(rows[0]["throughput_fps"]) == pytest.approx(rate / FRAME_BITS[512], rel=0.02)
+    assert_found(rows[0], rate / FRAME_BITS[512])
     trials = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
     stored = [t for t in trials if t["validity"] == "VALID" and not t["sustained"]]
     assert any(t["lost"] == 0 for t in stored)
@@ -135,7 +129,7 @@ def test_a_constant_loss_fails_the_goals_it_exceeds(
     run, rows, _ = run_plan(box.plan(throughput=throughput), tmp_path)
     by_goal = {float(row["loss_goal"]): row for row in rows}
     assert by_goal[0.0]["status"] == "BELOW_MINIMUM"
-    assert by_goal[1e-5]["status"] == ("OK" if passes else "BELOW_MINIMUM")
+    assert by_goal[1e-5]["status"] in (WITH_FIGURE if passes else ("BELOW_MINIMUM",))
     text = (run / "report.md").read_text()
     assert "zero-loss fails at every rate with enough frames" in text
     expected = "0.001 % passes" if passes else "0.001 % fails at every rate with enough frames"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -21,7 +22,7 @@ import pytest
 from boxes import sh
 from ike_pairs import Workshop, workshop
 from remote_boxes import RemoteLab, inside, remote_lab
-from runs import espbench, quick, write_plan
+from runs import quick, write_plan
 from unsettled import require_settled
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
@@ -34,6 +35,7 @@ from espbench.platforms.base import SIDES
 from espbench.platforms.remote_gateway import Box, survey
 from espbench.platforms.uml_kernel import readiness as uml_readiness
 from espbench.procedures.lab import boxes_of
+from espbench.terms import WITH_FIGURE
 
 MISSING = [need.missing for need in uml_readiness() if not need.ready]
 pytestmark = pytest.mark.skipif(
@@ -251,8 +253,9 @@ def test_a_whole_plan_is_measured_and_nothing_of_it_stays(lab: RemoteLab, tmp_pa
     with (directory / "results.csv").open() as file:
         found = {row["stack"]: row for row in csv.DictReader(file)}
     require_settled(list(found.values()))
-    assert {stack: (row["status"], row["encryption"]) for stack, row in found.items()} == {
-        "plain": ("OK", "baseline"), "xfrm": ("OK", "proven"), "strongswan": ("OK", "proven"),
+    assert {row["status"] for row in found.values()} <= set(WITH_FIGURE)
+    assert {stack: row["encryption"] for stack, row in found.items()} == {
+        "plain": "baseline", "xfrm": "proven", "strongswan": "proven",
     }  # fmt: skip
     manifest = json.loads((directory / "manifest.json").read_text())
     assert manifest["platform"] == "remote"
@@ -283,9 +286,9 @@ def test_the_cpu_account_is_the_boxs_own(lab: RemoteLab, shop: Workshop) -> None
     """Work on Home is Home's, whoever does it, and not Office's."""
     with inside(lab.management), shop.pair("xfrm", "aes128gcm16", dut=str(lab.profile())) as (bench, _):
         home, office = bench.bed.gateways["home"], bench.bed.gateways["office"]
-        before = home.cpu_ns(), office.cpu_ns()
+        before = home.cpu_ns() or 0, office.cpu_ns() or 0
         lab.run("home", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
-        used = home.cpu_ns() - before[0], office.cpu_ns() - before[1]
+        used = (home.cpu_ns() or 0) - before[0], (office.cpu_ns() or 0) - before[1]
     assert used[0] > 200e6
     assert used[0] > 4 * used[1]
 
@@ -323,7 +326,73 @@ def test_after_kill_9_of_the_controller_the_boxes_are_as_before(lab: RemoteLab, 
             run.send_signal(signal.SIGKILL)
             run.wait()
     assert_as_before(lab, before, within_s=20)
-    assert espbench("clean").returncode == 0  # its journal
+    assert clean(lab).returncode == 0  # its journal, and it asks both boxes
+
+
+def clean(lab: RemoteLab) -> subprocess.CompletedProcess[str]:
+    """`espbench clean` where ssh finds the boxes."""
+    return subprocess.run(
+        ["nsenter", f"--net=/run/netns/{lab.management}", sys.executable, "-m", "espbench", "clean"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def kill_the_helper(lab: RemoteLab) -> None:
+    """SIGKILL to what runs on Home behind its sshd, which is then in no state to give anything back."""
+    lab.run("home", "kill -9 $(pgrep -f 'import [b]ase64,json,zlib' | tail -n 1)")
+    deadline = time.monotonic() + 10
+    while "vec0" not in lab.run("home", "ls /sys/class/net"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.usefixtures("in_service")
+@pytest.mark.parametrize("by", ["the end of the pair", "the next connection", "clean"])
+def test_after_kill_9_of_the_helper_the_box_gets_everything_back(
+    lab: RemoteLab, shop: Workshop, by: str, tmp_path: Path
+) -> None:
+    """Addresses, routes of every table, neighbours, settings, by whoever comes next."""
+    before = {side: lab.state(side) for side in SIDES}
+    neighbours = lab.run("home", "ip neigh show nud permanent")
+    box = box_of(lab, i_own_this_box=True)
+    with inside(lab.management):
+        if by == "the end of the pair":
+            profile = lab.profile("mine", home={"i_own_this_box": True})
+            with shop.pair("xfrm", "aes128gcm16", dut=str(profile)):
+                kill_the_helper(lab)
+                assert "10.1.2.3" not in lab.run("home", "ip addr")
+        else:
+            abandoned(lab, box, tmp_path)
+            if by == "clean":
+                done = clean(lab)
+                assert (done.returncode, "removed" in done.stdout, "box home" in done.stdout) == (
+                    0,
+                    True,
+                    True,
+                )
+            else:
+                survey("home", box)
+                assert clean(lab).returncode == 0
+    assert_as_before(lab, before)
+    assert lab.run("home", "ip neigh show nud permanent") == neighbours
+    assert lab.run("home", "ls -d /run/espbench-box 2>&1; true").count("No such file") == 1
+
+
+def abandoned(lab: RemoteLab, box: Box, folder: Path) -> None:
+    """A controller takes Home's ports; its helper there and then it itself are killed."""
+    script = (
+        "import sys,time,pickle; from pathlib import Path; from espbench.platforms.registry import Registry;"
+        "from espbench.platforms.remote_gateway import connect; box = pickle.loads(bytes.fromhex(sys.argv[1]))\n"
+        "with Registry('abandoned') as r:\n"
+        " connect(r, 'home', box, Path(sys.argv[2]))(); print('up', flush=True); time.sleep(100)"
+    )
+    argv = [sys.executable, "-c", script, pickle.dumps(box).hex(), str(folder)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as controller:
+        assert controller.stdout is not None
+        assert controller.stdout.readline() == "up\n"
+        kill_the_helper(lab)
+        controller.kill()
+    assert "10.1.2.3" not in lab.run("home", "ip addr")
 
 
 def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
@@ -347,7 +416,7 @@ def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
             with pytest.raises(TrialBroken, match=r"(?s)gateway home died during the trial.*not responding"):
                 trial.measure(
                     bench, TRAFFIC, Request(1000, 0.3, "search"), case=case.id, sequence=0,
-                    waits=Waits(0.05, 0.1, 0.0), goals=[0.0], resolution=0.1,
+                    waits=Waits(0.05, 0.1, 0.0), resolution=0.1,
                 )  # fmt: skip
             assert time.monotonic() - began < 20
             assert bench.bed.gateways["office"].alive()

@@ -53,7 +53,7 @@ def found(
 
     def trial(request: Request, actions: Sequence[Action]) -> Trial:
         return measure(
-            dut.bench, traffic, request, case=case.id, sequence=len(procedure.trials), waits=waits, goals=[0.0],
+            dut.bench, traffic, request, case=case.id, sequence=len(procedure.trials), waits=waits,
             resolution=0.01, actions=actions,
         )  # fmt: skip
 

@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 from addresses import GATEWAY_TO_GATEWAY
-from runs import ESPBENCH, quick, rows, write_plan
+from runs import ENDED, ESPBENCH, quick, rows, write_plan
 
 from espbench.generators.base import Association, EspCounts, Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.measure import counters, decryption, esp_peer, readiness
 from espbench.measure.bench import Bench, Request, Waits
 from espbench.measure.esp_peer import EspPeer
-from espbench.measure.faults import UNSENT
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from espbench.platforms import capture, placement
@@ -36,7 +35,7 @@ from espbench.stacks import netlink_xfrm
 from espbench.stacks.base import StackOptions, Tunnel, split
 from espbench.stacks.suites import suites
 from espbench.stacks.xfrm import Xfrm
-from espbench.terms import Direction, Trial
+from espbench.terms import WITH_FIGURE, Direction, Trial
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
@@ -92,14 +91,12 @@ def with_stack(
 
 
 def trial_of(bench: Bench, traffic: Traffic) -> Trial:
-    for _ in range(
-        5
-    ):  # on a busy machine the sender falls short, or the host loses a frame: not what is tested here
+    for _ in range(12):  # a busy machine spoils one now and then: not what is tested here
         trial = measure(
             bench, traffic, Request(FPS * traffic.directions, SECONDS, "search"), case="test", sequence=0,
-            waits=WAITS, goals=[0.0], resolution=0.01,
+            waits=WAITS, resolution=0.01,
         )  # fmt: skip
-        if not any(reason.startswith((UNSENT, "host ")) for reason in trial.reasons):
+        if not trial.disturbed:
             break
     return trial
 
@@ -269,12 +266,12 @@ def test_a_whole_run_says_which_operation_each_row_is(tmp_path: Path) -> None:
         [*ESPBENCH, "run", str(write_plan(tmp_path, plan)), "--out", str(tmp_path / "runs")],
         capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in ENDED, done.stderr
     (run,) = (tmp_path / "runs").iterdir()
-    found = [(row["stack"], row["direction"], row["status"], row["encryption"]) for row in rows(run)]
-    assert found == [
-        ("plain", "encryption", "OK", "baseline"), ("plain", "decryption", "OK", "baseline"),
-        ("xfrm", "encryption", "OK", "proven"), ("xfrm", "decryption", "OK", "proven"),
+    assert all(row["status"] in WITH_FIGURE for row in rows(run))
+    assert [(row["stack"], row["direction"], row["encryption"]) for row in rows(run)] == [
+        ("plain", "encryption", "baseline"), ("plain", "decryption", "baseline"),
+        ("xfrm", "encryption", "proven"), ("xfrm", "decryption", "proven"),
     ]  # fmt: skip
     assert "Encryption alone and decryption alone" in (run / "report.md").read_text()
     manifest = json.loads((run / "manifest.json").read_text())

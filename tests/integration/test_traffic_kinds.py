@@ -19,7 +19,7 @@ import pytest
 import yaml
 from addresses import GATEWAY_TO_GATEWAY
 from boxes import RouterBox
-from runs import espbench, quick, rows
+from runs import ENDED, espbench, quick, rows
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
@@ -37,6 +37,7 @@ from espbench.platforms import placement
 from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.platforms.registry import Registry
+from espbench.terms import WITH_FIGURE
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root")
 
@@ -328,10 +329,11 @@ def test_a_run_with_a_profile_beside_its_plan(tmp_path: Path) -> None:
         file = tmp_path / "plan.yaml"
         file.write_text(yaml.safe_dump(plan))
         done = espbench("run", "--no-report", file, "--out", tmp_path / "runs")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in ENDED, done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     (row,) = rows(run)
-    assert (row["frame_size"], row["status"]) == ("150", "OK")
+    assert row["frame_size"] == "150"
+    assert row["status"] in WITH_FIGURE
     assert '"traffic": "odd (' in (run / "manifest.json").read_text()
     (tmp_path / "mine.yaml").write_text(
         "name: odd\ndescription: d\nsizes: [150]\ntemplate: Ether()/IP(tos=2)/TCP()\n"

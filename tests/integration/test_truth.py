@@ -20,7 +20,6 @@ from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
 from espbench.measure import decryption, readiness
 from espbench.measure.bench import Bench, Request, Waits
-from espbench.measure.faults import UNSENT
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from espbench.platforms import capture, external, placement
@@ -44,13 +43,15 @@ TRAFFIC = Traffic(((256, 1),), 4, "one-way")
 WAITS = Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0)
 
 
-def trial_of(bench: Bench, fps: float, seconds: float, traffic: Traffic = TRAFFIC) -> Trial:
-    for _ in range(5):  # on a busy machine the sender falls short now and then: not what is tested here
+def trial_of(
+    bench: Bench, fps: float, seconds: float, traffic: Traffic = TRAFFIC, attempts: int = 12
+) -> Trial:
+    for _ in range(attempts):  # a busy machine spoils one now and then: not what is tested here
         trial = measure(
             bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=WAITS,
-            goals=[0.0, 1e-5], resolution=0.01,
+            resolution=0.01,
         )  # fmt: skip
-        if not any(reason.startswith(UNSENT) for reason in trial.reasons):
+        if not trial.disturbed:
             break
     return trial
 
@@ -132,6 +133,7 @@ def test_frames_that_cross_in_clear_make_the_trial_invalid(workshop: tuple[Regis
     trial = trial_of(bench, 1000, 0.5)
     assert trial.rx_frames == trial.tx_frames
     assert trial.validity == "INVALID"
+    assert trial.violated
     assert any("encryption not proven" in reason for reason in trial.reasons)
 
 
@@ -195,9 +197,9 @@ def test_loss_in_a_stall_of_the_host_is_not_the_duts(tmp_path: Path) -> None:
         for _ in range(8):
             stall = threading.Timer(0.7, spinner, (cpu, 0.08))
             stall.start()
-            trial = trial_of(bench, 20_000, 1.5)
+            trial = trial_of(bench, 20_000, 1.5, attempts=1)  # it is to be disturbed
             stall.join()
-            if trial.lost > 256 and not any(reason.startswith(UNSENT) for reason in trial.reasons):
+            if trial.lost > 256 and trial.disturbed:
                 break
     assert trial.lost > 256
     assert trial.validity == "INVALID"

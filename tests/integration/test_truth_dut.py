@@ -236,7 +236,7 @@ def test_each_trial_begins_in_the_same_state(tmp_path: Path) -> None:
         records = [
             measure(
                 dut.bench, traffic, Request(load_fps=10_000.0, duration_s=0.5, phase="search"), case="c",
-                sequence=number, waits=Waits(0.1, 0.2, 0), goals=[0], resolution=0.01,
+                sequence=number, waits=Waits(0.1, 0.2, 0), resolution=0.01,
             )
             for number in range(2)
         ]  # fmt: skip

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from espbench import kept as kept_files
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.base import CommandResult
 from espbench.stacks import builds, layers, packages
@@ -142,6 +147,7 @@ def kept(cache: Path, version: str) -> Path:
     (folder / "packages.txt").write_text(
         f"libstrongswan={version}\nstrongswan-charon={version}\ntpm-udev=0.6\n"
     )
+    kept_files.seal(folder)
     return folder
 
 
@@ -171,3 +177,84 @@ def test_apt_is_asked_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None
     before = packages.unpacked("strongswan")
     monkeypatch.setattr(packages, "_apt", None)
     assert packages.unpacked("strongswan") == before
+
+
+# -- what is believed of the cache ---------------------------------------------------------------
+
+
+def _changed(folder: Path) -> None:
+    (folder / "usr/lib/ipsec/charon").write_text("evil")
+
+
+def _added(folder: Path) -> None:
+    (folder / "usr/lib/ipsec/plugin.so").write_text("evil")
+
+
+def _linked(folder: Path) -> None:
+    (folder / "usr/sbin/swanctl").unlink()
+    (folder / "usr/sbin/swanctl").symlink_to("/tmp/evil")
+
+
+def _unsealed(folder: Path) -> None:
+    (folder / "digests.json").unlink()
+
+
+def _opened(folder: Path) -> None:
+    folder.chmod(0o777)
+
+
+def _given(folder: Path) -> None:
+    if os.geteuid():
+        pytest.skip("gives a folder to another user")
+    os.chown(folder, 12345, 12345)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (_changed, "usr/lib/ipsec/charon: expected SHA-256"),
+        (_added, "plugin.so: expected no such file"),
+        (_linked, "swanctl: expected SHA-256 .*got a link to /tmp/evil"),
+        (_unsealed, "no digests of its files can be read"),
+        (_opened, "others can write it"),
+        (_given, "it belongs to user 12345"),
+    ],
+)
+def test_packages_that_somebody_may_have_changed_are_fetched_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], None], why: str
+) -> None:
+    """They run as root. Without a network they are not used either."""
+    wanted = ("strongswan-charon=5.9.8-5",)
+    folder = cache / f"strongswan-{hashlib.sha256(wanted[0].encode()).hexdigest()[:12]}"
+    kept(cache, "5.9.8-5").rename(folder)
+    assert packages.unpacked("strongswan") == folder
+    spoil(folder)
+    monkeypatch.setattr(packages, "_FOUND", {})
+    notes: list[str] = []
+    with pytest.raises(MachineLacks, match="apt cannot give"):
+        packages.unpacked("strongswan", None, notes.append)
+    assert any(re.search(f"{folder}: .*{why}.*; not used", note) for note in notes), notes
+    monkeypatch.setattr(packages, "_versions", lambda *_: wanted)
+
+    def fetch(names: Sequence[str], into: Path, own_lists: bool) -> None:
+        assert not into.exists()
+        kept(cache, "5.9.8-5").rename(into)
+
+    monkeypatch.setattr(packages, "_fetch", fetch)
+    assert packages.unpacked("strongswan") == folder
+    assert (folder / "usr/lib/ipsec/charon").read_text() == "code"
+
+
+def test_a_cache_of_somebody_else_is_refused(cache: Path) -> None:
+    """One that others could write before is closed to them."""
+    kept(cache, "5.9.8-5")
+    cache.chmod(0o775)
+    packages.unpacked("strongswan")
+    assert cache.stat().st_mode & 0o777 == 0o755
+    if os.geteuid() == 0:
+        os.chown(cache.parent, 12345, 12345)
+        packages._FOUND.clear()
+        with pytest.raises(
+            MachineLacks, match="expected a cache of this user's own, got one of which it belongs"
+        ):
+            packages.unpacked("strongswan")

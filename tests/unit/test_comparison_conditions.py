@@ -166,6 +166,22 @@ def test_a_clock_that_is_never_the_same_twice_is_no_difference_and_no_cycles() -
     assert "host: cpu: one: one; two: another" in refused([runs[0], told], "run")
 
 
+def test_runs_by_different_ways_to_the_wire_are_told_how_to_pin_one() -> None:
+    """The way is chosen by a measurement unless the plan names it; nothing else about the tools is said so."""
+    runs = [
+        run(name, repeats("a", 4e4), tools={"generator": f"native: {way}; {way}", "iproute2": version})
+        for name, way, version in (("one", "xdp live frames", "6.1"), ("two", "af_xdp", "6.9"))
+    ]
+    message = refused(runs, "run")
+    assert (
+        "tools: generator: one: native: xdp live frames; xdp live frames; two: native: af_xdp; af_xdp"
+        in message
+    )
+    assert "generator: {native: {tx: af_packet, rx: af_packet}}" in message
+    same = [run(r.name, repeats("a", 4e4), tools={"iproute2": r.manifest.tools["iproute2"]}) for r in runs]
+    assert "generator" not in refused(same, "run")
+
+
 def test_profiles_are_held_against_each_other_by_name_and_tests_too() -> None:
     def settings(memory: str, tests: list[dict[str, Any]]) -> dict[str, Any]:
         return {"profiles": {"small": {"memory": "64M"}, "big": {"memory": memory}}, "tests": tests}

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import simulated_pairs
 import synthetic_comparison
 import synthetic_run
 from hypothesis import given
@@ -20,6 +22,8 @@ from synthetic_comparison import OTHER, REFERENCE, SIZES, THIRD
 from espbench.comparison.model import Comparison, Difference, Estimate, Overhead, PointVerdict
 from espbench.comparison.numbers import factor
 from espbench.errors import EspbenchError
+from espbench.plan.fixed_loads import FixedLoads
+from espbench.procedures.paired import Arm
 from espbench.reporting.comparison import write
 from espbench.reporting.comparison_figures import figures, styles
 from espbench.reporting.comparison_wording import microseconds, ratio_or_bound, rounded
@@ -383,3 +387,32 @@ def test_a_run_that_compares_has_its_comparison_near_the_top(tmp_path: Path) -> 
         assert text.index("Comparison by suite: aes128-sha1, aes128gcm16") < text.index(single)
         assert text.index("How the verdict was reached") < text.index(single)
     assert (run.path / "figures" / "comparison-1-ratio.svg").exists()
+
+
+def test_what_was_found_at_fixed_loads_stands_before_the_searches(tmp_path: Path) -> None:
+    """Both ratios with their verdicts, each load behind them; in no other section and not in results.csv."""
+    shape = synthetic_run.Shape(suites=("aes128-sha1", "aes128gcm16"), sizes=(64, 512), repeats=3)
+    run = synthetic_run.build(tmp_path, shape)
+    run.save_manifest(run.manifest.model_copy(update={"compare": {"by": "suite", "seed": 7}}))
+    asked = FixedLoads(pairs=6, rounds=3)
+    dearer = simulated_pairs.measured(simulated_pairs.QUIET, 1.25, random.Random(3), asked)
+    arms: dict[Arm, str] = {"a": "aes128-sha1", "b": "aes128gcm16"}
+    finding = dearer.finding(simulated_pairs.IDENTITY, arms, "proven", [])
+    run.append(
+        dearer.trials["a"][0].model_copy(update={"validity": "INVALID", "reasons": ["host stall: made up"]})
+    )
+    without = finding.model_copy(
+        update={"paired": {}, "status": "INVALID", "words": "Not compared: made up."}
+    )
+    run.save_results([*run.outcomes(), finding, without])
+    write_report(run)
+    for name in ("report.html", "report.md"):
+        text = (run.path / name).read_text(encoding="utf-8")
+        assert "Not compared: made up." in text
+        assert text.index("At the same loads") < text.index("Verdicts at a glance")
+        assert "▼ B costs more" in text
+        assert "aes128gcm16 takes" in text
+        assert "90 %" in text
+        assert ">fixed-load" not in text
+    assert "fixed-load" not in (run.path / "results.csv").read_text()
+    assert "fixed-load" in (run.path / "findings.csv").read_text()

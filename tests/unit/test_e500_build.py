@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from espbench import kept
 from espbench.cli import doctor
 from espbench.cli.main import app
 from espbench.e500 import build, cpio, guest, kernel, qemu, recipe, sources, tools
@@ -470,6 +472,66 @@ def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: 
     carried = {stack.name for stack in doctor.survey()["stack"] if "qemu_e500" in stack.note}
     assert carried == {"plain", "null", "xfrm"}
     assert build.require().initramfs.is_file()
+
+
+# --- what is believed of the cache -----------------------------------------------------------
+
+
+def _spoilt(folder: Path, how: str) -> None:
+    product = folder / "vmlinux"
+    if how == "changed":
+        product.write_bytes(b"evil")
+    elif how == "changed, same size and time":
+        before = product.stat()
+        product.write_bytes(b"VMLINUX")
+        os.utime(product, ns=(before.st_atime_ns, before.st_mtime_ns))
+    elif how == "opened":
+        folder.chmod(0o777)
+    elif how == "given away":
+        os.chown(folder, 12345, 12345)
+    elif how == "manifest torn":
+        (folder / build.MANIFEST).write_text("{")
+    else:
+        other = next(recipe.store().glob("guest-*"))
+        shutil.copy(other / build.MANIFEST, folder)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("changed", "vmlinux: expected SHA-256"),
+        ("changed, same size and time", "vmlinux: expected SHA-256"),
+        ("opened", "others can write it"),
+        ("given away", "it belongs to user 12345"),
+        ("manifest torn", "cannot be read"),
+        ("another's manifest", "cannot be read|something else"),
+    ],
+)
+def test_a_part_that_somebody_may_have_changed_is_said_and_built_again(
+    registry: Registry, steps: dict[str, bytes], how: str, why: str
+) -> None:
+    """Root runs it; the others stay."""
+    if how == "given away" and os.geteuid():
+        pytest.skip("gives a folder to another user")
+    folder = build.build(registry, Told()).kernel.parent
+    _spoilt(folder, how)
+    assert build.find() is None
+    assert re.search(why, build.readiness().missing)
+    with pytest.raises(MachineLacks, match=rf"not built \({folder}: .*({why})"):
+        build.require()
+    told = Told()
+    built = build.build(registry, told)
+    assert told.parts == ["sources", "kernel"]
+    assert re.search(f"{folder}: .*({why}).*; building it again", told.notes[0])
+    assert built.kernel.read_bytes() == b"vmlinux"
+
+
+def test_what_was_read_once_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every start of a guest asks for the parts."""
+    (tmp_path / "product").write_bytes(b"x")
+    first = kept.digest(tmp_path / "product")
+    monkeypatch.setattr(hashlib, "file_digest", None)
+    assert kept.digest(tmp_path / "product") == first == sha("x")
 
 
 # --- what is laid in -------------------------------------------------------------------------

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
 
 from espbench.cli import main
 from espbench.errors import EspbenchError, MachineLacks, UsageError
-from espbench.platforms.registry import ENDING
+from espbench.platforms.ending import ENDING
+from espbench.platforms.registry import Registry
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +93,45 @@ def test_only_the_first_signal_ends_a_command(monkeypatch: pytest.MonkeyPatch) -
         main.main()
     assert ended.value.code == 130
     assert tidied
+
+
+def test_an_error_that_an_interruption_leads_to_does_not_hide_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gateway that cannot be closed after Ctrl-C: told, and 130 all the same."""
+    app = typer.Typer()
+
+    @app.command()
+    def command() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            raise EspbenchError("could not undo: netns n")
+
+    monkeypatch.setattr(main, "app", app)
+    monkeypatch.setattr(sys, "argv", ["espbench"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 130
+    assert "could not undo: netns n" in capsys.readouterr().err
+
+
+def test_what_an_interruption_left_in_a_registry_is_undone_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It may come in the first moment of leaving one, where nothing of it is undone yet."""
+    app = typer.Typer()
+
+    @app.command()
+    def command() -> None:
+        registry = Registry("lost", tmp_path / "state").__enter__()
+        registry.directory("d")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(main, "app", app)
+    monkeypatch.setattr(sys, "argv", ["espbench"])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 130
+    assert list(tmp_path.glob("**/*")) == [tmp_path / "state"]

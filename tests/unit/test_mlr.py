@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -26,6 +27,7 @@ from simulated_duts import (
 
 from espbench.plan.search_choice import PRESETS, PresetName
 from espbench.search import Judgement, Observation, TrialRequest, judge, mlr_library
+from espbench.terms import WITH_FIGURE
 
 LIMITS = st.floats(min_value=11_000, max_value=99_000)
 NAMES = st.sampled_from([*PRESETS])
@@ -98,12 +100,12 @@ def test_any_sequence_of_observations_ends_and_is_reported_honestly(
     for result in search.results():
         if result.lower_fps is not None and result.upper_fps is not None:
             assert result.lower_fps < result.upper_fps
-        assert (result.throughput_fps is not None) == (result.status == "OK")
+        assert (result.throughput_fps is not None) == (result.status in WITH_FIGURE)
         if result.status == "OK":
             assert result.final_trial_index is not None
             asked, observation = log[result.final_trial_index]
             assert (asked.phase, asked.load_fps) == ("final", result.lower_fps)
-            assert judge(observation, result.goal) is Judgement.MET
+            assert judge(dataclasses.replace(observation, final=False), result.goal) is Judgement.MET
             assert result.throughput_fps is not None
             assert asked.load_fps * (1 - result.goal) * 0.99999 <= result.throughput_fps <= asked.load_fps
         else:
@@ -169,7 +171,9 @@ def test_a_bound_that_rests_on_too_few_frames_bounds_no_figure() -> None:
     log = run(search, dut)
     (result,) = search.results()
     upper = max(asked.load_fps for asked, _ in log if asked.load_fps == result.upper_fps)
-    assert {judge(what, 1e-5) for asked, what in log if asked.load_fps == upper} == {Judgement.UNDECIDED}
+    assert {
+        judge(dataclasses.replace(what, final=False), 1e-5) for asked, what in log if asked.load_fps == upper
+    } == {Judgement.UNDECIDED}
     assert result.status == "UNRESOLVABLE"
     assert result.reasons[0].startswith("the bound of 30,")
 

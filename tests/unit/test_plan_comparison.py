@@ -43,6 +43,8 @@ _OLD = "{stack: strongswan, label: old, version: 5.9.8-5}"
 _NEW = "{stack: strongswan, label: new, version: 6.0.1-1}"
 VERSIONS = f"[{_OLD}, {_NEW}, xfrm]"
 
+AT = {"loads": ["50%", "90%"], "pairs": 12, "rounds": 6, "trial": "0.5s"}
+
 
 def _plan(text: str, path: Path | None = None) -> Plan:
     return check_plan(read_text(text, "plan.yaml", "plan"), path)
@@ -84,14 +86,16 @@ def test_arms_are_what_the_axis_puts_side_by_side(stacks: str, compare: str, exp
     """Baselines are arms only where fewer than two other stacks are left."""
     plan = _plan(_with(stacks, compare))
     assert arms(plan) == expected
-    assert compare_settings(plan) == {"by": compare, "reference": expected[0], "seed": 2544}
+    found = compare_settings(plan)
+    assert found.pop("at", AT) == AT
+    assert found == {"by": compare, "reference": expected[0], "seed": 2544}
 
 
 def test_the_reference_may_be_a_number_or_the_stack_null() -> None:
     """As YAML reads them."""
     assert compare_settings(_plan(_with("[xfrm]", "{by: frame_size, reference: 512}")))["reference"] == "512"
     assert compare_settings(_plan(_with("[xfrm, null]", "{by: stack, reference: null, seed: 7}"))) == {
-        "by": "stack", "reference": "null", "seed": 7,
+        "by": "stack", "reference": "null", "seed": 7, "at": AT,
     }  # fmt: skip
 
 
@@ -111,14 +115,60 @@ def test_duts_are_compared_by_their_profiles_names(tmp_path: Path) -> None:
 
 
 def test_a_comparison_repeats_five_times_unless_told() -> None:
-    """Three at least; one without compare."""
+    """Three at least by searches alone; one without compare."""
     assert _plan(_with()).repeat == 5
     assert _plan(_with() + "repeat: 3\n").repeat == 3
     assert _plan(_with().replace("compare: stack\n", "")).repeat == 1
-    assert _said(_with() + "repeat: 2\n") == (
-        "10:9: repeat: expected at least 3 with compare, got 2; "
+    assert _plan(_with() + "repeat: 1\n").repeat == 1
+    assert _said(_with(compare="{by: stack, at: false}") + "repeat: 2\n") == (
+        "10:9: repeat: expected at least 3 with compare by searches alone, got 2; "
         "fewer repeats tell no difference from noise; left out it is 5"
     )
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ("", AT),
+        (", at: true", AT),
+        (", at: ", AT),
+        (", at: {}", AT),
+        (", at: {rounds: 4}", AT | {"rounds": 4, "pairs": 8}),
+        (", at: off", None),
+        (", at: false", None),
+        (", at: {loads: [0.4, 120%], pairs: 6, rounds: 3, trial: 1s}",
+         {"loads": ["40%", "120%"], "pairs": 6, "rounds": 3, "trial": "1s"}),
+    ],
+)  # fmt: skip
+def test_arms_are_compared_at_fixed_loads_unless_told(at: str, expected: object) -> None:
+    """`at` is on with defaults; the manifest keeps what it came to."""
+    assert compare_settings(_plan(_with(compare=f"{{by: stack{at}}}"))).get("at") == expected
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        ("{loads: [0]}",
+         "7:35: compare.at.loads[0]: expected a share from 1% to 200%, such as 50%, got 0; "
+         "it is of the throughput of the slower of the two arms"),
+        ("{pairs: 20}",
+         "7:34: compare.at.pairs: expected a multiple of twice the rounds, of 12, got 20; write pairs: 24"),
+        ("{rounds: 2}", "7:35: compare.at.rounds: expected at least 3, got 2; choose a larger value"),
+        ("{load: [50%]}", "7:27: compare.at.load: expected a key of compare: at, got \"load\"; did you mean loads?"),
+        ("often", "7:26: compare.at: expected a mapping, got \"often\"; write keys and values"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_at_has_its_place_and_its_remedy(at: str, message: str) -> None:
+    assert _said(_with(compare=f"{{by: stack, at: {at}}}")) == message
+
+
+def test_frame_sizes_are_compared_by_searches_alone() -> None:
+    """Asking for fixed loads is a mistake there; not asking is none, and repeats are needed."""
+    assert "at" not in compare_settings(_plan(_with(compare="frame_size")))
+    assert "compare.at: expected at: false, or none, with compare: frame_size" in _said(
+        _with(compare="{by: frame_size, at: {}}")
+    )
+    assert "at least 3" in _said(_with(compare="frame_size") + "repeat: 1\n")
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
          "8:39: tests[0].throughput.loss_goals[1]: expected each goal once, got 0.001% again; "
          "one answer is given for each goal: remove it"),
         ("trial: 2s", "resolution: 0",
-         "8:30: tests[0].throughput.resolution: expected a relative resolution above 0 and up to 50%, "
+         "8:30: tests[0].throughput.resolution: expected a relative resolution from 0.01% to 50%, "
          "such as 1%, "
          "got 0; 1% is usual"),
         ("trial: 2s", "minimum: 5",
@@ -378,7 +378,8 @@ tests:
         ("name: &a [*a]\n",
          "1:7: expected valid YAML, got: an alias without end; check quotes, brackets and indentation"),
         ("name: 2026-13-99\n",
-         "1:7: expected valid YAML, got: month must be in 1..12; check quotes, brackets and indentation"),
+         '1:7: name: expected what YAML takes for timestamp, got "2026-13-99"; month must be in 1..12: '
+         "write another value, or put it in quotes without a tag"),
         ("name: a\x07\n",
          "1:8: expected valid YAML, got: special characters are not allowed; "
          "check quotes, brackets and indentation"),

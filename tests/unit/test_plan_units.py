@@ -77,8 +77,8 @@ def test_what_is_no_rate_is_refused(value: object) -> None:
 
 
 _RATES = st.one_of(
-    st.builds(Rate, st.floats(1e-3, 1e12), st.sampled_from(["fps", "bps"])),
-    st.builds(Rate, st.floats(1e-6, 100), st.just("%")),
+    st.builds(Rate, st.floats(1, 1e9), st.sampled_from(["fps", "bps"])),
+    st.builds(Rate, st.floats(1e-3, 100), st.just("%")),
 )
 
 
@@ -122,7 +122,7 @@ def test_what_is_no_loss_goal_is_refused(value: object) -> None:
         units.parse_loss_goal(value)
 
 
-@given(st.floats(min_value=0, max_value=1, exclude_max=True, allow_subnormal=False))
+@given(st.just(0.0) | st.floats(min_value=1e-12, max_value=1, exclude_max=True))
 def test_a_loss_goal_survives_being_written_and_read(goal: float) -> None:
     """format_fraction and parse_loss_goal are each other's inverse."""
     assert units.parse_loss_goal(units.format_fraction(goal)) == goal

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from espbench.platforms.processes import descendants, start_time, tree_cpu_ns
+from espbench.platforms.processes import WaitAccount, descendants, start_time, tree_cpu_ns
 
 BURN = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass\n"
 TREE = (
@@ -33,6 +33,26 @@ def test_the_tree_counts_living_and_ended_children() -> None:
         parent.communicate(b"\n")
     assert living >= 190_000_000
     assert total - living >= 190_000_000
+
+
+def test_what_had_no_cpu_waited_also_when_it_has_ended() -> None:
+    """It wants 0.2 s of a CPU on which another never rests: at a fair half it waits about as long as it runs."""
+    on_one_cpu = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+    rival = subprocess.Popen([*on_one_cpu, sys.executable, "-c", "while True: pass"])
+    with subprocess.Popen(
+        [*on_one_cpu, sys.executable, "-c", BURN + "print(1, flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        account = WaitAccount(lambda: [process.pid])
+        assert process.stdout is not None
+        process.stdout.readline()
+        rival.kill()
+        rival.wait()
+        waited = account.ns()
+        process.communicate(b"\n")
+    assert waited >= 50_000_000
+    assert account.ns() == waited
 
 
 def test_a_process_that_is_gone_has_neither_time_nor_start() -> None:

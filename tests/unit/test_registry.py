@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.processes import descendants, start_time
 from espbench.platforms.registry import Registry, clean
 
@@ -105,6 +105,22 @@ def test_a_failed_undo_does_not_hide_the_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="first") as raised:
         run()
     assert "netns n: busy" in raised.value.__notes__[0]
+
+
+def test_an_undo_that_fails_after_ctrl_c_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `clean` has to do then should not be a surprise."""
+
+    def fail() -> None:
+        raise OSError("busy")
+
+    def run() -> None:
+        with Registry("r", tmp_path) as registry:
+            registry.add("netns", "n", fail)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert "netns n: busy" in capsys.readouterr().err
 
 
 def test_ctrl_c_while_undoing_waits_for_the_end(tmp_path: Path) -> None:
@@ -261,7 +277,7 @@ def test_clean_does_not_kill_a_process_that_has_the_old_number(tmp_path: Path) -
 
 def test_clean_reads_a_journal_cut_off_in_the_middle_of_a_line(tmp_path: Path) -> None:
     """The last line of a controller that was killed while writing is passed over."""
-    left = tmp_path / "left"
+    left = tmp_path / "espbench-cut-left"
     left.write_text("x")
     record = json.dumps({"made": 1, "kind": "file", "name": str(left)})
     (tmp_path / "cut.journal").write_text(record + "\n" + record[:20])
@@ -274,7 +290,7 @@ def test_clean_removes_namespaces_links_and_mounts(tmp_path: Path) -> None:
     """Each kind is undone from its journal alone; what is already gone is no error."""
     mounted = tmp_path / "mounted"
     mounted.mkdir()
-    name = f"espbench-clean-{os.getpid()}"
+    name = f"espbench-rest-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True)
     subprocess.run(["ip", "-n", name, "link", "add", "a0", "type", "veth", "peer", "name", "b0"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(mounted)], check=True)
@@ -307,3 +323,102 @@ def test_ctrl_c_while_undoing_waits_and_leaves_no_journal(tmp_path: Path) -> Non
     assert not kept.exists()
     assert registry.entries == []
     assert list((tmp_path / "state").iterdir()) == []
+
+
+# -- whom `clean` believes -------------------------------------------------------------------------
+
+
+def planted(folder: Path, **record: object) -> Path:
+    """A journal that names one thing."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    journal = folder / "planted.journal"
+    journal.write_text(json.dumps({"made": 1, **record}) + "\n")
+    return journal
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """A directory that a journal names as if a run had made it."""
+    folder = tmp_path / "espbench-planted-x-1"
+    folder.mkdir(mode=0o700)
+    (folder / "diary").write_text("x")
+    return folder
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o755, 0o770])
+def test_a_directory_of_journals_that_others_can_enter_is_not_believed(
+    tmp_path: Path, victim: Path, mode: int
+) -> None:
+    """/tmp/espbench-UID may be made by anybody, before we come."""
+    planted(tmp_path / "state", kind="directory", name=str(victim))
+    (tmp_path / "state").chmod(mode)
+    with pytest.raises(
+        MachineLacks, match=rf"state: expected a directory of this user's alone.*mode {mode:04o}"
+    ):
+        clean(tmp_path / "state")
+    with pytest.raises(MachineLacks, match="remove it if it is none of yours"):
+        Registry("r", tmp_path / "state").__enter__()
+    assert (victim / "diary").exists()
+
+
+def test_a_symbolic_link_in_place_of_the_journals_is_not_followed(tmp_path: Path, victim: Path) -> None:
+    planted(tmp_path / "elsewhere", kind="directory", name=str(victim))
+    (tmp_path / "state").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(MachineLacks, match="got a symbolic link"):
+        clean(tmp_path / "state")
+    assert (victim / "diary").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another user")
+@pytest.mark.parametrize("whose", ["state", "."])
+def test_a_directory_of_journals_of_another_user_is_not_believed(
+    tmp_path: Path, victim: Path, whose: str
+) -> None:
+    """Nor one below such a one: its owner can put another in its place."""
+    planted(tmp_path / "state", kind="directory", name=str(victim))
+    os.chown(tmp_path / whose, 12345, 12345)
+    with pytest.raises(MachineLacks, match="belongs to user 12345"):
+        clean(tmp_path / "state")
+    os.chown(tmp_path, 0, 0)
+    assert (victim / "diary").exists()
+
+
+def test_a_directory_of_journals_that_others_can_replace_is_not_believed(
+    tmp_path: Path, victim: Path
+) -> None:
+    """Its parent is open to all, and not sticky."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    planted(tmp_path / "open/state", kind="directory", name=str(victim))
+    with pytest.raises(MachineLacks, match="nobody else can put there, got one below"):
+        clean(tmp_path / "open/state")
+    (tmp_path / "open").chmod(0o1777)
+    assert clean(tmp_path / "open/state") == [f"planted: directory {victim}"]
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        ({"kind": "directory", "name": "{home}"}, "its name is none that a run gives"),
+        ({"kind": "directory", "name": "{home}/../home"}, "expected an absolute path"),
+        ({"kind": "directory", "name": "{link}"}, "a symbolic link"),
+        ({"kind": "file", "name": "{home}/notes"}, "its name is none that a run gives"),
+        ({"kind": "netns", "name": "lab"}, "no namespace of this run"),
+        ({"kind": "netns", "name": "espbench-other-home"}, "no namespace of this run"),
+    ],
+)
+def test_clean_leaves_alone_what_no_run_can_have_made(
+    tmp_path: Path, record: dict[str, str], why: str
+) -> None:
+    """It is named, with the reason, and its journal stays."""
+    home, link = tmp_path / "home", tmp_path / "espbench-planted-link"
+    home.mkdir()
+    (home / "notes").write_text("x")
+    link.symlink_to(home)
+    record = {key: value.format(home=home, link=link) for key, value in record.items()}
+    journal = planted(tmp_path / "state", **record)
+    with pytest.raises(
+        EspbenchError, match=f"left alone: .*{why}; once you have seen to it, remove {journal}"
+    ):
+        clean(tmp_path / "state")
+    assert (home / "notes").exists()

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import synthetic_run
 
+from espbench.cli.report import report as report_command
 from espbench.reporting import documents
 from espbench.reporting.figures import colours, groups_of, panel
 from espbench.reporting.report import markdown_cell, write_report
@@ -127,6 +129,23 @@ def test_a_run_without_results_has_a_report_that_says_so(tmp_path: Path) -> None
     with RunDirectory.create(tmp_path, "early", manifest, "") as early:
         assert "No case has ended yet" in write_report(early).read_text(encoding="utf-8")
         assert "25 cases not finished" in (early.path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_damaged_log_is_said_at_the_head_and_on_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A report of what is left says which case lost trials from which line on."""
+    built = synthetic_run.build(
+        tmp_path, synthetic_run.Shape(stacks=["plain"], suites=["null-null"], sizes=[64])
+    )
+    log = built.path / "trials.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*lines[:2], *lines[3:]]))
+    report_command(built.path, ["md"])
+    (case,) = built.manifest.cases
+    damage = f"line 3: case {case.case}, from its trial 2 on: trial 3, expected trial 2: a line is missing"
+    assert damage in capsys.readouterr().err
+    assert f"left out: {damage}" in (built.path / "report.md").read_text(encoding="utf-8").replace("\\", "")
 
 
 def test_boxes_whose_counters_cannot_be_read_are_marked_in_every_row(run: RunDirectory) -> None:
@@ -280,9 +299,7 @@ def test_the_proof_shows_the_final_trials_own_counts(run: RunDirectory) -> None:
             trial.rx_frames,
         ]
         equal = "proven: all four equal"
-        assert row[10] == (
-            equal if not trial.lost else f"proven: {trial.lost} missing, none came past the SAs"
-        )
+        assert row[10] == (equal if not trial.lost else f"proven: {trial.lost} lost, none came past the SAs")
     without = sorted(row[10] for row in report.proof.rows if row not in rows)
     assert without == [f"no final trial: {status}" for status in ("BELOW_MINIMUM", "INVALID", "UNRESOLVABLE")]
 
@@ -600,3 +617,34 @@ def test_the_chart_library_is_kept_and_does_without(
             kept.mkdir()
     documents._library.cache_clear()  # other tests' pages need the real one
     assert len(bundles) == (1 if cache == "empty" else 2)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda file: file.write_text(file.read_text() + "steal()"), "it is not what was put there"),
+        (lambda file: file.write_text("steal()"), "it is not what was put there"),
+        (lambda file: file.chmod(0o666), "others can write it"),
+    ],
+)
+def test_a_chart_library_that_somebody_may_have_changed_is_made_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    spoil: Callable[[Path], object],
+    why: str,
+) -> None:
+    """It would run in the browser of whoever reads the report."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda *_, **__: "chart()")
+    try:
+        documents._library.cache_clear()
+        documents._library()
+        (file,) = (tmp_path / "espbench/report").iterdir()
+        spoil(file)
+        for told in (f"{file}: {why}", ""):
+            documents._library.cache_clear()
+            assert documents._library() == "chart()"
+            assert capsys.readouterr().err.startswith(told)
+    finally:
+        documents._library.cache_clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
@@ -21,8 +21,10 @@ from espbench_scapy.frames import RunKey, Template, cycle
 from espbench_scapy.histogram import Histogram
 from espbench_scapy.judging import Expected, Kind, SequenceCount, judge
 from espbench_scapy.pacing import Schedule
+from espbench_scapy.port import Port
 from espbench_scapy.receiving import StreamCount, whole_time
 from espbench_scapy.render import rendered
+from espbench_scapy.sending import Outgoing
 from espbench_scapy.trial import check
 
 KEY = RunKey(1, 2)
@@ -254,6 +256,21 @@ def test_the_histogram_is_the_one_others_read(values: list[int]) -> None:
     for value in values:
         assert told.get_count_at_value(value) == theirs.get_count_at_value(value)
     assert mine.quantile_ns(1.0) == max(values)
+
+
+def test_a_stall_is_a_pause_and_overload_is_none() -> None:
+    """As of the native generator: since when, for how long, and until it was made good."""
+
+    def stalls(late_us: list[int]) -> list[tuple[int, float, int]]:
+        out = Outgoing(cast(Template, None), Schedule(0, 1000.0, 1.0, None), 0, cast(Port, None))
+        for number, late in enumerate(late_us):
+            out.book(number * 1_000_000, number * 1_000_000 + late * 1000)
+        out.close()
+        return [(stall["at_ns"] // 1000, stall["ms"], stall["until_ns"] // 1000) for stall in out.stalls]
+
+    assert stalls([10, 3010, 2900, 600, 120, 90, 20]) == [(1010, 3.0, 5090)]
+    assert stalls([0, 2000, 1000, 3000, 1000, 0]) == [(1000, 4.0, 5000)]
+    assert stalls([100 * number for number in range(500)]) == []
 
 
 def test_a_schedule_keeps_the_clock_and_makes_no_burst_after_a_stall() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import re
 from collections.abc import Callable
 
@@ -32,6 +33,8 @@ from simulated_duts import (
 )
 
 from espbench.search import GoalResult, Judgement, Observation, ThroughputSearch, TrialRequest, judge
+from espbench.search.goals import DirectionCount, judge_counts, weigh_finals
+from espbench.terms import WITH_FIGURE
 
 LIMITS = st.floats(min_value=11_000, max_value=99_000)
 MOST_TRIALS = 400
@@ -48,9 +51,9 @@ FAMILY: dict[str, Callable[[], Dut]] = {
 
 
 def assert_honest(results: list[GoalResult], log: Log) -> None:
-    """OK only on a final, valid, met trial at that very load, and no miss at or below it."""
+    """OK only on final, valid trials at that very load that meet the goal together, and no miss at or below it."""
     for result in results:
-        if result.status != "OK":
+        if result.status not in WITH_FIGURE:
             assert result.throughput_fps is None
             assert result.final_trial_index is None
             assert result.reasons
@@ -60,7 +63,16 @@ def assert_honest(results: list[GoalResult], log: Log) -> None:
         assert asked.load_fps == result.throughput_fps
         assert asked.phase == "final"
         assert observation.final
-        assert judge(observation, result.goal) is Judgement.MET
+        finals = [
+            what
+            for other, what in log
+            if other.load_fps == asked.load_fps and what.final and what.valid == observation.valid
+        ]
+        if result.goal == 0:
+            assert judge_counts(observation, 0) is Judgement.MET
+        else:
+            assert weigh_finals(finals, result.goal) is Judgement.MET
+        assert observation.valid or result.status == "LOWER_BOUND"
         for other, what in log:
             if other.load_fps <= asked.load_fps:
                 assert judge(what, result.goal) is not Judgement.MISSED
@@ -162,21 +174,21 @@ def test_random_loss_at_a_constant_ratio_seldom_looks_like_a_throughput() -> Non
 
 
 def test_too_few_frames_for_a_goal_are_unresolvable_not_met() -> None:
-    """1,500 frames/s for five times 10 s are less than 1e-5 needs; zero loss has its answer."""
-    zero, small = results_of(HardLimit(1_500))
+    """1,050 frames/s in four trials of 50 s are less than 1e-5 needs; zero loss has its answer."""
+    zero, small = results_of(HardLimit(1_050))
     assert zero.status == "OK"
     assert small.status == "UNRESOLVABLE"
     assert "too few frames" in small.reasons[0]
 
 
 def test_a_final_trial_is_lengthened_to_hold_the_frames_of_a_goal() -> None:
-    """5,000 frames/s need 20 s for 1e-5, not the 10 s of the plan: it is given them, and both goals are met."""
+    """5,000 frames/s need 44 s for 1e-5, not the 10 s of the plan: it is given them, and both goals are met."""
     search = a_search((0.0, 1e-5))
     log = run(search, HardLimit(5_000))
     assert [result.status for result in search.results()] == ["OK", "OK"]
     finals = [asked for asked, _ in log if asked.phase == "final"]
-    assert all(20 <= asked.duration_s < 21 for asked in finals)
-    assert any(asked.load_fps * asked.duration_s >= 1e5 for asked in finals)
+    assert all(44 <= asked.duration_s < 45 for asked in finals)
+    assert any(asked.load_fps * asked.duration_s >= 219_722 for asked in finals)
 
 
 def test_zero_loss_alone_lengthens_nothing() -> None:
@@ -329,9 +341,187 @@ def test_loss_goals_must_be_different_ratios() -> None:
 def test_both_directions_need_twice_the_frames() -> None:
     """Loads sum both directions, so the floor of a goal doubles."""
     one: ThroughputSearch = a_search((1e-5,), directions=1)
-    run(one, HardLimit(3_000))
+    run(one, HardLimit(2_000))
     assert one.results()[0].status == "OK"
     both = a_search((1e-5,), directions=2)
-    limit = HardLimit(3_000)
+    limit = HardLimit(2_000)
     run(both, lambda asked: dataclasses.replace(limit(asked), frames_per_direction=limit(asked).frames // 2))
     assert both.results()[0].status == "UNRESOLVABLE"
+
+
+def spoilt(observation: Observation, *reasons: str) -> Observation:
+    """The same, but the host disturbed it: its counts are right, and it proves nothing."""
+    return dataclasses.replace(
+        observation, valid=False, counted=True, reasons=reasons or ("host starvation",)
+    )
+
+
+def test_a_load_that_could_not_be_judged_leaves_a_lower_bound() -> None:
+    """From 30,000 on every trial is disturbed: what passed below is reported as a bound, with the reason."""
+    limit = HardLimit(37_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        honest = limit(asked)
+        return spoilt(honest) if 30_000 < asked.load_fps < 40_000 and asked.phase == "final" else honest
+
+    search = a_search((0.0,))
+    log = run(search, dut)
+    (result,) = search.results()
+    assert result.status == "LOWER_BOUND"
+    assert result.throughput_fps is not None
+    assert 36_600 <= result.throughput_fps <= 37_000
+    assert "host starvation" in result.reasons[0]
+    assert result.void_finals == 4
+    assert_honest([result], log)
+
+
+def test_where_every_final_trial_is_disturbed_the_highest_that_passed_is_the_bound() -> None:
+    """A busy machine still gets an answer, never above the truth."""
+    limit = HardLimit(37_000)
+    search = a_search()
+    run(search, lambda asked: spoilt(limit(asked)))
+    for result in search.results():
+        assert result.status == "LOWER_BOUND"
+        assert result.throughput_fps is not None
+        assert 30_000 <= result.throughput_fps <= 37_001
+
+
+def test_disturbed_trials_that_mostly_missed_bound_nothing() -> None:
+    """Of four disturbed final trials one passes each time: luck is no bound."""
+    answers = iter([0, 9, 9, 9] * 50)
+    limit = HardLimit(50_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        return limit(asked) if asked.phase == "search" else spoilt(seen(asked, next(answers)))
+
+    search = a_search((0.0,))
+    run(search, dut)
+    (result,) = search.results()
+    assert (result.status, result.throughput_fps) == ("INVALID", None)
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_disturbed_final_trial_is_repeated_whether_it_passed_or_missed(passes: bool) -> None:
+    """One rule for passes and misses: the same number of attempts at the same load."""
+    limit = HardLimit(37_000)
+    finals = 0
+
+    def dut(asked: TrialRequest) -> Observation:
+        nonlocal finals
+        if asked.phase == "search":
+            return limit(asked)
+        finals += 1
+        return spoilt(seen(asked, 0 if passes else 5)) if finals <= 2 else limit(asked)
+
+    search = a_search((0.0,))
+    log = [asked for asked, _ in run(search, dut) if asked.phase == "final"]
+    assert [asked.attempt for asked in log] == [0, 1, 2]
+    assert len({asked.load_fps for asked in log}) == 1
+    assert search.results()[0].status == "OK"
+    assert search.results()[0].void_finals == 2
+
+
+def test_what_was_offered_is_the_load() -> None:
+    """The tester offers 60,000 at most, where more is asked for: the search begins there and finds 37,000."""
+    limit = HardLimit(37_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        offered = dataclasses.replace(asked, load_fps=min(asked.load_fps, 60_000))
+        return dataclasses.replace(limit(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
+
+    search = a_search((0.0,))
+    log = run(search, dut)
+    (result,) = search.results()
+    assert result.status == "OK"
+    assert result.upper_fps == pytest.approx(37_000, rel=0.011)
+    assert result.throughput_fps == pytest.approx(37_000, rel=0.011)
+    assert sum(asked.load_fps > 61_000 for asked, _ in log) == 1
+
+
+def test_a_final_trial_short_of_its_load_confirms_what_it_offered() -> None:
+    """Each trial above 20,000 is offered 3 % less: repeated, then reported at what was offered, as a bound."""
+    limit = HardLimit(37_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        share = 0.97 if asked.load_fps > 20_000 and asked.phase == "final" else 1.0
+        offered = dataclasses.replace(asked, load_fps=share * asked.load_fps)
+        return dataclasses.replace(limit(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
+
+    search = a_search((0.0,))
+    run(search, dut)
+    (result,) = search.results()
+    assert result.throughput_fps is not None
+    assert result.throughput_fps <= 37_000
+    assert result.throughput_fps >= 0.95 * 37_000
+    assert result.status == "LOWER_BOUND"
+    assert "less was offered" in result.reasons[0]
+
+
+def test_loss_only_in_stalls_is_neither_a_pass_nor_a_miss() -> None:
+    """The first final trial lost 7 frames, all in a stall: it is made again, and the clean one counts."""
+    limit = HardLimit(37_000)
+    first = iter([True])
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.phase == "final" and next(first, False):
+            lossy = seen(asked, 7)
+            counts = (DirectionCount(lossy.frames, 7, excused=7),)
+            return dataclasses.replace(lossy, directions=counts)
+        return limit(asked)
+
+    search = a_search((0.0,))
+    finals = [asked for asked, _ in run(search, dut) if asked.phase == "final"]
+    assert [asked.attempt for asked in finals] == [0, 1]
+    assert search.results()[0].status == "OK"
+
+
+def test_each_direction_is_judged_by_itself() -> None:
+    """One direction loses three times the goal, the other nothing: together they would be near enough."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        honest = seen(asked, 3e-5 * asked.load_fps * asked.duration_s / 2, directions=2)
+        half = honest.frames // 2
+        counts = (DirectionCount(half, honest.lost_frames), DirectionCount(half, 0))
+        return dataclasses.replace(honest, directions=counts)
+
+    search = a_search((1e-5,), directions=2)
+    run(search, dut)
+    assert search.results()[0].throughput_fps is None
+
+
+@given(data=st.data(), seed=st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_disturbance_never_lifts_a_figure(data: st.DataObject, seed: int) -> None:
+    """Whatever trials of a hard limit are disturbed, short or broken: no figure above it, and the search ends."""
+    limit, chance = HardLimit(37_000), random.Random(seed)
+    kinds = data.draw(st.lists(st.sampled_from(["void", "short", "broken", "clean"]), min_size=1, max_size=4))
+
+    def dut(asked: TrialRequest) -> Observation:
+        kind = chance.choice(kinds)
+        if kind == "broken":
+            return invalid(asked)
+        offered = dataclasses.replace(asked, load_fps=asked.load_fps * (0.9 if kind == "short" else 1.0))
+        honest = dataclasses.replace(limit(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
+        return spoilt(honest) if kind == "void" else honest
+
+    search = a_search()
+    run(search, dut, MOST_TRIALS)
+    for result in search.results():
+        assert (result.throughput_fps or 0) <= 37_001
+
+
+def test_final_trials_that_cannot_be_had_at_one_load_do_not_end_the_search() -> None:
+    """The load passed in a short trial; its final trials lost frames and were all disturbed: it goes on below."""
+    limit = HardLimit(37_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.phase == "final" and asked.load_fps > 36_500:
+            return spoilt(seen(asked, 9))
+        return limit(asked)
+
+    search = a_search((0.0,))
+    run(search, dut)
+    (result,) = search.results()
+    assert result.status == "LOWER_BOUND"
+    assert result.throughput_fps is not None
+    assert 35_500 <= result.throughput_fps <= 36_500

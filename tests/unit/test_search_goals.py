@@ -3,14 +3,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import random
+
 import pytest
 
 from espbench.search import Judgement, Observation, goal_name, judge
-from espbench.search.goals import poisson_tail
+from espbench.search.goals import ERROR, DirectionCount, loss_bound, poisson_tail, weigh
 
 
 def observed(
-    frames: int, lost: int, *, directions: int = 1, valid: bool = True, sustained: bool = True
+    frames: int,
+    lost: int,
+    *,
+    directions: int = 1,
+    valid: bool = True,
+    sustained: bool = True,
+    final: bool = False,
 ) -> Observation:
     """A trial at 1,000 frames/s."""
     return Observation(
@@ -19,7 +28,7 @@ def observed(
         lost_frames=lost,
         frames_per_direction=frames // directions,
         duration_s=frames / 1000,
-        final=True,
+        final=final,
         valid=valid,
         sustained=sustained,
     )
@@ -45,6 +54,74 @@ def test_a_goal_is_judged_by_the_frames_it_needs(
 ) -> None:
     """With 1/goal frames the ratio decides, with fewer only what luck cannot explain."""
     assert judge(observed(frames, lost), goal) is judgement
+
+
+@pytest.mark.parametrize(
+    ("frames", "lost", "judgement"),
+    [
+        (219_723, 0, Judgement.MET),
+        (219_722, 0, Judgement.UNDECIDED),
+        (219_723, 1, Judgement.UNDECIDED),
+        (289_100, 1, Judgement.MET),
+        (100_000, 1, Judgement.UNDECIDED),  # 41 % of DUTs that lose twice the goal would look so
+        (100_000, 4, Judgement.UNDECIDED),
+        (100_000, 5, Judgement.MISSED),
+        (1_000, 4, Judgement.MISSED),
+        (0, 0, Judgement.UNDECIDED),
+    ],
+)
+def test_a_final_trial_is_weighed(frames: int, lost: int, judgement: Judgement) -> None:
+    """Until it can be told whether the DUT loses the goal or twice as much."""
+    assert judge(observed(frames, lost, final=True), 1e-5) is judgement
+
+
+def chance_to_meet(ratio: float, tries: int = 2000) -> float:
+    """Of DUTs that lose this share of frames at random, how many meet 0.001 % in trials of 100,000 frames."""
+    chance = random.Random(1)
+    met = 0
+    for _ in range(tries):
+        counts: list[tuple[int, int]] = []
+        while weigh(counts, 1e-5) is Judgement.UNDECIDED:
+            lost, waited = 0, chance.expovariate(1)
+            while waited < ratio * 100_000:
+                lost, waited = lost + 1, waited + chance.expovariate(1)
+            counts.append((100_000, lost))
+        met += weigh(counts, 1e-5) is Judgement.MET
+    return met / tries
+
+
+def test_the_rule_errs_as_seldom_as_it_says() -> None:
+    """A DUT at the goal meets it nine times of ten at least, one at twice the goal once in ten at most."""
+    assert chance_to_meet(1e-5) >= 1 - ERROR
+    assert chance_to_meet(2e-5) <= ERROR
+    assert chance_to_meet(3e-5) <= 0.02
+
+
+def test_one_direction_that_misses_is_a_miss() -> None:
+    """Five frames lost in 100,000 of one direction, none in the other."""
+    both = (DirectionCount(300_000, 0), DirectionCount(100_000, 5))
+    seen = dataclasses.replace(observed(400_000, 5, final=True), directions=both)
+    assert judge(seen, 1e-5) is Judgement.MISSED
+    assert judge(dataclasses.replace(seen, directions=both[:1], lost_frames=0), 1e-5) is Judgement.MET
+
+
+def test_loss_in_stalls_alone_says_nothing() -> None:
+    """All of it: neither met nor missed. One frame beside the stalls misses zero loss."""
+    in_stalls = dataclasses.replace(
+        observed(500_000, 27, final=True), directions=(DirectionCount(500_000, 27, 27),)
+    )
+    assert judge(in_stalls, 0.0) is Judgement.DISTURBED
+    assert judge(in_stalls, 1e-5) is Judgement.DISTURBED
+    beside = dataclasses.replace(in_stalls, directions=(DirectionCount(500_000, 27, 26),))
+    assert judge(beside, 0.0) is Judgement.MISSED
+
+
+@pytest.mark.parametrize(
+    ("frames", "lost", "bound"), [(300_000, 0, 0.9986e-5), (100_000, 1, 4.744e-5), (0, 0, None)]
+)
+def test_a_figure_has_a_bound_of_its_loss(frames: int, lost: int, bound: float | None) -> None:
+    """Known values of the exact 95 % bound of a Poisson count: 2.996 for none, 4.744 for one."""
+    assert loss_bound(frames, lost) == (None if bound is None else pytest.approx(bound, rel=1e-3))
 
 
 def test_frames_are_needed_in_each_direction() -> None:

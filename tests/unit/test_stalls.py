@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from espbench.generators.base import LossEpisode, Stall, StreamCounts
-from espbench.measure.stalls import longest_sum_ms, lost_in_stalls, share_of_outage, windows
+from espbench.measure.stalls import covered, lost_in_stalls, of_the_sender, own_ms, share_of_outage, windows
 from espbench.terms import Latency
 
 MS = 1_000_000
@@ -37,8 +37,35 @@ def test_loss_long_after_a_stall_is_the_duts() -> None:
 def test_what_the_dut_itself_may_do_in_softirq_is_no_stall_of_the_host() -> None:
     """A kernel forwards for up to 2 ms at a stretch: that delays a watcher too, and excuses nothing."""
     assert windows([Stall(cpu=1, at_ns=100 * MS, ms=2.0)], []) == []
-    assert longest_sum_ms([Stall(cpu=1, at_ns=n * 10 * MS, ms=1.0) for n in range(90)]) == 0.0
-    assert longest_sum_ms([Stall(cpu=1, at_ns=0, ms=4.0), Stall(cpu=0, at_ns=0, ms=3.0)]) == 4.0
+    assert windows([Stall(cpu=1, at_ns=100 * MS, ms=2.6)], []) != []
+
+
+def test_a_slow_dut_keeps_its_cpu_for_a_poll_of_64_frames_longer() -> None:
+    """At 40 µs a frame its softirq may end 2.56 ms after the time was up: 4.5 ms is its own doing, 6 ms is not."""
+    slow = own_ms(40.0)
+    assert 4.5 < slow < 6.0
+    assert windows([Stall(cpu=1, at_ns=100 * MS, ms=4.5)], [], slow) == []
+    assert windows([Stall(cpu=1, at_ns=100 * MS, ms=6.0)], [], slow) != []
+    assert own_ms(None) == 2.5
+
+
+def test_a_sender_says_itself_when_it_had_made_a_stall_good() -> None:
+    """Until then its frames left faster than the load; from then on they did not."""
+    spans = windows([], [Stall(at_ns=100 * MS, ms=5.0, until_ns=120 * MS)])
+    assert spans == [(99 * MS, 122 * MS)]
+
+
+def test_a_pause_that_held_back_a_few_frames_made_no_burst() -> None:
+    """At 1,000 frames/s one of 7 ms held back 7 frames, which no ring notices; one of 9 ms held back 9."""
+    sent = stream().model_copy(update={"tx_stalls": [Stall(at_ns=0, ms=7.0), Stall(at_ns=100 * MS, ms=9.0)]})
+    assert [stall.ms for stall in of_the_sender(sent, 1.0)] == [9.0]
+    assert [stall.ms for stall in of_the_sender(sent, 0.1)] == [7.0, 9.0]
+
+
+def test_windows_cover_a_share_of_the_trial() -> None:
+    """Only what lies within it counts."""
+    assert covered([(0, 10), (90, 120)], 0, 100) == 0.2
+    assert covered([], 0, 100) == 0.0
 
 
 def test_a_single_lost_frame_has_a_time_too() -> None:

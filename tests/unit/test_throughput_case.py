@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from espbench.errors import UsageError
-from espbench.measure.faults import UNSENT
 from espbench.plan import Case, cases, load_plan
 from espbench.plan.model import Throughput
 from espbench.procedures.limits import Limits, limits
 from espbench.procedures.throughput import ThroughputCase, rfc2544_deviations
 from espbench.search import MlrSearch
-from espbench.terms import Trial
+from espbench.terms import DirectionReading, Trial
 
 PLAN = """\
 name: t
@@ -26,7 +25,6 @@ frame_sizes: [512]
 tests: [{throughput: {loss_goals: [0]}}]
 """
 MAXIMUM = 100_000.0
-SHORT = f"{UNSENT} 6500 of 10000 frames (65.00 %)"
 
 
 def case(folder: Path) -> Case:
@@ -35,19 +33,29 @@ def case(folder: Path) -> Case:
     return cases(load_plan(file))[0]
 
 
-def spoilt(case: Case, sequence: int, reason: str) -> Trial:
-    """A first trial at the maximum, its `sequence`-th attempt, of which the tester sent 65 %."""
+def short(
+    case: Case, sequence: int, *, share: float = 0.65, lost: float = 0.0, disturbed: bool = False
+) -> Trial:
+    """A first trial at the maximum, its `sequence`-th attempt, of which the tester offered a share."""
+    tx = int(2.0 * MAXIMUM * share)
+    rx = round(tx * (1 - lost))
+    direction = DirectionReading(
+        intended_fps=MAXIMUM, offered_fps=share * MAXIMUM, tx_frames=tx, rx_frames=rx, lost=tx - rx, duplicated=0,
+        reordered=0, corrupted=0,
+    )  # fmt: skip
     return Trial(
         case=case.id, sequence=sequence, phase="search", attempt=sequence, intended_fps=MAXIMUM,
-        offered_fps=0.65 * MAXIMUM, duration_s=2.0, intended_duration_s=2.0, tx_frames=130_000,
-        rx_frames=130_000, lost=0, duplicated=0, reordered=0, corrupted=0, frame_loss_ratio=0.0,
-        validity="INVALID", reasons=[reason],
+        offered_fps=share * MAXIMUM, duration_s=2.0, intended_duration_s=2.0, tx_frames=tx,
+        rx_frames=rx, lost=tx - rx, duplicated=0, reordered=0, corrupted=0, frame_loss_ratio=lost,
+        validity="INVALID" if disturbed else "VALID", reasons=["host starvation"] if disturbed else [],
+        per_direction={"west-east": direction},
+        host={"disturbed": disturbed},
     )  # fmt: skip
 
 
-def maximum_after(folder: Path, *reasons: str) -> float:
+def maximum_after(folder: Path, *disturbed: bool) -> float:
     measured = case(folder)
-    trials = [spoilt(measured, n, reason) for n, reason in enumerate(reasons)]
+    trials = [short(measured, n, disturbed=host) for n, host in enumerate(disturbed)]
     running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], trials)
     return running.search.maximum_fps
 
@@ -64,53 +72,64 @@ def test_a_plans_maximum_is_held_to_line_rate_where_frames_are_too_large_for_it(
 
 def test_a_generator_that_falls_short_twice_bounds_the_search(tmp_path: Path) -> None:
     """Beyond what it managed nothing can be said of this DUT."""
-    assert maximum_after(tmp_path, SHORT, SHORT) < 0.65 * MAXIMUM
+    assert maximum_after(tmp_path, False, False) <= 0.65 * MAXIMUM
 
 
-def overloaded(case: Case, sent: float, lost: float, reason: str, late_ms: float = 0.0) -> Trial:
-    """A first trial at the maximum of which the tester sent one share and the DUT lost another."""
-    tx = int(2.0 * MAXIMUM * sent)
-    return spoilt(case, 0, reason).model_copy(
-        update={
-            "tx_frames": tx, "rx_frames": round(tx * (1 - lost)), "lost": round(tx * lost),
-            "frame_loss_ratio": lost, "host": {"lateness_us": {"west-east": {"p99": 1e3 * late_ms}}},
-        }
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("sent", "lost", "reason", "late_ms", "bounds"),
-    [
-        (0.98, 0.97, SHORT, 40.0, True),
-        (0.999, 0.97, "departures late: 98 % of the frames", 9.0, True),
-        (0.98, 0.03, SHORT, 0.0, False),  # what was not sent may explain it
-        (0.6, 0.75, SHORT, 0.0, False),
-        (0.98, 0.97, SHORT, 1900.0, False),
-        (0.98, 0.97, "receiver overrun: 7 frames", 0.0, False),
-    ],
-)
-def test_a_dut_that_loses_most_misses_although_the_tester_fell_a_little_short(
-    tmp_path: Path, sent: float, lost: float, reason: str, late_ms: float, bounds: bool
-) -> None:
-    """98 % sent, 97 % of that lost: the trial is INVALID, the next load is lower all the same."""
+@pytest.mark.parametrize(("share", "upper"), [(1.0, MAXIMUM), (0.65, 0.65 * MAXIMUM)])
+def test_a_miss_is_evidence_for_the_load_that_was_offered(tmp_path: Path, share: float, upper: float) -> None:
+    """The DUT lost most of 65 % of the load: it would have lost at 65 %, which is where the search goes on."""
     measured = case(tmp_path)
-    trial = overloaded(measured, sent, lost, reason, late_ms)
-    assert trial.validity == "INVALID"
+    trial = short(measured, 0, share=share, lost=0.8)
     running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], [trial])
     wanted = running.next()
     assert wanted is not None
-    assert (wanted.load_fps < MAXIMUM) == bounds
-    assert wanted.attempt == (0 if bounds else 1)
+    assert (wanted.load_fps < upper, wanted.attempt) == (True, 0)
+    assert running.search.bounds(0.0)[1] == pytest.approx(upper, rel=0.011)
 
 
 def test_once_is_no_bound(tmp_path: Path) -> None:
-    assert maximum_after(tmp_path, SHORT) == MAXIMUM
+    assert maximum_after(tmp_path, False) == MAXIMUM
 
 
 def test_what_the_host_spoilt_before_does_not_count(tmp_path: Path) -> None:
     """The first attempt was the host's fault: the generator alone has fallen short only once."""
-    assert maximum_after(tmp_path, "host starvation: others used 30 %", SHORT) == MAXIMUM
-    assert maximum_after(tmp_path, "host starvation: others used 30 %", SHORT, SHORT) < MAXIMUM
+    assert maximum_after(tmp_path, True, False) == MAXIMUM
+
+
+def leaking(trial: Trial) -> Trial:
+    """The same, and some of its frames crossed in clear."""
+    problems = ["west-east: 10 frames arrived, office decrypted 9"]
+    return trial.model_copy(
+        update={
+            "validity": "INVALID",
+            "reasons": [f"encryption not proven: {problems[0]}"],
+            "proof": {"proven": False, "problems": problems, "violated": True},
+        }
+    )
+
+
+def test_a_leak_is_for_ever(tmp_path: Path) -> None:
+    """One trial with cleartext ends the case; no later trial heals it, and none is taken."""
+    measured = case(tmp_path)
+    limits_ = Limits(1000.0, MAXIMUM, MAXIMUM, None)
+    running = ThroughputCase(measured, limits_, [512], [leaking(short(measured, 0, share=1.0))])
+    assert running.next() is None
+    (outcome,) = running.outcomes("dut", "not proven")
+    assert (outcome.status, outcome.throughput_fps, outcome.rfc2544) == ("VIOLATED", None, False)
+    assert outcome.reasons == ["west-east: 10 frames arrived, office decrypted 9"]
+    with pytest.raises(ValueError, match="cleartext"):
+        running.add(short(measured, 1, share=1.0))
+
+
+def test_a_port_without_a_speed_has_no_line_rate(tmp_path: Path) -> None:
+    """What is a share of it is empty, and nothing else changes."""
+    measured = case(tmp_path)
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, 0.0, None), [512])
+    while (wanted := running.next()) is not None:
+        trial = short(measured, len(running.trials), share=1.0)
+        running.add(trial.model_copy(update={"phase": wanted.phase, "attempt": wanted.attempt}))
+    (outcome,) = running.outcomes("dut", "baseline")
+    assert (outcome.status, outcome.line_rate_pct) == ("OK", None)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +172,6 @@ def test_what_tolerates_a_lossy_trial_is_not_rfc_2544() -> None:
 def test_trials_of_another_search_are_named(tmp_path: Path) -> None:
     """A run that an older espbench began cannot be resumed, and says so."""
     measured = case(tmp_path)
-    stranger = spoilt(measured, 0, SHORT).model_copy(update={"intended_fps": 77_000.0})
+    stranger = short(measured, 0).model_copy(update={"intended_fps": 77_000.0})
     with pytest.raises(UsageError, match="begun by another version"):
         ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], [stranger])

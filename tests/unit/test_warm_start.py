@@ -235,6 +235,7 @@ def test_a_hint_comes_from_the_same_gateways_direction_and_repeat(tmp_path: Path
     "changed",
     [
         {"status": "BELOW_MINIMUM"},
+        {"status": "LOWER_BOUND"},
         {"upper_fps": None},
         {"warnings": ["tester-limited: within 10 % of"]},
         {"trials": 6},

@@ -8,8 +8,7 @@
 
 #define SLICES 20
 #define GAPS 64
-#define BINS 4096
-#define BIN_NS 100000
+#define BINS 16384
 #define SMALL 256 /* bytes of a sample that most odd frames fit */
 
 /* Fixed before the trial. */
@@ -19,6 +18,7 @@ struct expected {
     u64 start_ns;
     u64 slice_ns;
     u64 tail_ns;   /* where the bins of the tail begin */
+    u64 bin_ns;    /* how wide they are */
     u64 tag_ns;    /* frames sent from then on may be the tagged one */
     u64 bitmap_at; /* index of its first word in `arrived` */
     u32 lead;      /* where in `arrivals` its stream is */
@@ -186,7 +186,7 @@ __attribute__((noinline)) int book(u32 which, u64 number, u64 time, u64 at_ns)
     add(&slice->frames, 1);
     add(&slice->total_ns, took_ns);
     if (at_ns >= e->tail_ns) {
-        u64 bin = (at_ns - e->tail_ns) / BIN_NS;
+        u64 bin = (at_ns - e->tail_ns) / e->bin_ns;
 
         if (bin < BINS) {
             u32 bin_at = which * BINS + bin;

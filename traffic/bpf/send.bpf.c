@@ -39,6 +39,7 @@ struct stretch {
 /* Fixed before the trial. */
 struct stream {
     u64 planned; /* frames; all ones: no end */
+    u64 until_ns; /* nothing leaves from then on */
     u64 tag_ns;  /* the first frame from then on is noted */
     u64 first_sequence;
     u64 step;  /* sequence numbers from one frame of this program to the next */
@@ -67,8 +68,11 @@ struct progress {
     u64 last_tx_ns;
     u64 late_frames;
     u64 stalls_more;
-    u64 stall_since_ns;
-    u64 stall_worst_ns;
+    u64 late_ns; /* of the frame before */
+    u64 stall_at_ns; /* 0: there is none */
+    u64 stall_paused_ns;
+    u64 stall_before_ns; /* lateness before it and after it */
+    u64 stall_after_ns;
     u32 stalls;
     u32 marks;
     u64 mark_ns;
@@ -77,13 +81,12 @@ struct progress {
     u64 tagged_ns;
     u32 stretch;
     u32 unused;
-    struct { u64 at_ns, late_ns; } stall[STALLS];
+    struct { u64 at_ns, paused_ns, until_ns; } stall[STALLS];
 };
 
 struct control {
     struct run_key key;
     u64 start_ns;
-    u64 deadline_ns;
     u64 slice_ns; /* a program waits so long at most before others get the CPU */
     u64 mark_ns; /* how often it is noted which frame left when */
     u32 streams;
@@ -135,33 +138,39 @@ static long tick(u32 i, struct wait *wait)
     return wait->now_ns >= wait->until_ns;
 }
 
-ALWAYS void note_lateness(u32 which, struct progress *p, u64 due_ns, u64 late_ns)
+/* As tx_stalls.rs: a stall begins where lateness jumps, and lasts until it is made good or grows again. */
+ALWAYS void note_lateness(u32 which, struct progress *p, u64 now, u64 late_ns)
 {
     u32 slot = which * HDR_SLOTS + hdr_slot(late_ns ? late_ns : 1);
     u64 *count = bpf_map_lookup_elem(&lateness, &slot);
+    u64 before = p->late_ns, pause = late_ns > before ? late_ns - before : 0;
 
     if (count)
         *count += 1;
-    if (late_ns > LATE_NS) {
+    if (late_ns > LATE_NS)
         p->late_frames++;
-        if (p->stall_since_ns) {
-            if (late_ns > p->stall_worst_ns)
-                p->stall_worst_ns = late_ns;
-        } else if (late_ns > STALL_NS) {
-            p->stall_since_ns = due_ns;
-            p->stall_worst_ns = late_ns;
+    p->late_ns = late_ns;
+    if (pause > STALL_NS) {
+        if (!p->stall_at_ns) {
+            p->stall_at_ns = now - pause;
+            p->stall_before_ns = before;
+            p->stall_paused_ns = 0;
         }
-    } else if (p->stall_since_ns) {
+        p->stall_paused_ns += pause;
+        p->stall_after_ns = late_ns;
+    } else if (p->stall_at_ns &&
+               (late_ns < p->stall_before_ns + LATE_NS || late_ns > p->stall_after_ns + STALL_NS)) {
         u32 n = p->stalls;
 
         if (n < STALLS) {
-            p->stall[n].at_ns = p->stall_since_ns;
-            p->stall[n].late_ns = p->stall_worst_ns;
+            p->stall[n].at_ns = p->stall_at_ns;
+            p->stall[n].paused_ns = p->stall_paused_ns;
+            p->stall[n].until_ns = now;
             p->stalls = n + 1;
         } else {
             p->stalls_more++;
         }
-        p->stall_since_ns = 0;
+        p->stall_at_ns = 0;
     }
 }
 
@@ -184,7 +193,7 @@ ALWAYS void go_on(u32 which, const struct stream *s, struct progress *p, u64 now
     const struct stretch *next = &s->stretches[(p->stretch + 1) & (STEPS - 1)];
     u64 due = p->due_ns, frac = p->due_frac + at->interval_frac;
 
-    note_lateness(which, p, due, now - due);
+    note_lateness(which, p, now, now - due);
     p->due_ns = due + at->interval_ns + (frac >> 32);
     p->due_frac = (u32)frac;
     if (p->gate_ns < now - SLACK_NS)
@@ -212,7 +221,7 @@ int send(struct xdp_md *ctx)
     if (c->finished)
         return XDP_DROP;
     now = bpf_ktime_get_ns();
-    if (c->stop || now >= c->deadline_ns) {
+    if (c->stop) {
         c->finished = 1;
         return XDP_DROP;
     }
@@ -226,7 +235,7 @@ int send(struct xdp_md *ctx)
             break;
         s = bpf_map_lookup_elem(&streams, &k);
         p = bpf_map_lookup_elem(&progress, &k);
-        if (!s || !p || p->sent >= s->planned)
+        if (!s || !p || p->sent >= s->planned || now >= s->until_ns)
             continue;
         next = p->due_ns > p->gate_ns ? p->due_ns : p->gate_ns;
         if (next < due_ns) {

@@ -16,6 +16,37 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// What a sender needs of time; tests have one of their own.
+pub trait Clock {
+    fn now_ns(&self) -> u64;
+    /// Returns then or, as timers are, later.
+    fn sleep_until(&self, at_ns: u64);
+    /// Lets others have the CPU, if there are any.
+    fn yield_now(&self) {}
+    fn spin(&self) {}
+}
+
+/// CLOCK_MONOTONIC.
+pub struct Monotonic;
+
+impl Clock for Monotonic {
+    fn now_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+
+    fn sleep_until(&self, at_ns: u64) {
+        sleep_until(at_ns);
+    }
+
+    fn yield_now(&self) {
+        std::thread::yield_now();
+    }
+
+    fn spin(&self) {
+        std::hint::spin_loop();
+    }
+}
+
 /// CLOCK_REALTIME minus CLOCK_MONOTONIC, ns, from the tightest of several readings.
 ///
 /// The kernel stamps received frames in CLOCK_REALTIME; slewing (NTP) moves both clocks alike, so the

@@ -52,6 +52,11 @@ impl RawFrames {
         Ok(RawFrames(frames))
     }
 
+    #[cfg(test)]
+    pub fn of(frames: Vec<Vec<u8>>) -> Self {
+        RawFrames(frames)
+    }
+
     pub fn all(&self) -> &[Vec<u8>] {
         &self.0
     }

@@ -15,7 +15,7 @@ pub use results::*;
 pub use trial::*;
 
 /// Raised when a field changes its meaning or goes away.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "cmd", rename_all = "snake_case")]

@@ -318,10 +318,10 @@ impl PortCount {
         stop: &AtomicBool,
     ) -> Outcome<Vec<String>> {
         let mut notes = Vec::new();
-        if let Some(cpu) = cpu
-            && let Err(error) = crate::threads::pin(cpu)
-        {
-            notes.push(format!("receiver not pinned to CPU {cpu}: {error}"));
+        if let Some(cpu) = cpu {
+            if let Err(error) = crate::threads::pin(cpu) {
+                notes.push(format!("receiver not pinned to CPU {cpu}: {error}"));
+            }
         }
         while !stop.load(Ordering::Relaxed) {
             port.receive(WAIT, &mut |frame| self.count(frame))?;

@@ -165,13 +165,13 @@ fn check_rates(
     let wrong = |message: String, hint: &str| Err(Failure::new(format!("{whose}: {message}"), hint));
     let possible = |rate: f64| rate.is_finite() && (0.0..=FASTEST_FPS).contains(&rate);
     let none = |rate: f64| rate == 0.0;
-    if let Some(rate) = rate
-        && !(possible(rate) && !(none(rate) && steps.iter().all(|step| none(step.rate_fps))))
-    {
-        return wrong(
-            format!("rate_fps is {rate}, expected more than 0 and at most {FASTEST_FPS}"),
-            "",
-        );
+    if let Some(rate) = rate {
+        if !possible(rate) || none(rate) && steps.iter().all(|step| none(step.rate_fps)) {
+            return wrong(
+                format!("rate_fps is {rate}, expected more than 0 and at most {FASTEST_FPS}"),
+                "",
+            );
+        }
     }
     if burst == Some(0) {
         return wrong("burst_frames is 0".into(), "a burst has at least one frame");

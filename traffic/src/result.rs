@@ -51,6 +51,7 @@ pub fn trial_result(
         host_stalls: Vec::new(),
         host_stall_ms_total: BTreeMap::new(),
         host_stalls_more: 0,
+        stalls_watched: true,
         senders_run_ms: 0.0,
         senders_wait_ms: 0.0,
         receivers_run_ms: 0.0,
@@ -59,6 +60,7 @@ pub fn trial_result(
         stopped_early,
         shortfall: String::new(),
         faults: Vec::new(),
+        warnings: Vec::new(),
         notes,
     };
     for (of, stream) in trial.streams.iter().enumerate() {
@@ -102,6 +104,10 @@ pub fn trial_result(
             esp: esp.clone(),
         });
         if count.merged > 0 {
+            result.warnings.push(format!(
+                "the receive offload of {} merges frames, which then count as damaged (ethtool -K {} gro off)",
+                port.interface, port.interface
+            ));
             result.notes.push(format!(
                 "{} frames longer than any sent arrived at {}: its receive offload merges frames (ethtool -K {} gro off)",
                 count.merged, port.name, port.interface
@@ -143,8 +149,10 @@ impl Sending {
             took_s + interval_ns / 1e9
         };
         if unsent > 0 && !stopped_early {
-            // The port held frames back until the deadline: that time was spent sending, too.
-            duration_s = duration_s.max(trial.duration_s);
+            // The port held frames back until sending was ended: that time was spent sending, too.
+            let cut_ns = reports.iter().filter_map(|report| report.cut_ns).max();
+            let cut_s = cut_ns.map_or(0.0, |cut_ns| cut_ns.saturating_sub(start_ns) as f64 / 1e9);
+            duration_s = duration_s.max(trial.duration_s).max(cut_s);
         }
         let between_ns = last_tx_ns.saturating_sub(first_tx_ns);
         Sending {
@@ -223,7 +231,6 @@ fn stream_result(
         let _ = lateness.add(&report.lateness);
         tx_stalls.extend(report.stalls.iter().cloned());
     }
-    tx_stalls.sort_by_key(|stall| stall.at_ns);
     let gaps_known = !arrivals.torn;
     let told = |ns: u64| (ns != 0).then_some(ns);
     Ok(StreamResult {
@@ -267,7 +274,7 @@ fn stream_result(
         gaps_more: if gaps_known { arrivals.more } else { 0 },
         late_frames: sum(&|report| report.late_frames),
         lateness_us: crate::latency::lateness(&lateness),
-        tx_stalls,
+        tx_stalls: crate::tx_stalls::merged(tx_stalls),
         tx_stalls_more: sum(&|report| report.stalls_more),
         sealed_before: parts[0].0.sealed_before,
     })

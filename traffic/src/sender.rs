@@ -6,19 +6,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
 
-use crate::clock::{monotonic_ns, sleep_until};
+use crate::clock::{Clock, Monotonic};
 use crate::failure::Outcome;
 use crate::frames::Frames;
 use crate::pace::Schedule;
 use crate::port::af_packet::BATCH;
 use crate::port::{Batch, FrameSender};
 use crate::protocol::TxStall;
+use crate::tx_stalls::{LATE_NS, StallList};
+use crate::waking::Waking;
 
-/// A sleeping thread wakes late by tens of µs: the last of the wait is spun.
-const SPIN_NS: u64 = 50_000;
-const LATE_NS: u64 = 100_000;
-const STALL_NS: u64 = 500_000;
-const LISTED: usize = 200;
 /// Paced frames share a time stamp only with few others, so that latency stays honest.
 const PACED_BATCH: usize = 16;
 /// How often it is noted which frame was sent when.
@@ -37,38 +34,6 @@ pub struct Live {
     pub last_rx_ns: AtomicU64,
 }
 
-/// Collects times at which the sender ran late: one entry from falling behind to being back.
-#[derive(Debug, Default)]
-struct StallList {
-    listed: Vec<TxStall>,
-    more: u64,
-    open: Option<(u64, u64)>,
-}
-
-impl StallList {
-    fn note(&mut self, due_ns: u64, late_ns: u64) {
-        match &mut self.open {
-            Some((_, worst)) if late_ns > LATE_NS => *worst = late_ns.max(*worst),
-            Some(_) => self.close(),
-            None if late_ns > STALL_NS => self.open = Some((due_ns, late_ns)),
-            None => {}
-        }
-    }
-
-    fn close(&mut self) {
-        if let Some((at_ns, worst)) = self.open.take() {
-            if self.listed.len() < LISTED {
-                self.listed.push(TxStall {
-                    at_ns,
-                    ms: worst as f64 / 1e6,
-                });
-            } else {
-                self.more += 1;
-            }
-        }
-    }
-}
-
 /// What one stream's sender did.
 #[derive(Debug)]
 pub struct SendReport {
@@ -82,6 +47,8 @@ pub struct SendReport {
     pub last_tx_ns: u64,
     /// When the last frame left; last_tx_ns may be the end of its system call.
     pub last_left_ns: u64,
+    /// When sending was ended although frames were left over; None: all were sent, or somebody stopped it.
+    pub cut_ns: Option<u64>,
     /// Of the first frame that left at the time of the tag or later: its index, and when it left.
     pub tagged: Option<(u64, u64)>,
     pub interval_ns: f64,
@@ -124,10 +91,8 @@ impl SendReport {
 
     /// Notes when frame `index` left; `pause_ns`: after so long a pause also when the one before it did.
     fn mark(&mut self, index: u64, at_ns: u64, pause_ns: u64) {
-        if let Some(&(marked, _)) = self.marks.last()
-            && index > marked + 1
-            && at_ns - self.last_left_ns >= pause_ns
-        {
+        let marked = self.marks.last().map(|&(marked, _)| marked);
+        if marked.is_some_and(|marked| index > marked + 1) && at_ns - self.last_left_ns >= pause_ns {
             self.marks.push((index - 1, self.last_left_ns));
         }
         self.marks.push((index, at_ns));
@@ -146,6 +111,8 @@ pub struct Outgoing {
     pub tag_at_s: Option<f64>,
     /// So many frames can be sent and no more, whatever the schedule asks: those beyond are unsent.
     pub most: u64,
+    /// Nothing leaves from then on: a flood has no other end, and a stream that is behind does not go on for ever.
+    pub until_ns: u64,
     /// Index of the port in the lane.
     pub port: usize,
 }
@@ -167,6 +134,7 @@ impl Outgoing {
             first_tx_ns: 0,
             last_tx_ns: 0,
             last_left_ns: 0,
+            cut_ns: None,
             tagged: None,
             interval_ns: schedule.last_interval_ns(),
             schedule: schedule.clone(),
@@ -188,6 +156,7 @@ impl Outgoing {
             stalls: StallList::default(),
             tag_at_s: None,
             most: u64::MAX,
+            until_ns: u64::MAX,
             port,
         })
     }
@@ -206,8 +175,20 @@ impl Outgoing {
         (self.schedule.finished() || self.schedule.sent() >= self.most) && self.waiting() == 0
     }
 
-    fn next_ns(&self) -> u64 {
-        match (self.finished(), self.waiting()) {
+    /// Whether nothing more leaves.
+    fn over(&self, now_ns: u64) -> bool {
+        self.finished() || now_ns >= self.until_ns
+    }
+
+    /// Whether the next frame is late.
+    fn behind(&self, now_ns: u64) -> bool {
+        let paced = self.schedule.is_paced() && !self.finished();
+        paced && self.schedule.due_ns(self.schedule.sent()) + LATE_NS < now_ns
+    }
+
+    /// When there is something to do.
+    fn next_ns(&self, now_ns: u64) -> u64 {
+        match (self.over(now_ns), self.waiting()) {
             (true, _) => u64::MAX,
             (false, 0) => self.schedule.next_ns(),
             (false, _) => 0,
@@ -215,8 +196,11 @@ impl Outgoing {
     }
 
     /// Sends what is due; true if frames left.
-    fn step(&mut self, port: &mut dyn FrameSender) -> Outcome<bool> {
-        let now = monotonic_ns();
+    fn step(&mut self, port: &mut dyn FrameSender, clock: &impl Clock) -> Outcome<bool> {
+        let now = clock.now_ns();
+        if self.over(now) {
+            return Ok(false);
+        }
         let most = if self.schedule.is_paced() {
             PACED_BATCH
         } else {
@@ -236,12 +220,12 @@ impl Outgoing {
         self.report.refused += result.refused as u64;
         if result.taken < count && result.refused == 0 {
             self.report.retries += 1;
-            std::thread::yield_now();
+            clock.yield_now();
         }
         if result.taken == 0 {
             return Ok(false);
         }
-        self.left(result.taken as u64, now, monotonic_ns());
+        self.left(result.taken as u64, now, clock.now_ns());
         Ok(true)
     }
 
@@ -275,7 +259,7 @@ impl Outgoing {
                 let late = now.saturating_sub(due);
                 self.report.lateness.saturating_record(late.max(1));
                 self.report.late_frames += u64::from(late > LATE_NS);
-                self.stalls.note(due, late);
+                self.stalls.note(now, late);
             }
         }
     }
@@ -329,75 +313,225 @@ pub fn tag_ns(start_ns: u64, tag_at_s: Option<f64>) -> u64 {
     tag_at_s.map_or(u64::MAX, |at_s| start_ns + (at_s * 1e9) as u64)
 }
 
-/// Sends the streams of one CPU from the calling thread until all are done, the deadline, or `stop`.
+/// Sends the streams of one CPU from the calling thread until all are over, or `stop`.
 pub fn run(
     cpu: Option<usize>,
-    mut streams: Vec<Outgoing>,
+    streams: Vec<Outgoing>,
     ports: &mut [&mut dyn FrameSender],
     start_ns: u64,
-    deadline_ns: u64,
     stop: &AtomicBool,
 ) -> Outcome<(Vec<SendReport>, Vec<String>)> {
     let mut notes = Vec::new();
-    if let Some(cpu) = cpu
-        && let Err(error) = crate::threads::pin(cpu)
-    {
-        notes.push(format!("sender not pinned to CPU {cpu}: {error}"));
+    if let Some(cpu) = cpu {
+        if let Err(error) = crate::threads::pin(cpu) {
+            notes.push(format!("sender not pinned to CPU {cpu}: {error}"));
+        }
     }
-    crate::threads::no_timer_slack();
-    while monotonic_ns() + SPIN_NS < start_ns {
-        sleep_until(start_ns - SPIN_NS);
-    }
+    crate::threads::senders_timer_slack();
+    let reports = send(&Monotonic, streams, ports, start_ns, stop)?;
+    crate::threads::SENDERS.book();
+    Ok((reports, notes))
+}
+
+fn send(
+    clock: &impl Clock,
+    mut streams: Vec<Outgoing>,
+    ports: &mut [&mut dyn FrameSender],
+    start_ns: u64,
+    stop: &AtomicBool,
+) -> Outcome<Vec<SendReport>> {
+    let mut waking = Waking::default();
+    waking.learn(clock, start_ns);
+    let mut stopped = false;
     loop {
-        let now = monotonic_ns();
-        if now >= deadline_ns || stop.load(Ordering::Relaxed) || streams.iter().all(Outgoing::finished) {
+        let now = clock.now_ns();
+        stopped |= stop.load(Ordering::Relaxed);
+        if stopped || streams.iter().all(|stream| stream.over(now)) {
             break;
         }
         for stream in &mut streams {
             let port = stream.port;
-            stream.step(&mut *ports[port])?;
+            stream.step(&mut *ports[port], clock)?;
         }
+        let now = clock.now_ns();
         let next = streams
             .iter()
-            .map(Outgoing::next_ns)
+            .map(|stream| stream.next_ns(now))
             .min()
-            .unwrap_or(0)
-            .min(deadline_ns);
-        let now = monotonic_ns();
-        if next > now + SPIN_NS {
-            // Wake now and then to see `stop`.
-            sleep_until((next - SPIN_NS).min(now + 50_000_000));
-        } else {
-            std::hint::spin_loop();
-        }
+            .unwrap_or(0);
+        let until = streams.iter().map(|stream| stream.until_ns).max().unwrap_or(0);
+        let behind = |now| streams.iter().any(|stream| stream.behind(now));
+        waking.wait(clock, next.min(until), behind);
     }
+    let ended_ns = clock.now_ns();
     for port in ports.iter_mut() {
         port.finish()?;
     }
-    crate::threads::SENDERS.book();
-    Ok((streams.into_iter().map(Outgoing::close).collect(), notes))
+    let drained_ns = clock.now_ns();
+    for stream in &mut streams {
+        if drained_ns - ended_ns > LATE_NS && stream.report.last_tx_ns > 0 {
+            stream.report.last_tx_ns = drained_ns; // only then had the port sent what it had taken
+        }
+        let left_over = stream.report.planned.is_some() && !stream.finished();
+        stream.report.cut_ns = (left_over && !stopped).then_some(ended_ns);
+    }
+    Ok(streams.into_iter().map(Outgoing::close).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::RawFrames;
+    use crate::pace::{CATCH_UP, Rate};
+    use crate::port::Sent;
+    use crate::trial::deadline_ns;
 
-    /// One stall is one entry, however many frames it made late.
-    #[test]
-    fn a_stall_is_listed_once() {
-        let mut list = StallList::default();
-        for (due, late) in [
-            (0, 10),
-            (100, 3_000_000),
-            (200, 2_900_000),
-            (300, 600_000),
-            (400, 90_000),
-            (500, 700_000),
-        ] {
-            list.note(due, late);
+    const MS: u64 = 1_000_000;
+    const START_NS: u64 = 30 * MS;
+    /// From one look at the clock to the next.
+    const STEP_NS: u64 = 1_000;
+
+    /// Time passes when it is looked at or slept. Timers fire at their ticks, and then somewhat late.
+    struct Coarse {
+        now_ns: AtomicU64,
+        tick_ns: u64,
+        late_ns: u64,
+        /// The process does not run from the first of these times to the second.
+        pauses: Vec<(u64, u64)>,
+    }
+
+    impl Clock for Coarse {
+        fn now_ns(&self) -> u64 {
+            let now = self.now_ns.fetch_add(STEP_NS, Ordering::Relaxed) + STEP_NS;
+            let paused = self.pauses.iter().find(|&&(from, to)| from <= now && now < to);
+            let now = paused.map_or(now, |&(_, to)| to);
+            self.now_ns.store(now, Ordering::Relaxed);
+            now
         }
-        list.close();
-        let listed: Vec<_> = list.listed.iter().map(|stall| (stall.at_ns, stall.ms)).collect();
-        assert_eq!(listed, [(100, 3.0), (500, 0.7)]);
+
+        fn sleep_until(&self, at_ns: u64) {
+            let woken = at_ns.next_multiple_of(self.tick_ns) + self.late_ns;
+            self.now_ns.fetch_max(woken, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a frame in so long a time, and none while it is paused; keeps when they left.
+    struct Taking<'a> {
+        clock: &'a Coarse,
+        frame_ns: u64,
+        left_ns: Vec<u64>,
+    }
+
+    impl FrameSender for Taking<'_> {
+        fn send(&mut self, _: &Batch, range: std::ops::Range<usize>) -> Outcome<Sent> {
+            for _ in range.clone() {
+                let now = self.clock.now_ns.fetch_add(self.frame_ns, Ordering::Relaxed);
+                self.left_ns.push(now);
+            }
+            Ok(Sent {
+                taken: range.len(),
+                refused: 0,
+            })
+        }
+    }
+
+    fn sent(fps: f64, seconds: f64, clock: &Coarse, frame_ns: u64) -> (SendReport, Vec<u64>) {
+        let rates = [Rate { from_s: 0.0, fps }];
+        let schedule = Schedule::at_rates(START_NS, &rates, seconds);
+        let frames = Frames::Raw(RawFrames::of(vec![vec![0; 60]]));
+        let mut stream = Outgoing::new(frames, schedule, 0, Arc::default(), 0).unwrap();
+        stream.until_ns = deadline_ns(START_NS, (seconds * 1e9) as u64);
+        let mut port = Taking {
+            clock,
+            frame_ns,
+            left_ns: Vec::new(),
+        };
+        let stop = AtomicBool::new(false);
+        let mut reports = send(clock, vec![stream], &mut [&mut port], START_NS, &stop).unwrap();
+        (reports.remove(0), port.left_ns)
+    }
+
+    fn clock(tick_ns: u64, late_ns: u64, pauses: &[(u64, u64)]) -> Coarse {
+        Coarse {
+            now_ns: AtomicU64::new(0),
+            tick_ns,
+            late_ns,
+            pauses: pauses
+                .iter()
+                .map(|(from, to)| (START_NS + from * MS, START_NS + to * MS))
+                .collect(),
+        }
+    }
+
+    /// Most frames that left within any time of this length.
+    fn most_within(left_ns: &[u64], window_ns: u64) -> usize {
+        let within = |first: usize| left_ns[first..].partition_point(|at| at - left_ns[first] < window_ns);
+        (0..left_ns.len()).map(within).max().unwrap_or(0)
+    }
+
+    /// Whatever the timers, and after any pause: all frames leave, never faster than the schedule catches up.
+    #[test]
+    fn all_frames_leave_whatever_the_timers() {
+        let pauses = [
+            &[][..],
+            &[(100, 101), (200, 250)],
+            &[(100, 110), (115, 116), (490, 540)],
+        ];
+        for tick_ns in [1, 4 * MS, 10 * MS] {
+            for late_ns in [0, MS] {
+                for pauses in pauses {
+                    for fps in [50.0, 4_000.0, 30_011.0] {
+                        let (report, left) = sent(fps, 0.5, &clock(tick_ns, late_ns, pauses), 1_000);
+                        let told = format!("{fps} fps, tick {tick_ns} ns, late {late_ns} ns, {pauses:?}");
+                        assert_eq!(report.planned, Some(report.sent), "{told}");
+                        assert_eq!(report.cut_ns, None, "{told}");
+                        assert!(left.is_sorted() && left[0] >= START_NS, "{told}");
+                        let most = (fps * CATCH_UP * 0.010).ceil() as usize + 2;
+                        let seen = most_within(&left, 10 * MS);
+                        assert!(seen <= most, "{told}: {seen} of {most} frames in 10 ms");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Timers that are milliseconds late, as of a nested guest, do not make frames late: each leaves when it is due.
+    #[test]
+    fn coarse_timers_do_not_make_frames_late() {
+        for (tick_ns, late_ns) in [(1, 4 * MS), (4 * MS, 0), (10 * MS, 0)] {
+            let (report, left) = sent(4_000.0, 2.0, &clock(tick_ns, late_ns, &[]), 1_000);
+            assert!(left.last().unwrap() - START_NS < 2_001 * MS);
+            let late = report.late_frames;
+            assert!(
+                late < 400,
+                "{late} of 8000 frames late: tick {tick_ns} ns, late {late_ns} ns"
+            );
+        }
+    }
+
+    /// The end of a trial waits for what a pause there held back, so that the load is what was offered.
+    #[test]
+    fn a_pause_at_the_end_makes_the_trial_longer() {
+        let (report, left) = sent(10_000.0, 1.0, &clock(1, 0, &[(990, 1_040)]), 1_000);
+        assert_eq!(report.sent, 10_000);
+        let took = left.last().unwrap() - START_NS;
+        assert!((1_040 * MS..1_100 * MS).contains(&took), "{took} ns");
+        let [stall] = &report.stalls[..] else {
+            panic!("{:?}", report.stalls)
+        };
+        assert!(stall.at_ns.abs_diff(START_NS + 990 * MS) < 200_000);
+        assert!((stall.ms - 50.0).abs() < 0.3);
+    }
+
+    /// A port that is too slow ends the trial at its bound; the rest is unsent, and nothing is called a stall.
+    #[test]
+    fn overload_ends_at_the_bound() {
+        let (report, _) = sent(10_000.0, 1.0, &clock(1, 0, &[]), 250_000);
+        let deadline_ns = deadline_ns(START_NS, 1_000 * MS);
+        assert!((7_500..8_000).contains(&report.sent), "{}", report.sent);
+        assert!(report.cut_ns.unwrap().abs_diff(deadline_ns) < 4 * MS);
+        assert_eq!(report.stalls, []);
+        let (report, _) = sent(10_000.0, 1.0, &clock(1, 0, &[]), 100_000);
+        assert_eq!((report.sent, report.cut_ns), (10_000, None));
     }
 }

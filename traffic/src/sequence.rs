@@ -85,10 +85,10 @@ impl SequenceCount {
     /// A damaged frame, with its number if the header that carries it is unhurt.
     pub fn corrupted(&mut self, number: Option<u64>) {
         self.corrupted += 1;
-        if let Some(number) = number
-            && (!self.damaged.insert(number) || self.intact.contains(number))
-        {
-            self.corrupted_copies += 1;
+        if let Some(number) = number {
+            if !self.damaged.insert(number) || self.intact.contains(number) {
+                self.corrupted_copies += 1;
+            }
         }
     }
 

@@ -9,13 +9,17 @@ use crate::threads;
 
 const PERIOD_NS: u64 = 1_000_000;
 const LATE_NS: u64 = 500_000;
-const LISTED: usize = 200;
+/// Shorter ones may be the doing of a DUT in softirq: they count in the sum, and need no place in the list.
+const LISTED_NS: u64 = 2_000_000;
+const LISTED: usize = 1000;
 
 #[derive(Debug, Default)]
 pub struct Stalls {
     pub listed: Vec<HostStall>,
     pub more: u64,
     pub total_ms: f64,
+    /// Whether these are the host's: the watcher was on its CPU, before every ordinary thread.
+    pub watched: bool,
     pub notes: Vec<String>,
 }
 
@@ -32,7 +36,8 @@ pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
         return stalls;
     }
     threads::no_timer_slack();
-    if !threads::real_time(1) {
+    stalls.watched = threads::real_time(1);
+    if !stalls.watched {
         stalls.notes.push(format!(
             "CPU {cpu} is watched without SCHED_FIFO: host stalls include waiting for other threads"
         ));
@@ -48,9 +53,9 @@ pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
         if late > LATE_NS {
             let ms = late as f64 / 1e6;
             stalls.total_ms += ms;
-            if stalls.listed.len() < LISTED {
+            if late >= LISTED_NS && stalls.listed.len() < LISTED {
                 stalls.listed.push(HostStall { cpu, at_ns: due, ms });
-            } else {
+            } else if late >= LISTED_NS {
                 stalls.more += 1;
             }
             due = now;

@@ -27,6 +27,19 @@ pub fn no_timer_slack() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }
 
+/// For benchmarks: so much later, ns, may the timers of senders fire.
+const SLACK_VARIABLE: &str = "ESPBENCH_TRAFFIC_TIMER_SLACK_NS";
+
+/// As `no_timer_slack`, unless a benchmark wants to know what coarse timers do.
+pub fn senders_timer_slack() {
+    no_timer_slack();
+    let wanted = std::env::var(SLACK_VARIABLE).ok();
+    if let Some(slack_ns) = wanted.and_then(|text| text.parse::<libc::c_ulong>().ok()) {
+        // SAFETY: plain prctl without pointers.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns, 0, 0, 0) };
+    }
+}
+
 /// Put the calling thread under SCHED_FIFO; false if the system refuses.
 pub fn real_time(priority: i32) -> bool {
     let parameters = libc::sched_param {

@@ -65,10 +65,7 @@ pub fn residue_over(trial: &protocol::Trial, lives: &[Arc<Live>], now_ns: u64, l
     let complete = lives
         .iter()
         .all(|live| live.accounted.load(Ordering::Acquire) >= live.sent.load(Ordering::Relaxed));
-    if let Some(quiet_s) = trial.quiet_s
-        && complete
-        && longer(silent_ns, quiet_s)
-    {
+    if complete && trial.quiet_s.is_some_and(|quiet_s| longer(silent_ns, quiet_s)) {
         return true;
     }
     longer(waited_ns, trial.residue_s)

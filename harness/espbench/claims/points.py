@@ -87,14 +87,23 @@ def points(
                 continue
             key = (o.dut, behaviour, o.suite, o.direction, o.frame_size, o.loss_goal)
             if o.status != "OK" or o.encryption == "not proven":
-                failed[key] = o.status if o.status != "OK" else "encryption not proven"
+                if failed.get(key) != "VIOLATED":
+                    failed[key] = _why_not(o)
                 continue
             if o.is_at_limit and not _fills_the_link(o.throughput_fps or 0.0, key, manifest.line_rate_bps):
                 failed[key] = "the plan's maximum, no limit of the DUT"
                 continue
             groups.setdefault(key, []).append((o, manifest.line_rate_bps))
-    found = tuple(_point(key, group) for key, group in groups.items())
+    # One repeat in which frames passed in clear: whatever the others carried is no figure of IPsec.
+    found = tuple(_point(key, group) for key, group in groups.items() if failed.get(key) != "VIOLATED")
     return Points(found, tuple(accelerator), failed, cores)
+
+
+def _why_not(o: Outcome) -> str:
+    """Why an outcome is no figure to hold a claim against."""
+    if o.status == "LOWER_BOUND":
+        return f"only a lower bound, {o.throughput_mbps or 0.0:,.0f} Mbps"
+    return o.status if o.status != "OK" else "encryption not proven"
 
 
 def _behaviour(kind: str, options: dict[str, object]) -> Behaviour | None:
@@ -141,7 +150,7 @@ def _limit(p: Point, key: Key, line_rate: float) -> Limit:
 def _fills_the_link(fps: float, key: Key, line_rate: float) -> bool:
     _, _, suite, direction, frame_size, _ = key
     each_way = fps / (2 if direction == "both-ways" else 1)
-    return each_way >= _FULL * link_fps(frame_size, suite, line_rate)
+    return line_rate > 0 and each_way >= _FULL * link_fps(frame_size, suite, line_rate)
 
 
 def link_fps(frame_size: int, suite: str, line_rate: float) -> float:

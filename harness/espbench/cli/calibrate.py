@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from espbench.cli.progress import measuring
 from espbench.errors import UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
@@ -61,6 +62,9 @@ def calibrate(
         bool,
         typer.Option("--i-own-this-network", help="Allow ports of the initial namespace (RFC 6815)."),
     ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
+    ] = False,
 ) -> None:
     """Ceiling, accuracy, lateness and jitter of each generator, on a veth pair or on your own two ports."""
     if (west is None) != (east is None):
@@ -72,7 +76,11 @@ def calibrate(
     demand(external.readiness() if west else netns.readiness())
     console = Console(highlight=False)
     traffics = {size: Traffic(((size, 1),), 4, "one-way") for size in frame_size or SIZES}
-    with tempfile.TemporaryDirectory() as logs, Registry(secrets.token_hex(3)) as registry:
+    with (
+        measuring(wait=wait),
+        tempfile.TemporaryDirectory() as logs,
+        Registry(secrets.token_hex(3)) as registry,
+    ):
         if west and east:
             placed = placement.choose(gateways=0)
             bed: Testbed = _own_ports(west, east, placed, owned=i_own_this_network)

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from espbench.platforms import registry
 
+# Says how a box is undone.
+from espbench.platforms import remote_gateway as _boxes  # noqa: F401
+
 
 def clean() -> None:
     """Remove namespaces, processes and files of runs whose controller is dead; living runs stay."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -15,7 +15,7 @@ from rich.table import Table
 from espbench.e500 import build as e500
 from espbench.errors import MachineLacks
 from espbench.generators import choose
-from espbench.platforms import external, netns, placement, qemu_e500, remote, uml
+from espbench.platforms import external, irq_time, netns, placement, qemu_e500, remote, uml
 from espbench.platforms.base import Readiness
 from espbench.procedures.lab import esp_missing
 from espbench.stacks import packages
@@ -53,6 +53,8 @@ def survey() -> dict[str, list[Readiness]]:
     lack = esp_missing() if namespaces.ready else "needs namespaces"
     if namespaces.ready and lack:
         namespaces = Readiness("netns", True, note=f"no ESP by the kernel: {lack}")
+    if namespaces.ready and (why := irq_time.left_out()):
+        namespaces = replace(namespaces, note=f"{namespaces.note}; no CPU figures: {why}".removeprefix("; "))
     return {
         "platform": [
             namespaces,

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import traceback
-from types import FrameType
-from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -15,7 +12,7 @@ from rich.console import Console
 from espbench import __version__
 from espbench.cli import build, calibrate, clean, compare, doctor, listing, report, run, schema, validate
 from espbench.errors import EspbenchError, Interrupted, UsageError
-from espbench.platforms.registry import ENDING
+from espbench.platforms import ending, registry
 
 app = typer.Typer(
     name="espbench",
@@ -50,36 +47,45 @@ def _options(
         raise typer.Exit(UsageError.exit_code)
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    # Only the first: a second must not stop the tidying up that this one starts.
-    for ending in ENDING:
-        signal.signal(ending, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
 def main() -> None:
     """Entry point; exits with the contract's codes (DESIGN, Contract)."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     # SIGTERM and a closed terminal end a run as Ctrl-C does: everything is undone, the run resumable.
-    for number in ENDING:
-        signal.signal(number, _end)
+    ending.listen()
+    try:
+        code = _command(console)
+        ending.deaf()
+    except KeyboardInterrupt:  # between two steps of ours
+        code = Interrupted.exit_code
+    try:
+        registry.undo_the_rest()
+    except EspbenchError as error:
+        _tell(console, error)
+    # What a first signal started may have failed in its turn: the user still interrupted it.
+    sys.exit(Interrupted.exit_code if ending.heard() else code)
+
+
+def _command(console: Console) -> int:
+    """Run what the command line asks for; its exit code, its error told."""
     try:
         # Outside standalone mode a typer.Exit is caught there, and its code returned.
         returned = app(standalone_mode=False)
-        code = returned if isinstance(returned, int) else 0
+        return returned if isinstance(returned, int) else 0
     except (KeyboardInterrupt, typer.Abort):
         console.print("interrupted", style="yellow")
-        code = Interrupted.exit_code
+        return Interrupted.exit_code
     except EspbenchError as error:
-        for text in (str(error), *getattr(error, "__notes__", [])):
-            console.print(text, style="red", markup=False)
-        code = error.exit_code
+        _tell(console, error)
+        return error.exit_code
     except Exception as error:
         # click's own usage errors: an unknown option, a missing argument.
         if hasattr(error, "format_message") and hasattr(error, "show"):
             error.show()
-            code = UsageError.exit_code
-        else:
-            traceback.print_exc()
-            code = 1
-    sys.exit(code)
+            return UsageError.exit_code
+        traceback.print_exc()
+        return 1
+
+
+def _tell(console: Console, error: EspbenchError) -> None:
+    for text in (str(error), *getattr(error, "__notes__", [])):
+        console.print(text, style="red", markup=False)

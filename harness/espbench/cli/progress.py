@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,15 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from espbench.measure.bench import Request
 from espbench.plan import Case
+from espbench.platforms import machine_lock
+from espbench.platforms.machine_lock import Holder
 from espbench.search import goal_name
-from espbench.terms import Finding, Outcome, Trial
+from espbench.terms import WITH_FIGURE, Finding, Outcome, Trial
 
 Bounds = list[tuple[float, float | None, float | None]]
 
 
+_COLOURS = {"OK": "green", "VIOLATED": "bold red"}
 _SHORT = {"search": "search", "final": "final", "measure": "trial"}
 
 
@@ -64,10 +68,8 @@ class TerminalObserver:
             verdict = f"[yellow]INVALID[/yellow] {self._why(record.reasons)}"
         elif not record.sustained:
             verdict = f"[red]not sustained[/red] {_plain('; '.join(record.reasons))}"
-        elif record.tx_frames > record.rx_frames:
-            verdict = (
-                f"[red]lost {record.tx_frames - record.rx_frames:,}[/red] ({record.frame_loss_ratio:.4%})"
-            )
+        elif record.lost:
+            verdict = f"[red]lost {record.lost:,}[/red] ({record.frame_loss_ratio:.4%})"
         else:
             verdict = "[green]no loss[/green]"
         self._print(
@@ -76,10 +78,10 @@ class TerminalObserver:
 
     def case_done(self, results: list[Outcome | Finding]) -> None:
         for result in results:
-            colour = "green" if result.status == "OK" else "yellow"
+            colour = _COLOURS.get(result.status, "yellow")
             why = f"  {_plain(result.reasons[0].splitlines()[0].removesuffix(':'))}" if result.reasons else ""
             if isinstance(result, Finding):
-                text = _plain(result.words) if result.status == "OK" else f"{_plain(result.test)}{why}"
+                text = _plain(result.words) if result.status in WITH_FIGURE else f"{_plain(result.test)}{why}"
             else:
                 text = f"{goal_name(result.loss_goal)}: {_figures(result)}{why}"
             self._print(f"  [{colour}]{result.status}[/{colour}] {text}")
@@ -117,6 +119,42 @@ def terminal(run: Path) -> Iterator[TerminalObserver]:
         yield TerminalObserver(console, progress)
 
 
+@contextlib.contextmanager
+def measuring(*, shared: bool = False, wait: bool = False) -> Iterator[None]:
+    """Hold the machine's lock while the block measures; stderr tells for whom one waits, and how long."""
+    with contextlib.ExitStack() as held:
+        waiting = _Waiting(Console(stderr=True, highlight=False, soft_wrap=True))
+        try:
+            held.enter_context(machine_lock.held(shared=shared, wait=wait, on_wait=waiting.told))
+        finally:
+            waiting.stop()
+        yield
+
+
+class _Waiting:
+    """A live line on a terminal, else a line for each new holder."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status = console.status("")
+        self._began = time.monotonic()
+        self._holders: list[Holder] | None = None
+
+    def told(self, holders: list[Holder]) -> None:
+        if holders != self._holders:
+            self._holders = holders
+            self._console.print("waiting until no other measurement uses this machine's CPUs; now it is")
+            for words in [str(holder) for holder in holders] or ["a process that cannot be seen from here"]:
+                self._console.print(f"  {words}", markup=False)
+        if self._console.is_terminal:
+            minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
+            self._status.update(f"waiting for {minutes}:{seconds:02}")
+            self._status.start()
+
+    def stop(self) -> None:
+        self._status.stop()
+
+
 def _bounds(bounds: Bounds) -> str:
     def rate(fps: float | None) -> str:
         return "?" if fps is None else f"{fps:,.0f}"
@@ -134,9 +172,11 @@ def _kind(request: Request) -> str:
 
 
 def _figures(o: Outcome) -> str:
-    figure = f"{o.throughput_fps:,.0f} fps, {o.throughput_mbps:,.1f} Mbps  " if o.throughput_fps else ""
+    sign = "at least " if o.status == "LOWER_BOUND" else ""
+    figure = f"{sign}{o.throughput_fps:,.0f} fps, {o.throughput_mbps:,.1f} Mbps  " if o.throughput_fps else ""
+    void = f"  ({o.void_finals} void at this load)" if o.void_finals else ""
     cpu = f"CPU home {o.cpu_home_pct:.0f} %, office {o.cpu_office_pct:.0f} %" if _has_cpu(o) else ""
-    return figure + cpu
+    return figure + cpu + void
 
 
 def _has_cpu(outcome: Outcome) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,4 +28,7 @@ def report(
     if unknown := sorted(asked - set(FORMATS)):
         raise UsageError(f"--format: expected one of {', '.join(FORMATS)}, got {', '.join(unknown)}")
     wanted = [name for name in FORMATS if name in asked]
-    print(write_report(RunDirectory.open(run), formats=wanted))
+    directory = RunDirectory.open(run)
+    for damage in directory.damage():
+        print(f"{run / 'trials.jsonl'}: damaged: {damage}", file=sys.stderr)
+    print(write_report(directory, formats=wanted))

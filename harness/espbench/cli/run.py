@@ -6,7 +6,7 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -14,25 +14,38 @@ from typing import Annotated
 import typer
 
 from espbench import __version__
-from espbench.cli.progress import terminal
+from espbench.cli.progress import measuring, terminal
+from espbench.cli.resumption import same_run
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
 from espbench.measure import machine
 from espbench.plan import Case, Plan, cases, load_plan, notes
+from espbench.plan.asked import asked
 from espbench.plan.comparison import compare_settings, execution_order
 from espbench.plan.conditions import conditions
 from espbench.plan.model import SINGLE
 from espbench.platforms.base import Placement
 from espbench.platforms.registry import Registry
 from espbench.procedures import accelerator
-from espbench.procedures.lab import Choice, ExternalLab, Labs, PairLab, choose, place, require
+from espbench.procedures.lab import (
+    Choice,
+    ExternalLab,
+    Labs,
+    PairLab,
+    choose,
+    line_rate_of,
+    place,
+    require,
+    virtual,
+)
 from espbench.procedures.pairs import Lab
 from espbench.procedures.session import Session
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import Finding, Manifest, Outcome
 
 INCOMPLETE = 3
+ANSWERED = ("OK", "BELOW_MINIMUM")  # all there is to say of a case was found
 
 
 def run(
@@ -44,6 +57,9 @@ def run(
     ] = False,
     no_report: Annotated[
         bool, typer.Option("--no-report", help="Measure, and leave the report to espbench report.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
     ] = False,
 ) -> None:
     """Run a plan: calibrate, measure every case, write the report. After Ctrl-C it can be resumed."""
@@ -64,20 +80,29 @@ def run(
         _dry_run(checked, choices)
         return
     if resume is not None:
-        _same_cases(directory, checked, choices)
+        _same_run(directory, checked, choices)
     require(checked, choices, lambda text: print(text, file=sys.stderr))
     generators.require(checked.generator.name, checked.generator.settings)
-    if resume is None:
-        directory = RunDirectory.create(out, checked.name, _manifest(checked, choices), checked.text)
-    else:
+    if resume is not None:
         directory.lock()
-        moments = [*directory.manifest.resumed, _now()]
-        directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
-    with directory:
-        results = _measure(checked, choices, directory)
+    with measuring(shared=virtual(choices), wait=wait):
+        if resume is None:
+            directory = RunDirectory.create(out, checked.name, _manifest(checked, choices), checked.text)
+        else:
+            for text in directory.mend():
+                print(text, file=sys.stderr)
+            moments = [*directory.manifest.resumed, _now()]
+            directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
+        with directory:
+            results = _measure(checked, choices, directory)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
-    if any(result.status in ("INVALID", "UNRESOLVABLE") for result in results):
+    if is_incomplete(results):
         raise typer.Exit(INCOMPLETE)
+
+
+def is_incomplete(results: Iterable[Outcome | Finding]) -> bool:
+    """Whether some case has no figure, or a bound in its place."""
+    return any(result.status not in ANSWERED for result in results)
 
 
 def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list[Outcome | Finding]:
@@ -139,12 +164,13 @@ def _manifest(plan: Plan, choices: list[Choice]) -> Manifest:
         platform=_platform(choices),
         platform_reason="; ".join(dict.fromkeys(c.reason for c in choices)) or "the plan's own boxes",
         topology=plan.topology,
-        line_rate_bps=plan.line_rate or (profiles[0].line_rate if profiles else 0.0),
+        line_rate_bps=line_rate_of(plan, profiles),
         cases=[case.entry() for case in _cases(plan, choices)],
         tools=machine.tools(),
         host=machine.describe(),
         warnings=notes(plan),
         conditions=conditions(plan, profiles),
+        asked=asked(plan, profiles),
         compare=compare_settings(plan),
     )
 
@@ -153,29 +179,15 @@ def _platform(choices: list[Choice]) -> str:
     return ", ".join(dict.fromkeys(c.profile.platform for c in choices)) or "external"
 
 
-def _same_cases(directory: RunDirectory, plan: Plan, choices: list[Choice]) -> None:
-    """UsageError if resuming would put figures of something else beside those already measured."""
-    begun = directory.manifest
-    entries = [case.entry() for case in _cases(plan, choices)]
-    platform = _platform(choices)
-    if (begun.platform, begun.cases) != (platform, entries):
-        reasons = "; ".join(dict.fromkeys(c.reason for c in choices))
-        raise UsageError(
-            f"{directory.path}: this run cannot go on here\n"
-            f"  expected: the {len(begun.cases)} cases on {begun.platform} that it was begun with\n"
-            f"  got: {len(entries)} cases on {platform}"
-            + (f" ({reasons})" if reasons else "")
-            + "\n  what to do: undo the change of its plan.yaml or of this machine, or start a new run"
-        )
-    # A profile or recording beside the plan is not in the run directory: it may have changed.
-    frames = plan.pattern.fingerprint
-    if (before := begun.conditions.get("traffic", frames)) != frames:
-        raise UsageError(
-            f"{directory.path}: this run cannot go on here\n"
-            f"  expected: the frames it was begun with, {before}\n"
-            f"  got: {frames}\n"
-            "  what to do: undo the change of the traffic profile or its recording, or start a new run"
-        )
+def _same_run(directory: RunDirectory, plan: Plan, choices: list[Choice]) -> None:
+    same_run(
+        directory,
+        plan,
+        [choice.profile for choice in choices],
+        platform=_platform(choices),
+        reasons="; ".join(dict.fromkeys(choice.reason for choice in choices)),
+        entries=[case.entry() for case in _cases(plan, choices)],
+    )
 
 
 def _write_report(path: Path) -> Path:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from espbench.comparison import conditions, costs, overheads, remarks, words
+from espbench.comparison import conditions, costs, overheads, paired, remarks, words
 from espbench.comparison.axes import AXES, Group, X, differing, layout
 from espbench.comparison.model import Axis, Comparison, PairVerdicts, Panel
 from espbench.comparison.points import arm_point, side
@@ -15,6 +15,7 @@ from espbench.comparison.statistics import CONFIDENCE
 from espbench.comparison.verdicts import Point, verdicts
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
+from espbench.terms import Finding
 
 # A run interleaved over one of these is so over the other: the arms are the same.
 _SAME_ORDER = ({"stack", "version"}, {"dut", "kernel"})
@@ -77,6 +78,8 @@ def of(
     beside = overheads.overheads(plan.groups, mhz)
     is_paired = {pair.b: pair.paired for panel in panels for pair in panel.pairs}
     seed = runs[0].compare.get("seed") if len(runs) == 1 and any(is_paired.values()) else None
+    at_loads = _fixed_loads(runs, axis, names)
+    fixed = paired.judge(at_loads, axis)
     return Comparison(
         axis=axis,
         arms=plan.arms,
@@ -88,7 +91,9 @@ def of(
         panels=panels,
         overheads=beside,
         words=[
+            *remarks.violated(found),
             *remarks.allowed(differences),
+            *paired.verdict_words(fixed),
             *words.paragraph(panels),
             *costs.cost_words(panels, beside),
             *remarks.load(panels, beside),
@@ -96,6 +101,7 @@ def of(
         ],
         differences=differences,
         warnings=[
+            *paired.not_made(at_loads),
             *remarks.arms(plan.groups, axis),
             *remarks.order(plan.groups, is_paired, axis, runs),
             *remarks.runs(runs),
@@ -107,7 +113,15 @@ def of(
         seed=seed if isinstance(seed, int) else None,
         facts=remarks.facts(runs, axis),
         cpu_mhz=mhz,
+        fixed_loads=fixed,
     )
+
+
+def _fixed_loads(runs: Sequence[Run], axis: Axis, names: Sequence[str]) -> list[Finding]:
+    """The findings at fixed loads of one run over its own axis, held against the reference that it had."""
+    if len(runs) != 1 or not _is_interleaved(runs[0], axis):
+        return []
+    return [f for f in runs[0].paired if f.paired.get("a", names[0]) == names[0] or axis == "kernel"]
 
 
 def _axis(runs: Sequence[Run], found: Sequence[Sample], by: str | None) -> Axis:

@@ -25,6 +25,11 @@ _FOLLOWS: dict[Axis, tuple[str, ...]] = {
     "version": ("version of ",),
 }
 _CEILINGS_DIFFER = 1.1
+_GENERATOR = "tools: generator"
+_PIN = (
+    "by its default the generator takes the way that suits the ports; name one in every plan, such as "
+    "generator: {native: {tx: af_packet, rx: af_packet}}, and measure again"
+)
 
 
 def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:
@@ -74,6 +79,8 @@ def unchecked(runs: Sequence[Run]) -> list[str]:
 def refusal(found: Sequence[Difference], axis: Axis, others: Sequence[Axis]) -> str:
     """The message for runs that differ in more than the axis."""
     told = "\n".join(f"    {in_words(d)}" for d in found)
+    if any(d.what == _GENERATOR for d in found):
+        told += f"\n      {_PIN}"
     rest = [other for other in others if other != axis]
     instead = f"; or compare by what differs: --by {' or --by '.join(rest)}" if rest else ""
     return (
@@ -112,7 +119,7 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[str, str]]:
     yield "espbench", m.espbench
     yield "platform", m.platform
     yield "topology", m.topology
-    yield "line rate", f"{m.line_rate_bps:g} bit/s"
+    yield "line rate", f"{m.line_rate_bps:g} bit/s" if m.line_rate_bps else "not known"
     sections: dict[str, Mapping[str, Any]] = {
         "host": {key: value for key, value in m.host.items() if key not in _FLUCTUATING},
         "placement": m.placement,

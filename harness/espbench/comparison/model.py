@@ -42,8 +42,8 @@ class Arm:
 class ArmPoint:
     """One arm at one point: its throughput (frames/s, both directions summed) over the repeats.
 
-    statuses counts every repeat by its status; fps is None where no repeat is OK. cpu_us is µs of
-    CPU per frame at the throughput, of Home, Office, and their sum (where both are known).
+    statuses counts every repeat by its status; fps is None where no repeat has a figure, or one is VIOLATED. cpu_us
+    is µs of CPU per frame at the throughput, of Home, Office, and their sum (where both are known).
     """
 
     fps: Estimate | None
@@ -53,7 +53,7 @@ class ArmPoint:
     cpu_office_us: Estimate | None = None
     cpu_us: Estimate | None = None
     proven: bool = True  # False: some figure is of boxes whose encryption is not proven
-    at_least: bool = False  # fps is a lower bound: some repeat met the limit of the tester or of the search
+    at_least: bool = False  # fps is a lower bound: some repeat's figure is one
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class PointVerdict:
 
     ratio is B / A with its simultaneous interval (together over all points of the family, the
     resolution of the search included); None where one of them has no figure. why says in words
-    what the verdict rests on, or why none was possible. bound_by names what makes it a bound: the limit
-    of the tester or of the search, or the minimum that one of them missed.
+    what the verdict rests on, or why none was possible. bound_by names what makes it a bound: a
+    figure that is a lower bound (limit), or the minimum that one of them missed.
     """
 
     x: int | str  # frame size, or what stands in its place when that is the axis
@@ -104,6 +104,47 @@ class Panel:
     curves: dict[str, dict[int | str, ArmPoint]]  # arm name → x → point; baselines too, by their stack's name
     pairs: list[PairVerdicts]
     baselines: list[str] = field(default_factory=list)  # of the curves: `plain`, `null`
+
+
+@dataclass(frozen=True)
+class FixedLoad:
+    """Both arms at one load (a share of the slower arm's throughput): CPU per frame and loss.
+
+    cpu is B / A with the interval of this load alone; cpu_a_us and cpu_b_us are medians; losses are mean ratios.
+    """
+
+    share: float
+    fps: float
+    cpu: Estimate | None
+    cpu_a_us: float | None
+    cpu_b_us: float | None
+    loss_a: float | None
+    loss_b: float | None
+    pairs: int
+
+
+@dataclass(frozen=True)
+class FixedLoadVerdict:
+    """A against B at one point by trials at the same loads (paired.py).
+
+    cpu and throughput are ratios B / A with intervals that hold together over all points; None: no verdict.
+    """
+
+    conditions: dict[str, str]
+    x: int | str
+    a: str
+    b: str
+    cpu: Estimate | None
+    cpu_word: Literal["B costs less", "B costs more", "no difference shown", "no verdict"]
+    throughput: Estimate | None
+    word: Word
+    loads: list[FixedLoad]
+    pairs: int
+    void: int  # trials that were left out with their pairs
+    trials: int
+    rounds: int
+    together: bool
+    why: str
 
 
 @dataclass(frozen=True)
@@ -154,3 +195,4 @@ class Comparison:
     seed: int | None = None  # of the order; None where no pair was measured in turns
     facts: dict[str, str] = field(default_factory=dict)  # of the machine: platform, CPU, kernels
     cpu_mhz: float | None = None  # as read at the start of the runs; a CPU's clock may change
+    fixed_loads: list[FixedLoadVerdict] = field(default_factory=list)

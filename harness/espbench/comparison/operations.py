@@ -44,8 +44,8 @@ class Operations:
 
     @property
     def slower(self) -> str:
-        """Which one that is; empty where it is not known."""
-        if self.encryption is None or self.decryption is None:
+        """Which one that is; empty where it is not known, as where the lower figure is but a bound."""
+        if self.encryption is None or self.decryption is None or (self.lower and self.lower.at_limit):
             return ""
         return OPERATIONS[self.encryption.fps > self.decryption.fps]
 
@@ -55,6 +55,11 @@ class Operations:
         if self.encryption is None or self.decryption is None:
             return None
         return 1 / (1 / self.encryption.fps + 1 / self.decryption.fps)
+
+    def is_bound_limited(self, *, shares_core: bool) -> bool:
+        """Whether `bound_fps` may be higher in truth, its parts being lower bounds."""
+        parts = [self.encryption, self.decryption] if shares_core else [self.lower]
+        return any(part.at_limit for part in parts if part)
 
     def bound_fps(self, *, shares_core: bool) -> float | None:
         """The most a pair can do, by its parts."""
@@ -81,10 +86,10 @@ def _key(o: Outcome) -> Key:
 
 def _figure(repeats: Sequence[Outcome]) -> Figure | None:
     found = [o for o in repeats if o.throughput_fps is not None and o.throughput_mbps is not None]
-    if not found:
+    if not found or any(o.status == "VIOLATED" for o in repeats):
         return None
     return Figure(
         median(o.throughput_fps or 0.0 for o in found),
         median(o.throughput_mbps or 0.0 for o in found),
-        any(o.is_at_limit for o in found),
+        any(o.is_lower_bound for o in found),
     )

@@ -12,7 +12,7 @@ from espbench.comparison import statistics
 from espbench.comparison.model import ArmPoint, Estimate
 from espbench.comparison.samples import Sample
 from espbench.comparison.statistics import Reading
-from espbench.terms import Outcome
+from espbench.terms import WITH_FIGURE, Outcome
 
 Pair = tuple[str, int]  # run, repeat
 
@@ -23,13 +23,20 @@ class Side:
 
     ok holds those with a figure; below those that missed the goal at the minimum; left_out counts those
     that say nothing (INVALID, UNRESOLVABLE), by status.
-    is_capped: some figure met the tester's limit or the search's maximum, so the mean is a lower bound.
+    is_capped: some figure is a lower bound (LOWER_BOUND, or it met the tester's limit or the search's maximum), and
+    so is the mean. violated: repeats in which frames crossed without encryption; then nothing else counts.
     """
 
     ok: dict[Pair, Outcome]
     below: dict[Pair, Outcome]
     left_out: Counter[str]
     is_capped: bool
+    violated: int = 0
+
+    @property
+    def unjudged(self) -> int:
+        """Repeats whose figure is a bound because the loads above could not be judged."""
+        return sum(o.status == "LOWER_BOUND" for o in self.ok.values())
 
     @property
     def is_mixed(self) -> bool:
@@ -61,7 +68,9 @@ class Side:
 
 def side(samples: Sequence[Sample]) -> Side:
     """Sort the repeats of one arm at one point."""
-    ok = {s.pair: s.outcome for s in samples if s.outcome.status == "OK" and s.outcome.throughput_fps}
+    if violated := sum(s.outcome.status == "VIOLATED" for s in samples):
+        return Side({}, {}, Counter(s.outcome.status for s in samples), is_capped=False, violated=violated)
+    ok = {s.pair: s.outcome for s in samples if s.outcome.status in WITH_FIGURE and s.outcome.throughput_fps}
     below = {s.pair: s.outcome for s in samples if s.outcome.status == "BELOW_MINIMUM"}
     others = Counter[str](s.outcome.status for s in samples if s.pair not in ok | below)
     return Side(ok, below, others, any(map(is_capped, ok.values())))
@@ -69,7 +78,7 @@ def side(samples: Sequence[Sample]) -> Side:
 
 def is_capped(outcome: Outcome) -> bool:
     """Whether the DUT may be faster than its figure."""
-    return outcome.upper_fps is None or outcome.is_at_limit
+    return outcome.upper_fps is None or outcome.is_lower_bound
 
 
 def reading(outcome: Outcome) -> Reading:

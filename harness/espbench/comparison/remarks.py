@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from espbench.comparison import conditions
-from espbench.comparison.axes import Group
+from espbench.comparison.axes import Group, size_name
 from espbench.comparison.model import Axis, Difference, Overhead, Panel
 from espbench.comparison.samples import Run, Sample
 from espbench.comparison.statistics import PER_CENT
@@ -40,7 +41,8 @@ def method(family: int, is_paired: dict[str, bool], seed: object) -> str:
         f"The intervals hold together at {PER_CENT} over {family} verdicts (Bonferroni). The resolution of "
         "the search is in them in full. The scatter of a point is drawn towards that of all points of the "
         "two arms as far as they agree (moderated t, Smyth 2004), and never below its own. Where an arm missed the "
-        "goal even at its minimum, or met the limit of the tester, the ratio is a bound at the same confidence. "
+        "goal even at its minimum, or has a lower bound in place of a figure, the ratio is a bound at the same "
+        "confidence. "
         f"All other intervals are {PER_CENT} for each point alone."
     )
 
@@ -60,6 +62,21 @@ def load(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[str]:
         return []
     return [
         "CPU per frame is of Home and Office together, each arm at its own throughput; it depends on the load."
+    ]
+
+
+def violated(found: Sequence[Sample]) -> list[str]:
+    """What comes before any verdict: arms that let frames pass in clear."""
+    leaks = Counter(
+        (s.outcome.stack, s.outcome.suite, s.outcome.frame_size)
+        for s in found
+        if s.outcome.status == "VIOLATED"
+    )
+    if not leaks:
+        return []
+    told = [f"{stack} {suite} {size_name(size)} ({n}×)" for (stack, suite, size), n in leaks.items()]
+    return [
+        f"VIOLATED: frames crossed without encryption with {listed(told)}: no figure, and no verdict there."
     ]
 
 
@@ -144,7 +161,8 @@ def figures(panels: Sequence[Panel]) -> list[str]:
         told.append("Encryption not proven: some figures are of boxes whose counters espbench may not read.")
     if any(point.at_least for point in points):
         told.append(
-            "Some figures met the limit of the tester or of the search: those DUTs may be faster than shown."
+            "Some figures are lower bounds (they met the limit of the tester or of the search, or the loads above "
+            "could not be judged): those DUTs may be faster than shown."
         )
     return told
 

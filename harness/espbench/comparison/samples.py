@@ -10,7 +10,7 @@ from typing import Any
 
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
-from espbench.terms import CaseEntry, Manifest, Outcome, kind_of_test
+from espbench.terms import PAIRED, CaseEntry, Finding, Manifest, Outcome, kind_of_test
 
 VERSION_OPTIONS = ("version", "prefix")  # a stack's options that choose its version
 THROUGHPUT = "throughput"
@@ -25,6 +25,7 @@ class Run:
     manifest: Manifest
     outcomes: list[Outcome]
     where: str = ""
+    paired: Sequence[Finding] = ()  # of its comparison at fixed loads
 
     @property
     def compared_cases(self) -> list[CaseEntry]:
@@ -77,7 +78,8 @@ def read(directories: Sequence[RunDirectory]) -> list[Run]:
         outcomes = directory.outcomes()
         if not outcomes:
             raise _nothing_to_compare(directory)
-        runs.append(Run(name, directory.manifest, outcomes, str(directory.path)))
+        paired = [finding for finding in directory.findings() if finding.test == PAIRED]
+        runs.append(Run(name, directory.manifest, outcomes, str(directory.path), paired))
     return runs
 
 

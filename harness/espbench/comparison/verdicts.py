@@ -2,8 +2,9 @@
 """B against A over all points of the family: which is faster, and what the verdict rests on.
 
 A verdict errs on the side of none: what enough repeats cannot bear is "no difference shown", what too
-few say is "no verdict". An arm below the minimum, or at the limit of the tester, has a bound in place of
-a figure, and so has the ratio; verdicts by bounds are taken at the same confidence as those by figures.
+few say is "no verdict". An arm below the minimum, at the limit of the tester, or whose higher loads could not be
+judged, has a bound in place of a figure, and so has the ratio; verdicts by bounds are taken at the same confidence as
+those by figures. Where the higher loads could not be judged and the bound decides nothing, there is no verdict.
 """
 
 from __future__ import annotations
@@ -88,15 +89,20 @@ def _verdict(
         why = (
             "both missed the goal even at their minimum"
             if a.below
+            else "both figures are lower bounds: either may be faster"
+            if a.unjudged or b.unjudged
             else "both met the limit of the tester or of the search: either may be faster"
         )
         return PointVerdict(point.x, None, "no verdict", why + left_out, cpu)
     if low is not None and high is not None:
         return PointVerdict(point.x, statistics.ratio(found, n), word_of(found), why, cpu)
+    word = word_of(found)
+    if word == "no difference shown" and (a.unjudged or b.unjudged):
+        word = "no verdict"
     return PointVerdict(
         point.x,
         None,
-        word_of(found),
+        word,
         why,
         cpu,
         at_least=None if low is None else math.exp(low),
@@ -117,13 +123,26 @@ def _bounds(point: Point) -> list[str]:
     return [
         f"{name} missed the goal even at its minimum in all {len(side.below)} repeats"
         if side.below
-        else f"{name} met the limit of the tester or of the search and may be faster than its figure"
+        else _why_capped(name, side)
         for name, side in point.sides
         if (side.below or side.is_capped) and not side.is_mixed
     ]
 
 
+def _why_capped(name: str, side: Side) -> str:
+    if side.unjudged:
+        which = f"in {side.unjudged} of {len(side.ok)} repeats " if side.unjudged < len(side.ok) else ""
+        return f"{name}'s figure is {which}a lower bound, since the loads above it could not be judged"
+    return f"{name} met the limit of the tester or of the search and may be faster than its figure"
+
+
 def _too_few(point: Point, paired: bool) -> str:
+    if leaks := [
+        f"{name} let frames pass without encryption in {side.violated} of {side.left_out.total()} repeats"
+        for name, side in point.sides
+        if side.violated
+    ]:
+        return "; ".join(leaks)
     for name, side in point.sides:
         if side.is_mixed:
             total = len(side.ok) + len(side.below)

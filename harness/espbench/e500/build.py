@@ -19,15 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from espbench import kept
 from espbench.e500 import guest, kernel, qemu, recipe, sources, tools
 from espbench.e500.recipe import GUEST, KERNEL, PARTS, QEMU, Part
 from espbench.e500.tools import Runner
 from espbench.errors import EspbenchError, MachineLacks
+from espbench.paths import cache_dir
 from espbench.platforms.base import Readiness
+from espbench.platforms.private import foreign
 from espbench.platforms.registry import Registry
 
 MANIFEST = "manifest.json"
 COMMAND = "espbench build e500"
+NOT_THERE = "not built"
 _SOURCES_MB = 200
 
 
@@ -55,11 +59,15 @@ class Progress(Protocol):
 
 
 def find() -> Built | None:
-    """What is in the cache of exactly today's inputs; None if a part is missing. Needs no network."""
-    folders = {part.name: _folder(part) for part in PARTS}
-    if not all((folder / MANIFEST).is_file() for folder in folders.values()):
+    """What is in the cache of exactly today's inputs; None if a part is missing, or not as it was built.
+
+    Needs no network.
+    """
+    looked = {part.name: _look(part) for part in PARTS}
+    if any(why for _, _, why in looked.values()):
         return None
-    manifests = {name: json.loads((folder / MANIFEST).read_text()) for name, folder in folders.items()}
+    folders = {name: folder for name, (folder, _, _) in looked.items()}
+    manifests = {name: manifest for name, (_, manifest, _) in looked.items()}
     (initramfs,) = GUEST.products
     (program,) = QEMU.products
     return Built(
@@ -73,7 +81,7 @@ def find() -> Built | None:
 def require() -> Built:
     """The same; MachineLacks when it is not built."""
     if (built := find()) is None:
-        raise MachineLacks("the emulated e500 gateways are not built", COMMAND)
+        raise MachineLacks(f"the emulated e500 gateways are not built{_damage()}", COMMAND)
     return built
 
 
@@ -86,7 +94,7 @@ def readiness() -> Readiness:
     return Readiness(
         "e500",
         False,
-        "; ".join(["not built", *([] if tooling.ready else [tooling.missing])]),
+        "; ".join([f"not built{_damage()}", *([] if tooling.ready else [tooling.missing])]),
         install,
     )
 
@@ -97,9 +105,13 @@ def build(registry: Registry, progress: Progress, *, again: bool = False) -> Bui
     MachineLacks for programs, room or sources that are not there; EspbenchError, with the log's end, when a
     program fails. The cache only ever has whole parts.
     """
-    recipe.store().mkdir(parents=True, exist_ok=True)
+    for place in (cache_dir(), recipe.store()):
+        kept.folder_of_ours(place)
     with _alone(progress):
-        todo = [part for part in PARTS if again or not (_folder(part) / MANIFEST).is_file()]
+        for folder, why in _damaged():
+            progress.note(f"{folder}: {why}; building it again")
+            _drop(folder)
+        todo = [part for part in PARTS if again or _look(part)[2]]
         if todo:
             _demand(todo)
             progress.note(f"building e500 guests into {recipe.store()}: some minutes, once")
@@ -116,6 +128,45 @@ def build(registry: Registry, progress: Progress, *, again: bool = False) -> Bui
                 ) from error
             progress.finished(part.name if part else "sources", time.monotonic() - since, remark)
     return require()
+
+
+def _look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
+    """A part's folder in the cache, its manifest, and why it cannot be used; empty if it can.
+
+    Root runs what is in it: it must be ours, and as it was built.
+    """
+    inputs = recipe.inputs(part)
+    folder = recipe.store() / f"{part.name}-{recipe.key_of(inputs)}"
+    if not (folder / MANIFEST).is_file():
+        return folder, {}, NOT_THERE
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        products = {name: str(manifest["products"][name]) for name in part.products}
+        changed = "" if manifest["inputs"] == inputs else "it was made of something else than its name says"
+    except (ValueError, KeyError, TypeError) as error:
+        return folder, {}, f"{MANIFEST} cannot be read ({error!r})"
+    return (
+        folder,
+        manifest,
+        changed or foreign(folder / MANIFEST) or kept.problem_with_files(folder, products),
+    )
+
+
+def _damaged() -> list[tuple[Path, str]]:
+    """Parts that are there and not as they should be, and why."""
+    return [(folder, why) for folder, _, why in map(_look, PARTS) if why not in ("", NOT_THERE)]
+
+
+def _damage() -> str:
+    """What is to be said of them."""
+    return "".join(f" ({folder}: {why})" for folder, why in _damaged())
+
+
+def _drop(folder: Path) -> None:
+    """Out of the way first: what is somebody else's may not be removable."""
+    aside = folder.with_name(f".bad-{secrets.token_hex(3)}")
+    folder.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _folder(part: Part) -> Path:
@@ -164,9 +215,9 @@ def _build_part(part: Part, registry: Registry, progress: Progress) -> str:
     inputs, folder = recipe.inputs(part), _folder(part)
     work = recipe.store() / f".work-{secrets.token_hex(3)}"
     entry = registry.add("directory", str(work))
-    work.mkdir()
+    work.mkdir(mode=0o700)
     whole = work / "whole"
-    whole.mkdir()
+    whole.mkdir(mode=0o755)
     for name, file in _step(part)(work, runner).items():
         shutil.copyfile(file, whole / name)
         (whole / name).chmod(0o755 if name in QEMU.products else 0o644)
@@ -177,6 +228,7 @@ def _build_part(part: Part, registry: Registry, progress: Progress) -> str:
         )
     manifest = {"inputs": inputs, "built_by": tools.versions(), "products": digests}
     (whole / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    (whole / MANIFEST).chmod(0o644)
     remark = _put(whole, folder, manifest)
     registry.undo([entry])
     return remark

@@ -133,7 +133,12 @@ def inputs(part: Part) -> dict[str, str]:
 
 def key(part: Part) -> str:
     """The name of exactly these inputs."""
-    return _key(inputs(part).items())
+    return key_of(inputs(part))
+
+
+def key_of(inputs: Mapping[str, str]) -> str:
+    """The name of these inputs."""
+    return _key(inputs.items())
 
 
 def _key(entries: Iterable[tuple[str, str]]) -> str:

@@ -14,6 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from espbench.platforms.base import Port, PortName
 from espbench.terms import Latency
 
+# A trial sends all its frames. Where that takes longer than intended, a generator goes on for so many times the
+# duration and so much more (traffic/src/trial.rs, deadline_ns); a flood, which has no plan, ends when it should.
+LONGEST, LONGEST_MORE_S = 1.5, 0.5
+
+
+def longest_s(duration_s: float) -> float:
+    """How long a trial of that intended duration may send at most, s."""
+    return LONGEST * duration_s + LONGEST_MORE_S
+
 
 class FrameShare(BaseModel):
     """One frame size (bytes, with FCS) and its share in a mix; header is an index into Stream.headers.
@@ -141,11 +150,16 @@ class LossEpisode(BaseModel):
 
 
 class Stall(BaseModel):
-    """A time in which a CPU did not run what it should have."""
+    """A time in which a CPU did not run what it should have, for ms in all.
+
+    until_ns: of a sender, when it had made that good. From at_ns to there its frames were late, or followed each
+    other up to a tenth faster than intended. A sender that is too slow for its rate has no stall.
+    """
 
     at_ns: int
     ms: float
     cpu: int | None = None
+    until_ns: int | None = None
 
 
 class Tagged(BaseModel):
@@ -179,6 +193,9 @@ class Gap(BaseModel):
 class StreamCounts(BaseModel):
     """What became of one stream's frames; definitions as in terms.Trial. None: the generator cannot tell.
 
+    duration_s is the time that sending it took, the last frame's interval included: tx_frames / duration_s is the
+    load that was offered. unsent: had not left when the trial had come to its longest time (longest_s), or found
+    no room at the port. lateness_us and late_frames (later than 100 µs) are against the intended times.
     departure_fps is how fast the frames really left, from the first to the last. first_lost_ns and last_lost_ns
     are when those frames departed, whether their episode is listed or not; first_rx_ns, last_rx_ns and the gaps
     are of arrivals. None also where there is no such frame.
@@ -194,9 +211,11 @@ class StreamCounts(BaseModel):
     tx_refused: int = 0  # of those, refused at once by the full ring of the device behind the port
     unsent: int
     tx_retries: int = 0
+    duration_s: float | None = None
     departure_fps: float | None = None
     rx_frames: int
-    lost: int
+    # Of tx_frames those that arrived in no shape; the generators call it "lost". Damaged ones are lost besides.
+    never_came: int = Field(validation_alias="lost")
     duplicated: int | None
     reordered: int | None
     corrupted: int | None
@@ -218,7 +237,18 @@ class StreamCounts(BaseModel):
     late_frames: int | None = 0
     lateness_us: dict[str, float] | None = None
     tx_stalls: list[Stall] = []
+    tx_stalls_more: int = 0  # beyond those listed
     sealed_before: bool | None = None  # the trial, for the cipher is too slow; None: it left in clear
+
+    @property
+    def lost(self) -> int:
+        """As of a trial (terms.Trial): what was not received intact."""
+        return self.tx_frames - self.rx_frames
+
+    @property
+    def lost_damaged(self) -> int:
+        """Of lost those that came, but damaged."""
+        return max(0, self.lost - self.never_came)
 
 
 class EspCounts(BaseModel):
@@ -269,6 +299,7 @@ class PortCounts(BaseModel):
 class Offered(BaseModel):
     """The generator's account of one trial.
 
+    duration_s is the longest of the streams': where the sender was held up it is longer than was intended.
     faults make it INVALID. shortfall says why frames were not sent, where the generator knows more than
     that. warnings hold for any figure drawn from it; not_measured names what this generator cannot tell.
     """
@@ -281,7 +312,9 @@ class Offered(BaseModel):
     noise: list[NoiseCounts] = []
     ports: list[PortCounts]
     host_stalls: list[Stall] = []
+    host_stalls_more: int = 0  # beyond those listed
     host_stall_ms_total: dict[str, float] = {}
+    stalls_watched: bool = True  # False: a watcher had no real-time priority, and saw its own waits as stalls
     senders_run_ms: float = 0.0
     senders_wait_ms: float | None = None  # runnable, but not on a CPU; None: not known
     receivers_run_ms: float = 0.0
@@ -291,6 +324,7 @@ class Offered(BaseModel):
     faults: list[str] = []
     shortfall: str = ""
     warnings: list[str] = []
+    notes: list[str] = []
     not_measured: list[str] = []
 
 
@@ -306,7 +340,10 @@ class Generator(Protocol):
         """Ways to the wire among which a measurement is to choose; empty: there is no choice."""
 
     def take(self, way: str) -> None:
-        """Use this way from the next `open` on; EspbenchError there if the ports cannot."""
+        """Use this way from the next `open` on; EspbenchError there if the ports cannot.
+
+        `tx`, a blank and a way: for sending only; frames are received as by default.
+        """
 
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
         """Attach to the ports; returns what it found of each (mac, mtu, path taken, notes)."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.errors import EspbenchError, MachineLacks
-from espbench.generators.base import Noise, Offered, OnProgress, Stream
+from espbench.generators.base import Noise, Offered, OnProgress, Stream, longest_s
 from espbench.paths import clone_root
 from espbench.platforms.base import Port, PortName, Readiness
 from espbench.platforms.placement import NICE
@@ -107,7 +107,11 @@ class NativeGenerator:
         return ["af_packet", "af_xdp"] if self._esp else ["auto", "af_xdp", "af_packet"]
 
     def take(self, way: str) -> None:
-        self._path = {} if way == "auto" else {"tx": way, "rx": way}
+        only, _, named = way.rpartition(" ")
+        paths = ["tx"] if only else ["tx", "rx"]
+        self._path = ({"rx": "af_packet"} if self._esp and only else {}) | (
+            {} if named == "auto" else dict.fromkeys(paths, named)
+        )
 
     def command(self) -> list[str]:
         """The program and its arguments."""
@@ -184,7 +188,7 @@ class NativeGenerator:
             "streams": [s.model_dump(by_alias=True, exclude_defaults=True) for s in streams],
             **({"noise": [n.model_dump(by_alias=True) for n in noise]} if noise else {}),
         }
-        event = self._ask(request, "trial", duration_s + residue_s, on_progress)
+        event = self._ask(request, "trial", longest_s(duration_s) + residue_s, on_progress)
         return Offered.model_validate(event)
 
     def ping(self) -> None:

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.generators.base import Noise, Offered, OnProgress, PortCounts, Stream, StreamCounts
+from espbench.generators.base import (
+    Noise,
+    Offered,
+    OnProgress,
+    PortCounts,
+    Stream,
+    StreamCounts,
+    longest_s,
+)
 from espbench.generators.trex_account import Account, shortfall, stream_counts
 from espbench.generators.trex_ports import Counters, TrexPorts
 from espbench.generators.trex_streams import frames_of, trex_streams
@@ -47,9 +55,6 @@ FIRST_LOSS_UNSEEN = (
 _FRAMING_BYTES = 14 + FCS_BYTES
 # The server looks after its ports every 10 ms; it may need as long again to begin.
 _NOTICED_S, _BEGUN_S = 0.01, 0.05
-# A rate below this share of the intended one spoils a trial (measure.trial.OFFERED_LIMIT): so much longer
-# it may take.
-_LONGEST = 1 / 0.995
 _PROGRESS_S = 0.25
 # Through AF_PACKET frames leave once a millisecond, all that are due.
 _BURSTY, _TICKS = "af_packet", 1000.0
@@ -190,12 +195,13 @@ class TrexGenerator:
     ) -> tuple[float, set[PortName]]:
         """Send; how long it took (s, at least as long as intended), and whose link was down meanwhile.
 
-        Whatever still sends when the time is over is stopped: TRex would go on until it has sent all.
+        It goes on until it has sent all. Whatever still sends when the longest time is over (base.longest_s) is
+        stopped.
         """
         for s in streams:
             self._trex.start(s.from_, s.rate_fps or _FLOOD_FPS)
         started = time.monotonic()
-        end = started + (duration_s if flood else duration_s * _LONGEST + _BEGUN_S)
+        end = started + (duration_s if flood else longest_s(duration_s) + _BEGUN_S)
         give_up = end + _STRAGGLERS_S
         dropped: set[PortName] = set()
         last_seen = started

@@ -49,7 +49,7 @@ def stream_counts(s: Stream, planned: int | None, accounts: dict[PortName, Accou
         tx_refused=sender.refused,
         unsent=max(0, (planned or 0) - sender.sent),
         rx_frames=rx,
-        lost=max(0, sender.sent - rx),
+        never_came=max(0, sender.sent - rx),  # what came damaged it cannot tell
         duplicated=None,
         reordered=None,
         corrupted=None,
@@ -68,4 +68,4 @@ def shortfall(accounts: dict[PortName, Account], streams: list[Stream], *, is_la
         return f"its ports refused {errors} (oerrors)"
     if held:
         return f"{held} that TRex counted as sent never left its port"
-    return "TRex falls behind its schedule and would have stretched the trial" if is_late else ""
+    return "TRex falls behind its schedule" if is_late else ""

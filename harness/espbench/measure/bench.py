@@ -22,6 +22,14 @@ class Waits:
     residue_s: float = 2.0
     settle_s: float = 5.0
 
+    def told(self, *, cold: bool = False) -> dict[str, float | None]:
+        """As a trial's record has them; a cold trial has no learning frames."""
+        return {
+            "learning": None if cold else self.learning_s,
+            "residue": self.residue_s,
+            "settle": self.settle_s,
+        }
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -42,13 +50,18 @@ class Shape:
 
 @dataclass(frozen=True)
 class Request:
-    """What a search or another test asks for."""
+    """What a search or another test asks for.
+
+    as_offered: whoever asks takes the trial for the load that was offered, as searches do: one that took longer than
+    planned is not void for that.
+    """
 
     load_fps: float
     duration_s: float
     phase: Phase
     attempt: int = 0
     shape: Shape = Shape()
+    as_offered: bool = False
 
 
 @dataclass

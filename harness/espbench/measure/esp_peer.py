@@ -80,6 +80,13 @@ def told(offered: Offered) -> EspCounts | None:
     return next((port.esp for port in offered.ports if port.esp is not None), None)
 
 
+def leaks(counts: EspCounts | None) -> list[str]:
+    """Frames that the tester saw in clear on the ciphertext side."""
+    if counts is None or not counts.cleartext:
+        return []
+    return [f"{counts.cleartext} frames reached the tester in clear"]
+
+
 def problems(counts: EspCounts | None) -> list[str]:
     """What of it no gateway does that encrypts everything, and each packet once; empty = nothing.
 

@@ -55,33 +55,44 @@ def compare(
     after: HostSnapshot,
     *,
     gateway_cpus: set[int],
-    gateway_ns: int,
+    gateway_ns: int | None,
+    gateways_waited_ns: int | None,
     sender_cpus: set[int],
     sender_ns: int,
 ) -> dict[str, Any]:
     """What the host did to the trial; shares are of the elapsed time of the CPUs concerned.
 
     foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester, None
-    where the tester runs there too and cannot be told apart. sender_foreign_pct is time that other
-    tasks had on the CPUs that send; interrupts do not count, a DUT may run in them. gateway_ns and
+    where the tester runs there too and cannot be told apart, or gateway_ns is not known. gateways_waited_pct is how
+    long the gateways could have run but had no CPU, None where unknown. starved_pct is what others can have cost
+    them: no more than they used, and no more than the gateways waited. steal_pct is of the CPUs of gateways and
+    sender alone. sender_foreign_pct is time that other tasks had on the CPUs that send; interrupts do not count, a
+    DUT may run in them. gateway_ns and
     sender_ns are what they used themselves, sender_ns with receivers on the same CPUs.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
     busy = {c: after.cpus[c].busy_ns - before.cpus[c].busy_ns for c in after.cpus if c in before.cpus}
-    steal = {c: after.cpus[c].steal_ns - before.cpus[c].steal_ns for c in busy}
+    used = gateway_cpus | sender_cpus
+    steal = {c: after.cpus[c].steal_ns - before.cpus[c].steal_ns for c in busy if c in used}
     watched = [c for c in gateway_cpus if c in busy]
     tasks = {c: after.cpus[c].task_ns - before.cpus[c].task_ns for c in busy}
     sending = [c for c in sender_cpus if c in tasks]
     sender_foreign = max(0, sum(tasks[c] for c in sending) - sender_ns) / (elapsed * max(1, len(sending)))
     foreign = None
-    if watched:
+    if watched and gateway_ns is not None:
         foreign = max(0, sum(busy[c] for c in watched) - gateway_ns) / (elapsed * len(watched))
+    waited = None
+    if watched and gateways_waited_ns is not None:
+        waited = gateways_waited_ns / (elapsed * len(watched))
+    known = [share for share in (foreign, waited) if share is not None]
     return {
         "start_ns": before.at_ns,
         "elapsed_s": round(elapsed / 1e9, 6),
         "steal_pct": {str(c): round(100 * s / elapsed, 3) for c, s in steal.items()},
         "busy_pct": {str(c): round(100 * b / elapsed, 2) for c, b in busy.items()},
         "foreign_pct": None if foreign is None else round(100 * foreign, 2),
+        "gateways_waited_pct": None if waited is None else round(100 * waited, 2),
+        "starved_pct": None if foreign is None else round(100 * min(known), 2),
         "sender_foreign_pct": round(100 * sender_foreign, 2),
         "clock_step_ms": round((after.realtime_offset_ns - before.realtime_offset_ns) / 1e6, 3),
     }

@@ -47,6 +47,14 @@ def _mhz(cpuinfo: str) -> float | None:
     return None
 
 
+def free_memory_mb() -> float:
+    """What programs can have without swapping (MemAvailable)."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
 def tools() -> dict[str, str]:
     """Versions of everything that takes part."""
     found = {"python": sys.version.split()[0]}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from espbench.generators.base import Offered, StreamCounts
 from espbench.measure.counters import Counters
-from espbench.measure.path import AFTER_COUNTING, UNACCOUNTED
+from espbench.measure.path import AFTER_COUNTING, DAMAGED, UNACCOUNTED
 from espbench.platforms.base import Side
 
 _GATEWAY: Side = "home"
@@ -58,9 +58,8 @@ def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) 
 
 
 def loss_places(passage: Passage, *, encrypts: bool, receiver_overrun: int) -> dict[str, int]:
-    """Book the frames that did not arrive; the places of a direction add up to its loss."""
+    """Book the frames that did not arrive intact; the places of a direction add up to its loss."""
     p = passage
-    missing = max(0, p.stream.tx_frames - p.arrived)
     refused = p.errors.get(AFTER_COUNTING, 0) if p.encrypts else 0
     inside = p.transformed - refused if encrypts else p.left
     steps = {
@@ -70,9 +69,10 @@ def loss_places(passage: Passage, *, encrypts: bool, receiver_overrun: int) -> d
         f"{_GATEWAY}, after ESP": inside - p.left,
         "receiver overrun": receiver_overrun,
         "last link": p.left - p.arrived - receiver_overrun,
+        DAMAGED: p.stream.lost_damaged,
     }
     places = {place: n for place, n in steps.items() if n > 0}
-    gap = missing - sum(places.values())
+    gap = p.stream.lost - sum(places.values())
     if gap != 0:
         places[UNACCOUNTED] = gap
     return places
@@ -83,15 +83,24 @@ def proof_of_encryption(passage: Passage, *, fragments: bool) -> list[str]:
     p = passage
     sent, where = p.stream.tx_frames, f"{p.stream.from_}-{p.stream.to}"
     does = "encrypted" if p.encrypts else "decrypted"
-    problems = []
+    problems = leaks(passage, fragments=fragments)
     if p.entered and not p.transformed:
         problems.append(f"{where}: {p.entered} frames entered {_GATEWAY}, it {does} none")
     if p.transformed > sent:
         problems.append(f"{where}: {_GATEWAY} {does} {p.transformed} frames, only {sent} were sent")
+    return problems
+
+
+def leaks(passage: Passage, *, fragments: bool) -> list[str]:
+    """What only frames that crossed beside the SAs explain, once all counters have been read late enough."""
+    p = passage
+    sent, where = p.stream.tx_frames, f"{p.stream.from_}-{p.stream.to}"
+    does = "encrypted" if p.encrypts else "decrypted"
+    problems = []
     if p.arrived > p.transformed and not p.stream.duplicated:
         problems.append(f"{where}: {p.arrived} frames arrived, {_GATEWAY} {does} {p.transformed}")
     if p.left - p.own > p.transformed and not fragments:
         problems.append(f"{where}: {p.left} frames left {_GATEWAY}, it {does} {p.transformed}: cleartext?")
-    if p.stream.lost == 0 and p.transformed != sent:
+    if p.stream.never_came == 0 and p.transformed < sent and not problems:
         problems.append(f"{where}: {sent} sent and received, {p.transformed} {does}")
     return problems

@@ -12,6 +12,7 @@ from espbench.measure.counters import Counters
 from espbench.platforms.base import Side
 
 UNACCOUNTED = "unaccounted"
+DAMAGED = "damaged on the way"  # they arrived, but not intact
 # An SA counts a frame before it gives it to the cipher, which may refuse it (xfrm_output_one()).
 AFTER_COUNTING = "XfrmOutStateProtoError"
 
@@ -77,7 +78,7 @@ def _crossing(stream: StreamCounts, delta: Counters, tester_rings: bool) -> Cros
 
 
 def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) -> dict[str, int]:
-    """Book the frames that did not arrive; the places of a direction add up to its loss.
+    """Book the frames that did not arrive intact; the places of a direction add up to its loss.
 
     With ESP the SA counters mark the middle (a frame that was fragmented counts once there),
     without it the links' counters do.
@@ -85,7 +86,6 @@ def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) ->
     c = crossing
     handed_over = c.encrypted - c.first_errors.get(AFTER_COUNTING, 0) if encrypts else c.left_first
     taken_over = c.decrypted if encrypts else c.entered_second
-    missing = max(0, c.stream.tx_frames - c.arrived)
     first_xfrm, second_xfrm = sum(c.first_errors.values()), sum(c.second_errors.values())
     steps = {
         f"first port into {c.first}": c.stream.tx_frames - c.entered_first,
@@ -97,29 +97,42 @@ def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) ->
         f"{c.second}": taken_over - c.left_second,
         "receiver overrun": receiver_overrun,
         "last link": c.left_second - c.arrived - receiver_overrun,
+        DAMAGED: c.stream.lost_damaged,
     }
     places = {place: n for place, n in steps.items() if n > 0}
     # Both directions share the error counters, and a duplicating DUT hides losses: what does not
     # add up is said, not spread.
-    gap = missing - sum(places.values())
+    gap = c.stream.lost - sum(places.values())
     if gap != 0:
         places[UNACCOUNTED] = gap
     return places
 
 
 def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[str]:
-    """Why it is not proven that exactly the frames that crossed were encrypted; empty = proven.
-
-    Nothing can arrive that was not decrypted, be decrypted that was not encrypted, or leave the
-    first gateway beside the SA; with no loss all of these are equal to the frames sent.
-    """
+    """Why it is not proven that exactly the frames that crossed were encrypted; empty = proven."""
     c = crossing
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
-    problems = []
+    problems = leaks(crossing, fragments=fragments)
     if c.entered_first and not c.encrypted:
         problems.append(f"{where}: {c.entered_first} frames entered {c.first}, it encrypted none")
     if c.encrypted > sent:
         problems.append(f"{where}: {c.first} encrypted {c.encrypted} frames, only {sent} were sent")
+    if c.stream.never_came == 0 and not c.encrypted == c.decrypted == sent and not problems:
+        problems.append(
+            f"{where}: {sent} sent and received, {c.encrypted} encrypted, {c.decrypted} decrypted"
+        )
+    return problems
+
+
+def leaks(crossing: Crossing, *, fragments: bool) -> list[str]:
+    """What only frames that crossed without encryption explain, once all counters have been read late enough.
+
+    Nothing can arrive that was not decrypted, be decrypted that was not encrypted, or leave the
+    first gateway beside the SA; with no loss all of these are at least the frames sent.
+    """
+    c = crossing
+    sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
+    problems = []
     if c.decrypted > c.encrypted:
         problems.append(
             f"{where}: {c.second} decrypted {c.decrypted} frames, {c.first} encrypted {c.encrypted}"
@@ -133,7 +146,7 @@ def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[str]:
         problems.append(
             f"{where}: {c.left_first} frames left {c.first}{own}, it encrypted {c.encrypted}: cleartext?"
         )
-    if c.stream.lost == 0 and not c.encrypted == c.decrypted == sent:
+    if c.stream.never_came == 0 and min(c.encrypted, c.decrypted) < sent and not problems:
         problems.append(
             f"{where}: {sent} sent and received, {c.encrypted} encrypted, {c.decrypted} decrypted"
         )

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from espbench.generators.base import Offered, StreamCounts
-from espbench.measure import backlog, counters, esp_peer, one_gateway, path, stalls
+from espbench.measure import backlog, counters, esp_peer, one_gateway, path
 from espbench.measure.actions import Performed, untimely
 from espbench.measure.bench import Bench, Request
-from espbench.measure.faults import host_faults, outage_faults, tester_faults, virtual_faults
+from espbench.measure.faults import tester_faults, virtual_faults
+from espbench.measure.standing_still import StandingStill, standing_still
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Side
 from espbench.terms import DirectionReading, GatewayReading, Latency, Trial
@@ -22,18 +23,18 @@ def record(
     request: Request,
     offered: Offered,
     delta: counters.Counters,
-    cpu: dict[Side, int],
+    cpu: dict[Side, int | None],
     host_record: dict[str, Any],
     *,
     case: str,
     sequence: int,
-    goals: list[float],
     resolution: float,
     fragments: bool,
     performed: list[Performed],
     upset: bool,
 ) -> Trial:
-    """Of what was offered, by how the counters moved meanwhile (delta) and the gateways' CPU time (cpu, ns).
+    """Build the trial's record from what was offered, how the gateways' counters moved meanwhile (delta) and the CPU
+    time that they used (cpu, ns; None: not known).
 
     host_record: host.compare's and the senders'. upset: SAs or gateways were replaced in the trial, so that counters
     before and after do not belong together.
@@ -47,35 +48,28 @@ def record(
     steady = request.shape.burst_frames is None and not request.shape.steps and not upset
     judged = [backlog.judge(s.slices if steady else [], offered.duration_s, resolution) for s in streams]
     sustained = all(b.sustained for b in judged)
-    books = one_gateway if bench.bed.ciphertext else path
-    found = books.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
-
-    reasons = tester_faults(offered, overrun, host_record) + untimely(performed, offered.start_ns)
+    as_offered = request.as_offered or request.phase != "measure"
+    reasons = tester_faults(offered, overrun, host_record, as_offered=as_offered)
+    reasons += untimely(performed, offered.start_ns)
     reasons += [f"counter ran backwards: {name}" for name in (() if upset else counters.backwards(delta))]
     if not upset and (replaced := counters.rekeyed(delta)):
         reasons.append(f"the SAs of {' and '.join(replaced)} were replaced during the trial (rekeying)")
-    proof: dict[str, Any] = {"kind": _proof_kind(bench, upset=upset)}
-    if bench.encrypts and not upset:
-        problems = [p for c in found for p in books.proof_of_encryption(c, fragments=fragments)]
-        if (opened := esp_peer.told(offered)) is not None:
-            problems += esp_peer.problems(opened)
-            proof["opened by the tester"] = opened.model_dump()
-        proof |= {"proven": not problems, "problems": problems}
-        reasons += [f"encryption not proven: {p}" for p in problems]
-
-    # A burst is sent as fast as can be: what its sender has to make good arrives no faster than the rest of it.
-    tx_stalls = [] if request.shape.burst_frames else [t for s in streams for t in s.tx_stalls]
-    windows = stalls.windows(offered.host_stalls, tx_stalls)
-    in_stalls = sum(stalls.lost_in_stalls(s, windows) for s in streams)
-    failed = tx > rx or not sustained
+    proof = _proof(bench, offered, delta, fragments=fragments, upset=upset, trusted=not reasons)
+    reasons += [f"encryption not proven: {p}" for p in proof.get("problems", [])]
     if bench.bed.virtual_time:
         reasons += virtual_faults(offered, traffic)
-    elif failed and not reasons:
-        if upset:
-            reasons += outage_faults(streams, offered)
-        reasons += host_faults(
-            tx, rx, 0 if upset else in_stalls, goals, host_record, offered, judged if not sustained else []
+        still = StandingStill([0 for _ in streams])
+    else:
+        still = standing_still(
+            request,
+            offered,
+            host_record,
+            _slowest_us_per_frame(bench, delta, cpu, upset=upset),
+            judged,
+            upset=upset,
         )
+    disturbed = bool(still.reasons) and not reasons
+    reasons += still.reasons
     valid = not reasons
     if valid and not sustained:
         worst = max(judged, key=lambda b: b.excess)
@@ -83,18 +77,7 @@ def record(
             f"stored, not forwarded: the backlog grew by {worst.growth_ms:.0f} ms, "
             f"{100 * worst.excess:.1f} % of the offered rate"
         )
-    loss_at: dict[str, int] = {}
-    # An attack's frames are in the gateways' counters too, and those of an SA or a gateway that was replaced are gone.
-    untold = "beside an attack" if offered.noise else "while SAs came and went" if upset else ""
-    if untold and tx > rx:
-        loss_at[f"{untold}, place not known"] = tx - rx
-    for crossing in () if untold else found:
-        for place, n in books.loss_places(
-            crossing, encrypts=bench.encrypts, receiver_overrun=overruns[crossing.stream.to]
-        ).items():
-            loss_at[place] = loss_at.get(place, 0) + n
-    if unsent := sum(s.unsent for s in streams):
-        loss_at["generator, not sent"] = unsent
+    loss_at = _loss_places(bench, offered, delta, overruns, upset=upset)
     return Trial(
         case=case,
         sequence=sequence,
@@ -120,11 +103,15 @@ def record(
         gateways={str(side): _gateway(bench, side, delta, cpu[side], offered, upset=upset) for side in cpu},
         proof=proof,
         warnings=offered.warnings,
-        not_measured=offered.not_measured,
+        not_measured=[*offered.not_measured, *(["CPU of the gateways"] if None in cpu.values() else [])],
         measured=_measured(performed, offered),
         host=host_record
         | {
-            "lost_in_stalls": in_stalls,
+            "lost_in_stalls": sum(still.lost),
+            "lost_in_stalls_by_direction": still.lost,
+            "backlog_in_stalls": still.explains_backlog,
+            "still_pct": round(100 * still.share, 3),
+            "disturbed": disturbed,
             "tester_run_queue_delay_ms": round(
                 (offered.senders_wait_ms or 0.0) + offered.receivers_wait_ms, 3
             ),
@@ -248,21 +235,91 @@ def _joint_latency(streams: list[StreamCounts]) -> Latency:
     )  # fmt: skip
 
 
+def _loss_places(
+    bench: Bench,
+    offered: Offered,
+    delta: counters.Counters,
+    overruns: dict[PortName, int],
+    *,
+    upset: bool,
+) -> dict[str, int]:
+    """Where the frames were lost that did not come back, and how many were never sent."""
+    books = one_gateway if bench.bed.ciphertext else path
+    lost = sum(s.tx_frames - s.rx_frames for s in offered.streams)
+    places: dict[str, int] = {}
+    # An attack's frames are in the gateways' counters too, and those of an SA or a gateway that was replaced are gone.
+    untold = "beside an attack" if offered.noise else "while SAs came and went" if upset else ""
+    if untold and lost > 0:
+        places[f"{untold}, place not known"] = lost
+    found = () if untold else books.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
+    for crossing in found:
+        for place, n in books.loss_places(
+            crossing, encrypts=bench.encrypts, receiver_overrun=overruns[crossing.stream.to]
+        ).items():
+            places[place] = places.get(place, 0) + n
+    if unsent := sum(s.unsent for s in offered.streams):
+        places["generator, not sent"] = unsent
+    return places
+
+
+def _proof(
+    bench: Bench, offered: Offered, delta: counters.Counters, *, fragments: bool, upset: bool, trusted: bool
+) -> dict[str, Any]:
+    """The record's `proof`; trusted: the counters are those of the same SAs and links before and after."""
+    proof: dict[str, Any] = {"kind": _proof_kind(bench, upset=upset)}
+    if not bench.encrypts or upset:
+        return proof
+    problems, leaked = proof_problems(bench, offered, delta, fragments=fragments)
+    if (opened := esp_peer.told(offered)) is not None:
+        proof["opened by the tester"] = opened.model_dump()
+    if leaked and trusted:
+        proof["violated"] = True
+    return proof | {"proven": not problems, "problems": problems}
+
+
+def proof_problems(
+    bench: Bench, offered: Offered, delta: counters.Counters, *, fragments: bool
+) -> tuple[list[str], bool]:
+    """(why it is not proven that each frame that crossed was encrypted, whether frames crossed in clear)."""
+    books = one_gateway if bench.bed.ciphertext else path
+    found = books.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
+    problems = [p for c in found for p in books.proof_of_encryption(c, fragments=fragments)]
+    leaked = [p for c in found for p in books.leaks(c, fragments=fragments)]
+    opened = esp_peer.told(offered)
+    return problems + esp_peer.problems(opened), bool(leaked + esp_peer.leaks(opened))
+
+
+def _us_per_frame(
+    bench: Bench, delta: counters.Counters, side: Side, cpu_ns: int | None, *, upset: bool
+) -> float | None:
+    """CPU time of a gateway for each frame that it handled, µs; None where the frames are not known."""
+    moved = delta[side]
+    if upset:
+        return None
+    frames = moved.lan.rx_packets + moved.wan.rx_packets
+    if bench.encrypts:
+        frames = moved.sas.encrypted + moved.sas.decrypted
+    return cpu_ns / 1e3 / frames if frames and cpu_ns is not None else None
+
+
+def _slowest_us_per_frame(
+    bench: Bench, delta: counters.Counters, cpu: dict[Side, int | None], *, upset: bool
+) -> float | None:
+    each = [_us_per_frame(bench, delta, side, ns, upset=upset) for side, ns in cpu.items()]
+    return max((us for us in each if us is not None), default=None)
+
+
 def _gateway(
-    bench: Bench, side: Side, delta: counters.Counters, cpu_ns: int, offered: Offered, *, upset: bool
+    bench: Bench, side: Side, delta: counters.Counters, cpu_ns: int | None, offered: Offered, *, upset: bool
 ) -> GatewayReading:
     """CPU over exactly the time in which the gateway had frames: sending and draining."""
     told = bench.encrypts and not upset
     moved = delta[side]
     working_s = offered.duration_s + max((s.drain_s or 0.0 for s in offered.streams), default=0.0)
-    frames = 0
-    if told:
-        frames = moved.sas.encrypted + moved.sas.decrypted
-    elif not upset:
-        frames = moved.lan.rx_packets + moved.wan.rx_packets
+    us_per_frame = _us_per_frame(bench, delta, side, cpu_ns, upset=upset)
     return GatewayReading(
-        cpu_pct=round(100 * cpu_ns / 1e9 / working_s, 2) if working_s > 0 else None,
-        cpu_us_per_frame=round(cpu_ns / 1e3 / frames, 3) if frames else None,
+        cpu_pct=round(100 * cpu_ns / 1e9 / working_s, 2) if cpu_ns is not None and working_s > 0 else None,
+        cpu_us_per_frame=None if us_per_frame is None else round(us_per_frame, 3),
         encrypted_frames=moved.sas.encrypted if told else None,
         decrypted_frames=moved.sas.decrypted if told else None,
         xfrm_errors={} if upset else moved.sas.errors,

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loss that coincides with a stall of the host is not the DUT's (DESIGN, rule of measurement 7)."""
+"""The times of a trial in which the host, or the sender, stood still (DESIGN, rule of measurement 7).
+
+They are windows in time, the same whether the trial passed or missed. What was lost within them says nothing of the
+DUT; where they cover more of a trial than chance could miss, the whole trial says nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,40 @@ from espbench.generators.base import LossEpisode, Stall, StreamCounts
 
 # A stall of length d: a queue that filled during it keeps losing while it drains, and a sender
 # that was late offers 1.1 times its rate until it has caught up (traffic/: ten times d).
-# A CPU on which a DUT forwards in softirq may be kept for 2 ms at a time by the DUT itself
-# (MAX_SOFTIRQ_TIME, kernel/softirq.c): only longer stalls are surely the host's.
+# A CPU on which a DUT forwards in softirq may be kept for 2 ms at a time by the DUT itself (MAX_SOFTIRQ_TIME,
+# kernel/softirq.c), which looks at the clock after each poll of 64 frames: only longer stalls are surely the host's.
 SOFTIRQ_MS = 2.5
+# A sender that held back fewer frames than this, and then made them good at 1.1 times its rate, made no burst that a
+# DUT could see: the smallest rings have 64 places.
+_HELD_BACK = 8
+_SOFTIRQ_TIME_MS, _POLL_FRAMES, _MARGIN_MS = 2.0, 64, 0.5
 _BEFORE_NS = 1_000_000
 _AFTER_NS = 2_000_000
 
 
-def windows(host_stalls: list[Stall], tx_stalls: list[Stall]) -> list[tuple[int, int]]:
-    """The times (CLOCK_MONOTONIC, ns) in which a lost frame may be the host's doing, merged.
+def own_ms(us_per_frame: float | None) -> float:
+    """How long a DUT that takes so many µs of CPU per frame may keep its CPU by itself, ms."""
+    poll_ms = _POLL_FRAMES * (us_per_frame or 0.0) / 1e3
+    return max(SOFTIRQ_MS, _SOFTIRQ_TIME_MS + poll_ms + _MARGIN_MS)
 
-    A stall's `at_ns` is its beginning. A sender that stalls while it catches up has both to make good.
+
+def windows(
+    host_stalls: list[Stall], tx_stalls: list[Stall], longest_own_ms: float = SOFTIRQ_MS
+) -> list[tuple[int, int]]:
+    """The times (CLOCK_MONOTONIC, ns) in which a lost frame may be the host's doing, merged, rising.
+
+    A stall's `at_ns` is its beginning. A sender's lasts until it is made good; where that is not known, it is taken
+    to catch up at 1.1 times its rate, and one that stalls meanwhile has both to make good.
     """
-    spans = [(s.at_ns - _BEFORE_NS, s.at_ns + 2 * int(s.ms * 1e6)) for s in of_the_host(host_stalls)]
+    spans = [
+        (s.at_ns - _BEFORE_NS, s.at_ns + 2 * int(s.ms * 1e6))
+        for s in of_the_host(host_stalls, longest_own_ms)
+    ]
     caught_up = 0
     for stall in sorted(tx_stalls, key=lambda s: s.at_ns):
         length = int(stall.ms * 1e6)
-        caught_up = max(caught_up, stall.at_ns + length) + 10 * length
+        made_good = max(caught_up, stall.at_ns + length) + 10 * length
+        caught_up = made_good if stall.until_ns is None else stall.until_ns
         spans.append((stall.at_ns - _BEFORE_NS, caught_up))
     merged: list[tuple[int, int]] = []
     for start, end in sorted((start, end + _AFTER_NS) for start, end in spans):
@@ -34,17 +55,21 @@ def windows(host_stalls: list[Stall], tx_stalls: list[Stall]) -> list[tuple[int,
     return merged
 
 
-def of_the_host(host_stalls: list[Stall]) -> list[Stall]:
+def of_the_sender(stream: StreamCounts, duration_s: float) -> list[Stall]:
+    """The pauses of a stream's sender that held back frames enough to make a burst of them."""
+    per_ms = stream.tx_frames / max(1e-9, duration_s) / 1e3
+    return [stall for stall in stream.tx_stalls if stall.ms * per_ms >= _HELD_BACK]
+
+
+def covered(spans: list[tuple[int, int]], start_ns: int, end_ns: int) -> float:
+    """The share of the time from start to end that lies in these windows."""
+    inside = sum(max(0, min(end, end_ns) - max(start, start_ns)) for start, end in spans)
+    return inside / max(1, end_ns - start_ns)
+
+
+def of_the_host(host_stalls: list[Stall], longest_own_ms: float = SOFTIRQ_MS) -> list[Stall]:
     """Those too long to be the DUT's own doing."""
-    return [s for s in host_stalls if s.ms > SOFTIRQ_MS]
-
-
-def longest_sum_ms(host_stalls: list[Stall]) -> float:
-    """How long the CPU that stood still longest did so in sum, ms."""
-    by_cpu: dict[int | None, float] = {}
-    for stall in of_the_host(host_stalls):
-        by_cpu[stall.cpu] = by_cpu.get(stall.cpu, 0.0) + stall.ms
-    return max(by_cpu.values(), default=0.0)
+    return [s for s in host_stalls if s.ms > longest_own_ms]
 
 
 def share_of_outage(stream: StreamCounts, host_stalls: list[Stall]) -> float:

@@ -16,13 +16,15 @@ from espbench.measure import counters, host
 from espbench.measure.actions import Action, performing
 from espbench.measure.bench import Bench, Request, Shape, TrialBroken, Waits, blame
 from espbench.measure.faults import taken_from_senders
-from espbench.measure.record import record
+from espbench.measure.record import proof_problems, record
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import Side
 from espbench.terms import Trial
 
 _LEARNING_FRAMES_S = 0.1
 _LEARNING_FPS = 100.0
+# Counters that do not prove encryption are read again: a gateway that was kept from its CPU may count late.
+_READ_AGAIN, _LATE_COUNTERS_S = 2, 0.2
 
 
 def measure(
@@ -33,7 +35,6 @@ def measure(
     case: str,
     sequence: int,
     waits: Waits,
-    goals: list[float],
     resolution: float,
     fragments: bool = False,
     actions: Sequence[Action] = (),
@@ -55,7 +56,7 @@ def measure(
         if not request.shape.cold:
             learn(bench, traffic, waits.learning_s, sleep)
         before = counters.read(bench.bed, bench.stack)
-        host_before, cpu_before = _look(bench)
+        host_before, cpu_before, waited_before = _look(bench)
         with performing(actions) as performed:
             offered = bench.generator.offer(
                 shaped(bench.streams(traffic, request.load_fps), request.shape),
@@ -65,28 +66,31 @@ def measure(
                 noise=request.shape.noise,
             )
         # CPU first: reading the counters costs the gateways some.
-        cpu_after = {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
+        cpu_after, waited_after = _cpu(bench), _waited(bench)
         host_after = host.look()
         after = counters.read(bench.bed, bench.stack)
+        upset = request.shape.cold or any(action.upsets for action in actions)
+        if bench.encrypts and not upset and not bench.bed.virtual_time:
+            after = _settled(bench, offered, before, after, fragments, sleep)
     except EspbenchError as error:
         raise TrialBroken(blame(bench, error)) from error
-    upset = request.shape.cold or any(action.upsets for action in actions)
     if bench.stack is not None and not upset:
         gone = [text for c in (before, after) for text in counters.vanished(c, bench.stack.sas)]
         if gone:
             raise TrialBroken(f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}")
-    cpu = {side: cpu_after[side] - cpu_before[side] for side in cpu_after}
+    cpu = {side: _used(cpu_before[side], after_ns) for side, after_ns in cpu_after.items()}
     trial = record(
         bench, traffic, request, offered, counters.moved(before, after), cpu,
         host.compare(
-            host_before, host_after, gateway_cpus=_gateway_cpus(bench), gateway_ns=sum(cpu.values()),
+            host_before, host_after, gateway_cpus=_gateway_cpus(bench), gateway_ns=_sum(cpu),
+            gateways_waited_ns=None if waited_before is None or waited_after is None else waited_after - waited_before,
             sender_cpus=set(bench.bed.placement.cpus["tester tx"]), sender_ns=_sender_ns(bench, offered),
         ) | taken_from_senders(
             offered, bench.bed.placement.cpus["tester tx"], together=_sends_and_receives_together(bench)
         ),
-        case=case, sequence=sequence, goals=goals, resolution=resolution, fragments=fragments,
+        case=case, sequence=sequence, resolution=resolution, fragments=fragments,
         performed=performed, upset=upset,
-    )  # fmt: skip
+    ).model_copy(update={"waits_s": waits.told(cold=request.shape.cold)})  # fmt: skip
     if not bench.bed.virtual_time:
         sleep(waits.settle_s)
     return trial
@@ -124,9 +128,46 @@ def broken(request: Request, reason: str, *, case: str, sequence: int) -> Trial:
     )  # fmt: skip
 
 
-def _look(bench: Bench) -> tuple[host.HostSnapshot, dict[Side, int]]:
+def _settled(
+    bench: Bench,
+    offered: Offered,
+    before: counters.Counters,
+    after: counters.Counters,
+    fragments: bool,
+    sleep: Callable[[float], None],
+) -> counters.Counters:
+    """The counters after the trial, read again if they do not prove encryption: one may have come late."""
+    for _ in range(_READ_AGAIN):
+        if not proof_problems(bench, offered, counters.moved(before, after), fragments=fragments)[0]:
+            break
+        sleep(_LATE_COUNTERS_S)
+        after = counters.read(bench.bed, bench.stack)
+    return after
+
+
+def _look(bench: Bench) -> tuple[host.HostSnapshot, dict[Side, int | None], int | None]:
     snapshot = host.look()
-    return snapshot, {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
+    return snapshot, _cpu(bench), _waited(bench)
+
+
+def _cpu(bench: Bench) -> dict[Side, int | None]:
+    return {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
+
+
+def _waited(bench: Bench) -> int | None:
+    """How long all gateways could have run but had no CPU, ns; None if one cannot tell."""
+    waited = [g.waited_ns() for g in bench.bed.gateways.values()]
+    known = [ns for ns in waited if ns is not None]
+    return sum(known) if known and len(known) == len(waited) else None
+
+
+def _used(before_ns: int | None, after_ns: int | None) -> int | None:
+    return None if before_ns is None or after_ns is None else after_ns - before_ns
+
+
+def _sum(cpu: dict[Side, int | None]) -> int | None:
+    told = [used for used in cpu.values() if used is not None]
+    return sum(told) if len(told) == len(cpu) else None
 
 
 def _gateway_cpus(bench: Bench) -> set[int]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -26,9 +27,13 @@ from espbench.plan.stack_checks import stack_problems
 from espbench.plan.units import Rate, format_duration, format_fraction
 from espbench.stacks.suites import suites
 
+MOST_CASES = 20_000  # two weeks of the shortest trials
+
 
 def problems(plan: Plan, path: Path | None) -> list[Problem]:
     """Every contradiction in a plan whose keys are right one by one; path is the plan's file."""
+    if found := [*_too_many_cases(plan)]:
+        return found  # the checks below look at each combination
     found = [*_repeated(plan), *_rates_and_times(plan), *_small_frames(plan), *generator_problems(plan)]
     found += [*accelerator_problems(plan, path), *direction_problems(plan), *dependent_problems(plan)]
     found += ipsec_problems(plan, path)
@@ -38,6 +43,20 @@ def problems(plan: Plan, path: Path | None) -> list[Problem]:
     found += [*single_problems(plan, path, mtu)]
     found += [*about_dut, *stack_problems(plan, path), *_keys_of_external(plan), *_large_frames(plan, mtu)]
     return [*found, *compare_problems(plan), *remote_problems(plan, path), *emulated_problems(plan, path)]
+
+
+def _too_many_cases(plan: Plan) -> Iterator[Problem]:
+    keys = ("stacks", "suites", "ip_versions", "repeat", "directions", "frame_sizes", "tests")
+    counts = [value if isinstance(value := getattr(plan, key), int) else max(1, len(value)) for key in keys]
+    if (count := math.prod(counts)) > MOST_CASES:
+        largest = max(zip(counts, keys, strict=True))[1]
+        yield Problem(
+            (largest,),
+            f"at most {MOST_CASES:,} combinations of {', '.join(keys)}",
+            f"{count:,}",
+            "shorten one of them, or write several plans",
+            involves=tuple((key,) for key in keys),
+        )
 
 
 def _repeated(plan: Plan) -> Iterator[Problem]:

@@ -40,13 +40,21 @@ def compare_problems(plan: Plan) -> Iterator[Problem]:
         yield from _duts(plan, by)
     if plan.compare is None or by is None:
         return
-    if plan.repeat < LEAST_REPEATS:
+    if plan.repeat < LEAST_REPEATS and plan.fixed_loads is None:
         yield Problem(
             ("repeat",),
-            f"at least {LEAST_REPEATS} with compare",
+            f"at least {LEAST_REPEATS} with compare by searches alone",
             str(plan.repeat),
             "fewer repeats tell no difference from noise; left out it is 5",
             involves=(("compare",),),
+        )
+    if by == "frame_size" and plan.compare.at is not None and "at" in plan.compare.model_fields_set:
+        yield Problem(
+            ("compare", "at"),
+            "at: false, or none, with compare: frame_size",
+            "fixed loads",
+            "frame sizes are compared by their searches alone: one load in frames/s is not the same load for them",
+            involves=(_BY,),
         )
     found = arms(plan)
     if len(found) < 2:

@@ -61,11 +61,12 @@ def _dut_names(plan: Plan) -> list[str]:
 
 
 def compare_settings(plan: Plan) -> dict[str, Any]:
-    """`compare` as the manifest keeps it: by, reference and seed; empty without it."""
+    """`compare` as the manifest keeps it: by, reference, seed and, where there is any, at; empty without it."""
     if plan.compare is None:
         return {}
     reference = plan.compare.reference or arms(plan)[0]
-    return {"by": plan.compare.by, "reference": reference, "seed": plan.compare.seed}
+    found = {"by": plan.compare.by, "reference": reference, "seed": plan.compare.seed}
+    return found | ({"at": plan.fixed_loads.model_dump(mode="json")} if plan.fixed_loads else {})
 
 
 def execution_order(cases: Sequence[Case], plan: Plan) -> list[Case]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, PlainValidator, PrivateAttr, WithJsonSchema, model_validator
 
+from espbench.plan.fixed_loads import FixedLoads
 from espbench.plan.generator_choice import GeneratorChoice, Native
 from espbench.plan.ipsec_tests import (
     Attack,
@@ -215,13 +216,19 @@ class Compare(Strict):
     """What the others are compared with, by its name in reports. Default: the first."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 2544
     """Seed of the order in which cases are measured; the run directory records it."""
+    at: FixedLoads | None = Field(default_factory=FixedLoads, json_schema_extra={"default": {}})
+    """Also compare in turns at fixed loads (docs/comparison.md); false: by the searches alone."""
 
     @model_validator(mode="before")
     @classmethod
     def _axis_alone(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "reference" in value and value["reference"] is None:
-            return value | {"reference": "null"}  # YAML reads the stack's bare name as nothing
-        return {"by": value} if isinstance(value, str) else value
+        if not isinstance(value, dict):
+            return {"by": value} if isinstance(value, str) else value
+        if "reference" in value and value["reference"] is None:
+            value = value | {"reference": "null"}  # YAML reads the stack's bare name as nothing
+        if isinstance(at := value.get("at", {}), bool) or at is None:
+            value = value | {"at": None if at is False else {}}
+        return value
 
 
 def _dut(value: object) -> str | list[str]:
@@ -284,7 +291,7 @@ class Plan(Strict):
     i_own_this_network: bool = False
     """You may load this network (RFC 6815): allows interfaces of the initial namespace."""
     line_rate: LineRate | None = None
-    """Nominal rate of the ports. Default: the profile's, or what the interface reports."""
+    """Nominal rate of the ports. Default: the profile's, or what the interface reports; that may be nothing."""
     generator: GeneratorChoice = Field(
         default=GeneratorChoice(native=Native()), json_schema_extra={"default": "native"}
     )
@@ -335,6 +342,17 @@ class Plan(Strict):
         """Name and settings of the tests that offer traffic: each is a case at every point of the plan."""
         found = [(test.name, test.settings) for test in self.tests]
         return [(name, settings) for name, settings in found if isinstance(settings, AroundTrials)]
+
+    @property
+    def fixed_loads(self) -> FixedLoads | None:
+        """How arms are compared at fixed loads; None where they are not.
+
+        Frame sizes are not: one load in frames/s is another load for the line and the gateways.
+        """
+        if self.compare is None or self.compare.by == "frame_size":
+            return None
+        searched = any(isinstance(settings, Throughput) for _, settings in self.traffic_tests)
+        return self.compare.at if searched else None
 
     @property
     def accelerator(self) -> Accelerator | None:

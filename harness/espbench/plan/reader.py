@@ -22,11 +22,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from espbench.errors import UsageError
+from espbench.plan.bounded_yaml import MOST_BYTES, MOST_VALUES, Loader, NotRead, bytes_of
 from espbench.plan.units import Expected
 
 KeyPath = tuple[str | int, ...]
 Position = tuple[int, int]
-_MOST_VALUES = 100_000  # aliases can multiply: a file that holds more than this is an attack or a slip
+_MOST_SHOWN = 50  # mistakes in one message
 
 
 class Strict(BaseModel):
@@ -72,8 +73,9 @@ class Document:
 
     def error(self, problems: Iterable[Problem]) -> UsageError:
         """All problems as one error, in the order of the file."""
-        found = {self.line(problem): None for problem in problems}
-        return UsageError("\n".join(sorted(found, key=_line_and_column)))
+        found = sorted({self.line(problem): None for problem in problems}, key=_line_and_column)
+        more = [f"{self.name}: and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else []
+        return UsageError("\n".join([*found[:_MOST_SHOWN], *more]))
 
 
 def _line_and_column(message: str) -> Position:
@@ -85,7 +87,8 @@ def key_path(path: KeyPath) -> str:
     """A path as people write it: `tests[0].throughput.trial`."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        name = part if isinstance(part, int) else _printable(_short(part))
+        text += f"[{name}]" if isinstance(name, int) else f".{name}" if text else name
     return text
 
 
@@ -97,14 +100,26 @@ def shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list" if value else "an empty list"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**60:
+        return "a number of more than 60 digits"
     if isinstance(value, bool | int | float):
         return json.dumps(value)
-    text = str(value)
-    return json.dumps(text if len(text) <= 60 else text[:57] + "…", ensure_ascii=False)
+    return _printable(json.dumps(_short(str(value)), ensure_ascii=False))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _printable(text: str) -> str:
+    """What cannot be printed, or would move the cursor or turn the text around, as an escape."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def did_you_mean(got: object, choices: Iterable[object], otherwise: str) -> str:
     """The nearest choice as a question, or the other remedy."""
+    if isinstance(got, int) or len(str(got)) > 100:
+        return otherwise
     near = difflib.get_close_matches(str(got), [str(choice) for choice in choices], 1)
     return f"did you mean {near[0]}?" if near else otherwise
 
@@ -112,9 +127,10 @@ def did_you_mean(got: object, choices: Iterable[object], otherwise: str) -> str:
 def read(path: Path, what: str) -> Document:
     """Read a file; `what` names it in messages (`plan`). Raises UsageError."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{path}: expected a {what} file, got: {error.strerror}; check the path") from error
+        text = bytes_of(path).decode("utf-8-sig")
+    except NotRead as error:
+        name = _printable(str(path))
+        raise UsageError(f"{name}: expected a {what} file, got: {error}; check the path") from error
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path}: expected UTF-8 text, got byte {error.start} of another encoding; save the file as UTF-8"
@@ -125,8 +141,12 @@ def read(path: Path, what: str) -> Document:
 def read_text(text: str, name: str, what: str) -> Document:
     """As `read`, from text already in memory."""
     document = Document(name, text)
+    if len(text) > MOST_BYTES:
+        raise UsageError(
+            f"{name}:1:1: expected a {what} of at most {MOST_BYTES // 1024} KiB, got more; shorten it"
+        )
     try:
-        loader = yaml.SafeLoader(text)
+        loader = Loader(text)
     except yaml.YAMLError as error:
         raise _syntax_error(name, error, text) from error
     try:
@@ -155,14 +175,14 @@ def _syntax_error(name: str, error: yaml.YAMLError, text: str) -> UsageError:
     if "expected a single document" in str(error) or "but found another document" in problem:
         return UsageError(f"{where}: expected one YAML document, got a second (---); keep one per file")
     context = getattr(error, "context", None)
-    detail = f"{problem} ({context})" if context else problem
+    detail = _printable(f"{problem} ({context})" if context else problem)
     return UsageError(f"{where}: expected valid YAML, got: {detail}; check quotes, brackets and indentation")
 
 
 class _Walk:
     """Builds data and positions out of YAML nodes, collecting what is wrong with the keys."""
 
-    def __init__(self, document: Document, loader: yaml.SafeLoader) -> None:
+    def __init__(self, document: Document, loader: Loader) -> None:
         self.document = document
         self.loader = loader
         self.problems: list[Problem] = []
@@ -183,7 +203,7 @@ class _Walk:
         self.count += 1
         position = (node.start_mark.line + 1, node.start_mark.column + 1)
         self.document.values[path] = position
-        if id(node) in self.open or self.count > _MOST_VALUES:
+        if id(node) in self.open or self.count > MOST_VALUES:
             raise yaml.constructor.ConstructorError(None, None, "an alias without end", node.start_mark)
         self.open.append(id(node))
         data: Any
@@ -192,15 +212,20 @@ class _Walk:
         elif isinstance(node, yaml.SequenceNode):
             data = [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
         else:
-            data = self.scalar(node)
+            data = self.scalar(node, path)
         self.open.pop()
         return data
 
-    def scalar(self, node: yaml.Node) -> Any:
+    def scalar(self, node: yaml.Node, path: KeyPath) -> Any:
+        kind = node.tag.rpartition(":")[2]
         try:
-            return self.loader.construct_object(node)
-        except ValueError as error:  # such as the date 2026-99-99
-            raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from error
+            return self.loader.scalar(node)
+        except NotRead as error:
+            remedy = (
+                f"{_short(_printable(str(error)))}: write another value, or put it in quotes without a tag"
+            )
+            self.problems.append(Problem(path, f"what YAML takes for {kind}", shown(node.value), remedy))
+            return None
 
     def entries(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -301,6 +326,7 @@ _EXPECTED = {
     "int_type": ("a whole number", "write digits only"),
     "bool_type": ("true or false", "write true or false"),
     "string_type": ("text", "put it in quotes"),
+    "string_unicode": ("text that is valid Unicode", "remove half characters such as \\ud800"),
     "list_type": ("a list", "write it as [a, b]"),
     "model_type": ("a mapping", "write keys and values"),
     "dict_type": ("a mapping", "write keys and values"),

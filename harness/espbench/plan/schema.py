@@ -26,6 +26,7 @@ def plan_schema() -> dict[str, Any]:
     generators = list(definitions["GeneratorChoice"]["properties"])
     definitions["GeneratorChoice"] |= {"minProperties": 1, "maxProperties": 1}
     definitions["GeneratorChoice"] = {"anyOf": [{"enum": generators}, definitions["GeneratorChoice"]]}
+    definitions["Compare"]["properties"]["at"]["anyOf"].append({"type": "boolean"})
     axes = {"enum": definitions["Compare"]["properties"]["by"]["enum"]}
     definitions["Compare"] = {"anyOf": [axes, definitions["Compare"]]}
     schema["properties"]["suites"]["items"]["examples"] = list(suites())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from espbench.errors import UsageError
 from espbench.terms import line_rate_fps
 
 RateUnit = Literal["fps", "bps", "%"]
@@ -25,6 +26,12 @@ MEMORY_PATTERN = r"^\d+[MG]$"
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60)}
 _PREFIX = {"": Decimal(1), "k": Decimal(1000), "M": Decimal(10) ** 6, "G": Decimal(10) ** 9}
 LONGEST_S = 86_400
+# What no link can carry, and what no trial would see a frame of, by the unit of a rate.
+_LEAST: dict[str, float] = {"fps": 1e-3, "bps": 1.0, "%": 1e-6}
+_MOST: dict[str, float] = {"fps": 1e12, "bps": 1e15, "%": 100.0}
+_MOST_LINE_RATE = 1e15
+FINEST_RESOLUTION = 1e-4
+_FINEST_GOAL = 1e-12
 
 
 class Expected(ValueError):
@@ -47,12 +54,17 @@ class Rate:
         """Frames/s for frames of this mean size (with FCS) on a link of this line rate.
 
         bps are layer 2: frame x 8, no preamble, no gap. % is of the theoretical frame rate
-        (RFC 2544 20), which counts both.
+        (RFC 2544 20), which counts both; UsageError where the line rate is not known (0).
         """
         if self.unit == "fps":
             return self.value
         if self.unit == "bps":
             return self.value / (8 * mean_frame_size)
+        if not line_rate_bps:
+            raise UsageError(
+                f"a load of {self}: expected a line rate that it is a share of, got none from the plan or a port; "
+                "add line_rate: 1Gbps (or whatever it is), or write the load in frames/s or bit/s"
+            )
         return line_rate_fps(mean_frame_size, line_rate_bps) * self.value / 100
 
     def __str__(self) -> str:
@@ -66,7 +78,9 @@ def parse_duration(value: object) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)", value) if isinstance(value, str) else None
     if match is None:
         remedy = (
-            f"write {value}s for seconds" if _is_number(value) else "write a number and its unit: ms, s or m"
+            f"write {value}s for seconds"
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_S
+            else "write a number and its unit: ms, s or m"
         )
         raise Expected("a duration such as 2s or 500ms", remedy)
     seconds = float(Decimal(match[1]) * _SECONDS[match[2]])
@@ -97,11 +111,13 @@ def parse_rate(value: object) -> Rate:
     rate = float(Decimal(match[1]) * _PREFIX[match[2] or ""])
     if rate == 0:
         raise Expected("a rate of more than zero", "give the lowest load worth a trial")
-    if match[4]:
-        if rate > 100:
-            raise Expected("at most 100% of line rate", "no link carries more than its line rate")
-        return Rate(rate, "%")
-    return Rate(rate, "fps" if match[3] == "fps" else "bps")
+    unit: RateUnit = "%" if match[4] else "fps" if match[3] == "fps" else "bps"
+    if unit == "%" and rate > 100:
+        raise Expected("at most 100% of line rate", "no link carries more than its line rate")
+    if not _LEAST[unit] <= rate <= _MOST[unit]:
+        limits = f"{_plain(_LEAST[unit])}{unit} to {_plain(_MOST[unit])}{unit}"
+        raise Expected(f"a rate from {limits}", "no trial has fewer frames, no link has more")
+    return Rate(rate, unit)
 
 
 def parse_line_rate(value: object) -> float:
@@ -109,13 +125,18 @@ def parse_line_rate(value: object) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(k|M|G)?bps", value) if isinstance(value, str) else None
     if match is None or Decimal(match[1]) == 0:
         raise Expected("a link's rate such as 100Mbps or 10Gbps", "write a number and its unit: Mbps or Gbps")
-    return float(Decimal(match[1]) * _PREFIX[match[2] or ""])
+    rate = float(Decimal(match[1]) * _PREFIX[match[2] or ""])
+    if not 1 <= rate <= _MOST_LINE_RATE:
+        raise Expected(
+            f"a link's rate from 1bps to {_plain(_MOST_LINE_RATE / 1e9)}Gbps", "no port has another"
+        )
+    return rate
 
 
 def parse_loss_goal(value: object) -> float:
     """The frame loss ratio a goal allows, 0 <= goal < 1, of `0`, `0.001%` or `1e-5`."""
     fraction = _fraction(value)
-    if fraction is None or fraction >= 1:
+    if fraction is None or fraction >= 1 or 0 < fraction < _FINEST_GOAL:
         raise Expected(
             "a frame loss ratio from 0 to below 1, such as 0, 0.001% or 1e-5",
             "0.001% is one frame in 100,000",
@@ -129,10 +150,10 @@ def format_fraction(fraction: float) -> str:
 
 
 def parse_resolution(value: object) -> float:
-    """Relative width at which the search stops, of `1%` or 0.01; above 0, at most 50 %."""
+    """Relative width at which the search stops, of `1%` or 0.01; from 0.01 % to 50 %."""
     fraction = _fraction(value)
-    if fraction is None or not 0 < fraction <= 0.5:
-        raise Expected("a relative resolution above 0 and up to 50%, such as 1%", "1% is usual")
+    if fraction is None or not FINEST_RESOLUTION <= fraction <= 0.5:
+        raise Expected("a relative resolution from 0.01% to 50%, such as 1%", "1% is usual")
     return fraction
 
 
@@ -144,9 +165,19 @@ def parse_share(value: object) -> float:
     return fraction
 
 
+def parse_share_of_throughput(value: object) -> float:
+    """A load as a share of a throughput, of `50%` or 0.5; from 1 % to 200 %."""
+    fraction = _fraction(value)
+    if fraction is None or not 0.01 <= fraction <= 2:
+        raise Expected(
+            "a share from 1% to 200%, such as 50%", "it is of the throughput of the slower of the two arms"
+        )
+    return fraction
+
+
 def parse_memory(value: object) -> int:
     """MiB of `256M` or `1G`."""
-    match = re.fullmatch(r"(\d+)(M|G)", value) if isinstance(value, str) else None
+    match = re.fullmatch(r"(\d{1,9})(M|G)", value) if isinstance(value, str) else None
     if match is None:
         raise Expected("an amount of memory such as 256M", "write a whole number and M or G")
     return int(match[1]) * (1024 if match[2] == "G" else 1)
@@ -154,9 +185,8 @@ def parse_memory(value: object) -> int:
 
 def _fraction(value: object) -> float | None:
     """A non-negative number, of a YAML number or of text with or without %."""
-    if _is_number(value):
-        number = float(str(value))
-        return number if 0 <= number < float("inf") else None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if 0 <= value <= 1e6 else None
     match = re.fullmatch(_NUMBER + r"(%)?", value) if isinstance(value, str) else None
     if match is None:
         return None

@@ -64,6 +64,9 @@ LossGoal = Annotated[
     float, PlainValidator(units.parse_loss_goal), _AS_FRACTION, _fraction("0", "0.001%", "1e-5")
 ]
 Resolution = Annotated[float, PlainValidator(units.parse_resolution), _AS_FRACTION, _fraction("1%")]
+ShareOfThroughput = Annotated[
+    float, PlainValidator(units.parse_share_of_throughput), _AS_FRACTION, _fraction("50%", "90%")
+]
 Share = Annotated[float, PlainValidator(units.parse_share), _AS_FRACTION, _fraction("10%")]
 
 

@@ -119,8 +119,17 @@ class Gateway(Protocol):
     def deliver(self, folder: Path) -> str:
         """Where the gateway finds a folder of this machine; it is brought there if the gateway is elsewhere."""
 
-    def cpu_ns(self) -> int:
-        """CPU time this gateway alone has used since it was made, ns."""
+    def cpu_ns(self) -> int | None:
+        """CPU time this gateway alone has used since it was made, ns; None: this machine cannot tell.
+
+        EspbenchError when what was used since the last reading is lost.
+        """
+
+    def waited_ns(self) -> int | None:
+        """How long its threads could have run but had no CPU since it was made, ns, added up; None: not known here.
+
+        The threads whose time cpu_ns counts. Gateways that share a CPU wait for each other too.
+        """
 
     def link_counters(self) -> dict[str, LinkCounters]:
         """Counters of its interfaces by name (from /proc/net/dev inside it)."""
@@ -161,6 +170,8 @@ class Testbed(ABC):
     virtual_time: bool = False
     # What else the gateways are made of, for the Security Context.
     facts: dict[str, Any] = field(default_factory=dict)
+    # Why the gateways' CPU time cannot be told; empty where it can.
+    cpu_untold: str = ""
 
     def attached(self, generator: object) -> None:  # noqa: B027  (most have nothing to do)
         """The generator has opened the ports; in virtual time it is a VirtualClock, and the gateways start."""

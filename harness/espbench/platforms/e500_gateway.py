@@ -121,6 +121,10 @@ class E500Gateway:
         self._asked += 1
         return self._busy_ns() - self._asked * self._asking_ns
 
+    def waited_ns(self) -> int | None:
+        """Not known: in virtual time nobody waits for a CPU of the host."""
+        return None
+
     def weigh_asking(self) -> None:
         """Find what a reading of the CPU costs it, from one to the next; the first ones cost more."""
         *_, before, after = [self._busy_ns() for _ in range(4)]

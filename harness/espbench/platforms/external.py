@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
+import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from espbench.errors import UsageError
+from espbench.platforms import own_ssh
 from espbench.platforms.base import Placement, Port, PortName, Readiness, Testbed
 
 _NETNS_DIR = Path("/run/netns")
@@ -59,6 +63,7 @@ def _port(
 ) -> Port:
     address = ipaddress.ip_interface(given.address)
     netns = netns_path(given.netns) if given.netns else None
+    own_ssh.refuse_port(f"ports: {name}", given.interface, netns)
     return Port(
         name=name,
         interface=given.interface,
@@ -73,6 +78,23 @@ def _port(
         mtu=1500,
         i_own_this_network=owned,
     )
+
+
+def line_rate_bps(ports: Iterable[ExternalPort]) -> float:
+    """The slowest port's speed as its interface reports it; 0 where one reports none, or there is no ethtool."""
+    return min((_speed_bps(port) for port in ports), default=0.0)
+
+
+def _speed_bps(port: ExternalPort) -> float:
+    inside = ["nsenter", f"--net={netns_path(port.netns)}"] if port.netns else []
+    try:
+        done = subprocess.run(
+            [*inside, "ethtool", port.interface], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        return 0.0
+    told = re.search(r"^\s*Speed: (\d+)Mb/s$", done.stdout, re.MULTILINE)
+    return float(told[1]) * 1e6 if told else 0.0
 
 
 def netns_path(name: str) -> str:

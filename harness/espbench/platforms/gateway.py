@@ -39,9 +39,9 @@ def is_dump(message: bytes, order: Literal["little", "big"] = sys.byteorder) -> 
 class AgentGateway:
     """A `base.Gateway` on an agent's channel.
 
-    `cpu_ns` reads the CPU time of this gateway alone; `notebook` gets every command and ip line, and
-    `console` is the log whose end are its last words. Stdin and netlink messages may hold keys and are
-    never written down.
+    `cpu_ns` reads the CPU time of this gateway alone, `waited_ns` how long it waited for a CPU; `notebook` gets
+    every command and ip line, and `console` is the log whose end are its last words. Stdin and netlink
+    messages may hold keys and are never written down.
     """
 
     byte_order = sys.byteorder
@@ -52,22 +52,27 @@ class AgentGateway:
         side: Side,
         lan: str,
         wan: str,
-        cpu_ns: Callable[[], int],
+        cpu_ns: Callable[[], int | None],
         notebook: Path,
         console: Path,
+        waited_ns: Callable[[], int] | None = None,
     ) -> None:
         self.channel = channel
         self.side = side
         self.lan = lan
         self.wan = wan
         self._cpu_ns = cpu_ns
+        self._waited_ns = waited_ns
         self._notebook = notebook
         self._console = console
 
-    def plug_in(self, channel: AgentChannel, cpu_ns: Callable[[], int]) -> None:
+    def plug_in(
+        self, channel: AgentChannel, cpu_ns: Callable[[], int | None], waited_ns: Callable[[], int] | None
+    ) -> None:
         """Go on with the agent that answers after a power cycle."""
         self.channel = channel
         self._cpu_ns = cpu_ns
+        self._waited_ns = waited_ns
 
     def run(self, argv: list[str], stdin: str = "", timeout_s: float = 30.0) -> CommandResult:
         """Run a command inside; AgentRefused when it cannot be started or does not end in time."""
@@ -125,9 +130,13 @@ class AgentGateway:
         """Where it finds a folder of this machine: at the same path."""
         return str(folder)
 
-    def cpu_ns(self) -> int:
-        """CPU time this gateway alone has used since it was made, ns."""
+    def cpu_ns(self) -> int | None:
+        """CPU time this gateway alone has used since it was made, ns; None: this machine cannot tell."""
         return self._cpu_ns()
+
+    def waited_ns(self) -> int | None:
+        """How long its threads could have run but had no CPU since it was made, ns, added up; None: not known."""
+        return None if self._waited_ns is None else self._waited_ns()
 
     def link_counters(self) -> dict[str, LinkCounters]:
         """Counters of its interfaces by name."""

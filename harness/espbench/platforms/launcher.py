@@ -111,6 +111,8 @@ def launch(spec: dict[str, Any]) -> NoReturn:
     die_with_parent()
     if os.getppid() != spec["parent"]:
         os._exit(1)
+    # The controller blocks them while it starts us.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     if spec["nice"]:
         renice(spec["nice"])

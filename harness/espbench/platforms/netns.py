@@ -25,13 +25,14 @@ from functools import partial
 from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks
+from espbench.platforms import irq_time
 from espbench.platforms.addressing import PairAddressing, configure
 from espbench.platforms.base import SIDES, Gateway, Placement, PortName, Readiness, Side, Testbed
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
 from espbench.platforms.placement import NICE
 from espbench.platforms.ports import ciphertext_side, tester_ports
-from espbench.platforms.processes import tree_cpu_ns
+from espbench.platforms.processes import WaitAccount, tree_cpu_ns
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry, interpreter
 
 AGENT = Path(__file__).with_name("agent.py")
@@ -96,14 +97,17 @@ class NetnsPlatform:
             _ethtool(names["tester"], port, "tso", "off", "gso", "off")
             _ip("-n", names["tester"], "link", "set", port, "arp", "off", "multicast", "off", "up")
 
+        cpu_untold = irq_time.left_out()
         gateways: dict[Side, Gateway] = {}
         for side in sides:
             lan, wan = link.of_gateway(side)
-            threads: list[int] = []
-            gateway = _start_agent(registry, side, names[side], lan, wan, threads, placement.cpus[side], logs)
+            threads = PortThreads(side, placement.cpus[side])
+            gateway = _start_agent(
+                registry, side, names[side], lan, wan, threads, logs, cpu_told=not cpu_untold
+            )
             configure(gateway, self._addressing.gateway(side))
             for device in (lan, wan):
-                threads.append(_give_thread(gateway, device, placement.cpus[side]))
+                _give_thread(gateway, device, threads)
             gateways[side] = gateway
         return NetnsTestbed(
             platform=self.name,
@@ -119,6 +123,8 @@ class NetnsPlatform:
                 "queueing discipline": "none (noqueue)",
             },
             tester_rings=True,
+            cpu_untold=cpu_untold,
+            facts={"CPU time of the gateways": f"not told: {cpu_untold}"} if cpu_untold else {},
             capture=link.home_wan,
             capture_netns=str(NETNS_DIR / names["home"]),
             registry=registry,
@@ -193,9 +199,10 @@ def _start_agent(
     netns: str,
     lan: str,
     wan: str,
-    threads: list[int],
-    cpus: list[int],
+    threads: PortThreads,
     logs: Path,
+    *,
+    cpu_told: bool,
 ) -> AgentGateway:
     ours, theirs = socket.socketpair()
     console = logs / f"{side}-console.log"
@@ -206,7 +213,7 @@ def _start_agent(
             f"agent of {side}",
             netns=str(NETNS_DIR / netns),
             # Its daemons too are the gateway: on its CPU, in its account.
-            cpus=cpus,
+            cpus=threads.cpus,
             nice=NICE,
             # A gateway's daemons are root: they can write no file of the host, only what is laid for them.
             read_only=True,
@@ -223,19 +230,26 @@ def _start_agent(
     registry.closing(f"channel to {side}", channel.close)
     channel.wait_ready(_AGENT_TIMEOUT_S)
     return AgentGateway(
-        channel, side, lan, wan, partial(_gateway_cpu_ns, threads, process.pid), logs / f"{side}.log", console
+        channel,
+        side,
+        lan,
+        wan,
+        partial(_gateway_cpu_ns, threads, process.pid, told=cpu_told),
+        logs / f"{side}.log",
+        console,
+        WaitAccount(lambda: [*threads.pids.values(), process.pid]).ns,
     )
 
 
-def _give_thread(gateway: AgentGateway, device: str, cpus: list[int]) -> int:
-    """Put a port of a gateway on its own NAPI kernel thread; the thread's pid."""
+def _give_thread(gateway: AgentGateway, device: str, threads: PortThreads) -> None:
+    """Put a port of a gateway on its own NAPI kernel thread."""
     # What it sends must look eligible for GRO too, or the next port's ring is bypassed, and the other
     # gateway works in this one's thread.
     done = gateway.run(["ethtool", "-K", device, "gro", "on", "tso", "off"])
     if done.rc:
         raise EspbenchError(f"gateway {gateway.side}: ethtool -K {device} gro on tso off: {done.err.strip()}")
     gateway.write(f"/sys/class/net/{device}/threaded", "1")
-    return _pin(device, cpus)
+    threads.adopt(device)
 
 
 def _thread_napi(netns: str, device: str) -> None:
@@ -256,10 +270,58 @@ def _pin(device: str, cpus: list[int]) -> int:
     )
 
 
-def _gateway_cpu_ns(threads: list[int], agent: int) -> int:
+class PortThreads:
+    """The NAPI kernel threads that serve a gateway's ports, on its CPUs.
+
+    The kernel ends a port's thread when the port goes down, and makes another when it comes up.
+    """
+
+    def __init__(self, side: Side, cpus: list[int]) -> None:
+        self.side = side
+        self.cpus = cpus
+        self.pids: dict[str, int] = {}  # by port
+        self._ran_ns: dict[int, int] = {}  # of all there ever were, when last looked at
+
+    def adopt(self, device: str) -> None:
+        """Find and pin the thread of a port; EspbenchError: there is none."""
+        self.pids[device] = _pin(device, self.cpus)
+
+    def ran_ns(self) -> int:
+        """CPU time of all of them so far, ns.
+
+        EspbenchError once for each that was replaced: what it used since the last look is lost, and its successor
+        ran anywhere; from then on it is pinned and counted.
+        """
+        for device, pid in self.pids.items():
+            ran_ns = _ran_ns(device, pid)
+            if ran_ns is None:
+                raise EspbenchError(self._replaced(device))
+            self._ran_ns[pid] = ran_ns
+        return sum(self._ran_ns.values())
+
+    def _replaced(self, device: str) -> str:
+        where = f"gateway {self.side}: port {device} went down"
+        try:
+            self.adopt(device)
+        except EspbenchError:
+            return f"{where} and is not up again: it has no NAPI thread"
+        return f"{where} and up: its NAPI thread was replaced, and what the first one used is lost"
+
+
+def _ran_ns(device: str, pid: int) -> int | None:
+    """CPU time of a port's thread, ns; None: it has ended."""
+    try:
+        comm = Path(f"/proc/{pid}/comm").read_text()
+        ran_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return ran_ns if comm.startswith(f"napi/{device}-") else None
+
+
+def _gateway_cpu_ns(threads: PortThreads, agent: int, *, told: bool) -> int | None:
     """The kernel threads of its ports, and all that runs below its agent: daemons."""
-    kernel = sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in threads)
-    return kernel + tree_cpu_ns(agent)
+    used_ns = threads.ran_ns() + tree_cpu_ns(agent)
+    return used_ns if told else None
 
 
 def _no_ipv6_noise(netns: str) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 NS_PER_TICK = 10**9 // os.sysconf("SC_CLK_TCK")
@@ -21,6 +21,12 @@ def start_time(pid: int) -> int | None:
     """
     stat = _stat(pid)
     return None if stat is None or stat[STATE] in "ZX" else int(stat[STARTTIME])
+
+
+def parent(pid: int) -> int:
+    """The process that started it, or has taken it over; 0 when there is none."""
+    stat = _stat(pid)
+    return 0 if stat is None else int(stat[PPID])
 
 
 def descendants(root: int) -> list[int]:
@@ -51,6 +57,30 @@ def tree_cpu_ns(root: int) -> int:
         _threads_ns(pid) + (int(stats[pid][CUTIME]) + int(stats[pid][CSTIME])) * NS_PER_TICK
         for pid in [root, *_below(root, stats)]
     )
+
+
+class WaitAccount:
+    """How long the threads of some processes, and of all below them, could have run but had no CPU, ns, added up.
+
+    What a thread had waited when it was last seen still counts when it has ended, so that the sum never falls.
+    `roots` tells which processes these are, each time it is asked.
+    """
+
+    def __init__(self, roots: Callable[[], Iterable[int]]) -> None:
+        self._roots = roots
+        self._seen: dict[tuple[int, int], int] = {}
+        self._ended_ns = 0
+
+    def ns(self) -> int:
+        """The sum so far (/proc/PID/task/TID/schedstat)."""
+        stats = _all()
+        pids = {pid for root in self._roots() if root in stats for pid in [root, *_below(root, stats)]}
+        now = {(pid, tid): waited for pid in pids for tid, (_, waited) in _schedstats(pid).items()}
+        self._ended_ns += sum(
+            was for thread, was in self._seen.items() if thread not in now or now[thread] < was
+        )
+        self._seen = now
+        return self._ended_ns + sum(now.values())
 
 
 def _below(root: int, stats: dict[int, list[str]]) -> list[int]:
@@ -85,10 +115,16 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _threads_ns(pid: int) -> int:
-    total = 0
-    try:
+    return sum(ran for ran, _ in _schedstats(pid).values())
+
+
+def _schedstats(pid: int) -> dict[int, tuple[int, int]]:
+    """How long each thread of a process ran and waited for a CPU, ns."""
+    found = {}
+    # What ended while we looked: its parent's count has it next time.
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{pid}/task").iterdir():
-            total += int((task / "schedstat").read_text().split()[0])
-    except (FileNotFoundError, ProcessLookupError):
-        pass  # ended while we looked: its parent's count has it next time
-    return total
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                ran, waited, _ = (task / "schedstat").read_text().split()
+                found[int(task.name)] = int(ran), int(waited)
+    return found

@@ -12,7 +12,6 @@ trial all of them are copied as they stand, and the copy is thrown away: each tr
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -207,11 +206,7 @@ def readiness() -> list[Readiness]:
 def _shared_memory(registry: Registry) -> Path:
     """A folder for links, only for this user."""
     where = Path("/dev/shm")
-    path = Path(
-        tempfile.mkdtemp(prefix=f"espbench-{registry.run_id}-", dir=where if where.is_dir() else None)
-    )
-    registry.add("directory", str(path))
-    return path
+    return registry.directory("links", where if where.is_dir() else None)
 
 
 def _facts_of(built: Built) -> dict[str, Any]:

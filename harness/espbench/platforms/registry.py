@@ -12,25 +12,29 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import IO, Any, Self
 
 from espbench.errors import EspbenchError
+from espbench.platforms.ending import uninterrupted
+from espbench.platforms.private import not_private, private_directory
 from espbench.platforms.processes import descendants, start_time
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LAUNCHER = Path(__file__).with_name("launcher.py")
 NETNS_DIR = Path("/run/netns")
+_REMEDY = (
+    "look what is in it; remove it if it is none of yours, or set XDG_RUNTIME_DIR to a directory of yours"
+)
 Redirection = int | IO[Any] | None
 
 
@@ -42,9 +46,22 @@ def state_dir() -> Path:
     return Path(runtime) / "espbench" if runtime else Path(tempfile.gettempdir()) / f"espbench-{os.getuid()}"
 
 
+def undo_the_rest() -> None:
+    """Undo what living registries of this process still hold: an interruption came where none could see to it.
+
+    For the very end, when no signal is heard any more; EspbenchError names what could not be undone.
+    """
+    for registry in reversed(_LIVING.copy()):
+        registry.__exit__(None, None, None)
+
+
 def interpreter() -> str:
     """The Python that runs the launcher and the agents: ours, outside its virtual environment."""
     return os.path.realpath(sys.executable)
+
+
+class LeftForClean(Exception):
+    """Raised by an undo that can do no more now: no error of this run, but its journal keeps it for `clean`."""
 
 
 @dataclass
@@ -70,11 +87,23 @@ class Registry:
         self.entries: list[Entry] = []
         self._directory = directory or state_dir()
         self._count = 0
+        self._left = False
         self._journal: IO[str] | None = None
         self.path = self._directory / f"{run_id}.journal"
 
     def __enter__(self) -> Self:
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with uninterrupted():
+                self._begin()
+                _LIVING.append(self)
+        except KeyboardInterrupt:
+            if self in _LIVING:
+                self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _begin(self) -> None:
+        private_directory(self._directory, _REMEDY)
         # Under its final name only once it is locked, so that `clean` never sees it without its lock.
         handle, unlocked = tempfile.mkstemp(dir=self._directory, prefix=".new-")
         self._journal = os.fdopen(handle, "w")
@@ -87,7 +116,6 @@ class Registry:
             raise EspbenchError(f"another espbench uses the run id {self.run_id} ({self.path})") from None
         finally:
             Path(unlocked).unlink()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -98,12 +126,16 @@ class Registry:
             if error is None:
                 raise
             error.add_note(str(failure))
+            if isinstance(error, KeyboardInterrupt):  # whose notes nobody shows
+                print(failure, file=sys.stderr)
         finally:
             # Also when a second Ctrl-C was held back until all was undone.
-            if not [entry for entry in self.entries if entry.kind in UNDO]:
+            if not self._left and not [entry for entry in self.entries if entry.kind in UNDO]:
                 self.path.unlink(missing_ok=True)
             if self._journal is not None:
                 self._journal.close()
+            if self in _LIVING:
+                _LIVING.remove(self)
 
     def add(self, kind: str, name: str, undo: Callable[[], None] | None = None, **detail: Any) -> Entry:
         """Register a thing. Call it before making it where its name is known: undoing what is not there is
@@ -129,12 +161,16 @@ class Registry:
         Ctrl-C, SIGTERM and SIGHUP wait until it is done.
         """
         failures = []
-        with _uninterrupted():
+        with uninterrupted():
             for entry in sorted(entries, key=lambda entry: entry.number, reverse=True):
                 if entry not in self.entries:
                     continue
                 try:
                     entry.undo()
+                except LeftForClean:
+                    self.entries.remove(entry)
+                    self._left = True
+                    continue
                 except Exception as error:  # one failure must not keep the others from being undone
                     failures.append(f"{entry.kind} {entry.name}: {error}")
                     continue
@@ -144,16 +180,25 @@ class Registry:
             raise EspbenchError("could not undo:\n  " + "\n  ".join(failures))
 
     def netns(self, role: str) -> str:
-        """Make the network namespace `espbench-<run>-<role>`; its name. Everything in it goes with it."""
-        name = f"espbench-{self.run_id}-{role}"
+        """Make the network namespace `espbench-<run>-<role>`; its name. Everything in it goes with it.
+
+        While there is one of that role, the next is `espbench-<run>-<role>-2`, and so on.
+        """
+        taken = {entry.name for entry in self.entries if entry.kind == "netns"}
+        name = bare = f"espbench-{self.run_id}-{role}"
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{bare}-{number}"
         self.add("netns", name)
         _ip("netns", "add", name)
         return name
 
-    def directory(self, role: str) -> Path:
-        """Make a directory only this user can enter."""
-        path = Path(tempfile.mkdtemp(prefix=f"espbench-{self.run_id}-{role}-"))
-        self.add("directory", str(path))
+    def directory(self, role: str, inside: Path | None = None) -> Path:
+        """Make a directory only this user can enter; inside: another place than that for temporary files."""
+        with uninterrupted():
+            path = Path(tempfile.mkdtemp(prefix=f"espbench-{self.run_id}-{role}-", dir=inside))
+            self.add("directory", str(path))
         return path
 
     def spawn(
@@ -192,17 +237,18 @@ class Registry:
             "mounts": [list(mount) for mount in mounts],
             "argv": list(argv),
         }
-        process = subprocess.Popen(
-            [interpreter(), "-I", "-S", str(LAUNCHER), json.dumps(spec)],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=pass_fds,
-            env=env,
-            start_new_session=True,
-        )
-        start = start_time(process.pid)
-        self.add("process", name, lambda: _end(process, grace_s, own_pids), pid=process.pid, start=start)
+        with uninterrupted():
+            process = subprocess.Popen(
+                [interpreter(), "-I", "-S", str(LAUNCHER), json.dumps(spec)],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=pass_fds,
+                env=env,
+                start_new_session=True,
+            )
+            start = start_time(process.pid)
+            self.add("process", name, lambda: _end(process, grace_s, own_pids), pid=process.pid, start=start)
         return process
 
     def _write(self, record: dict[str, Any]) -> None:
@@ -210,27 +256,6 @@ class Registry:
             raise RuntimeError("a Registry is used as a context: `with Registry(…) as registry:`")
         self._journal.write(json.dumps(record) + "\n")
         self._journal.flush()
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold back what ends a run until the block is done, then deliver it. Main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    held: list[int] = []
-
-    def hold(number: int, frame: FrameType | None) -> None:
-        held.append(number)
-
-    before = {number: signal.signal(number, hold) for number in ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if held:
-        signal.raise_signal(held[0])
 
 
 def _end(process: subprocess.Popen[bytes], grace_s: float, own_pids: bool) -> None:
@@ -279,7 +304,12 @@ def _undo_link(record: dict[str, Any]) -> None:
     where = ["-n", record["netns"]] if record.get("netns") else []
     if where and not (NETNS_DIR / record["netns"]).exists():
         return
-    shown = subprocess.run(["ip", *where, "link", "show", record["name"]], check=False, capture_output=True)
+    shown = subprocess.run(
+        ["ip", *where, "link", "show", record["name"]],
+        check=False,
+        capture_output=True,
+        start_new_session=True,
+    )
     if shown.returncode == 0:
         _ip(*where, "link", "del", record["name"])
 
@@ -304,6 +334,7 @@ def _undo_file(record: dict[str, Any]) -> None:
     Path(record["name"]).unlink(missing_ok=True)
 
 
+_LIVING: list[Registry] = []
 UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
     "netns": _undo_netns,
     "link": _undo_link,
@@ -321,8 +352,12 @@ def clean(directory: Path | None = None) -> list[str]:
     """
     report: list[str] = []
     failures: list[str] = []
-    for path in sorted((directory or state_dir()).glob("*.journal")):
-        with path.open() as journal:
+    journals = directory or state_dir()
+    if not os.path.lexists(journals):
+        return report
+    private_directory(journals, _REMEDY)
+    for path in sorted(journals.glob("*.journal")):
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as journal:
             try:
                 fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -331,6 +366,8 @@ def clean(directory: Path | None = None) -> list[str]:
             for record in _left_behind(journal):
                 thing = f"{record['kind']} {record['name']}"
                 try:
+                    if why := _not_ours(path.stem, record):
+                        raise EspbenchError(f"left alone: {why}; once you have seen to it, remove {path}")
                     UNDO[record["kind"]](record)
                 except (OSError, EspbenchError, subprocess.SubprocessError) as error:
                     failures.append(f"{thing}: {error}")
@@ -342,6 +379,32 @@ def clean(directory: Path | None = None) -> list[str]:
     if failures:
         raise EspbenchError("could not undo:\n  " + "\n  ".join(failures))
     return report
+
+
+def _not_ours(run_id: str, record: dict[str, Any]) -> str:
+    """Why a thing that a journal names cannot be what a run made; empty if it may be.
+
+    Where a journal could be damaged, or written by another version, more than a run's own would be lost.
+    """
+    kind, name = record["kind"], str(record["name"])
+    if kind == "netns":
+        given = re.fullmatch(rf"espbench-{re.escape(run_id)}-[\w-]+", name)
+        return "" if given else "no namespace of this run"
+    if kind in ("directory", "file", "mount") and os.path.lexists(name):
+        return _no_path_of_ours(run_id, kind, Path(name))
+    return ""  # a process is known by its start, a link by its namespace
+
+
+def _no_path_of_ours(run_id: str, kind: str, path: Path) -> str:
+    if not path.is_absolute() or path != Path(os.path.normpath(path)):
+        return "expected an absolute path"
+    # Those of a build stand in the cache.
+    if kind != "mount" and not re.match(rf"espbench-{re.escape(run_id)}-|\.work-[0-9a-f]+$", path.name):
+        return "its name is none that a run gives"
+    if kind == "directory":
+        return not_private(path)
+    owner = path.lstat().st_uid
+    return "" if owner == os.geteuid() else f"it belongs to user {owner}"
 
 
 def _left_behind(journal: IO[str]) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.platforms import ssh
+from espbench.platforms import own_ssh, ssh
 from espbench.platforms.addressing import LinkEnd, PairAddressing, configure
 from espbench.platforms.base import SIDES, Gateway, Placement, Port, PortName, Readiness, Side, Testbed
 from espbench.platforms.external import netns_path
@@ -176,6 +176,7 @@ def examine(profile: RemoteProfile) -> dict[Side, dict[str, Any]]:
             _link(port)
         except EspbenchError as error:
             raise UsageError(f"ports: {name}: {error}") from None
+        own_ssh.refuse_port(f"ports: {name}", port.interface, netns_path(port.netns) if port.netns else None)
     return {side: survey(side, box) for side, box in profile.boxes.items()}
 
 

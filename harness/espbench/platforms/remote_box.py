@@ -4,11 +4,13 @@
 It arrives over ssh with the launcher's and the agent's texts (remote.py sends it; stdlib only, one file), and
 passes lines between the controller and the agent. Everything the agent configures is in that namespace and in
 its own mount and PID namespaces, and ends with it; the ports are given back as they were when the controller
-hangs up, dies, or is not heard for some time.
+hangs up, dies, or is not heard for some time. What they were is in a file until then: if this program itself is
+killed, the kernel returns the ports bare, and the next one that comes makes them what they were.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import ctypes
 import json
@@ -19,6 +21,7 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -32,6 +35,10 @@ NEEDS_PYTHON = (3, 9)
 READ_ONLY_SINCE = (5, 12)  # mount_setattr(2); before, the agent's mount namespace is private but writable
 CLONE_NEWNET = 0x40000000
 OTHER_WAIT_S = 40.0  # more than the silence after which a helper whose connection broke gives its ports back
+BACK_WAIT_S = 10.0  # until the kernel has taken apart the namespace of a helper that was killed
+# Gone after a reboot, as what the ports were.
+STATE_PLACES = ("/run", "/var/run", "/tmp")
+STATE = "espbench-box/ports.json"
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 # What the link itself reports rather than what was set.
 PASSING_FLAGS = {"LOWER_UP", "NO-CARRIER", "DORMANT", "RUNNING"}
@@ -135,6 +142,24 @@ class Port:
         for entry in self.neighbours:
             ends = [entry["dst"], "lladdr", entry["lladdr"], "dev", self.name]
             ip("neigh", "replace", *ends, "nud", "permanent")
+
+    def to_json(self) -> dict[str, Any]:
+        """For the file that outlives us."""
+        return {
+            "name": self.name,
+            "link": self.link,
+            "routes": self.routes,
+            "neighbours": self.neighbours,
+            "sysctls": {str(path): text for path, text in self.sysctls.items()},
+            "saved": [[command, base64.b64encode(data).decode()] for command, data in self.saved],
+        }
+
+    @staticmethod
+    def from_json(plain: dict[str, Any]) -> Port:
+        """What `to_json` wrote."""
+        sysctls = {Path(path): text for path, text in plain["sysctls"].items()}
+        saved = [(command, base64.b64decode(data)) for command, data in plain["saved"]]
+        return Port(plain["name"], plain["link"], plain["routes"], plain["neighbours"], sysctls, saved)
 
     def addresses(self, *, of_link: bool = False) -> list[str]:
         """Its addresses with prefix length; of_link: also those that are valid on the link alone."""
@@ -264,6 +289,72 @@ def alone() -> Iterator[None]:
         yield
 
 
+def state_file() -> Path:
+    """Where the file stands, or would; RuntimeError where others could have put it there."""
+    for place in STATE_PLACES:
+        if os.access(place, os.W_OK):
+            file = Path(place) / STATE
+            if os.path.lexists(file.parent):
+                found = file.parent.lstat()
+                if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+                    raise RuntimeError(
+                        f"{file.parent}: expected a directory of root's alone, got one that others may have made; "
+                        "look what is in it, and remove it"
+                    )
+            return file
+    raise RuntimeError(
+        f"expected {' or '.join(STATE_PLACES)} that can be written, to keep there what the ports were"
+    )
+
+
+def remember(ports: list[Port]) -> None:
+    """Before they are taken: what they are, whole or not at all."""
+    file = state_file()
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.touch(mode=0o600)  # a sysctl may be a secret: IPv6's stable_secret
+    fresh.write_text(json.dumps([port.to_json() for port in ports]))
+    fresh.replace(file)
+
+
+def forget() -> None:
+    """They are what they were."""
+    file = state_file()
+    file.unlink()
+    with contextlib.suppress(OSError):
+        file.parent.rmdir()
+
+
+def mend() -> None:
+    """Make ports that a killed helper took what they were; refuses the box where that cannot be done."""
+    file = state_file()
+    if not file.exists():
+        return
+    failures = []
+    for port in [Port.from_json(plain) for plain in json.loads(file.read_text())]:
+        deadline = time.monotonic() + BACK_WAIT_S
+        while not Path(f"/sys/class/net/{port.name}").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        try:
+            port.restore()
+            # What it has besides, somebody has given it since.
+            lost = [
+                words
+                for words in differences(port.shown(), Port.look(port.name).shown())
+                if ": lost " in words
+            ]
+            failures += [f"{port.name}: {words}" for words in lost]
+        except (RuntimeError, OSError) as error:
+            failures.append(f"{port.name}: {error}")
+    if failures:
+        refuse(
+            f"an espbench that was killed had taken ports of this box, and they are not what they were: "
+            f"{'; '.join(failures)}; set that right, and remove {file}, where it is written"
+        )
+    say("gave back the ports that an espbench which was killed had taken")
+    forget()
+
+
 def namespaces() -> tuple[int, int]:
     """Descriptors of our own network namespace and of a new one, which lives as long as it is held."""
     own = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -383,6 +474,9 @@ def main(spec: dict[str, Any]) -> NoReturn:
     hold(on_signal)
     with alone():
         try:
+            mend()
+            if spec["only_mend"]:
+                sys.exit(0)
             ports = examine(spec)
             before = [port.shown() for port in ports]
         except RuntimeError as error:
@@ -404,6 +498,7 @@ def serve(spec: dict[str, Any], ports: list[Port], before: list[dict[str, list[s
         refuse(f"{error}; espbench needs a kernel with CONFIG_NET_NS on the box")
     process = None
     try:
+        remember(ports)
         for port in ports:
             move(port.name, None, netns)
         process, agent = start(spec, netns)
@@ -420,7 +515,10 @@ def serve(spec: dict[str, Any], ports: list[Port], before: list[dict[str, list[s
         if process is not None:
             process.kill()  # all below it goes with it
             process.wait()
-        failures += give_back(ports, before, netns, own)
+        undone = give_back(ports, before, netns, own)
+        if not undone:  # else the next one tries it again
+            forget()
+        failures += undone
     for failure in failures:
         say(failure)
     return 1 if failures else 0

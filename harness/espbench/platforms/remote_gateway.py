@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from espbench.errors import EspbenchError, MachineLacks
+from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms import ssh
 from espbench.platforms.base import Side
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
-from espbench.platforms.registry import Registry
+from espbench.platforms.registry import UNDO, LeftForClean, Registry
 
 _HERE = Path(__file__).parent
 # The three programs in one line on stdin, so that nothing of them is on a disk there or on a command line.
@@ -61,8 +61,8 @@ class Box:
         """The ssh command line."""
         return ssh.command(self.login, [self.python, "-I", "-S", "-c", _BOOTSTRAP])
 
-    def request(self, *, take: bool) -> bytes:
-        """What goes to its stdin first; take: be a gateway, else only look."""
+    def request(self, *, take: bool, only_mend: bool = False) -> bytes:
+        """What goes to its stdin first; take: be a gateway, else only look, or only give back what was left taken."""
         spec = {
             "program": _text("remote_box.py"),
             "launcher": _text("launcher.py"),
@@ -71,6 +71,7 @@ class Box:
             "wan": self.wan,
             "mine": self.i_own_this_box,
             "take": take,
+            "only_mend": only_mend,
             "silence_s": SILENCE_S,
         }
         return base64.b64encode(zlib.compress(json.dumps(spec).encode())) + b"\n"
@@ -112,6 +113,48 @@ def survey(side: Side, box: Box) -> dict[str, Any]:
         raise ssh.explain(side, box.login, done.stderr.decode(errors="replace"))
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def mend(name: str, box: Box) -> None:
+    """Have a box give back the ports that a killed helper took; nothing to do is no error.
+
+    EspbenchError when it cannot be reached, UsageError when it cannot do it.
+    """
+    try:
+        done = subprocess.run(
+            box.argv(),
+            input=box.request(take=False, only_mend=True),
+            capture_output=True,
+            check=False,
+            timeout=READY_S,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise EspbenchError(f"{name} ({box.login}): no answer within {READY_S:g} s") from None
+    if done.returncode:
+        raise ssh.explain(name, box.login, done.stderr.decode(errors="replace"))
+
+
+def _mend_left(record: dict[str, Any]) -> None:
+    """For `clean`: the box of a controller that was killed, or lost it."""
+    known = {key: Path(record[key]) if record[key] else None for key in ("identity", "known_hosts")}
+    login = ssh.Login(record["host"], record["user"], record["port"], **known)
+    side = record["name"].partition(" ")[0]
+    mend(side, Box(login, record["lan"], record["wan"], record["python"]))
+
+
+UNDO["box"] = _mend_left
+
+
+def _detail(box: Box) -> dict[str, Any]:
+    """How to reach a box again, for the journal; no secret is in it."""
+    login = box.login
+    files = {"identity": login.identity, "known_hosts": login.known_hosts}
+    return {
+        **{name: str(path.absolute()) if path else "" for name, path in files.items()},
+        **{"host": login.host, "user": login.user, "port": login.port},
+        **{"lan": box.lan, "wan": box.wan, "python": box.python},
+    }
 
 
 class SshChannel(AgentChannel):
@@ -195,9 +238,13 @@ def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[]
     def said() -> str:
         return console.read_bytes()[began:].decode(errors="replace")
 
+    as_it_was = threading.Event()
+
     def hang_up() -> None:
         if ended.is_set():
-            return  # what had to be said was said the first time
+            if not as_it_was.is_set():
+                raise LeftForClean  # what had to be said was said the first time
+            return
         ended.set()
         channel.end_input()
         try:
@@ -208,11 +255,24 @@ def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[]
         if status == 1:
             told = "; ".join(re.findall(r"^espbench: (.+)$", said(), re.MULTILINE))
             raise EspbenchError(f"{side} ({box.login}) is not as it was: {told or said().strip()}")
-        if status in (None, 255):
-            with notebook.open("a") as page:
-                page.write(f"# {side}: the connection was lost; the box gives its ports back by itself\n")
+        if channel.greeted and status != 0:
+            ask_again()
+        as_it_was.set()
 
-    registry.closing(f"ports of {side}", hang_up)
+    def ask_again() -> None:
+        """The connection was lost, or the helper killed: the box gives its ports back by itself, or when asked."""
+        try:
+            mend(side, box)
+        except UsageError:
+            raise
+        except EspbenchError as error:
+            with notebook.open("a") as page:
+                page.write(
+                    f"# {side}: lost; `espbench clean` asks it again to give its ports back: {error}\n"
+                )
+            raise LeftForClean from None
+
+    registry.add("box", f"{side} ({box.login})", hang_up, **_detail(box))
     _send(ours, box.request(take=True))
 
     def wait() -> RemoteGateway:

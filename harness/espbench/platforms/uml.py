@@ -38,7 +38,7 @@ from espbench.platforms.base import (
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.placement import NICE
 from espbench.platforms.ports import ciphertext_side, tester_ports
-from espbench.platforms.processes import pin, tree_cpu_ns
+from espbench.platforms.processes import WaitAccount, pin, tree_cpu_ns
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry
 from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, boot
 from espbench.platforms.uml_kernel import UmlProfile, readiness
@@ -72,7 +72,11 @@ class UmlTestbed(Testbed):
     def _power_cycle(self, side: Side) -> dict[str, Any]:
         assert self.registry is not None
         running = self.guests[side]
-        used_ns, began = running.gateway.cpu_ns(), time.monotonic()
+        used_ns, waited_ns, began = (
+            running.gateway.cpu_ns() or 0,
+            running.gateway.waited_ns() or 0,
+            time.monotonic(),
+        )
         self.registry.undo(running.entries)
         off = time.monotonic()
         already = len(self.registry.entries)
@@ -81,7 +85,12 @@ class UmlTestbed(Testbed):
             running.entries = self.registry.entries[already:]
             self.made += running.entries
             guest.channel.wait_ready(BOOT_TIMEOUT_S)
-        running.gateway.plug_in(guest.channel, lambda: used_ns + tree_cpu_ns(guest.process.pid))
+        waits = _waits_of(guest)
+        running.gateway.plug_in(
+            guest.channel,
+            lambda: used_ns + tree_cpu_ns(guest.process.pid),
+            lambda: waited_ns + waits(),
+        )
         configure(running.gateway, running.addressing)
         return {"off_s": round(off - began, 6), "boot_s": round(time.monotonic() - off, 6)}
 
@@ -193,6 +202,7 @@ class UmlPlatform:
                 partial(tree_cpu_ns, guest.process.pid),
                 guest.notebook,
                 guest.console,
+                _waits_of(guest),
             )
         for side, gateway in gateways.items():
             configure(gateway, self._addressing.gateway(side))
@@ -342,6 +352,10 @@ class UmlPlatform:
             cpus=cpus,
             pass_fds=fds,
         )
+
+
+def _waits_of(guest: Guest) -> Callable[[], int]:
+    return WaitAccount(lambda: [guest.process.pid]).ns
 
 
 def _queues(capture: bool, single: bool) -> dict[str, str]:

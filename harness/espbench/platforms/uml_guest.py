@@ -17,6 +17,7 @@ from espbench.platforms.gateway import tail
 from espbench.platforms.placement import NICE
 from espbench.platforms.registry import Registry, interpreter
 from espbench.platforms.uml_kernel import (
+    GUEST_PATH,
     UmlKernel,
     build_xstate_shim,
     find_kernel,
@@ -30,7 +31,7 @@ BOOT_TIMEOUT_S = 60.0
 INIT = """\
 #!/bin/sh
 # Process 1 of the guest: an overlay over the host's root, the modules, then the agent until it ends.
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PATH={path}
 fail() {{ echo "espbench: $1 failed"; exit 1; }}
 mount -t proc proc /proc || fail "mount /proc"
 mount -t tmpfs tmpfs /tmp || fail "mount /tmp"
@@ -39,7 +40,8 @@ version=$(uname -r)
 mkdir -p lower upper work root boot/lib/modules
 ln -s {modules} "boot/lib/modules/$version"
 modprobe -d /tmp/boot overlay || fail "modprobe overlay"
-mount -t hostfs -o ro,/ none lower || fail "mount hostfs"
+# Without a path: it is / then, and how one is given differs between kernels and versions of mount(8).
+mount -t hostfs -o ro none lower || fail "mount hostfs"
 mount -t overlay -o lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work overlay root || fail overlay
 cd root
 mkdir -p lib/modules .old-root
@@ -93,6 +95,7 @@ def boot(
     init = private / "init"
     init.write_text(
         INIT.format(
+            path=GUEST_PATH,
             modules=shlex.quote(str(find_modules(kernel))),
             preload=shlex.join(preload),
             agent=shlex.join([interpreter(), "-I", "-S", str(AGENT), "--tty", "/dev/ttyS0"]),

@@ -14,6 +14,8 @@ from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.base import SIDES, Readiness, Side
 
 XSTATE_SHIM = Path(__file__).with_name("uml_ptrace.c")
+# Where the guest, whose root is the host's, looks for programs.
+GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 MODULES_ROOT = Path("/usr/lib/uml/modules")
 # From 6.13 on UML asks the host for the size of the vector state instead of knowing it.
 ASKS_FOR_XSTATE_SIZE = (6, 13)
@@ -97,11 +99,12 @@ def build_xstate_shim(private: Path) -> Path:
 def readiness(profile: UmlProfile | None = None) -> list[Readiness]:
     """What UML gateways need from this machine, each with whether it is there."""
     profile = profile or UmlProfile()
-    modprobe = shutil.which("modprobe", path="/usr/sbin:/sbin")
+    modprobe = shutil.which("modprobe", path=GUEST_PATH)
     root = "namespaces and taps need CAP_NET_ADMIN and CAP_SYS_ADMIN"
     answers = [
         _need("ip", shutil.which("ip"), "no ip(8)", "iproute2"),
         _need("modprobe", modprobe, "no modprobe for the guest", "kmod"),
+        _need("mount", shutil.which("mount", path=GUEST_PATH), "no mount(8) for the guest", "mount"),
         Readiness("tun", Path("/dev/net/tun").exists(), "no /dev/net/tun", "modprobe tun"),
         Readiness("root", _may_administer(), root, "run espbench as root"),
     ]

@@ -19,8 +19,8 @@ from espbench.measure.bench import Bench, Request
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Attack
-from espbench.procedures.at_throughput import load_of
-from espbench.procedures.clauses import common, shorter
+from espbench.procedures.at_throughput import load_note, load_of
+from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import forwarding_fps
@@ -155,6 +155,7 @@ class AttackCase(IpsecSeries):
             f"its forwarding rate ({worst['loss_pct']:.3g} % of its frames are lost); Home's CPU goes from "
             f"{free['cpu_home_pct']} % to {worst['cpu_home_pct']} %.",
             "load_fps": self._load,
+            "warnings": load_note(self.known, self.settings),
             "quantities": found,
             "curve": rows,
         }
@@ -177,13 +178,13 @@ class AttackCase(IpsecSeries):
     def deviations(self) -> list[str]:
         s = self.settings
         return [
-            *shorter("24", "trials of", s.trial, _TRIAL_S),
+            *shorter("24", "trials of", shortest(self.answers, s.trial), _TRIAL_S),
             *(
                 ["ipsec-meth 15: at a load of the plan's, not at the throughput"]
                 if s.load is not None
                 else []
             ),
-            *common(s, self.known.frame_sizes),
+            *common(s, self.known.frame_sizes, self.trials),
         ]
 
 

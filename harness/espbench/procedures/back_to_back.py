@@ -19,7 +19,7 @@ from espbench.measure.bench import Request, Shape
 from espbench.measure.faults import LATE, UNSENT
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import BackToBack
-from espbench.procedures.at_throughput import throughput_of
+from espbench.procedures.at_throughput import bound_note, throughput_of
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import quantity
@@ -47,6 +47,7 @@ class BackToBackCase(Series):
         assert isinstance(case.settings, BackToBack)
         self.settings = case.settings
         self.throughput_fps, self._no_throughput = throughput_of(known, case.settings.loss_goal)
+        self._bound = bound_note(known, case.settings.loss_goal)
         self.directions = ways(case.direction)
         # The rate of the bursts, in sum over the directions: the highest load, or the most the tester makes.
         self.load_fps = known.limits.maximum_fps
@@ -59,6 +60,11 @@ class BackToBackCase(Series):
         return max(2, int(self.settings.longest * self.load_fps / self.directions))
 
     def unfit(self) -> str:
+        if not self.known.limits.line_rate_fps and self.settings.maximum is None:
+            return (
+                "bursts leave at the line rate (RFC 2544 26.4), which neither the plan (line_rate) nor a port tells: "
+                "write line_rate, or maximum for the rate of the bursts"
+            )
         return self._no_throughput
 
     @property
@@ -75,7 +81,7 @@ class BackToBackCase(Series):
             self._take_the_testers_rate()
             return
         search = self._searches[-1]
-        search.add(trial.tx_frames // self.directions, passed=trial.tx_frames == trial.rx_frames)
+        search.add(trial.tx_frames // self.directions, passed=not trial.lost)
         if search.answer is not None and len(self._searches) < self.settings.searches:
             self._searches.append(_Search(self._longest, search.answer))
 
@@ -102,7 +108,7 @@ class BackToBackCase(Series):
     def measure(self, request: Request, field: Field) -> Trial:
         """A burst that was not as asked for shows nothing if it passed; if it lost, a better one had lost too."""
         trial = field.trial(request, ())
-        if trial.tx_frames > trial.rx_frames:
+        if trial.lost:
             return trial
         rate = request.load_fps / self.directions
         if slow := _too_slow(trial):
@@ -151,7 +157,10 @@ class BackToBackCase(Series):
             f"{1e-3 * implied_us:.3g} ms at {rate:,.0f} frames/s; the corrected buffer time is "
             f"{1e-3 * corrected_us:.3g} ms."
         )
-        slower = self.load_fps < 0.999 * line_fps
+        slower = not self.known.limits.is_line_rate(self.load_fps)
+        line = "the line rate is not known"
+        if line_fps:
+            line = f"not at the line rate of {line_fps / self.directions:,.0f}"
         return {
             "status": "OK",
             "words": words,
@@ -163,8 +172,8 @@ class BackToBackCase(Series):
                 Quantity(name="corrected buffer", unit="frames", value=round(corrected_us * rate / 1e6, 3)),
             ],
             "warnings": [
-                *([f"bursts at {rate:,.0f} frames/s, not at the line rate of {line_fps / self.directions:,.0f}"]
-                  if slower else []),
+                *(f"{note}; the corrected buffer is at most what is given" for note in self._bound),
+                *([f"bursts at {rate:,.0f} frames/s, {line}"] if slower else []),
                 *(["the longest burst tried lost nothing: the buffer is larger than that shows"]
                   if all_passed else []),
             ],
@@ -172,13 +181,13 @@ class BackToBackCase(Series):
 
     def deviations(self) -> list[str]:
         s = self.settings
-        below = self.load_fps < 0.999 * self.known.limits.line_rate_fps
+        below = not self.known.limits.is_line_rate(self.load_fps)
         return [
             *shorter("26.4", "searched", s.searches, _SEARCHES, " times"),
             *shorter("26.4", "bursts of at most", s.longest, _LONGEST_S),
             *shorter("RFC 9004 6.2", "after a burst", s.residue + s.settle, _DEPLETION_S),
             *(["26.4: bursts at the tester's or the plan's maximum, not at the line rate"] if below else []),
-            *common(s, self.known.frame_sizes),
+            *common(s, self.known.frame_sizes, self.trials),
         ]
 
 

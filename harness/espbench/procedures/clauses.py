@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which clauses of RFC 2544 a test's settings do not keep."""
+"""Which clauses of RFC 2544 a test's trials do not keep."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from espbench.plan.rfc2544_tests import AroundTrials
+from espbench.terms import Trial
 
 _SIZES = frozenset({64, 128, 256, 512, 1024, 1280, 1518})
 _RESIDUE_S, _SETTLE_S, _LEARNING_S = 2.0, 5.0, 2.0
@@ -16,16 +17,53 @@ def shorter(clause: str, what: str, got: float, wanted: float, unit: str = " s")
     return [] if got >= wanted else [f"{clause}: {what} {got:g}{unit} instead of {wanted:g}{unit}"]
 
 
-def common(settings: AroundTrials, frame_sizes: Sequence[int | str]) -> list[str]:
-    """Frame sizes (9.1) and the waits around every trial (23)."""
+def shortest(trials: Iterable[Trial], otherwise: float) -> float:
+    """Of trials that a figure is taken from, the shortest length, s: as measured, but not longer than was asked for.
+
+    otherwise: where there are none. 60 s may have been 59.99998, so it is rounded to 10 ms.
+    """
+    lengths = [min(trial.duration_s, trial.intended_duration_s) for trial in _valid(trials)]
+    return round(min(lengths, default=otherwise), 2)
+
+
+def finals_at(final: Trial | None, trials: Iterable[Trial]) -> list[Trial]:
+    """The final trials at the load of this one, which is the trial a figure is taken from."""
+    if final is None:
+        return []
+    return [t for t in trials if t.phase == "final" and t.intended_fps == final.intended_fps]
+
+
+def kept_waits(settings: AroundTrials, trials: Iterable[Trial]) -> dict[str, float]:
+    """The least of each wait (learning, residue, settle) around these trials, s, as their records have it.
+
+    A trial that had no use for a wait says None; of records without waits the settings are what is known.
+    """
+    asked = {"learning": settings.learning, "residue": settings.residue, "settle": settings.settle}
+    found: dict[str, list[float]] = {}
+    for trial in _valid(trials):
+        for name, wait in (trial.waits_s or asked).items():
+            if wait is not None:
+                found.setdefault(name, []).append(wait)
+    return {name: min(found.get(name, [wait])) for name, wait in asked.items()}
+
+
+def common(
+    settings: AroundTrials, frame_sizes: Sequence[int | str], trials: Iterable[Trial] = ()
+) -> list[str]:
+    """Frame sizes (9.1) and the waits around every trial (23), of the trials' own records."""
     deviations = []
     if len(_SIZES & set(frame_sizes)) < 5:
         deviations.append("9.1: fewer than five of the standard frame sizes")
+    kept = kept_waits(settings, trials)
     for clause, what, got, wanted in (
-        ("23 b", "after learning frames", settings.learning, _LEARNING_S),
-        ("23 d", "for the residue", settings.residue, _RESIDUE_S),
-        ("23 e", "before the next trial", settings.settle, _SETTLE_S),
+        ("23 b", "after learning frames", kept["learning"], _LEARNING_S),
+        ("23 d", "for the residue", kept["residue"], _RESIDUE_S),
+        ("23 e", "before the next trial", kept["settle"], _SETTLE_S),
     ):
         if got < wanted:
             deviations.append(f"{clause}: {got:g} s {what} instead of {wanted:g} s")
     return deviations
+
+
+def _valid(trials: Iterable[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.validity == "VALID"]

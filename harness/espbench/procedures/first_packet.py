@@ -13,7 +13,7 @@ from typing import Any
 from espbench.measure.bench import Request, Shape
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import FirstPacket
-from espbench.procedures.at_throughput import load_of
+from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
 from espbench.procedures.procedure import Field, Known
@@ -68,6 +68,7 @@ class FirstPacketCase(IpsecSeries):
             "words": f"The first frame arrived {found.value:.4g} ms after the first was sent (mean of {found.n}, "
             f"{found.minimum:.4g} to {found.maximum:.4g}).",
             "load_fps": self._load,
+            "warnings": load_note(self.known, self.settings),
             "quantities": [
                 found,
                 quantity("of it, setting up the tunnel", "ms", _tunnel_ms(self.answers), digits=3),
@@ -83,7 +84,7 @@ class FirstPacketCase(IpsecSeries):
                 if s.load is not None
                 else []
             ),
-            *common(s, self.known.frame_sizes),
+            *common(s, self.known.frame_sizes, self.trials),
         ]
 
 

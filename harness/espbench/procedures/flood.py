@@ -9,8 +9,8 @@ from typing import Any
 from espbench.measure.bench import Request
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import Flood
-from espbench.procedures.at_throughput import throughput_of
-from espbench.procedures.clauses import common, shorter
+from espbench.procedures.at_throughput import bound_note, throughput_of
+from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.quantities import by_direction, forwarding_fps
 from espbench.procedures.series import Series
@@ -68,14 +68,16 @@ class FloodCase(Series):
                     lambda d: (d.rx_frames - (d.backlog_frames or 0)) / trial.duration_s,
                 ),
             ],
-            "warnings": [] if ratio is not None else [f"no ratio to the throughput: {why}"],
+            "warnings": bound_note(self.known, self.settings.loss_goal)
+            if ratio is not None
+            else [f"no ratio to the throughput: {why}"],
         }
 
     def deviations(self) -> list[str]:
         s, limits = self.settings, self.known.limits
-        below = limits.maximum_fps < 0.999 * limits.line_rate_fps
+        below = not limits.is_line_rate(limits.maximum_fps)
         return [
-            *shorter("24", "trials of", s.trial, _TRIAL_S),
+            *shorter("24", "trials of", shortest(self.answers, s.trial), _TRIAL_S),
             *(["the load is the tester's or the plan's maximum, not the line rate"] if below else []),
-            *common(s, self.known.frame_sizes),
+            *common(s, self.known.frame_sizes, self.trials),
         ]

@@ -13,7 +13,7 @@ from typing import Any
 from espbench.measure.bench import Request
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import FrameLoss
-from espbench.procedures.clauses import common, shorter
+from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.quantities import forwarding_fps
 from espbench.procedures.series import Series
@@ -42,7 +42,7 @@ class FrameLossCase(Series):
 
     def wanted(self) -> Request | None:
         last_two = self.answers[-2:]
-        if len(last_two) == 2 and all(t.validity == "VALID" and t.tx_frames == t.rx_frames for t in last_two):
+        if len(last_two) == 2 and all(t.validity == "VALID" and not t.lost for t in last_two):
             return None
         if len(self.answers) >= self._rates:
             return None
@@ -66,8 +66,8 @@ class FrameLossCase(Series):
         valid = self.answers
         highest = valid[0]
         forwarding = [forwarding_fps(trial) for trial in valid]
-        lossless = next((t.offered_fps for t in valid if t.tx_frames == t.rx_frames), None)
-        kept = [t.offered_fps for t in valid if t.tx_frames == t.rx_frames and not t.sustained]
+        lossless = next((t.offered_fps for t in valid if not t.lost), None)
+        kept = [t.offered_fps for t in valid if not t.lost and not t.sustained]
         words = (
             f"{100 * highest.frame_loss_ratio:.4g} % of the frames were lost at {highest.offered_fps:,.0f} "
             "frames/s, the highest load; "
@@ -98,17 +98,17 @@ class FrameLossCase(Series):
 
     def deviations(self) -> list[str]:
         s, limits = self.settings, self.known.limits
-        below = limits.maximum_fps < 0.999 * limits.line_rate_fps
+        below = not limits.is_line_rate(limits.maximum_fps)
         step = [f"26.3: steps of {100 * s.step:g} % instead of 10 %"] if s.step > _STEP else []
         return [
-            *shorter("24", "trials of", s.trial, _TRIAL_S),
+            *shorter("24", "trials of", shortest(self.answers, s.trial), _TRIAL_S),
             *step,
             *(
                 ["26.3: from the tester's or the plan's maximum down, not from the line rate"]
                 if below
                 else []
             ),
-            *common(s, self.known.frame_sizes),
+            *common(s, self.known.frame_sizes, self.trials),
         ]
 
 

@@ -126,12 +126,13 @@ def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
 
 
 def outage_s(reading: DirectionReading) -> float:
-    """For how long nothing came through, s, beyond the interval between two frames; 0 if nothing was lost.
+    """For how long nothing came through, s, beyond the interval between two frames; 0 if every frame came, if damaged.
 
     The longest time without an arrival (RFC 6201's time-stamp method), but no longer than from the first lost frame
     to the last one: a host that stands still delays arrivals too, and then loses none.
     """
-    if reading.lost == 0 or reading.longest_gap_s is None:
+    all_came = reading.first_lost_s is None and reading.lost <= (reading.corrupted or 0)
+    if all_came or reading.longest_gap_s is None:
         return 0.0
     began, ended = reading.longest_gap_s
     interval_s = 1 / reading.intended_fps if reading.intended_fps else 0.0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from typing import Any
 
 from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
+from espbench.measure import machine
 from espbench.plan import Case, Plan, Profile, Topology, load_profile, load_topology
 from espbench.plan.boards import Board
 from espbench.plan.model import SINGLE
-from espbench.platforms import capture, external, netns, placement, qemu_e500, remote, uml
+from espbench.platforms import capture, external, netns, own_ssh, placement, qemu_e500, remote, uml
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, Placement, PortName, Readiness, Side, Testbed
 from espbench.platforms.registry import Registry
@@ -27,6 +29,7 @@ from espbench.stacks.base import Stack, Tunnel, split
 
 AUTO = "auto"
 REMOTE = "remote"
+_SPARE_MB = 512  # of memory, left for the tester and everybody else
 EMULATED = "qemu_e500"
 
 
@@ -48,13 +51,18 @@ def place(plan: Plan, choices: Sequence[Choice]) -> Placement:
 
     UsageError where there are too few CPUs for what the plan asks.
     """
-    if choices and all(choice.profile.platform == EMULATED for choice in choices):
+    if virtual(choices):
         return qemu_e500.placement()
     here = any(c.profile.platform != REMOTE for c in choices)
     gateways = (1 if plan.topology == SINGLE else 2) if here else 0
     placed = placement.choose(gateways=gateways, senders=plan.generator.senders)
     placement.pin_controller(placed)
     return placed
+
+
+def virtual(choices: Sequence[Choice]) -> bool:
+    """Whether all of it is in virtual time, where nothing depends on who else uses the CPUs."""
+    return bool(choices) and all(choice.profile.platform == EMULATED for choice in choices)
 
 
 def _choose(plan: Plan, dut: str) -> Choice:
@@ -115,6 +123,17 @@ class PairLab:
     def notes(self, case: Case) -> list[str]:
         """Where the board's core is not of the device's own kind."""
         return [self._profile.core_note] if self._profile.core_note else []
+
+    def memory_mb(self) -> float:
+        """What a pair takes of the machine's memory; infinite where its boxes exist but once."""
+        if self._remote or self.virtual_time:
+            return math.inf
+        guests = 1 if self._single else 2
+        return guests * self._profile.memory if self._profile.platform == "uml" else 0.0
+
+    def apart(self, cases: Sequence[Case]) -> str:
+        """By the machine's free memory."""
+        return no_room([self.memory_mb() for _ in cases])
 
     def build(self, case: Case) -> Testbed:
         """A fresh pair; what was made before a failure is undone at once."""
@@ -197,27 +216,40 @@ class PairLab:
         )
 
 
+def line_rate_of(plan: Plan, profiles: Sequence[Profile]) -> float:
+    """Bit/s: the plan's, else the profiles', else what the user's ports report; 0 where nobody knows."""
+    if plan.line_rate or profiles:
+        return plan.line_rate or profiles[0].line_rate
+    return external.line_rate_bps(_given(plan).values())
+
+
+def _given(plan: Plan) -> dict[PortName, external.ExternalPort]:
+    """The user's two ports."""
+    if plan.ports is None:
+        raise UsageError("ports: expected west and east for topology external, got none")
+    return {
+        "west": external.ExternalPort(**plan.ports.west.model_dump()),
+        "east": external.ExternalPort(**plan.ports.east.model_dump()),
+    }
+
+
 class ExternalLab:
     """The user's own boxes between two ports."""
 
     virtual_time = False
 
     def __init__(self, plan: Plan, placed: Placement) -> None:
-        if plan.ports is None:
-            raise UsageError("ports: expected west and east for topology external, got none")
         self._plan = plan
         self._placement = placed
-        self.line_rate_bps = plan.line_rate or 0.0
+        self.line_rate_bps = line_rate_of(plan, [])
+
+    def apart(self, cases: Sequence[Case]) -> str:
+        """There is one pair, the user's."""
+        return no_room([math.inf for _ in cases])
 
     def build(self, case: Case) -> Testbed:
-        ports = self._plan.ports
-        assert ports is not None
-        given: dict[PortName, external.ExternalPort] = {
-            "west": external.ExternalPort(**ports.west.model_dump()),
-            "east": external.ExternalPort(**ports.east.model_dump()),
-        }
         return external.build(
-            given,
+            _given(self._plan),
             self._placement,
             dut=self._plan.duts[0],
             i_own_this_network=self._plan.i_own_this_network,
@@ -261,6 +293,9 @@ class Labs:
     def notes(self, case: Case) -> list[str]:
         return self._labs[case.dut].notes(case)
 
+    def apart(self, cases: Sequence[Case]) -> str:
+        return no_room([self._labs[case.dut].memory_mb() for case in cases])
+
     def build(self, case: Case) -> Testbed:
         return self._labs[case.dut].build(case)
 
@@ -279,6 +314,17 @@ class Labs:
 
     def tunnel_bits(self, case: Case) -> int:
         return self._labs[case.dut].tunnel_bits(case)
+
+
+def no_room(needs_mb: Sequence[float], free_mb: float | None = None) -> str:
+    """Why pairs of gateways that need so much memory cannot stand at the same time; empty if they can."""
+    if math.inf in needs_mb:
+        return "the gateways are boxes of which there is one pair"
+    free = machine.free_memory_mb() if free_mb is None else free_mb
+    needed = sum(needs_mb) + _SPARE_MB
+    if needed <= free:
+        return ""
+    return f"together they need {needed:,.0f} MB of memory, {free:,.0f} MB are free"
 
 
 def addressing_of(topology: Topology, mtu: int) -> PairAddressing:
@@ -384,6 +430,7 @@ def require(plan: Plan, choices: Sequence[Choice], on_note: Callable[[str], None
     """
     if not choices:
         demand(external.readiness())
+        _require_own_ports(plan)
     for choice in choices:
         if choice.profile.platform == "netns":
             demand(netns.readiness())
@@ -402,6 +449,13 @@ def require(plan: Plan, choices: Sequence[Choice], on_note: Callable[[str], None
     if choices:
         for stack in plan.stacks:
             stacking.builds_of(stack, plan.path, on_note)
+
+
+def _require_own_ports(plan: Plan) -> None:
+    if plan.ports is not None:
+        for name, port in (("west", plan.ports.west), ("east", plan.ports.east)):
+            netns = external.netns_path(port.netns) if port.netns else None
+            own_ssh.refuse_port(f"ports: {name}", port.interface, netns)
 
 
 def _require_boxes(plan: Plan, profile: Profile, on_note: Callable[[str], None]) -> None:

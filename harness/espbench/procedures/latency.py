@@ -14,8 +14,8 @@ from typing import Any
 from espbench.measure.bench import Request, Shape
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import Latency
-from espbench.procedures.at_throughput import load_of
-from espbench.procedures.clauses import common, shorter
+from espbench.procedures.at_throughput import load_note, load_of
+from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.quantities import by_direction, quantity, stored
 from espbench.procedures.series import Series
@@ -58,10 +58,10 @@ class LatencyCase(Series):
         tagged = [d.tagged_us for trial in self.answers for d in trial.per_direction.values()]
         first = quantity("latency, tagged frame", "µs", tagged)
         lost_tags = len([value for value in tagged if value is None])
-        lossy = [trial for trial in self.answers if trial.tx_frames > trial.rx_frames]
-        warnings = stored(self.answers)
+        lossy = [trial for trial in self.answers if trial.lost]
+        warnings = [*load_note(self.known, self.settings), *stored(self.answers)]
         if lossy:
-            lost = sum(trial.tx_frames - trial.rx_frames for trial in lossy)
+            lost = sum(trial.lost for trial in lossy)
             warnings.append(
                 f"frames were lost at this load in {len(lossy)} of {len(self.answers)} trials ({lost:,} in all): "
                 "it is not the throughput of trials as long as these"
@@ -100,9 +100,9 @@ class LatencyCase(Series):
     def deviations(self) -> list[str]:
         s = self.settings
         return [
-            *shorter("26.2", "streams of", s.trial, _STREAM_S),
+            *shorter("26.2", "streams of", shortest(self.answers, s.trial), _STREAM_S),
             *shorter("26.2", "tagged frames after", self.tag_at_s, _TAG_S),
             *shorter("26.2", "repeated", s.repeats, _REPEATS, " times"),
             *(["26.2: at a load of the plan's, not at the throughput"] if s.load is not None else []),
-            *common(s, self.known.frame_sizes),
+            *common(s, self.known.frame_sizes, self.trials),
         ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from espbench.plan.cases import Case
@@ -12,11 +13,17 @@ from espbench.terms import Calibration, line_rate_fps, ways
 # A tester cannot offer its own ceiling again and again to 99.5 %, so the highest load is below it;
 # what is found there is within 10 % of the ceiling and flagged.
 CEILING_MARGIN = 0.9
+# Where neither the line's rate nor a ceiling is known: a search begins at what such a line carries, and ends at what
+# could be offered.
+ASSUMED_BPS = 10e9
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What bounds the loads of one case; rates are sums over both directions, fps."""
+    """What bounds the loads of one case; rates are sums over both directions, fps.
+
+    A line rate of 0: nobody knows it. What is a share of it is then empty.
+    """
 
     minimum_fps: float
     maximum_fps: float
@@ -24,9 +31,15 @@ class Limits:
     ceiling_fps: float | None
     line_rate_bps: float = 0.0
 
+    def is_line_rate(self, fps: float) -> bool:
+        """Whether a load is the line's theoretical rate; False also where that is not known."""
+        return self.line_rate_fps > 0 and fps >= 0.999 * self.line_rate_fps
+
 
 def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
     """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum.
+
+    Without either, the default maximum is what a line of ASSUMED_BPS carries.
 
     A maximum in frames/s may be beyond the line rate of the larger of several sizes: there it is that.
     Where the tester's own link carries ESP, its longer frames are what the line rate limits.
@@ -40,11 +53,13 @@ def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) ->
         rate: Rate | None = getattr(case.settings, key, None)
         return rate.to_fps(size, line_rate_bps) * directions if rate is not None else None
 
-    carried = line_rate_fps(case.ciphertext_frame_size or size, line_rate_bps) * directions
+    on_the_wire = case.ciphertext_frame_size or size
+    carried = line_rate_fps(on_the_wire, line_rate_bps) * directions if line_rate_bps else math.inf
     highest = asked("maximum")
-    if highest is not None:
-        maximum = min(carried, highest) if carried else highest
-    else:
-        maximum = min(carried, CEILING_MARGIN * ceiling) if ceiling else carried
+    if highest is None and ceiling:
+        highest = CEILING_MARGIN * ceiling
+    elif highest is None and not line_rate_bps:
+        highest = line_rate_fps(on_the_wire, ASSUMED_BPS) * directions
+    maximum = min(carried, math.inf if highest is None else highest)
     minimum = asked("minimum") or maximum / 100
     return Limits(min(minimum, maximum), maximum, line, ceiling, line_rate_bps)

@@ -36,6 +36,9 @@ class Lab(Protocol):
     def notes(self, case: Case) -> list[str]:
         """What every figure of the case is to be read with."""
 
+    def apart(self, cases: Sequence[Case]) -> str:
+        """Why the pairs of these cases cannot stand at the same time; empty if they can."""
+
     def build(self, case: Case) -> Testbed:
         """Two gateways (or the user's boxes) between the tester's ports, routes set, no stack yet."""
 

@@ -39,7 +39,7 @@ def in_time_fps(trial: Trial) -> float | None:
 def forwarding_fps(trial: Trial) -> float:
     """The forwarding rate (RFC 2285 3.6.1); with a generator that cannot tell, what came after the sending is in it."""
     whole = trial.rx_frames / trial.duration_s
-    if trial.tx_frames == trial.rx_frames and trial.sustained:
+    if not trial.lost and trial.sustained:
         return whole  # the last frames were on their way
     found = in_time_fps(trial)
     return whole if found is None else found

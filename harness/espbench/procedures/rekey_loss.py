@@ -9,8 +9,8 @@ from typing import Any
 from espbench.measure.bench import Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import RekeyLoss
-from espbench.procedures.at_throughput import load_of
-from espbench.procedures.clauses import common, shorter
+from espbench.procedures.at_throughput import load_note, load_of
+from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted, upset
 from espbench.procedures.procedure import Field, Known
 from espbench.stacks.sa_events import spans
@@ -59,13 +59,14 @@ class RekeyLossCase(IpsecSeries):
 
     def answer(self) -> dict[str, Any]:
         (trial,) = self.answers
-        rekeys, lost = trial.measured["rekeys"], trial.tx_frames - trial.rx_frames
+        rekeys, lost = trial.measured["rekeys"], trial.lost
         each = f" ({lost / rekeys:.4g} for each)" if lost else ""
         return {
             "status": "OK",
             "words": f"While phase 2 was rekeyed {rekeys} times, {lost:,} of {trial.tx_frames:,} frames were "
             f"lost{each}.",
             "load_fps": self._load,
+            "warnings": load_note(self.known, self.settings),
             "quantities": [
                 Quantity(name="frame loss ratio", unit="%", value=round(100 * trial.frame_loss_ratio, 6)),
                 Quantity(name="frames lost", unit="frames", value=float(lost)),
@@ -77,11 +78,11 @@ class RekeyLossCase(IpsecSeries):
     def deviations(self) -> list[str]:
         s = self.settings
         return [
-            *shorter("24", "a trial of", s.trial, _TRIAL_S),
+            *shorter("24", "a trial of", shortest(self.answers, s.trial), _TRIAL_S),
             *(
                 ["ipsec-meth 11.5: at a load of the plan's, not at the throughput"]
                 if s.load is not None
                 else []
             ),
-            *common(s, self.known.frame_sizes),
+            *common(s, self.known.frame_sizes, self.trials),
         ]

@@ -41,9 +41,16 @@ class Series(ABC):
     @property
     def refused(self) -> Trial | None:
         """The trial that ended the series, INVALID again and again."""
+        if self.violation is not None:
+            return self.violation
         if self.gaps_allowed:
             return None
         return next((trial for trial in self.answers if trial.validity == "INVALID"), None)
+
+    @property
+    def violation(self) -> Trial | None:
+        """The trial in which frames crossed without encryption: it ends the case."""
+        return next((trial for trial in self.trials if trial.violated), None)
 
     def next(self) -> Request | None:
         if self.unfit() or self.refused is not None:
@@ -74,6 +81,10 @@ class Series(ABC):
         invalid = [*dict.fromkeys(reason for t in self.trials[-1:] for reason in t.reasons)]
         if why := self.unfit():
             return [self._finding(told, "INVALID", reasons=[why], words=f"Not measured: {why}.")]
+        if (violation := self.violation) is not None:
+            words = f"VIOLATED: frames crossed without encryption in trial {violation.sequence}."
+            problems = violation.proof.get("problems", [])
+            return [self._finding(told, "VIOLATED", reasons=problems, words=words)]
         if self.refused is not None:
             words = f"INVALID: of {len(self.trials)} trials the last could not be trusted."
             return [self._finding(told, "INVALID", reasons=invalid, words=words)]

@@ -23,6 +23,7 @@ from espbench.platforms.base import PortName, Testbed
 from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits, limits
+from espbench.procedures.paired_run import PairedRun, Rig, rivals
 from espbench.procedures.pairs import Lab, Pairs
 from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Procedure, Told
 from espbench.procedures.warm_start import hints
@@ -34,11 +35,10 @@ from espbench.terms import Calibration, Encryption, Finding, Outcome, Trial
 # A pair that dies again and again is not worth more rebuilding than this.
 MAXIMUM_REBUILDS = 2
 # After a trial that the host spoilt, some time for whatever did it to end, s; doubled each time.
-HOST_PAUSE_S, MAXIMUM_PAUSE_S = 0.5, 8.0
+HOST_PAUSE_S, MAXIMUM_PAUSE_S = 0.25, 2.0
 # For the guess of the time left, until a case has been timed: trials of a case.
 _USUAL_TRIALS = 9
-# Of tests that search nothing: what is lost counts as such from the first frame on.
-_GOALS, _RESOLUTION = [0.0], 0.01
+_RESOLUTION = 0.01  # of tests that search nothing
 
 
 class Observer(Protocol):
@@ -72,6 +72,8 @@ class Session:
         self._listed = cases
         self._directory = directory
         self._lab = lab
+        self._new_generator = new_generator
+        self._compared: list[Finding] = []
         self._pairs = Pairs(plan, self._cases, directory, lab, new_generator)
         self._observer = observer
         self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
@@ -90,10 +92,39 @@ class Session:
             self._cases, key=lambda c: (c.repeat if fresh else 0, c.pair, c.id if own else "")
         ):
             self._run_group(list(group))
+        self._compare_at_fixed_loads()
         return self._save_results()
+
+    def _compare_at_fixed_loads(self) -> None:
+        points = rivals(self._plan, self._listed)
+        if not points:
+            return
+
+        def new_pairs() -> Pairs:
+            pairs = Pairs(self._plan, self._cases, self._directory, self._lab, self._new_generator)
+            if self._pairs.way:
+                pairs.way = self._pairs.way
+                pairs.generator.take(pairs.way)
+            return pairs
+
+        rig = Rig(
+            self._plan,
+            self._directory,
+            self._lab,
+            new_pairs,
+            self._observer,
+            maximum_fps=lambda case: self._limits(case).maximum_fps,
+            encryption=lambda case, trials: encryption_of(
+                case, trials, external=self._plan.topology == "external"
+            ),
+            warnings=self._case_warnings,
+        )
+        outcomes = [r for results in self._results.values() for r in results if isinstance(r, Outcome)]
+        self._compared = PairedRun(rig, points, outcomes).run()
 
     def _save_results(self) -> list[Outcome | Finding]:
         results = [r for case in self._listed for r in self._results.get(case.id, [])]
+        results += self._compared
         self._directory.save_results(results)
         return results
 
@@ -214,7 +245,7 @@ class Session:
             self._directory.append(record)
             running.add(record)
             self._observer.trial_done(record)
-            if any(reason.startswith("host ") for reason in record.reasons):
+            if record.host.get("disturbed"):
                 time.sleep(min(HOST_PAUSE_S * 2**record.attempt, MAXIMUM_PAUSE_S))
             self._observer.time_left(self._time_left(running, case, number))
         self._finish(case, running)
@@ -253,7 +284,6 @@ class Session:
                 case=case.id,
                 sequence=sequence,
                 waits=waits_of(case),
-                goals=list(getattr(case.settings, "loss_goals", _GOALS)),
                 resolution=getattr(case.settings, "resolution", _RESOLUTION),
                 fragments=case.fragments,
                 actions=actions,
@@ -324,5 +354,8 @@ def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> Enc
     """`baseline`, `proven` or `not proven`, the latter two from the trials' own records."""
     if case.stack.stack == Plain.name and not external:
         return "baseline"
-    valid = [t for t in trials if t.validity == "VALID"]
-    return "proven" if valid and all(t.proof.get("proven") for t in valid) else "not proven"
+    trials = list(trials)
+    counted = [t for t in trials if t.validity == "VALID" or t.disturbed]
+    if any(t.violated for t in trials):
+        return "not proven"
+    return "proven" if counted and all(t.proof.get("proven") for t in counted) else "not proven"

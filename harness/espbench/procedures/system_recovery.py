@@ -13,7 +13,7 @@ from typing import Any
 from espbench.measure.bench import Request, Shape
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import SystemRecovery
-from espbench.procedures.at_throughput import load_of
+from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known
 from espbench.procedures.quantities import by_direction, quantity
@@ -69,7 +69,7 @@ class SystemRecoveryCase(Series):
                 "load_fps": self.load_fps,
             }
         times = [self._recovery_s(trial) for trial in self.answers]
-        lossless = sum(trial.tx_frames == trial.rx_frames for trial in self.answers)
+        lossless = sum(not trial.lost for trial in self.answers)
         never = [s for s in times if s > (1 - _AT_THE_END) * self.settings.recovery]
         loads = (
             f"from {self.load_fps:,.0f} frames/s ({100 * self.load_fps / (self._throughput or 1):.4g} % of its "
@@ -101,7 +101,10 @@ class SystemRecoveryCase(Series):
                 Quantity(name="overload", unit="frames/s", value=round(self.load_fps, 3)),
                 Quantity(name="reduced load", unit="frames/s", value=round(REDUCED * self.load_fps, 3)),
             ],
-            "warnings": [f"{lossless} of {len(times)} overloads lost no frame"] if lossless else [],
+            "warnings": [
+                *load_note(self.known, self.settings),
+                *([f"{lossless} of {len(times)} overloads lost no frame"] if lossless else []),
+            ],
         }
 
     def _recovery_s(self, trial: Trial) -> float:
@@ -118,5 +121,5 @@ class SystemRecoveryCase(Series):
             *shorter("26.5", "an overload of", s.overload, _OVERLOAD_S),
             *(["26.5: the overload is below 110 % of the throughput"] if below else []),
             *(["26.5: from a load of the plan's, not from the throughput"] if s.load is not None else []),
-            *common(s, self.known.frame_sizes),
+            *common(s, self.known.frame_sizes, self.trials),
         ]

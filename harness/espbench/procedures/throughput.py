@@ -7,18 +7,20 @@ from collections.abc import Callable, Sequence
 
 from espbench.errors import UsageError
 from espbench.measure.bench import Request
-from espbench.measure.faults import LATE, UNSENT
+from espbench.measure.faults import LATE
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
 from espbench.plan.search_choice import PRESETS
-from espbench.procedures.clauses import common, shorter
+from espbench.procedures.clauses import common, finals_at, shorter, shortest
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import OVERHEAD_S, Field, Told, identity
 from espbench.procedures.quantities import in_time_fps
 from espbench.search import GoalResult, MlrSearch, Observation, ThroughputSearch, goal_name
+from espbench.search.goals import DirectionCount
 from espbench.terms import (
     AT_MAXIMUM,
     LIMITED_BY_TESTER,
+    WITH_FIGURE,
     Encryption,
     Finding,
     Outcome,
@@ -30,8 +32,6 @@ from espbench.terms import (
 TESTER_LIMITED = 0.9
 # Of what the generator managed when it fell short: a trial sends at least that share of its load.
 REACHABLE = 0.995
-# Of the frames sent: who loses more than this misses every goal.
-MOST = 0.5
 RFC2544_FINAL_S = 60.0
 
 
@@ -66,12 +66,17 @@ class ThroughputCase:
             ) from error
 
     @property
+    def violation(self) -> Trial | None:
+        """The trial in which frames crossed without encryption: it ends the case."""
+        return next((trial for trial in self.trials if trial.violated), None)
+
+    @property
     def warm_up_fps(self) -> float:
         return self.bounds.minimum_fps
 
     def next(self) -> Request | None:
         """What to measure next; None when every goal is answered."""
-        wanted = self.search.next()
+        wanted = None if self.violation is not None else self.search.next()
         if wanted is None:
             return None
         return Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
@@ -82,6 +87,8 @@ class ThroughputCase:
 
     def add(self, trial: Trial) -> None:
         """Take a trial's record."""
+        if self.violation is not None:
+            raise ValueError(f"a trial after trial {self.violation.sequence}, in which cleartext crossed")
         self.trials.append(trial)
         self.search.add(observation(trial))
         if self._tester_gave_up(trial):
@@ -105,7 +112,26 @@ class ThroughputCase:
 
     def outcomes(self, dut: str, encryption: Encryption, warnings: Sequence[str] = ()) -> list[Outcome]:
         """One row per loss goal; only when `next` is None."""
-        return [self._outcome(result, dut, encryption, list(warnings)) for result in self.search.results()]
+        if (violation := self.violation) is not None:
+            found = [self._violated(goal, violation) for goal in self.settings.loss_goals]
+        else:
+            found = self.search.results()
+        return [self._outcome(result, dut, encryption, list(warnings)) for result in found]
+
+    def _violated(self, goal: float, trial: Trial) -> GoalResult:
+        lower, upper = self.search.bounds(goal)
+        return GoalResult(
+            goal=goal,
+            status="VIOLATED",
+            throughput_fps=None,
+            lower_fps=lower,
+            upper_fps=upper,
+            trials=len(self.trials),
+            final_trial_index=None,
+            at_maximum=False,
+            reasons=[*trial.proof.get("problems", [])],
+            words=f"{goal_name(goal)} has no result: frames crossed without encryption in trial {trial.sequence}",
+        )
 
     def _new_search(self, hints_fps: Sequence[float | None]) -> ThroughputSearch | MlrSearch:
         s = self.settings
@@ -140,19 +166,25 @@ class ThroughputCase:
     def _tester_gave_up(self, trial: Trial) -> bool:
         """The generator fell short of this load twice: beyond it nothing can be said of this DUT.
 
-        Not where others kept it from its CPU: that is the host's fault and has a reason of its own.
+        Not where others kept it from its CPU: such a trial is disturbed.
         """
-        fell_short = [t for t in self.trials if _too_fast(t) and t.intended_fps == trial.intended_fps]
-        return _too_fast(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
+        fell_short = [t for t in self.trials if self._too_fast(t) and t.intended_fps == trial.intended_fps]
+        return self._too_fast(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
+
+    def _too_fast(self, trial: Trial) -> bool:
+        """Whether nothing kept the generator from its load but itself, or in virtual time the link."""
+        short = trial.offered_fps < (1 - self.settings.resolution) * trial.intended_fps
+        beyond_link = len(trial.reasons) == 1 and trial.reasons[0].startswith(LATE)
+        return (trial.validity == "VALID" and short) or beyond_link
 
     def _outcome(self, result: GoalResult, dut: str, encryption: Encryption, warnings: list[str]) -> Outcome:
         case, s = self.case, self.settings
         final = self.trials[result.final_trial_index] if result.final_trial_index is not None else None
         size = case.mean_frame_size
-        fps = result.throughput_fps if result.status == "OK" else None
+        fps = result.throughput_fps if result.status in WITH_FIGURE else None
         if fps is not None and final is not None:
             fps = min(fps, final.offered_fps)  # what was offered, not what was meant to be
-        deviations = rfc2544_deviations(s, self._frame_sizes)
+        deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
         warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
         home, office = (final.gateways.get(side) if final else None for side in ("home", "office"))
         return Outcome(
@@ -161,7 +193,7 @@ class ThroughputCase:
             status=result.status,
             throughput_fps=fps,
             throughput_mbps=layer2_mbps(fps, size) if fps is not None else None,
-            line_rate_pct=100 * fps / self.bounds.line_rate_fps if fps is not None else None,
+            line_rate_pct=_share_of(self.bounds.line_rate_fps, fps),
             trials=len(self.trials),
             final_trial_s=final.duration_s if final else 0.0,
             rfc2544=result.status == "OK" and not deviations,
@@ -175,6 +207,8 @@ class ThroughputCase:
             offered_fps=final.offered_fps if final else None,
             latency_us=final.latency_us.model_copy(update={"hdr": None}) if final else {},  # type: ignore[arg-type]
             final_trial=final.sequence if final else None,
+            void_finals=result.void_finals,
+            loss_bound=result.loss_bound,
             words=result.words,
             reasons=result.reasons,
             warnings=warnings,
@@ -198,48 +232,52 @@ class ThroughputCase:
         return flags
 
 
-def _too_fast(trial: Trial) -> bool:
-    """Whether nothing spoilt the trial but the generator, which sent less than it should have, or too late."""
-    return len(trial.reasons) == 1 and trial.reasons[0].startswith((UNSENT, LATE))
+def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
+    """In %; None where there is no figure, or the port does not tell its speed."""
+    return 100 * fps / line_rate_fps if fps is not None and line_rate_fps > 0 else None
 
 
 def observation(trial: Trial) -> Observation:
     """What the search needs of a trial's record."""
-    per_direction = [d.tx_frames for d in trial.per_direction.values()]
+    readings = list(trial.per_direction.values())
+    in_stalls = trial.host.get("lost_in_stalls_by_direction") or [0] * len(readings)
+    counts = tuple(
+        DirectionCount(
+            d.tx_frames, max(0, d.tx_frames - d.rx_frames), min(excused, max(0, d.tx_frames - d.rx_frames))
+        )
+        for d, excused in zip(readings, in_stalls, strict=True)
+    )
     return Observation(
         load_fps=trial.intended_fps,
+        offered_fps=trial.offered_fps,
         frames=trial.tx_frames,
         lost_frames=trial.tx_frames - trial.rx_frames,
-        frames_per_direction=min(per_direction, default=0),
+        frames_per_direction=min((count.frames for count in counts), default=0),
+        directions=counts,
         duration_s=trial.duration_s,
         final=trial.phase == "final",
-        valid=trial.validity == "VALID" or _misses_all_the_same(trial),
+        valid=trial.validity == "VALID",
+        counted=trial.disturbed,
         sustained=trial.sustained,
+        backlog_excused=bool(trial.host.get("backlog_in_stalls")),
         forwarding_fps=in_time_fps(trial),
         reasons=tuple(trial.reasons),
     )
 
 
-def _misses_all_the_same(trial: Trial) -> bool:
-    """Whether the DUT lost far more than the tester's shortfall and lateness can have cost.
-
-    Such a trial stays INVALID and is no figure, but it bounds the search from above: a DUT that drops most
-    of a load would not have carried all of it had the last per cent been sent in time.
-    """
-    if not all(reason.startswith((UNSENT, LATE)) for reason in trial.reasons):
-        return False
-    intended = trial.intended_fps * trial.intended_duration_s
-    late_us = max((late["p99"] for late in trial.host.get("lateness_us", {}).values() if late), default=0.0)
-    spoilt = 1 - trial.tx_frames / intended + late_us / 1e6 / trial.intended_duration_s
-    return trial.frame_loss_ratio > max(MOST, 2 * spoilt)
-
-
-def rfc2544_deviations(settings: Throughput, frame_sizes: Sequence[int | str]) -> list[str]:
-    """Which clauses of RFC 2544 a result did not keep; empty = all."""
+def rfc2544_deviations(
+    settings: Throughput,
+    frame_sizes: Sequence[int | str],
+    trials: Sequence[Trial] = (),
+    final: Trial | None = None,
+) -> list[str]:
+    """Which clauses of RFC 2544 a result did not keep, by the records of its trials; empty = all."""
     return [
-        *shorter("24", "final trials of", settings.final_trial, RFC2544_FINAL_S),
+        *shorter(
+            "24", "final trials of", shortest(finals_at(final, trials), settings.final_trial), RFC2544_FINAL_S
+        ),
         *_tolerated(settings),
-        *common(settings, frame_sizes),
+        *common(settings, frame_sizes, trials),
     ]
 
 

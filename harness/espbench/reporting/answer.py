@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from statistics import median
 
 from espbench.reporting.figures import Group
+from espbench.reporting.final_trials import encryption_of
 from espbench.reporting.finding_words import Names
 from espbench.reporting.notes import Flag, Notes
-from espbench.reporting.wording import count, goal_name, number
+from espbench.reporting.wording import at_least, count, goal_name, number, worst
 from espbench.terms import Outcome, Status
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Throughput of one suite, size and goal: the median of the repeats that have one."""
+    """Throughput of one suite, size and goal: the median of the repeats that have one; none where one is VIOLATED."""
 
-    fps: str  # empty where there is no figure
+    fps: str  # `≥ 12,345` where it is a lower bound; empty where there is no figure
     mbps: str
-    status: Status | None  # of what has no figure; None = not measured (yet)
+    status: Status | None  # the worst of what is not OK; None = all OK, or not measured (yet)
+    words: str  # of a figure that is a bound: why
     valid_of: str  # `2 of 3` where some repeats have no figure
     flags: list[Flag]
 
@@ -69,12 +71,11 @@ def _rows(group: Group, sizes: Sequence[int | str], notes: Notes) -> list[Answer
             mine = [o for o in group.outcomes if o.suite == suite and o.loss_goal == goal]
             if not mine:
                 continue
-            unproven = any(o.encryption == "not proven" for o in mine)
             rows.append(
                 AnswerRow(
                     name=group.stack if suite == "none" else f"{group.stack} · {suite}",
                     goal=goal_name(goal),
-                    encryption="encryption not proven" if unproven else mine[0].encryption,
+                    encryption=encryption_of(mine),
                     cells=[_cell([o for o in mine if o.frame_size == size], notes) for size in sizes],
                 )
             )
@@ -82,13 +83,17 @@ def _rows(group: Group, sizes: Sequence[int | str], notes: Notes) -> list[Answer
 
 
 def _cell(repeats: list[Outcome], notes: Notes) -> Cell:
-    fps = [o.throughput_fps for o in repeats if o.throughput_fps is not None]
-    mbps = [o.throughput_mbps for o in repeats if o.throughput_mbps is not None]
+    status = worst([o.status for o in repeats])
+    told = [] if status == "VIOLATED" else repeats
+    fps = [o.throughput_fps for o in told if o.throughput_fps is not None]
+    mbps = [o.throughput_mbps for o in told if o.throughput_mbps is not None]
+    bounds = [o for o in told if o.status == "LOWER_BOUND"]
     flags = {flag.number: flag for o in repeats for flag in notes.flags(o) if flag.word}
     return Cell(
-        fps=count(median(fps)) if fps else "",
-        mbps=number(median(mbps)) if mbps else "",
-        status=next((o.status for o in repeats if o.status != "OK"), None),
+        fps=at_least(count(median(fps)), is_bound=bool(bounds)) if fps else "",
+        mbps=at_least(number(median(mbps)), is_bound=bool(bounds)) if mbps else "",
+        status=status,
+        words="; ".join(dict.fromkeys(o.words for o in bounds)),
         valid_of=f"{len(fps)} of {len(repeats)}" if 0 < len(fps) < len(repeats) else "",
         flags=list(flags.values()),
     )

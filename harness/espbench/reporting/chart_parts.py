@@ -7,12 +7,23 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from espbench.terms import Status
+
 Spec = dict[str, Any]  # a piece of a Vega-Lite document, or a row it draws
 
 # Told apart by colour-blind readers and on paper white and screen black alike.
 PALETTE = ("#2f7ebc", "#e07b39", "#3a9a5c", "#c8434f", "#8b6fc0", "#9a6b4f", "#d067a8", "#2aa5a5", "#a39a2a")
 GREY = "#8a8f98"
-MARKS = {"INVALID": "✕", "UNRESOLVABLE": "?", "BELOW_MINIMUM": "↓"}
+MARKS: dict[Status, str] = {
+    "VIOLATED": "‼",
+    "INVALID": "✕",
+    "UNRESOLVABLE": "?",
+    "BELOW_MINIMUM": "↓",
+    "LOWER_BOUND": "↑",
+}
+MARKS_IN_WORDS = "✕ INVALID, ? UNRESOLVABLE, ↓ BELOW_MINIMUM, ‼ VIOLATED"
+# A bound's mark: a bar at the bound, and an arrow to where the truth is.
+ARROW_UP = "M-0.8,0.1L0.8,0.1L0.8,-0.12L0.26,-0.12L0.26,-1.1L0.7,-1.1L0,-2L-0.7,-1.1L-0.26,-1.1L-0.26,-0.12L-0.8,-0.12Z"
 _HEIGHT = 300
 _PICTURE_WIDTH = 640
 

@@ -261,8 +261,11 @@ def _tip(field: str, title: str, number_format: str = "") -> Spec:
 
 
 def _sized(rows: list[Spec]) -> list[Spec]:
-    """What a line may join: between names (suites, kernels) there is nothing it could mean."""
-    return [row for row in rows if isinstance(row["key"], int)]
+    """What a line may join: not names (suites, kernels), between which there is nothing, nor a lower bound."""
+    is_bound = {"fps": None}
+    return [
+        row | is_bound if "fps" in row and row["sign"] else row for row in rows if isinstance(row["key"], int)
+    ]
 
 
 def _with_interval(rows: list[Spec]) -> list[Spec]:

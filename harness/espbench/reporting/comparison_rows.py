@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from espbench.comparison.model import Estimate, Panel, PointVerdict
-from espbench.reporting.chart_parts import Spec
+from espbench.reporting.chart_parts import MARKS, Spec
 from espbench.reporting.comparison_wording import (
     has_interval,
     microseconds,
@@ -17,10 +17,10 @@ from espbench.reporting.comparison_wording import (
     repeats_note,
 )
 from espbench.reporting.wording import NONE, number
+from espbench.terms import WITH_FIGURE
 
 GATEWAYS = ("Home + Office", "Home", "Office")
 _CPU_FIELDS = dict(zip(GATEWAYS, ("cpu_us", "cpu_home_us", "cpu_office_us"), strict=True))
-_MARKS = {"INVALID": "✕", "UNRESOLVABLE": "?", "BELOW_MINIMUM": "↓"}
 
 
 def series_of(panel: Panel, arms: Sequence[str]) -> list[str]:
@@ -118,8 +118,11 @@ def unplotted(
             if row["sign"]:
                 marks.append(row | {"mark": row["sign"], "fps": row["fps"] * (high / low) ** 0.05})
         elif point is not None:
-            failed = [status for status in point.statuses if status != "OK"]
-            sign = _MARKS[max(failed, key=point.statuses.__getitem__)] if failed else NONE
+            failed = [status for status in point.statuses if status not in WITH_FIGURE]
+            sign = NONE
+            if failed:
+                most = max(failed, key=point.statuses.__getitem__)
+                sign = MARKS["VIOLATED" if "VIOLATED" in failed else most]
             marks.append(row | {"mark": sign, "fps": at_foot})
     return marks
 

@@ -90,8 +90,20 @@ def facts(comparison: Comparison) -> Table:
         ["Seed of the order", NONE if comparison.seed is None else str(comparison.seed)],
         ["Runs", ", ".join(comparison.runs) or NONE],
     ]
+    if comparison.fixed_loads:
+        rows.insert(1, ["Method at the same loads", _fixed_method(comparison)])
     rows += [[what, value] for what, value in (comparison.common | comparison.facts).items()]
     return Table(["What", "Value"], rows)
+
+
+def _fixed_method(comparison: Comparison) -> str:
+    stood = "at the same time" if all(v.together for v in comparison.fixed_loads) else "one after the other"
+    return (
+        "pairs of short trials in the order A B B A; both arms' gateways, built anew for each round, stood "
+        f"{stood}. CPU per frame: the Hodges-Lehmann centre of each round; throughput: the rungs passed of a ladder of "
+        "loads; Student's t over the rounds, scatter joined as far as points agree, Bonferroni over "
+        f"{2 * len(comparison.fixed_loads)} verdicts"
+    )
 
 
 def _is_numeric(panel: Panel) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from espbench.comparison.model import ArmPoint, Comparison, PairVerdicts, Panel, PointVerdict
 from espbench.comparison.numbers import factor
 from espbench.comparison.statistics import PER_CENT
+from espbench.reporting.chart_parts import MARKS_IN_WORDS
 from espbench.reporting.comparison_figures import Kind, figures, styles
 from espbench.reporting.comparison_rows import series_of
 from espbench.reporting.comparison_tables import facts, figures_table, overheads
@@ -23,6 +24,7 @@ from espbench.reporting.comparison_wording import (
     x_title,
 )
 from espbench.reporting.final_trials import NOT_PROVEN
+from espbench.reporting.fixed_load_tables import loads, verdicts
 from espbench.reporting.table import Table
 from espbench.reporting.view import SHORT
 from espbench.reporting.wording import NONE, goal_name, plural
@@ -134,6 +136,14 @@ class ComparisonView:
     facts: Table
     arms: Table
     differences: Table
+    fixed_verdicts: Table  # by trials at the same loads; no rows where there were none
+    fixed_loads: Table
+
+    @property
+    def fixed_confidence(self) -> str:
+        """Of the verdicts at the same loads: two for each point."""
+        family = 2 * len(self.comparison.fixed_loads)
+        return f"{PER_CENT}, simultaneous over {plural(family, 'verdict')}"
 
     @property
     def shared_labels(self) -> list[str]:
@@ -175,6 +185,8 @@ def compared_view(comparison: Comparison | None) -> ComparisonView | None:
             ],
         ),
         differences=Table(["Condition", *runs], differences),
+        fixed_verdicts=verdicts(comparison.fixed_loads),
+        fixed_loads=loads(comparison.fixed_loads),
     )
 
 
@@ -238,13 +250,13 @@ def _caption(panel: Panel, kinds: list[Kind], comparison: Comparison) -> str:
     )
     if missing:
         parts.append(
-            f"{plural(missing, 'point')} without a figure: marks at the foot (✕ INVALID, ? UNRESOLVABLE, "
-            "↓ BELOW_MINIMUM, – nothing to compare), at no height that means anything."
+            f"{plural(missing, 'point')} without a figure: marks at the foot ({MARKS_IN_WORDS}, "
+            "– nothing to compare), at no height that means anything."
         )
     if any(point.at_least for curve in panel.curves.values() for point in curve.values()):
         parts.append(
-            "Arrows up and ≥ at a throughput: the tester or the search allowed no more; the true figure may "
-            "be higher."
+            "Arrows up and ≥ at a throughput: a lower bound (the tester or the search allowed no more, or the loads "
+            "above could not be judged); the true figure may be higher."
         )
     if any(v.at_least is not None or v.at_most is not None for pair in panel.pairs for v in pair.points):
         parts.append("An arrow at a ratio, ≥ and ≤: a bound, and the way to the true ratio.")

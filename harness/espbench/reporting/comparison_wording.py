@@ -8,12 +8,13 @@ import math
 from espbench.comparison.model import ArmPoint, Comparison, Estimate, Overhead, Panel, PointVerdict, Word
 from espbench.comparison.numbers import factor
 from espbench.reporting.wording import NONE, count, goal_name, number, plural
+from espbench.terms import WITH_FIGURE
 
 SYMBOLS: dict[Word, str] = {"B faster": "▲", "A faster": "▼", "no difference shown": "○", "no verdict": "–"}
 
 
 def rate(point: ArmPoint | None) -> str:
-    """`147,310` frames/s; `≥ 147,310` where the tester or the search allowed no more."""
+    """`147,310` frames/s; `≥ 147,310` where it is a lower bound."""
     if point is None or point.fps is None:
         return NONE
     return ("≥\N{NO-BREAK SPACE}" if point.at_least else "") + count(point.fps.value)
@@ -63,11 +64,16 @@ def repeats_note(point: ArmPoint | None) -> str:
     if point is None:
         return "not measured"
     total = sum(point.statuses.values())
-    valid = point.statuses.get("OK", 0)
-    failed = ", ".join(f"{status} {n}×" for status, n in point.statuses.items() if status != "OK" and n)
+    valid = sum(point.statuses.get(status, 0) for status in WITH_FIGURE)
+    failed = ", ".join(
+        f"{status} {n}×" for status, n in point.statuses.items() if status not in WITH_FIGURE and n
+    )
+    bounds = point.statuses.get("LOWER_BOUND", 0)
     if point.fps is None:
         return failed or "no figure"
-    notes = ["the tester's or the search's limit"] if point.at_least else []
+    notes = [f"lower bound in {bounds} of {total}"] if bounds else []
+    if point.at_least and not bounds:
+        notes = ["the tester's or the search's limit"]
     if valid < total:
         notes.append(f"{valid} of {total} repeats OK ({failed})")
     elif not has_interval(point.fps):

@@ -4,21 +4,27 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import sys
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jinja2
 import markupsafe
 import vl_convert
 
+from espbench import kept
 from espbench.errors import EspbenchError
 from espbench.paths import cache_dir, data_dir
+from espbench.platforms.private import foreign
 from espbench.reporting.chart_parts import Spec
 from espbench.reporting.figures import theme
 from espbench.results.durable import write_atomically
 
 _VEGALITE = "6.4"
+_SEAL = "// SHA-256 of what follows: "
 _CHART_LIBRARY = "window.vegaEmbed = vegaEmbed;"
 
 
@@ -65,15 +71,32 @@ def markdown_cell(text: object) -> str:
 @cache
 def _library() -> markupsafe.Markup:
     """The chart library; to bundle it takes longer than the rest of a page, so it is kept."""
-    kept = cache_dir() / "report" / f"charts-{version('vl-convert-python')}-{_VEGALITE}.js"
-    try:
-        bundle = kept.read_text(encoding="utf-8")
-    except OSError:
+    file = cache_dir() / "report" / f"charts-{version('vl-convert-python')}-{_VEGALITE}.js"
+    bundle = _kept(file)
+    if bundle is None:
         bundle = vl_convert.javascript_bundle(_CHART_LIBRARY, vl_version=_VEGALITE)
         with contextlib.suppress(OSError, EspbenchError):  # a cache that cannot be written costs time alone
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(kept, bundle)
+            for folder in (cache_dir(), file.parent):
+                kept.folder_of_ours(folder)
+            write_atomically(file, f"{_SEAL}{_digest(bundle)}\n{bundle}")
     return _inline_script(bundle)
+
+
+def _kept(file: Path) -> str | None:
+    """The bundle in the cache, if it is there, ours, and as it was written; it will run in the reader's browser."""
+    try:
+        first, _, bundle = file.read_text(encoding="utf-8").partition("\n")
+        why = foreign(file) or foreign(file.parent)
+    except (OSError, ValueError):
+        return None
+    if not why and first == f"{_SEAL}{_digest(bundle)}":
+        return bundle
+    print(f"{file}: {why or 'it is not what was put there'}; made again", file=sys.stderr)
+    return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _inline_script(source: str) -> markupsafe.Markup:

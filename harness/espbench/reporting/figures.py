@@ -3,7 +3,7 @@
 
 Two panels a group: frame rate with the theoretical line (RFC 2544 26.1, logarithmic), and Mbps with
 the gateways' CPU on the second axis. A case without a valid result is a mark at the foot of the
-panel, never a point on a line.
+panel, never a point on a line; a lower bound is an arrow up, on no line either.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any, Literal
 
 from espbench.reporting.chart_parts import (
+    ARROW_UP,
     GREY,
     MARKS,
     PALETTE,
@@ -26,7 +27,7 @@ from espbench.reporting.chart_parts import (
     tip,
 )
 from espbench.reporting.wording import goal_name
-from espbench.terms import Outcome, layer2_mbps, line_rate_fps
+from espbench.terms import WITH_FIGURE, Outcome, layer2_mbps, line_rate_fps
 
 Unit = Literal["fps", "mbps"]
 
@@ -34,6 +35,7 @@ THEORY = "theoretical (line rate)"
 BASELINE = "plain (baseline)"
 _DASHES: tuple[list[float], ...] = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3])
 _TITLES = {"fps": "Throughput, frames/s (log)", "mbps": "Throughput, Mbps (layer 2)"}
+_IN_RED = {"test": "datum.status == 'VIOLATED'", "value": "#c01c28"}
 # Beyond this ratio the line rate would flatten every curve of a linear panel, so it is left out and said.
 _THEORY_ROOM = 4.0
 
@@ -117,7 +119,13 @@ def panel(group: Group, unit: Unit, line_rate_bps: float, colour_of: dict[str, s
     low, high = _domain(points, theory, unit)
     sheet = _Sheet(group, unit, colour_of, (low, high), legend=legend)
     marks = _unplotted(group, (low, high), unit)
-    rates = [sheet.theory_line(theory), sheet.lines(points), sheet.points(points), sheet.marks(marks)]
+    rates = [
+        sheet.theory_line(theory),
+        sheet.lines(points),
+        sheet.points(points),
+        sheet.bounds(points),
+        sheet.marks(marks),
+    ]
     cpu = _cpu(group) if unit == "mbps" else []
     layers = [{"layer": rates}, *([sheet.cpu(cpu)] if cpu else [])]
     both = {"resolve": {"scale": {"y": "independent"}}}
@@ -200,8 +208,8 @@ class _Sheet:
         return self._layer("theory", rows, mark, x=self.x, y=self.y, tooltip=tooltip)
 
     def lines(self, rows: list[Spec]) -> Spec:
-        """Throughput over the sizes; a size without a result breaks the line."""
-        sized = [row for row in rows if not row["mix"]]
+        """Throughput over the sizes; a size without a result, or with a bound alone, breaks the line."""
+        sized = [row | {"fps": None, "mbps": None} if row["bound"] else row for row in rows if not row["mix"]]
         mark = {"type": "line", "strokeWidth": 1.9, "invalid": "break-paths-show-domains"}
         return self._layer(
             "lines", sized, mark,
@@ -210,17 +218,26 @@ class _Sheet:
 
     def points(self, rows: list[Spec]) -> Spec:
         """The results themselves, with everything that belongs to them in the tooltip."""
-        known = [row for row in rows if row["fps"] is not None]
+        known = [row for row in rows if row["fps"] is not None and not row["bound"]]
+        mark = {"type": "point", "filled": True, "size": 130 if self.alone else 34}
+        return self._figures("points", known, mark, "throughput")
+
+    def bounds(self, rows: list[Spec]) -> Spec:
+        """Lower bounds: an arrow to where the throughput is, with why it is not known in the tooltip."""
+        found = [row for row in rows if row["fps"] is not None and row["bound"]]
+        mark = {"type": "point", "filled": True, "shape": ARROW_UP, "size": 260, "strokeWidth": 0}
+        return self._figures("bounds", found, mark, "at least")
+
+    def _figures(self, name: str, rows: list[Spec], mark: Spec, what: str) -> Spec:
         tooltip = [
             *_WHICH,
-            tip("fps", "throughput, frames/s", ",.0f"),
-            tip("mbps", "throughput, Mbps", ",.2f"),
+            tip("fps", f"{what}, frames/s", ",.0f"),
+            tip("mbps", f"{what}, Mbps", ",.2f"),
             tip("pct", "% of line rate", ".2f"),
             tip("words", "in words"),
         ]
-        mark = {"type": "point", "filled": True, "size": 130 if self.alone else 34}
         return self._layer(
-            "points", known, mark,
+            name, rows, mark,
             x=self.x, y=self.y, color=self.colour, opacity=opacity(1.0), tooltip=tooltip,
         )  # fmt: skip
 
@@ -230,7 +247,7 @@ class _Sheet:
         mark = {"type": "text", "fontSize": 13, "fontWeight": "bold"}
         return self._layer(
             "marks", rows, mark,
-            x=self.x, y=self.y, color=self.colour, opacity=opacity(1.0), tooltip=tooltip,
+            x=self.x, y=self.y, color={"condition": _IN_RED} | self.colour, opacity=opacity(1.0), tooltip=tooltip,
             text={"field": "mark", "type": "nominal"},
         )  # fmt: skip
 
@@ -273,7 +290,10 @@ _WHICH = (tip("series", "suite"), _SIZE, tip("goal", "loss goal"))
 
 
 def _points(group: Group) -> list[Spec]:
-    """A row for each series, goal and size: the median of the repeats, None where none is OK."""
+    """A row for each series, goal and size: the median of the repeats, None where none has a figure.
+
+    bound: some repeat's figure is a lower bound, and so is the median. A repeat that is VIOLATED leaves no figure.
+    """
     named = [(o.suite, o) for o in group.outcomes] + [(BASELINE, o) for o in group.baseline]
     cells: dict[tuple[str, float, int | str], list[Outcome]] = {}
     for name, outcome in named:
@@ -283,15 +303,17 @@ def _points(group: Group) -> list[Spec]:
     for (name, goal, size), found in cells.items():
         if size not in order:
             continue
+        told = [] if any(o.status == "VIOLATED" for o in found) else found
         rows.append(
             {
                 "series": name,
                 "goal": goal_name(goal),
                 "size": str(size),
                 "mix": isinstance(size, str),
-                "fps": _median([o.throughput_fps for o in found]),
-                "mbps": _median([o.throughput_mbps for o in found]),
-                "pct": _median([o.line_rate_pct for o in found]),
+                "fps": _median([o.throughput_fps for o in told]),
+                "mbps": _median([o.throughput_mbps for o in told]),
+                "pct": _median([o.line_rate_pct for o in told]),
+                "bound": any(o.status == "LOWER_BOUND" for o in told),
                 "words": " / ".join(dict.fromkeys(o.words for o in found)),
             }
         )
@@ -305,7 +327,7 @@ def _unplotted(group: Group, domain: tuple[float, float], unit: Unit) -> list[Sp
     names = group.series
     rows = []
     for outcome in group.outcomes:
-        if outcome.status == "OK":
+        if outcome.status in WITH_FIGURE:
             continue
         step = 0.05 * (names.index(outcome.suite) + 0.6)
         rows.append(
@@ -325,7 +347,7 @@ def _unplotted(group: Group, domain: tuple[float, float], unit: Unit) -> list[Sp
 def _cpu(group: Group) -> list[Spec]:
     strictest: dict[tuple[str, int | str], Outcome] = {}
     for outcome in sorted(group.outcomes, key=lambda o: o.loss_goal):
-        if outcome.status == "OK":
+        if outcome.status in WITH_FIGURE:
             strictest.setdefault((outcome.suite, outcome.frame_size), outcome)
     rows = []
     for suite in dict.fromkeys(o.suite for o in group.outcomes):
@@ -349,7 +371,7 @@ def _cpu(group: Group) -> list[Spec]:
 def _theory(group: Group, line_rate_bps: float) -> list[Spec]:
     rows = []
     for size in group.sizes:
-        if isinstance(size, int):  # a mix of sizes has no single line rate
+        if isinstance(size, int) and line_rate_bps:  # a mix of sizes has no single line rate
             fps = group.directions * line_rate_fps(size, line_rate_bps)
             mbps = layer2_mbps(fps, size)
             rows.append({"series": THEORY, "size": str(size), "fps": round(fps, 1), "mbps": round(mbps, 2)})

@@ -9,9 +9,17 @@ from espbench.reporting.crossings import crossed
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import NONE, count, goal_name, number
-from espbench.terms import DirectionReading, Outcome, Trial
+from espbench.terms import DirectionReading, Finding, Outcome, Trial
 
 NOT_PROVEN = "encryption not proven"
+VIOLATED = "encryption violated"
+
+
+def encryption_of(results: Sequence[Outcome | Finding]) -> str:
+    """The worst of what is known of these results' encryption, in words."""
+    if any(r.status == "VIOLATED" for r in results):
+        return VIOLATED
+    return NOT_PROVEN if any(r.encryption == "not proven" for r in results) else results[0].encryption
 
 
 def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
@@ -38,7 +46,9 @@ def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
         if trial is None:
             why = " / ".join(dict.fromkeys(one.status for one in found))
             verdict = f"no final trial: {why}"
-            if o.encryption == "not proven":
+            if o.status == "VIOLATED":
+                verdict = f"{VIOLATED}: {'; '.join(o.reasons)}"
+            elif o.encryption == "not proven":
                 verdict = f"{NOT_PROVEN}, {verdict}"
             rows.append([*name, NONE, NONE, NONE, NONE, NONE, NONE, verdict])
             continue
@@ -66,13 +76,14 @@ def _crossing(o: Outcome, trial: Trial, way: str, reading: DirectionReading) -> 
 def _verdict(
     o: Outcome, trial: Trial, reading: DirectionReading, encrypted: int | None, decrypted: int | None
 ) -> str:
+    if o.status == "VIOLATED":
+        return "; ".join([VIOLATED, *trial.proof.get("problems", [])])
     shown = o.encryption == "proven" and trial.proof.get("proven")
     if encrypted is None or decrypted is None or not shown:
         return "; ".join([NOT_PROVEN, *trial.proof.get("problems", [])])
     if reading.tx_frames == encrypted == decrypted == reading.rx_frames:
         return "proven: all four equal"
-    missing = reading.tx_frames - reading.rx_frames
-    return f"proven: {missing:,} missing, none came past the SAs"
+    return f"proven: {reading.lost:,} lost, none came past the SAs"
 
 
 def directions(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
@@ -92,13 +103,13 @@ def directions(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
                     count(d.offered_fps),
                     count(d.tx_frames),
                     count(d.rx_frames),
-                    count(d.tx_frames - d.rx_frames),
+                    count(d.lost),
                     number(d.latency_us.p50, 3),
                     number(d.latency_us.p99, 3),
                 ]
             )
     head = [
         "Suite", "Frame, bytes", "Loss goal", "Direction", "Offered, frames/s", "Sent", "Received",
-        "Not received intact", "Latency p50, µs", "Latency p99, µs",
+        "Lost", "Latency p50, µs", "Latency p99, µs",
     ]  # fmt: skip
     return Table(head, rows, numeric=[1, 2, 4, 5, 6, 7, 8, 9])

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from espbench.reporting.final_trials import NOT_PROVEN
+from espbench.reporting.final_trials import encryption_of
 from espbench.reporting.finding_groups import FindingGroup, groups_of, headline, median_of
 from espbench.reporting.finding_tables import told, unit_of
 from espbench.reporting.finding_view import labels
 from espbench.reporting.finding_words import Names
 from espbench.reporting.notes import Flag, Notes
-from espbench.reporting.wording import NONE
+from espbench.reporting.wording import NONE, worst
 from espbench.terms import Finding, Manifest, Status
 
 _SHORT_WORDS = 20  # characters that fit a cell
@@ -109,9 +109,7 @@ def _rows(
             what=what,
             anchor=anchors[group.test],
             name=name,
-            encryption=NOT_PROVEN
-            if any(f.encryption == "not proven" for f in found)
-            else found[0].encryption,
+            encryption=encryption_of(found),
             cells=[_cell([f for f in found if f.frame_size == size], notes) for size in sizes],
             starts_test=position == 0,
         )
@@ -120,12 +118,13 @@ def _rows(
 
 
 def _cell(repeats: list[Finding], notes: Notes) -> FindingCell:
-    known = [q for f in repeats if (q := headline(f))]
+    status = worst([f.status for f in repeats])
+    known = [q for f in repeats if (q := headline(f)) and status != "VIOLATED"]
     middle = median_of([q.value for q in known])
     flags = {flag.number: flag for f in repeats for flag in notes.flags(f) if flag.word}
     return FindingCell(
         text="" if middle is None else told(known[0].model_copy(update={"value": middle})),
-        status=next((f.status for f in repeats if f.status != "OK"), None),
+        status=status,
         instead=_instead(repeats),
         valid_of=f"{len(known)} of {len(repeats)}" if 0 < len(known) < len(repeats) else "",
         flags=list(flags.values()),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from espbench.reporting.chart_parts import Spec, size_colours
+from espbench.reporting.chart_parts import MARKS_IN_WORDS, Spec, size_colours
 from espbench.reporting.curve_figures import axes_of, curve_panel
 from espbench.reporting.finding_curves import column_title
 from espbench.reporting.finding_groups import FindingGroup, headline, value
@@ -25,7 +25,7 @@ from espbench.reporting.size_figures import (
 )
 from espbench.reporting.wording import count, figure, number, plural
 from espbench.results.run_directory import slug
-from espbench.terms import Finding
+from espbench.terms import WITH_FIGURE, Finding
 
 _ALL_BELOW = "All figures are in the table."
 
@@ -71,12 +71,12 @@ def figure_of(
 
 
 def _without_figure(findings: Sequence[Finding]) -> str:
-    missing = sum(f.status != "OK" for f in findings)
+    missing = sum(f.status not in WITH_FIGURE for f in findings)
     if not missing:
         return ""
     return (
-        f" {plural(missing, 'result')} without a figure: marks at the foot (✕ INVALID, ? UNRESOLVABLE), at no height "
-        "that means anything."
+        f" {plural(missing, 'result')} without a figure: marks at the foot ({MARKS_IN_WORDS}), at no height that means "
+        "anything."
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from espbench.reporting.final_trials import NOT_PROVEN
+from espbench.reporting.final_trials import encryption_of
 from espbench.reporting.finding_groups import FindingGroup, arm_of, quantity, value, way_of
 from espbench.reporting.notes import Flag, Notes
 from espbench.reporting.wording import NONE, condensed, count, figure, number
@@ -140,7 +140,7 @@ def _row(f: Finding, notes: Notes, figures: Sequence[list[str]]) -> list[Finding
             repeat=str(f.repeat),
             status=f.status,
             flags=notes.flags(f),
-            encryption=NOT_PROVEN if f.encryption == "not proven" else f.encryption,
+            encryption=encryption_of([f]),
             rfc2544=_rfc2544(f),
             figures=cells,
             trials=count(f.trials),

@@ -13,7 +13,7 @@ from espbench.comparison.samples import read
 from espbench.errors import UsageError
 from espbench.reporting.documents import render, render_page
 from espbench.reporting.table import Table
-from espbench.reporting.wording import NONE, count, goal_name, number, plural
+from espbench.reporting.wording import NONE, at_least, count, goal_name, number, plural
 from espbench.results import RunDirectory
 from espbench.results.durable import to_json, write_atomically
 from espbench.terms import Manifest, Outcome
@@ -131,7 +131,11 @@ def _words(found: Sequence[Operations], *, shares_core: bool) -> list[str]:
     ratios = [
         one.pair.fps / bound
         for one in found
-        if one.pair and one.key[1] != "none" and (bound := one.bound_fps(shares_core=shares_core))
+        if one.pair
+        and one.key[1] != "none"
+        and (bound := one.bound_fps(shares_core=shares_core))
+        # Of lower bounds the ratio says nothing that could be counted with the others'.
+        and not (one.pair.at_limit or one.is_bound_limited(shares_core=shares_core))
     ]
     where = "share a core" if shares_core else "have a core each"
     formula = "1 / (1/encryption + 1/decryption)" if shares_core else "min(encryption, decryption)"
@@ -154,12 +158,10 @@ def _words(found: Sequence[Operations], *, shares_core: bool) -> list[str]:
 def _table(found: Sequence[Operations], *, shares_core: bool) -> Table:
     rows = []
     for one in found:
-        bound = one.bound_fps(shares_core=shares_core)
-        ratio = one.pair.fps / bound if one.pair and bound else None
         rows.append(
             [
                 *_name(one), _shown(one.encryption), _shown(one.decryption), _shown(one.lower), one.slower or NONE,
-                count(one.in_turns_fps), _shown(one.pair), number(ratio, 3),
+                _in_turns(one), _shown(one.pair), _ratio(one, shares_core=shares_core),
             ]
         )  # fmt: skip
     head = [
@@ -174,6 +176,21 @@ def _name(one: Operations) -> list[str]:
     stack, suite, ip_version, size, goal = one.key
     name = stack if suite == "none" else f"{stack} · {suite}"
     return [name if ip_version == 4 else f"{name} · IPv6", str(size), goal_name(goal)]
+
+
+def _in_turns(one: Operations) -> str:
+    return at_least(count(one.in_turns_fps), is_bound=one.is_bound_limited(shares_core=True))
+
+
+def _ratio(one: Operations, *, shares_core: bool) -> str:
+    """Pair / its bound: at least this where the pair's figure is a lower bound, at most where its halves' are."""
+    bound = one.bound_fps(shares_core=shares_core)
+    if one.pair is None or not bound:
+        return NONE
+    above, below = one.pair.at_limit, one.is_bound_limited(shares_core=shares_core)
+    if above and below:
+        return NONE
+    return f"{'≥ ' if above else '≤ ' if below else ''}{number(one.pair.fps / bound, 3)}"
 
 
 def _shown(figure: Figure | None) -> str:

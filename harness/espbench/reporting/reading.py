@@ -23,9 +23,17 @@ READING: tuple[tuple[str, str], ...] = (
     ),
     (
         "Status",
-        "OK: there is a figure. BELOW_MINIMUM: the goal was missed even at the lowest rate of the "
-        "plan. INVALID: no trial near the limit could be trusted, or what the test builds upon has no figure. "
+        "OK: there is a figure. LOWER_BOUND (≥, an arrow up): at least this load passed its final trials; those above "
+        "could not be judged, for the reason given. BELOW_MINIMUM: the goal was missed even at the lowest rate of the "
+        "plan. INVALID: no trial could be trusted, or what the test builds upon has no figure. VIOLATED: frames "
+        "crossed without encryption; that is for ever, and there is no figure. "
         "UNRESOLVABLE: the trials were too short to tell the goal from zero, or to see the end of what they measure.",
+    ),
+    (
+        "Loss at most, void",
+        "Under a loss goal stands the loss ratio that the valid final trials at the figure's load exclude with 95 % "
+        "confidence (exact Poisson bound, the worse direction). Void: final trials at that load that say nothing, "
+        "since the host or the tester disturbed them; the rule is the same for trials that passed and that missed.",
     ),
     (
         "Frame size and Mbps",
@@ -72,8 +80,9 @@ READING: tuple[tuple[str, str], ...] = (
     ),
     (
         "Where a frame was lost",
-        "From the counters along the path, first to last. Frames the generator did not send and frames "
-        "its receiver dropped are the tester's fault and make a trial INVALID; loss that coincides with a "
+        "From the counters along the path, first to last. Lost is what was sent and not received intact: a frame that "
+        "came damaged is lost (RFC 2544 10), booked as damaged on the way. Frames the generator did not send and "
+        "frames its receiver dropped are the tester's fault and make a trial INVALID; loss that coincides with a "
         "stall of the host does so too.",
     ),
     (

@@ -23,10 +23,13 @@ from espbench.reporting.trial_digest import digest
 from espbench.reporting.view import Report, Section, suite_colours, view
 from espbench.results import RunDirectory, accelerator
 from espbench.results.durable import write_atomically
+from espbench.terms import PAIRED
 
 __all__ = ["ALL_FORMATS", "markdown_cell", "picture_name", "write_report"]
 
 ALL_FORMATS = frozenset({"html", "md", "csv"})
+
+DAMAGED = "trials.jsonl is damaged, its trials from there on are left out"
 
 _UNITS: tuple[Unit, ...] = ("fps", "mbps")
 
@@ -42,12 +45,15 @@ def write_report(
     damaged or the disk refuses. The chart renderer holds some 200 MB: `espbench report` runs this
     in a process of its own.
     """
-    outcomes, findings = run.outcomes(), run.findings()
+    outcomes = run.outcomes()
+    findings = [f for f in run.findings() if f.test != PAIRED]  # told by the comparison
     written = []
     if {"html", "md"} & set(formats):
         finals = {(o.case, o.final_trial) for o in outcomes}
         trials = digest(run.trials(), sum(run.trial_counts().values()), keep=finals)
-        report = view(run.manifest, outcomes, trials, findings)
+        damaged = [f"{DAMAGED}: {damage}" for damage in run.damage()]
+        manifest = run.manifest.model_copy(update={"warnings": [*damaged, *run.manifest.warnings]})
+        report = view(manifest, outcomes, trials, findings)
         compared = compared_view(comparison or of_run(run))
         colour_of = suite_colours(run.manifest)
         is_published = published.is_about(run)
@@ -96,6 +102,8 @@ def _write_pictures(directory: Path, report: Report, colour_of: dict[str, str]) 
             document = panel(section.group, unit, report.manifest.line_rate_bps, colour_of, legend=True)
             left_out = unit == "mbps" and theory_is_off_scale(section.group, report.manifest.line_rate_bps)
             theory = "the line rate lies far above" if left_out else "thin grey line: theoretical (line rate)"
+            if not report.manifest.line_rate_bps:
+                theory = "the line rate is not known"
             svg = picture(document, section.title, "; ".join([*section.labels, theory]))
             write_atomically(directory / picture_name(section, unit), svg)
     for chart, heading, labels in _charts_of_tests(report):

@@ -79,7 +79,9 @@ def calibration(manifest: Manifest) -> Table:
     for c in manifest.calibration:
         ways = 2 if c.direction == "both-ways" else 1
         size = c.frame_size
-        line = ways * line_rate_fps(size, manifest.line_rate_bps) if isinstance(size, int) else None
+        line = None
+        if isinstance(size, int) and manifest.line_rate_bps:
+            line = ways * line_rate_fps(size, manifest.line_rate_bps)
         rows.append(
             [
                 str(c.frame_size),

@@ -23,7 +23,7 @@ from espbench.reporting.chart_parts import (
     tip,
 )
 from espbench.reporting.finding_groups import median_of, quantity, value, way_of
-from espbench.terms import Finding, line_rate_fps
+from espbench.terms import WITH_FIGURE, Finding, line_rate_fps
 
 TAGGED = "tagged frame, mean"
 # Percentile → its colour, from the least to the greatest.
@@ -171,7 +171,7 @@ def _point(sizes: Sequence[int | str]) -> Spec:
 
 def _marks(findings: Sequence[Finding], domain: tuple[float, float], field: str) -> list[Spec]:
     low, high = domain
-    failed = [f for f in findings if f.status != "OK"]
+    failed = [f for f in findings if f.status not in WITH_FIGURE]
     suites = list(dict.fromkeys(f.suite for f in findings))
     return [
         {"size": str(f.frame_size), "series": f.suite, "status": f.status, "words": f.words,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from espbench.reporting import final_trials, finding_proof, run_tables
 from espbench.reporting.answer import Answer, answers
+from espbench.reporting.chart_parts import MARKS_IN_WORDS
 from espbench.reporting.figures import Group, colours, groups_of, theory_is_off_scale
 from espbench.reporting.finding_answers import FindingAnswer, finding_answers
 from espbench.reporting.finding_view import FindingSection, is_unproven
@@ -22,17 +23,19 @@ from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
 from espbench.reporting.wording import (
     NONE,
+    STATUSES,
+    at_least,
     condensed,
     count,
     goal_name,
     number,
     plural,
+    ratio_at_most,
     seconds,
 )
 from espbench.results.run_directory import slug
-from espbench.terms import Finding, Manifest, Outcome, Status, line_rate_fps
+from espbench.terms import WITH_FIGURE, Finding, Manifest, Outcome, Status, line_rate_fps
 
-STATUSES: tuple[Status, ...] = ("OK", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE")
 SHORT = "short trials: not RFC 2544"
 
 
@@ -45,7 +48,9 @@ class ResultRow:
     theoretical: str
     goal: str
     status: Status
-    fps: str
+    fps: str  # `≥ 12,345` of a lower bound
+    void: str  # final trials at that load that were void; empty where none was
+    loss_at_most: str  # what the final trials at that load exclude; empty where they say nothing
     mbps: str
     line_rate: str
     final_trial: str
@@ -94,6 +99,8 @@ class Report:
     names: Names  # of the tests
     several_tests: bool
     verdicts: list[tuple[Status, int]]
+    violated: list[tuple[str, str]]  # case, why: frames crossed without encryption
+    bounds: int  # results that are lower bounds
     unfinished: int
     is_short: bool  # the plan's final trials were shorter than RFC 2544 24 wants
     is_shortened: bool  # trials of another test were shorter or fewer than its clause wants
@@ -123,6 +130,11 @@ def view(
     manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest, findings: Sequence[Finding] = ()
 ) -> Report:
     """Word a run for its reader."""
+    # Whatever was measured before frames crossed in clear: it is no figure.
+    findings = [
+        f.model_copy(update={"quantities": [], "curve": []}) if f.status == "VIOLATED" else f
+        for f in findings
+    ]
     results: list[Outcome | Finding] = [*outcomes, *findings]
     notes = Notes(manifest.warnings, results)
     groups = groups_of(outcomes)
@@ -136,7 +148,11 @@ def view(
         subject=subject(manifest),
         names=names,
         several_tests=several,
-        verdicts=[(status, statuses[status]) for status in STATUSES if statuses[status]],
+        verdicts=[
+            (status, statuses[status]) for status in (*STATUSES[-1:], *STATUSES[:-1]) if statuses[status]
+        ],
+        violated=_violated(results, names if several else None),
+        bounds=sum(r.status == "LOWER_BOUND" for r in results),
         unfinished=sum(case.case not in finished for case in manifest.cases),
         is_short=SHORT in _labels(outcomes),
         is_shortened=any(f.is_short for f in findings),
@@ -171,6 +187,24 @@ def view(
     )
 
 
+def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list[tuple[str, str]]:
+    """Each case once, whatever its loss goals: its name, and why."""
+    of_case: dict[str, tuple[str, str]] = {}
+    for r in (r for r in results if r.status == "VIOLATED"):
+        told = [names.title(r.test)] if names else []
+        size = f"{r.frame_size} B" if isinstance(r.frame_size, int) else r.frame_size
+        told += [r.dut, r.stack, r.suite, size, r.direction, f"IPv{r.ip_version}"]
+        name = " · ".join([*told, f"repeat {r.repeat}"] if r.repeat > 1 else told)
+        of_case.setdefault(r.case, (name, condensed("; ".join(r.reasons)) or r.words))
+    return list(of_case.values())
+
+
+def _why(r: Outcome | Finding) -> str:
+    """Its words, and the reasons that are not among them."""
+    reasons = [reason for reason in r.reasons if reason not in r.words]
+    return condensed(r.words) + (f" ({condensed('; '.join(reasons))})" if reasons else "")
+
+
 def suite_colours(manifest: Manifest) -> dict[str, str]:
     """One colour a suite, the same in every figure of a report."""
     return colours(list(dict.fromkeys(case.suite for case in manifest.cases)))
@@ -198,25 +232,35 @@ def _section(
     if names:
         title = f"{names.title(group.test)} · {title}"
     off_scale = theory_is_off_scale(group, manifest.line_rate_bps)
-    missing = sum(o.status != "OK" for o in group.outcomes)
+    missing = sum(o.status not in WITH_FIGURE for o in group.outcomes)
+    bounds = sum(o.status == "LOWER_BOUND" for o in group.outcomes)
     caption = [
         "Throughput against frame size, "
         + ("both directions summed" if group.directions == 2 else "one direction")
         + "; solid and dashed lines are the loss goals in the order of the legend."
         + (" Points are the median of the repeats." if any(o.repeat > 1 for o in group.outcomes) else ""),
-        "One panel: frames per second with the theoretical line (RFC 2544 26.1). The other: Mbps of frames "
+        "One panel: frames per second"
+        + (" with the theoretical line (RFC 2544 26.1)" if manifest.line_rate_bps else "")
+        + ". The other: Mbps of frames "
         "without preamble and gap, CPU on the second axis.",
     ]
     if off_scale:
         caption.append(
             "The line rate lies far above the Mbps panel and is drawn in the frame-rate panel only."
         )
+    if bounds:
+        caption.append(
+            f"Arrows up: {plural(bounds, 'lower bound')}, at least this; the loads above could not be judged, so that "
+            "the lines stop before them."
+        )
     if missing:
         caption.append(
-            f"{plural(missing, 'result')} without a figure: marks at the foot (✕ INVALID, ? UNRESOLVABLE, "
-            "↓ BELOW_MINIMUM), at no height that means anything."
+            f"{plural(missing, 'result')} without a figure: marks at the foot ({MARKS_IN_WORDS}), at no height that "
+            "means anything."
         )
-    best = [f"{r.suite} {r.size} B at goal {r.goal}: {r.mbps} Mbps" for r in rows if r.status == "OK"][:6]
+    best = [f"{r.suite} {r.size} B at goal {r.goal}: {r.mbps} Mbps" for r in rows if r.status in WITH_FIGURE][
+        :6
+    ]
     return Section(
         # Numbered, since two labels may become one when their odd characters are taken out.
         anchor=f"figure-{position}-"
@@ -238,6 +282,17 @@ def _section(
     )
 
 
+def _besides(o: Outcome) -> list[str]:
+    """What a figure goes with, in words: the trials that were void, and what loss is excluded."""
+    told = []
+    if o.void_finals:
+        were = "was" if o.void_finals == 1 else "were"
+        told.append(f"{plural(o.void_finals, 'final trial')} at this load {were} void")
+    if o.loss_bound is not None and o.throughput_fps is not None:
+        told.append(f"loss ratio at most {ratio_at_most(o.loss_bound)} (95 %)")
+    return told
+
+
 def _told_once(rows: list[ResultRow]) -> list[ResultRow]:
     """The rows, where two goals of a case failed for the same reasons, with the reasons at the first."""
     told = []
@@ -253,19 +308,21 @@ def _told_once(rows: list[ResultRow]) -> list[ResultRow]:
 def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling: bool) -> ResultRow:
     theoretical = (
         group.directions * line_rate_fps(o.frame_size, manifest.line_rate_bps)
-        if isinstance(o.frame_size, int)
+        if isinstance(o.frame_size, int) and manifest.line_rate_bps
         else None
     )
-    reasons = [reason for reason in o.reasons if reason not in o.words]
+    bound = o.status == "LOWER_BOUND"
     return ResultRow(
         suite=o.suite,
         size=str(o.frame_size),
         theoretical=count(theoretical),
         goal=goal_name(o.loss_goal),
         status=o.status,
-        fps=count(o.throughput_fps),
-        mbps=number(o.throughput_mbps),
-        line_rate=number(o.line_rate_pct, 3),
+        fps=at_least(count(o.throughput_fps), is_bound=bound),
+        void=f"{o.void_finals} void" if o.void_finals else "",
+        loss_at_most="" if o.loss_bound is None else ratio_at_most(o.loss_bound),
+        mbps=at_least(number(o.throughput_mbps), is_bound=bound),
+        line_rate=at_least(number(o.line_rate_pct, 3), is_bound=bound),
         final_trial=seconds(o.final_trial_s) if o.final_trial is not None else NONE,
         trials=count(o.trials),
         home_cpu=number(o.cpu_home_pct, 3),
@@ -274,14 +331,12 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling:
         office_us=number(o.cpu_office_us_per_frame, 3),
         p50=number(o.latency_us.p50, 3),
         p99=number(o.latency_us.p99, 3),
-        encryption=final_trials.NOT_PROVEN if o.encryption == "not proven" else o.encryption,
+        encryption=final_trials.encryption_of([o]),
         rfc2544=NONE if o.final_trial is None else "yes" if o.rfc2544 else "short" if o.is_short else "no",
         flags=notes.flags(o),
-        words=o.words,
-        reasons=reasons,
-        telling=condensed(o.words) + (f" ({condensed('; '.join(reasons))})" if reasons else "")
-        if telling
-        else "",
+        words="; ".join([o.words, *_besides(o)]),
+        reasons=[reason for reason in o.reasons if reason not in o.words],
+        telling="; ".join([_why(o), *(_besides(o) if o.status == "LOWER_BOUND" else [])]) if telling else "",
         case=o.case,
         repeat=o.repeat,
     )

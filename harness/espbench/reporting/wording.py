@@ -8,14 +8,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from espbench.terms import goal_name
+from espbench.terms import Status, goal_name
 
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 
 NONE = "–"
+# What a reader must know first stands first.
+STATUSES: tuple[Status, ...] = ("VIOLATED", "INVALID", "UNRESOLVABLE", "BELOW_MINIMUM", "LOWER_BOUND", "OK")
 
 __all__ = [
-    "NONE", "condensed", "count", "figure", "flat", "goal_name", "kind", "merged", "number", "plural", "seconds",
+    "NONE", "at_least", "condensed", "count", "figure", "flat", "goal_name", "kind", "merged", "number", "plural",
+    "ratio_at_most", "seconds", "worst",
 ]  # fmt: skip
 
 
@@ -43,9 +46,27 @@ def figure(value: float | None, significant: int = 4) -> str:
     return f"{value:.{digits}f}".rstrip("0")
 
 
+def at_least(text: str, *, is_bound: bool) -> str:
+    """`≥ 12,345` where the figure is a lower bound."""
+    return f"≥\N{NO-BREAK SPACE}{text}" if is_bound else text
+
+
+def ratio_at_most(bound: float) -> str:
+    """An upper bound of a loss ratio, per cent to two digits, never rounded down: `0.0014 %`."""
+    if bound <= 0:
+        return "0 %"
+    unit = 10.0 ** (math.floor(math.log10(bound)) - 1)
+    return goal_name(math.ceil(round(bound / unit, 6)) * unit)
+
+
 def plural(n: int, word: str) -> str:
     """`1 case`, `2 cases`."""
     return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def worst(statuses: Sequence[Status]) -> Status | None:
+    """What is to be said of several repeats, where one of them is not OK."""
+    return next((status for status in STATUSES[:-1] if status in statuses), None)
 
 
 def flat(value: object) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 
 from espbench.errors import EspbenchError
 from espbench.results.durable import to_json
-from espbench.terms import Finding, Latency, Outcome
+from espbench.terms import PAIRED, Finding, Latency, Outcome
 
 FORMAT = 1
 
@@ -39,6 +40,8 @@ _DECIMALS = {
     "cpu_office_us_per_frame": 3, "final_trial_s": 3,
 }  # fmt: skip
 _LATENCY_DECIMALS = 3
+# What spreadsheets calculate, tab and carriage return included, which some of them pass over.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def rounded(outcome: Outcome) -> Outcome:
@@ -52,6 +55,8 @@ def rounded(outcome: Outcome) -> Outcome:
         for name, decimals in _DECIMALS.items()
         if (value := getattr(outcome, name)) is not None
     }
+    if outcome.loss_bound is not None:
+        figures["loss_bound"] = float(f"{outcome.loss_bound:.4g}")
     return outcome.model_copy(update={**figures, "latency_us": Latency.model_validate(latency)})
 
 
@@ -90,18 +95,34 @@ def row(result: Outcome | Finding) -> dict[str, Any]:
 
 
 def csv_text(results: Iterable[Outcome | Finding]) -> str:
-    """`results.csv`: empty = no figure, booleans as true/false, lists separated by `; `."""
-    return table_text(COLUMNS, (row(result).values() for result in results))
+    """`results.csv`: empty = no figure, booleans as true/false, lists separated by `; `.
+
+    What a comparison found at fixed loads is of no case of the plan: it is in `findings.csv` and `results.json`.
+    """
+    return table_text(COLUMNS, (row(result).values() for result in results if result.test != PAIRED))
 
 
 def table_text(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A CSV file of plain values."""
+    """A CSV file of plain values; text that a spreadsheet would calculate is made harmless, numbers are as they are."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)
     for values in rows:
-        writer.writerow([_cell(value) for value in values])
+        writer.writerow([harmless(cell) if isinstance(cell := _cell(v), str) else cell for v in values])
     return buffer.getvalue()
+
+
+def harmless(text: str) -> str:
+    """The text of a cell, with an apostrophe before what a spreadsheet would take for a formula.
+
+    So is a text that begins with apostrophes and then such a character: `as_it_was` always gives the original.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def as_it_was(cell: str) -> str:
+    """The text that `harmless` made a cell of."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
 
 
 def _cell(value: object) -> object:

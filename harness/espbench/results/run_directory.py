@@ -24,8 +24,8 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.results import finding_files, outcome_files
 from espbench.results.durable import sync_directory, to_json, write_atomically, write_failure
 from espbench.results.run_lock import RunLock
-from espbench.results.trial_log import TrialLog
-from espbench.terms import Finding, Manifest, Outcome, Trial
+from espbench.results.trial_log import Damage, TrialLog
+from espbench.terms import CaseEntry, Finding, Manifest, Outcome, Trial, kind_of_test
 
 # Version of the run directory; a reader accepts its own and older ones.
 #   1  the first
@@ -103,7 +103,7 @@ class RunDirectory:
         self._log.append(trial)
 
     def trials(self) -> Iterator[Trial]:
-        """Every trial in order, one at a time; a torn last line is left out, damage is an error."""
+        """Every trial in order, one at a time; a torn last line and what `damage` names are left out."""
         return self._log.trials()
 
     def trials_of(self, case: str) -> list[Trial]:
@@ -113,6 +113,45 @@ class RunDirectory:
     def trial_counts(self) -> dict[str, int]:
         """Case → number of its trials on disk."""
         return self._log.counts()
+
+    def damage(self) -> list[Damage]:
+        """What of `trials.jsonl` is not as it was written; those trials are left out of all others are read as."""
+        return self._log.damage({result.case: result.trials for result in self.results()})
+
+    def mend(self) -> list[str]:
+        """Make the run fit to go on: cut each damaged case off where the damage begins; what was done, in sentences.
+
+        A case of another test at the same point, whose load may be the damaged case's answer, is begun anew. Results
+        that are not backed by trials any more are removed; the damaged file is kept beside the new one.
+        """
+        self.lock()
+        damage = self.damage()
+        if not damage:
+            return []
+        cut = {found.case for found in damage}
+        entries = {entry.case: entry for entry in self.manifest.cases}
+        begun = self._log.counts()
+        anew = sorted(
+            {
+                entry.case
+                for case in cut & set(entries)
+                if kind_of_test(entries[case].test) == "throughput"
+                for entry in entries.values()
+                if kind_of_test(entry.test) != "throughput"
+                and _point(entry) == _point(entries[case])
+                and begun.get(entry.case)
+            }
+        )
+        kept = [result for result in self.results() if result.case not in cut and result.case not in anew]
+        if len(kept) < len(self.results()):
+            self.save_results(kept)
+        copy = _free_name(self._log.path.with_suffix(".damaged.jsonl"))
+        self._log.mend(copy, without=anew)
+        said = [f"{self._log.path}: {found}; measured again from there" for found in damage]
+        said += [
+            f"{case}: begun anew, its load was the answer of a case that is measured again" for case in anew
+        ]
+        return [*said, f"the damaged file is kept as {copy}"]
 
     def save_manifest(self, manifest: Manifest) -> None:
         """Replace `manifest.json` as a whole."""
@@ -127,7 +166,8 @@ class RunDirectory:
         """Replace `results.json`, `results.csv` and, where there are findings, `findings.csv`, each as a whole."""
         write_atomically(self.path / "results.json", outcome_files.json_text(results))
         write_atomically(self.path / "results.csv", outcome_files.csv_text(results))
-        if found := [result for result in results if isinstance(result, Finding)]:
+        found = [result for result in results if isinstance(result, Finding)]
+        if found or (self.path / "findings.csv").exists():
             write_atomically(self.path / "findings.csv", finding_files.csv_text(found))
 
     def outcomes(self) -> list[Outcome]:
@@ -164,6 +204,22 @@ def slug(name: str) -> str:
     """A name as part of a file name: letters, digits, dot, dash and underscore of ASCII."""
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip("-.")[:_NAME_LIMIT] or "run"
+
+
+def _point(entry: CaseEntry) -> tuple[object, ...]:
+    """Where in the plan a case stands, whatever its test."""
+    return (
+        entry.dut, entry.stack, entry.suite, entry.ip_version, entry.frame_size, entry.direction, entry.repeat
+    )  # fmt: skip
+
+
+def _free_name(path: Path) -> Path:
+    """The path, or with a number where there is such a file already."""
+    number, found = 1, path
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return found
 
 
 def _new_directory(parent: Path, name: str) -> Path:

@@ -15,6 +15,10 @@ def outcome_table(outcomes: Iterable[Outcome]) -> pd.DataFrame:
     """One row per case and loss goal, the columns of `results.csv`; NaN where there is no figure."""
     table = pd.DataFrame([row(outcome) for outcome in outcomes], columns=list(COLUMNS))
     # A column of nothing but None would stay `object`, and arithmetic on it would fail.
-    figures = [name for name in COLUMNS if name.endswith(("_fps", "_mbps", "_pct", "_us", "_us_per_frame"))]
+    figures = [
+        name
+        for name in COLUMNS
+        if name.endswith(("_fps", "_mbps", "_pct", "_us", "_us_per_frame", "loss_bound"))
+    ]
     table[figures] = table[figures].astype(float)
     return table

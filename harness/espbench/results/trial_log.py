@@ -2,21 +2,61 @@
 """`trials.jsonl`: one trial a line, on disk before the next trial starts, readable after a power cut.
 
 A power cut can tear only the line being written, the last one. Reading passes over a torn last
-line; the next `append` removes it. A line that cannot be read anywhere else is damage, and an error.
+line; the next `append` removes it. Every other line that is not as it was written is damage: it and the later
+trials of its case are left out, `damage` names them, `mend` removes them so that they are measured again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 from pydantic_core import from_json
 
 from espbench.errors import EspbenchError
-from espbench.results.durable import sync_directory, to_json, write_failure
+from espbench.results import seals
+from espbench.results.durable import sync_directory, write_failure
 from espbench.terms import Trial
+
+_CASE = re.compile(rb'^\{"case":"([^"\\]*)"')
+
+
+@dataclass(frozen=True)
+class Damage:
+    """From where on a case's trials cannot be believed; `line` counts from 1, 0: after the last one.
+
+    `case` is empty where the line does not tell whose it is, `sequence` is the first trial that is missing.
+    """
+
+    case: str
+    sequence: int
+    line: int
+    why: str
+
+    def __str__(self) -> str:
+        where = f"line {self.line}: " if self.line else ""
+        return f"{where}case {self.case or 'not known'}, from its trial {self.sequence} on: {self.why}"
+
+
+@dataclass
+class _Contents:
+    """What is in the file: the lines to believe, by case, and the others."""
+
+    places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # case → (offset, length)
+    believed: list[tuple[int, int, int]] = field(default_factory=list)  # (line number, offset, length)
+    seals: dict[str, str] = field(default_factory=dict)  # case → the seal of its last line
+    damage: list[Damage] = field(default_factory=list)
+    end: int = 0  # bytes of whole lines
+
+    def take(self, number: int, offset: int, line: bytes, case: str) -> None:
+        """One more line to believe."""
+        self.places.setdefault(case, []).append((offset, len(line)))
+        self.believed.append((number, offset, len(line)))
+        self.seals[case] = seals.follows(line, self.seals.get(case, ""))
 
 
 class TrialLog:
@@ -28,8 +68,7 @@ class TrialLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd: int | None = None
-        self._end = 0  # bytes of whole lines
-        self._lines_of: dict[str, list[tuple[int, int]]] | None = None  # case → (offset, length)
+        self._read: _Contents | None = None
 
     def create(self) -> None:
         """Make the empty file, on disk."""
@@ -44,24 +83,26 @@ class TrialLog:
         The line is written with one call; when the disk refuses it, or takes only a part, the part
         is removed again and EspbenchError says so: the file never holds half a trial.
         """
-        line = (to_json(trial) + "\n").encode()
-        index = self._index()
+        contents = self._contents()
+        line = seals.sealed(trial, contents.seals.get(trial.case, ""))
         try:
             self._write(line)
         except OSError as error:
-            kept = f"the {sum(map(len, index.values()))} trials before it are safe; this one is lost"
+            kept = f"the {len(contents.believed)} trials before it are safe; this one is lost"
             raise write_failure(self.path, error, kept) from error
-        index.setdefault(trial.case, []).append((self._end, len(line)))
-        self._end += len(line)
+        contents.take(0, contents.end, line, trial.case)
+        contents.end += len(line)
 
     def trials(self) -> Iterator[Trial]:
-        """Every trial in the order they were made; EspbenchError names a damaged line."""
-        for number, _, line in self._whole_lines():
-            yield self._parse(line, f"line {number}")
+        """Every trial in the order they were made, damaged ones left out; EspbenchError names a line that is none."""
+        with self.path.open("rb") as file:
+            for number, offset, length in list(self._contents().believed):
+                file.seek(offset)
+                yield self._parse(file.read(length), f"line {number}" if number else f"byte {offset}")
 
     def of_case(self, case: str) -> list[Trial]:
         """The trials of one case in order; the rest of the file is not read again."""
-        places = self._index().get(case, [])
+        places = self._contents().places.get(case, [])
         if not places:
             return []
         with self.path.open("rb") as file:
@@ -73,7 +114,40 @@ class TrialLog:
 
     def counts(self) -> dict[str, int]:
         """How many trials each case has, without reading their contents into memory."""
-        return {case: len(places) for case, places in self._index().items()}
+        return {case: len(places) for case, places in self._contents().places.items()}
+
+    def damage(self, expected: Mapping[str, int] | None = None) -> list[Damage]:
+        """What is damaged, in the order of the file; expected: of finished cases, how many trials they had."""
+        contents = self._contents()
+        missing = [
+            Damage(case, have, 0, f"{count - have} of its {count} trials are not in the file")
+            for case, count in (expected or {}).items()
+            if (have := len(contents.places.get(case, []))) < count
+            and case not in {damage.case for damage in contents.damage}
+        ]
+        return [*contents.damage, *missing]
+
+    def mend(self, copy: Path, without: Collection[str] = ()) -> None:
+        """Keep the lines to believe, but none of the cases `without`; the file as it was goes to `copy`."""
+        contents = self._contents()
+        dropped = {place for case in without for place in contents.places.get(case, [])}
+        self.close()
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            with self.path.open("rb") as old, temporary.open("wb") as new:
+                for _, *place in contents.believed:
+                    if tuple(place) not in dropped:
+                        old.seek(place[0])
+                        new.write(old.read(place[1]))
+                new.flush()
+                os.fsync(new.fileno())
+            os.link(self.path, copy)
+            temporary.replace(self.path)
+            sync_directory(self.path.parent)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise write_failure(self.path, error, "the file is as it was") from error
+        self._read = None
 
     def close(self) -> None:
         """Let go of the file; nothing is pending, every append has been on disk already."""
@@ -82,62 +156,127 @@ class TrialLog:
             self._fd = None
 
     def _write(self, line: bytes) -> None:
+        end = self._contents().end
         if self._fd is None:
             self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-            os.ftruncate(self._fd, self._end)  # a torn tail
+            os.ftruncate(self._fd, end)  # a torn tail
         try:
             written = os.write(self._fd, line)
             if written < len(line):
                 os.write(self._fd, line[written:])  # on a full disk this one says why
             os.fsync(self._fd)
         except OSError:
-            os.ftruncate(self._fd, self._end)
+            os.ftruncate(self._fd, end)
             raise
 
-    def _index(self) -> dict[str, list[tuple[int, int]]]:
-        if self._lines_of is None:
-            places: dict[str, list[tuple[int, int]]] = {}
-            end = 0
-            for _, offset, line in self._whole_lines():
-                places.setdefault(from_json(line)["case"], []).append((offset, len(line)))
-                end = offset + len(line)
-            self._lines_of, self._end = places, end
-        return self._lines_of
+    def _contents(self) -> _Contents:
+        if self._read is None:
+            self._read = self._look()
+        return self._read
 
-    def _whole_lines(self) -> Iterator[tuple[int, int, bytes]]:
-        """(line number from 1, byte offset, line) of each readable line, a torn last one left out."""
+    def _look(self) -> _Contents:
+        contents = _Contents()
+        rejected: list[_Rejected] = []
         offset = 0
-        unreadable: int | None = None
+        unreadable: _Rejected | None = None  # the last line, if nothing follows: a power cut tore it
+        seals_begun = False
         with self.path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 if unreadable is not None:
-                    raise EspbenchError(
-                        f"{self.path}: line {unreadable} is not a trial, and lines follow it: damaged\n"
-                        "  expected: one JSON object a line (only the last line may be torn)\n"
-                        f"  to mend it: restore the file from a copy, or delete line {unreadable}"
-                        " to measure that trial again"
-                    )
-                if _is_trial(line):
-                    yield number, offset, line
+                    rejected.append(unreadable)
+                unreadable = None
+                head = _head(line)
+                if head is None:
+                    unreadable = _Rejected(number, _case_in(line), None, "not a trial")
+                elif why := self._why_not(line, head, contents, seals_begun=seals_begun):
+                    rejected.append(_Rejected(number, head.case, head.sequence, why))
                 else:
-                    unreadable = number
+                    contents.take(number, offset, line, head.case)
+                    seals_begun = seals_begun or head.sealed
                 offset += len(line)
+                if unreadable is None:
+                    contents.end = offset
+        contents.damage = _damage(rejected, contents)
+        return contents
+
+    def _why_not(self, line: bytes, head: _Head, contents: _Contents, *, seals_begun: bool) -> str:
+        """Why a line that can be read is not to be believed; empty where it is."""
+        have = len(contents.places.get(head.case, ()))
+        if head.sealed or seals_begun:
+            if seals.holds(line, contents.seals.get(head.case, "")):
+                return ""
+            if head.sequence != have:
+                return f"trial {head.sequence}, expected trial {have}: a line is missing or not in its place"
+            return "not as it was written"
+        if head.sequence is not None and head.sequence != have:
+            return f"trial {head.sequence}, expected trial {have}: a line is missing or not in its place"
+        try:  # no seal to tell
+            self._parse(line, "")
+        except EspbenchError as error:
+            return str(error).partition(": : ")[2]
+        return ""
 
     def _parse(self, line: bytes, where: str) -> Trial:
         try:
-            return Trial.model_validate_json(line)
+            trial = Trial.model_validate_json(line)
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"]))
             raise EspbenchError(f"{self.path}: {where}: not a trial: {key}: {first['msg']}") from error
+        trial.host.pop(seals.KEY, None)  # the log's own, no part of the trial
+        return trial
 
 
-def _is_trial(line: bytes) -> bool:
-    # A power cut may also leave a last line of the right length with holes of zeros in it.
+@dataclass(frozen=True)
+class _Head:
+    """What of a line says where it belongs."""
+
+    case: str
+    sequence: int | None
+    sealed: bool
+
+
+@dataclass(frozen=True)
+class _Rejected:
+    """A line that is not believed."""
+
+    line: int
+    case: str
+    sequence: int | None
+    why: str
+
+
+def _head(line: bytes) -> _Head | None:
+    """None where the line is no trial's: a power cut may also leave a last line with holes of zeros in it."""
     if not line.endswith(b"\n"):
-        return False
+        return None
     try:
         value = from_json(line)
     except ValueError:
-        return False
-    return isinstance(value, dict) and isinstance(value.get("case"), str)
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("case"), str):
+        return None
+    sequence, host = value.get("sequence"), value.get("host")
+    whole = isinstance(sequence, int) and not isinstance(sequence, bool)
+    return _Head(value["case"], sequence if whole else None, isinstance(host, dict) and seals.KEY in host)
+
+
+def _case_in(line: bytes) -> str:
+    """Whose an unreadable line was, if its beginning still tells."""
+    match = _CASE.match(line)
+    return match[1].decode(errors="replace") if match else ""
+
+
+def _damage(rejected: list[_Rejected], contents: _Contents) -> list[Damage]:
+    """One entry for each case that lost trials, at its first line that is not believed, and for each other line."""
+    found: dict[str, Damage] = {}
+    others: list[Damage] = []
+    for line in rejected:
+        have = len(contents.places.get(line.case, ()))
+        lost = line.sequence is None or line.sequence >= have
+        damage = Damage(line.case, have, line.line, line.why)
+        if line.case and lost:
+            found.setdefault(line.case, damage)
+        else:
+            others.append(damage)
+    return sorted([*found.values(), *others], key=lambda damage: damage.line)

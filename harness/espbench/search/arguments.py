@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 
@@ -20,7 +21,7 @@ def check_arguments(
     """Raises ValueError on arguments that make no search; units as in throughput.py."""
     if not goals or any(not 0 <= goal < 1 for goal in goals) or len(set(goals)) != len(goals):
         raise ValueError(f"loss goals must be different ratios from 0 to below 1, not {list(goals)}")
-    if not 0 < minimum_fps <= maximum_fps:
+    if not 0 < minimum_fps <= maximum_fps < math.inf:
         raise ValueError(f"0 < minimum <= maximum expected, not {minimum_fps} and {maximum_fps}")
     if not 1e-4 <= resolution < 1:
         raise ValueError(f"a resolution from 0.0001 to below 1 expected, not {resolution}")

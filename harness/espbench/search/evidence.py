@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all trials of a case so far say about one loss goal: its bounds, and what is confirmed.
+"""What all trials of a case so far say about one loss goal: its bounds, what is confirmed, what could not be judged.
 
 Everything is derived from the list of trials; nothing is remembered beside it.
 """
@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from espbench.search.goals import Judgement, Observation, frames_to_see, judge
+from espbench.search.goals import Judgement, Observation, frames_to_see, judge, judge_counts, weigh_finals
 from espbench.terms import Phase
 
 # Of the frames: who loses more is overloaded, whatever a host may have done; no second trial is needed to see it.
 CLEAR_LOSS = 0.05
 PASSES = (Judgement.MET, Judgement.MET_PROVISIONALLY)
+_SAYS_NOTHING = (Judgement.INVALID, Judgement.DISTURBED)
+# Final trials at one load, at most, until it can be said whether it meets a goal.
+MOST_FINALS_AT_A_LOAD = 4
 
 
 @dataclass(frozen=True)
@@ -31,45 +34,176 @@ class TrialRequest:
 
 @dataclass(frozen=True)
 class Entry:
-    """One trial: what was asked for, what was seen, its place in the order of trials."""
+    """One trial: what was asked for, what was seen, its place in the order of trials.
+
+    passes_fps and misses_fps are the loads of the search's row for which a pass and a miss are evidence: the ones
+    at or below, and at or above, the load that was offered; None: the load that was asked for.
+    """
 
     index: int
     asked: TrialRequest
     seen: Observation
+    passes_fps: float | None = None
+    misses_fps: float | None = None
 
     @property
     def load_fps(self) -> float:
         return self.asked.load_fps
 
+    @property
+    def pass_fps(self) -> float:
+        return self.load_fps if self.passes_fps is None else self.passes_fps
+
+    @property
+    def miss_fps(self) -> float:
+        return self.load_fps if self.misses_fps is None else self.misses_fps
+
+    @property
+    def fell_short(self) -> bool:
+        """Whether less was offered than was asked for, by more than the resolution."""
+        return self.pass_fps < self.load_fps
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """A load that could not be judged: its trials since the last that could, and whether most of those passed."""
+
+    load_fps: float
+    phase: Phase
+    entries: tuple[Entry, ...]
+    passed: bool
+
+    @property
+    def counted(self) -> bool:
+        """Whether any of them at least counted right."""
+        return any(entry.seen.counted or entry.seen.valid for entry in self.entries)
+
 
 class Evidence:
-    """The valid trials of a case, as one goal sees them; rates in frames/s.
+    """The trials of a case, as one goal sees them; rates in frames/s.
 
     The upper bound is the lowest load that ever missed the goal, the lower bound the highest
     passing load below it. So a DUT that passes above a load it failed is reported below its first
     failure, and no load with a missed trial, short or final, is ever reported.
 
+    A load that could not be judged (`retries` repeats of a trial were all INVALID, disturbed, or short of
+    the load) is gone round: it counts as passed or missed by what most of its trials showed, for the search's
+    course only (`upper`, `lower`). What is reported rests on valid trials (`hard_upper`, `confirmed`).
+
     With loss verification (ETSI GS NFV-TST 009) a load that lost little misses the goal only when more
     than `verified` of its short trials did, or of its final ones.
     """
 
-    def __init__(self, goal: float, entries: Sequence[Entry], verified: int = 0) -> None:
+    def __init__(self, goal: float, entries: Sequence[Entry], verified: int = 0, retries: int = 3) -> None:
         self.goal = goal
+        self.retries = retries
+        self._entries = entries
         self.valid = [entry for entry in entries if entry.seen.valid]
-        self._judged = [(entry, judge(entry.seen, goal)) for entry in self.valid]
+        self._judgements = {entry.index: judge(entry.seen, goal) for entry in entries}
+        self._judged = [(entry, self._judgements[entry.index]) for entry in self.valid]
         misses = [entry for entry, what in self._judged if what is Judgement.MISSED]
-        clear = {e.load_fps for e in misses if not e.seen.sustained or e.seen.loss_ratio > CLEAR_LOSS}
-        again = Counter((entry.load_fps, entry.seen.final) for entry in misses)
-        self._missed = clear | {load for (load, _), times in again.items() if times > verified}
-        self._passed = {entry.load_fps for entry, what in self._judged if what in PASSES} - self._missed
-        self.upper = min(self._missed, default=None)
+        clear = {e.miss_fps for e in misses if not e.seen.sustained or e.seen.loss_ratio > CLEAR_LOSS}
+        again = Counter((entry.miss_fps, entry.seen.final) for entry in misses)
+        hard = clear | {load for (load, _), times in again.items() if times > verified}
+        self._missed = hard
+        self._weighed = {load: self._weigh(load) for load in {e.pass_fps for e in self.valid if e.seen.final}}
+        self._missed = hard | {load for load, what in self._weighed.items() if what is Judgement.MISSED}
+        passed = {entry.pass_fps for entry, what in self._judged if what in PASSES}
+        passed |= {load for load, what in self._weighed.items() if what is Judgement.MET}
+        self._hard_passed = passed - self._missed
+        self.hard_upper = min(self._missed, default=None)
+        self.exhausted = self._loads_exhausted()
+        self.given_up = self._loads_given_up()
+        # A short pass is no reason to ask again and again for a final trial that cannot be had.
+        shown = {load for load, what in self._weighed.items() if what is Judgement.MET}
+        soft_missed = {g.load_fps for g in self.given_up if not g.passed} - shown - self._missed
+        soft_passed = {g.load_fps for g in self.given_up if g.passed} - self._missed - soft_missed
+        self.soft_missed = soft_missed
+        self._passed = (self._hard_passed | soft_passed) - soft_missed
+        self.upper = min(self._missed | soft_missed, default=None)
+
+    # -- what could not be judged -----------------------------------------------------------------
+
+    def attempts(self, load: float, phase: Phase) -> list[Entry]:
+        """The trials asked for at a load that did not judge it, since the last one that did."""
+        found: list[Entry] = []
+        for entry in reversed(self._entries):
+            if entry.load_fps == load and entry.asked.phase == phase:
+                what = self._judgements[entry.index]
+                if what not in _SAYS_NOTHING and not (entry.fell_short and what in PASSES):
+                    break
+                found.append(entry)
+        return found[::-1]
+
+    def _loads_exhausted(self) -> dict[tuple[float, Phase], GivenUp]:
+        """The loads and phases of which no further trial is worth asking for."""
+        asked = dict.fromkeys((entry.load_fps, entry.asked.phase) for entry in self._entries)
+        found = {}
+        for load, phase in asked:
+            entries = self.attempts(load, phase)
+            if len(entries) > self.retries:
+                found[load, phase] = GivenUp(load, phase, tuple(entries), self._most_passed(entries))
+        return found
+
+    def _loads_given_up(self) -> list[GivenUp]:
+        """Of these, each load once: what final trials say, or cannot say, goes before what search trials did."""
+        finals = {load for load, phase in self.exhausted if phase == "final"}
+        decided = {e.pass_fps for e, what in self._judged if what in PASSES} | self._missed
+        return [
+            given
+            for (load, phase), given in self.exhausted.items()
+            if phase == "final" or load not in finals | decided
+        ]
+
+    def _most_passed(self, entries: Sequence[Entry]) -> bool:
+        """Whether most of these trials lost no more than the goal allows; of one that fell short nobody knows."""
+        known = [e for e in entries if (e.seen.counted or e.seen.valid) and not e.fell_short]
+        passed = sum(judge_counts(e.seen, self.goal) in PASSES for e in known)
+        return 2 * passed > len(known)
+
+    def void_finals(self, load: float) -> list[Entry]:
+        """The final trials at a load that were INVALID."""
+        return [e for e in self._entries if e.seen.final and not e.seen.valid and e.load_fps == load]
+
+    def bound(self, floor: float) -> Entry | None:
+        """The final trial that shows the highest load known to pass: a valid one, or one of a load given up.
+
+        Of disturbed trials only where most of those at the load passed, on frames enough to tell; a disturbance
+        takes from a DUT and gives it nothing, but the luck of one trial of many is no bound.
+        """
+        best = self.confirmation(load) if (load := self.confirmed(floor)) is not None else None
+        for given in self.given_up:
+            if given.phase != "final" or not given.passed or given.load_fps < floor:
+                continue
+            if self.hard_upper is not None and given.load_fps >= self.hard_upper:
+                continue
+            counted = [e for e in given.entries if e.seen.counted and not e.fell_short]
+            passing = [e for e in counted if judge_counts(e.seen, self.goal) is Judgement.MET]
+            if self.goal > 0 and weigh_finals([e.seen for e in counted], self.goal) is Judgement.MET:
+                passing = passing or counted
+            if passing and (best is None or passing[-1].pass_fps > best.pass_fps):
+                best = passing[-1]
+        return best
+
+    # -- bounds -----------------------------------------------------------------------------------
+
+    def hard_lower(self) -> float | None:
+        """The highest load that passed in a valid trial, below the lowest that missed in one."""
+        below = [load for load in self._hard_passed if self.hard_upper is None or load < self.hard_upper]
+        return max(below, default=None)
+
+    def shown(self, floor: float) -> float | None:
+        """The highest load below the upper bound that final trials pass, or passed as far as they could tell."""
+        given_up = {g.load_fps for g in self.given_up if g.phase == "final"}
+        loads = [load for load in self.passed_below_upper() if load >= floor]
+        return max((load for load in loads if load in given_up or self.confirmation(load)), default=None)
 
     def lower(self, floor: float) -> float | None:
         """The highest passing load from `floor` up to below the upper bound."""
         return max((load for load in self.passed_below_upper() if load >= floor), default=None)
 
     def confirmed(self, floor: float) -> float | None:
-        """The highest load from `floor` up to below the upper bound that met the goal in a final trial."""
+        """The highest load from `floor` up to below the upper bound that met the goal in valid final trials."""
         loads = [load for load in self.passed_below_upper() if load >= floor]
         return max((load for load in loads if self.confirmation(load)), default=None)
 
@@ -83,20 +217,26 @@ class Evidence:
         enough = frames_to_see(faint) if faint and self.goal == 0 else 0.0
         return sorted(
             {
-                entry.load_fps
+                entry.pass_fps
                 for entry, what in self._judged
-                if what is Judgement.MET and entry.load_fps in self._passed
-                if self.upper is not None and entry.load_fps > self.upper and entry.seen.frames >= enough
+                if what is Judgement.MET and entry.pass_fps in self._hard_passed
+                if self.hard_upper is not None
+                and entry.pass_fps > self.hard_upper
+                and entry.seen.frames >= enough
             },
         )
 
     def missed_below(self, maximum: float) -> int:
         """How many different loads below the maximum missed."""
-        return sum(load < maximum for load in self._missed)
+        return sum(load < maximum for load in self._missed | self.soft_missed)
 
     def forwarded_at(self, load: float) -> float | None:
         """The forwarding rate seen at a load, frames/s; None where none is known."""
-        rates = [e.seen.forwarding_fps for e in self.valid if e.load_fps == load and e.seen.forwarding_fps]
+        rates = [
+            e.seen.forwarding_fps
+            for e in self._entries
+            if load in (e.load_fps, e.miss_fps) and (e.seen.valid or e.seen.counted) and e.seen.forwarding_fps
+        ]
         return rates[-1] if rates else None
 
     def passed_count(self, at_least: float) -> int:
@@ -104,11 +244,11 @@ class Evidence:
         return sum(load >= at_least for load in self.passed_below_upper())
 
     def finals_missed(self) -> int:
-        """How many different loads missed in a final trial."""
-        return len(
-            {e.load_fps for e, what in self._judged if what is Judgement.MISSED and e.seen.final}
-            & self._missed,
-        )
+        """How many different loads missed in final trials, or could not be judged by them."""
+        missed = {e.miss_fps for e, what in self._judged if what is Judgement.MISSED and e.seen.final}
+        weighed = {load for load, what in self._weighed.items() if what is Judgement.MISSED}
+        soft = {g.load_fps for g in self.given_up if g.phase == "final"} & self.soft_missed
+        return len(((missed | weighed) & self._missed) | soft)
 
     def finals(self) -> int:
         """Valid final trials so far."""
@@ -116,12 +256,14 @@ class Evidence:
 
     def undecided(self, floor: float) -> list[float]:
         """Loads between the bounds that only had trials with too few frames to decide."""
-        settled = self._missed | self._passed
+        settled = self._missed | self._passed | self.soft_missed
         lower = self.lower(floor) or 0.0
+        undecided = {e.load_fps for e, what in self._judged if what is Judgement.UNDECIDED}
+        doubted = {e.load_fps for e, what in self._judged if what is Judgement.MISSED}
         return sorted(
             {
                 load
-                for load in {entry.load_fps for entry in self.valid} - settled
+                for load in (undecided | doubted) - settled
                 if load >= floor and load > lower and (self.upper is None or load < self.upper)
             },
         )
@@ -131,9 +273,12 @@ class Evidence:
         return max((e.asked.duration_s for e in self.valid if e.load_fps == load), default=0.0)
 
     def confirmation(self, load: float) -> Entry | None:
-        """The last final trial that met the goal at `load`, if none at that load missed it."""
-        met = [e for e, what in self._judged if what is Judgement.MET and e.seen.final and e.load_fps == load]
-        return met[-1] if met and load not in self._missed else None
+        """The last final trial of those that met the goal at `load`, if none at that load missed it."""
+        if load in self._missed or self._weighed.get(load) is not Judgement.MET:
+            return None
+        finals = self._finals_of(load)
+        met = [e for e in finals if self._judgements[e.index] is Judgement.MET]
+        return (met or finals)[-1]
 
     def doubted(self, load: float) -> list[Entry]:
         """The trials that missed at a load that did not, as long as it may be verified."""
@@ -143,23 +288,61 @@ class Evidence:
 
     def finals_at(self, load: float) -> int:
         """Valid final trials at a load, without those in doubt."""
-        return sum(e.seen.final for e in self._undoubted(load))
+        return len(self._finals_of(load))
 
     def frames_at(self, load: float) -> int:
         """Frames sent at a load in all its valid trials, without those in doubt."""
-        return sum(e.seen.frames for e in self._undoubted(load))
+        doubted = self.doubted(load)
+        return sum(e.seen.frames for e in self.valid if e.pass_fps == load and e not in doubted)
+
+    def final_frames_at(self, load: float) -> int:
+        """Frames per direction of the valid final trials at a load."""
+        return sum(e.seen.frames_per_direction for e in self._finals_of(load))
+
+    def final_counts_at(self, load: float) -> list[tuple[int, int]]:
+        """(frames, lost) of each direction over the valid final trials at a load."""
+        rows = [entry.seen.by_direction for entry in self._finals_of(load)]
+        width = max((len(row) for row in rows), default=0)
+        return [
+            (
+                sum(row[n].frames for row in rows if n < len(row)),
+                sum(row[n].lost for row in rows if n < len(row)),
+            )
+            for n in range(width)
+        ]
 
     def valid_at(self, load: float) -> int:
         """Valid trials at a load."""
         return sum(entry.load_fps == load for entry in self.valid)
 
-    def _undoubted(self, load: float) -> list[Entry]:
-        doubted = self.doubted(load)
-        return [entry for entry in self.valid if entry.load_fps == load and entry not in doubted]
-
     def faint_loss(self) -> float | None:
         """The smallest loss ratio from the upper bound upwards; see the function."""
-        return faint_loss(self.valid, self.upper)
+        return faint_loss(self.valid, self.hard_upper)
+
+    # -- final trials at a load together ----------------------------------------------------------
+
+    def _finals_of(self, load: float) -> list[Entry]:
+        """The valid final trials that say something of a load, without those in doubt."""
+        doubted = self.doubted(load)
+        return [
+            entry
+            for entry, what in self._judged
+            if entry.seen.final
+            and entry.pass_fps == load
+            and entry not in doubted
+            and what not in _SAYS_NOTHING
+        ]
+
+    def _weigh(self, load: float) -> Judgement:
+        finals = self._finals_of(load)
+        if self.goal > 0:
+            weighed = weigh_finals([entry.seen for entry in finals], self.goal)
+            lossy = any(entry.seen.lost_frames > 0 for entry in finals)
+            if weighed is Judgement.UNDECIDED and lossy and len(finals) >= MOST_FINALS_AT_A_LOAD:
+                return Judgement.MISSED  # so near to the goal that it cannot be told to meet it
+            return weighed
+        what = [self._judgements[entry.index] for entry in finals]
+        return Judgement.MET if Judgement.MET in what else Judgement.UNDECIDED
 
 
 def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
@@ -173,11 +356,11 @@ def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
     """
     if upper is None:
         return None
-    above = [entry for entry in entries if entry.seen.valid and entry.load_fps >= upper]
+    above = [entry for entry in entries if entry.seen.valid and entry.miss_fps >= upper]
     lost = frames = 0
     faintest: float | None = None
-    for load in sorted({entry.load_fps for entry in above}):
-        here = [entry.seen for entry in above if entry.load_fps == load]
+    for load in sorted({entry.miss_fps for entry in above}):
+        here = [entry.seen for entry in above if entry.miss_fps == load]
         if not all(seen.sustained for seen in here):
             break
         lost += sum(seen.lost_frames for seen in here)

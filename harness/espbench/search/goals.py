@@ -1,27 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges one observation against one loss goal.
+"""Judges trials against a loss goal: one trial by itself, or the final trials at one load together.
 
 A goal is a frame loss ratio: 0 (zero loss) or a small number such as 1e-5 (0.001 %).
 
-Goal above zero: to tell one lost frame from none at a ratio of g takes at least 1/g frames in
-each direction. With that many the goal is met if the measured ratio is at most g. With fewer, a
-loss-free trial meets it provisionally: enough to steer a search, never enough for a result; a
-trial that lost frames misses it only if a DUT exactly at the goal would lose that many less than
-once in a hundred trials; anything between is undecided, and the trial must be longer.
+Goal zero: met if nothing was lost. That N frames passed without loss excludes only loss ratios above 3/N (the rule of
+three, 95 % confidence): `frames_to_see` says how many frames a loss-free trial needs before it can be called
+different from one that did lose.
 
-Goal zero: met if nothing was lost. That N frames passed without loss excludes only loss ratios
-above 3/N (the rule of three, 95 % confidence): `frames_to_see` says how many frames a loss-free
-trial needs before it can be called different from one that did lose.
+Goal above zero: the number of lost frames is a matter of chance, so a figure needs a rule with stated errors. The final
+trials at a load are weighed by a sequential probability ratio test (Wald 1945) of the Poisson distribution: a DUT that
+loses `ALTERNATIVE` times the goal is called a pass with a chance of at most `ERROR`, one that loses exactly the goal is
+called a miss with a chance of at most `ERROR`; until one of the two can be said, another trial is needed. A DUT so near
+to the goal that four trials cannot tell is not said to meet it (evidence.py; docs/search.md has the chances). Each
+direction is weighed by itself: the goal is met if both meet it, and missed if one misses it.
+
+Search trials only steer: with 1/goal frames the ratio decides; with fewer, a loss-free trial passes provisionally,
+and one that lost misses only if a DUT exactly at the goal would lose so many less than once in a hundred trials.
+
+Frames that were lost while the host, or the sender, stood still ("excused") say nothing of the DUT: a trial that
+would meet the goal but for them says nothing either, and is made again. It is no pass.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-SIGNIFICANCE = 0.01  # a goal is missed on few frames only if chance explains the loss less often than this
+SIGNIFICANCE = (
+    0.01  # a search trial misses a goal on few frames only if chance explains the loss less often than this
+)
 RULE_OF_THREE = 3.0
+ALTERNATIVE = 2.0  # so many times the goal is to be told from the goal
+ERROR = 0.1  # the chance of either mistake
+_DECIDED = math.log((1 - ERROR) / ERROR)
+CONFIDENCE = 0.95  # of the bound that stands beside a figure
 
 
 class Judgement(Enum):
@@ -31,18 +45,31 @@ class Judgement(Enum):
     MET_PROVISIONALLY = "met, on too few frames for a result"
     MISSED = "missed"
     UNDECIDED = "too few frames to decide"
+    DISTURBED = "frames were lost only while the host stood still"
     INVALID = "the trial may not be trusted"
+
+
+@dataclass(frozen=True)
+class DirectionCount:
+    """One direction of a trial: frames sent, lost (sent − received intact), and of these lost in stalls."""
+
+    frames: int
+    lost: int
+    excused: int = 0
 
 
 @dataclass(frozen=True)
 class Observation:
     """What the search needs to know of one trial.
 
-    load_fps, frames (sent) and lost_frames (sent - received intact) are sums over both
-    directions; frames_per_direction is the smaller direction's count. `final` says the trial was
-    asked for as a final one. `sustained` is False when the load was stored in a queue instead of
-    forwarded: such a trial misses every goal. forwarding_fps is the rate received while sending,
-    None where unknown. `reasons` says why the trial is not valid, or not sustained.
+    load_fps is the intended load, offered_fps what was offered (RFC 2285 3.5; None: as intended); frames (sent) and
+    lost_frames (sent - received intact) are sums over both directions; frames_per_direction is the smaller
+    direction's count. directions: each by itself; empty: unknown, then all loss is taken for the smaller one's.
+    `final` says the trial was asked for as a final one. `sustained` is False when the load was stored in a queue
+    instead of forwarded: such a trial misses every goal. forwarding_fps is the rate received while sending,
+    None where unknown. `reasons` says why the trial is not valid, or not sustained. counted: of an INVALID trial, that
+    its counts are right and the host alone disturbed it: it is no evidence, but may steer, and bound from below.
+    backlog_excused: of one that was not sustained, that stalls explain the backlog.
     """
 
     load_fps: float
@@ -55,16 +82,40 @@ class Observation:
     sustained: bool = True
     forwarding_fps: float | None = None
     reasons: tuple[str, ...] = ()
+    offered_fps: float | None = None
+    directions: tuple[DirectionCount, ...] = ()
+    counted: bool = False
+    backlog_excused: bool = False
 
     @property
     def loss_ratio(self) -> float:
         """RFC 2544 26.3 as a ratio, not a percentage."""
         return max(self.lost_frames, 0) / self.frames if self.frames else 0.0
 
+    @property
+    def by_direction(self) -> tuple[DirectionCount, ...]:
+        """Each direction's count, or the cautious guess where they are not known apart."""
+        return self.directions or (DirectionCount(self.frames_per_direction, max(self.lost_frames, 0)),)
+
+    @property
+    def excused(self) -> int:
+        """Frames lost while the host or the sender stood still, of all directions."""
+        return sum(count.excused for count in self.directions)
+
+
+def frames_to_steer(goal: float) -> int:
+    """Frames per direction before a search trial's loss ratio can be told from the goal at all."""
+    return math.ceil(round(1 / goal, 6)) if goal > 0 else 1
+
 
 def frames_needed(goal: float) -> int:
-    """Frames per direction before a trial can tell one lost frame from the goal."""
-    return math.ceil(round(1 / goal, 6)) if goal > 0 else 1
+    """Frames per direction that final trials without any loss need to meet the goal."""
+    return math.ceil(_DECIDED / ((ALTERNATIVE - 1) * goal)) if goal > 0 else 1
+
+
+def frames_missing(frames: int, lost: int, goal: float) -> float:
+    """Frames of a direction without further loss that would make these meet the goal."""
+    return max(0.0, (_DECIDED + lost * math.log(ALTERNATIVE)) / ((ALTERNATIVE - 1) * goal) - frames)
 
 
 def frames_to_see(ratio: float) -> float:
@@ -84,18 +135,91 @@ def poisson_tail(count: int, mean: float) -> float:
     return max(0.0, 1.0 - below)
 
 
+def loss_bound(frames: int, lost: int) -> float | None:
+    """The loss ratio that these frames exclude with 95 % confidence (exact Poisson bound); None without frames."""
+    if frames <= 0:
+        return None
+    low, high = 0.0, lost + 10 * math.sqrt(lost + 1) + 10
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if poisson_tail(lost + 1, middle) < CONFIDENCE else (low, middle)
+    return min(high / frames, 1.0)
+
+
+def weigh(counts: Iterable[tuple[int, int]], goal: float) -> Judgement:
+    """The sequential test over (frames, lost) of one direction's trials, in their order: MET, MISSED or UNDECIDED.
+
+    The first trial after which it can be said decides.
+    """
+    evidence = 0.0
+    for frames, lost in counts:
+        evidence += lost * math.log(ALTERNATIVE) - frames * (ALTERNATIVE - 1) * goal
+        # Cut to whole frames, frames_needed() of them are enough; rounding must not say otherwise.
+        if evidence <= -_DECIDED + 1e-9:
+            return Judgement.MET
+        if evidence >= _DECIDED - 1e-9:
+            return Judgement.MISSED
+    return Judgement.UNDECIDED
+
+
+def weigh_finals(trials: Sequence[Observation], goal: float) -> Judgement:
+    """Final trials at one load against a goal above zero, direction by direction."""
+    if any(not seen.sustained for seen in trials):
+        return Judgement.MISSED
+    width = max((len(seen.by_direction) for seen in trials), default=0)
+    columns = [[seen.by_direction[n] for seen in trials if n < len(seen.by_direction)] for n in range(width)]
+    found = [weigh(((c.frames, c.lost) for c in column), goal) for column in columns]
+    return _worst(found) if found else Judgement.UNDECIDED
+
+
 def judge(seen: Observation, goal: float) -> Judgement:
-    """Whether the trial met the loss goal; the rules are in the head of this file."""
-    if not seen.valid:
-        return Judgement.INVALID
+    """Whether one trial met the loss goal; the rules are in the head of this file."""
+    return judge_counts(seen, goal) if seen.valid else Judgement.INVALID
+
+
+def judge_counts(seen: Observation, goal: float) -> Judgement:
+    """As `judge`, whether the trial is valid or not."""
     if not seen.sustained:
-        return Judgement.MISSED
-    lost = seen.lost_frames > 0
-    if goal == 0 and lost:
-        return Judgement.MISSED
-    if seen.frames_per_direction >= frames_needed(goal):
-        return Judgement.MET if seen.loss_ratio <= goal else Judgement.MISSED
-    if not lost:
-        return Judgement.MET_PROVISIONALLY if seen.frames else Judgement.UNDECIDED
-    by_luck = poisson_tail(seen.lost_frames, seen.frames * goal)
-    return Judgement.MISSED if by_luck < SIGNIFICANCE else Judgement.UNDECIDED
+        return Judgement.DISTURBED if seen.backlog_excused else Judgement.MISSED
+    if goal == 0:
+        return _zero_loss(seen)
+    if seen.final:
+        return _with_excuses(seen, lambda count, lost: weigh([(count.frames, lost)], goal))
+    return _with_excuses(seen, lambda count, lost: _short(count.frames, lost, goal))
+
+
+def _zero_loss(seen: Observation) -> Judgement:
+    if seen.lost_frames <= 0:
+        return Judgement.MET if seen.frames else Judgement.UNDECIDED
+    return Judgement.MISSED if seen.lost_frames > seen.excused else Judgement.DISTURBED
+
+
+def _with_excuses(seen: Observation, rule: Callable[[DirectionCount, int], Judgement]) -> Judgement:
+    """Each direction with all its loss, and without what was lost in stalls: where the two differ it says nothing."""
+    found = []
+    for count in seen.by_direction:
+        whole, rest = rule(count, count.lost), rule(count, count.lost - count.excused)
+        found.append(whole if whole is rest or rest is Judgement.MISSED else Judgement.DISTURBED)
+    return _worst(found)
+
+
+def _short(frames: int, lost: int, goal: float) -> Judgement:
+    """One direction of a search trial."""
+    if frames >= frames_to_steer(goal):
+        return Judgement.MET if lost <= goal * frames else Judgement.MISSED
+    if lost <= 0:
+        return Judgement.MET_PROVISIONALLY if frames else Judgement.UNDECIDED
+    return Judgement.MISSED if poisson_tail(lost, frames * goal) < SIGNIFICANCE else Judgement.UNDECIDED
+
+
+_FROM_WORST = (
+    Judgement.MISSED,
+    Judgement.DISTURBED,
+    Judgement.UNDECIDED,
+    Judgement.MET_PROVISIONALLY,
+    Judgement.MET,
+)
+
+
+def _worst(found: Sequence[Judgement]) -> Judgement:
+    return next(what for what in _FROM_WORST if what in found)

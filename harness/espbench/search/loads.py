@@ -9,16 +9,20 @@ their trials, and repeats measure the same loads again.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
 from espbench.search.evidence import tidy
 
+MOST_LOADS = 1_000_000  # of a row: 0.01 % apart they reach over 39 powers of ten
 _ROUNDING = 1e-5  # relative; what tidy() may move two neighbours apart
 
 
 class Loads:
     """The row between two loads (frames/s), rising; places are counted from the minimum.
+
+    ValueError where they are so far apart, or so many between them, that the row would fill the memory.
 
     The maximum may be lowered: the row then ends there, its other loads stay.
     """
@@ -59,6 +63,11 @@ class Loads:
 @lru_cache(maxsize=16)
 def _row(minimum: float, maximum: float, resolution: float) -> tuple[float, ...]:
     ratio = 1 - resolution + _ROUNDING
+    possible = 0 < minimum <= maximum < math.inf and 0 < ratio < 1
+    if not possible or (math.log(minimum) - math.log(maximum)) / math.log(ratio) > MOST_LOADS:
+        raise ValueError(
+            f"at most {MOST_LOADS:,} loads expected from {minimum} to {maximum} fps, {resolution} apart"
+        )
     falling, place = [maximum], 1
     while (load := tidy(maximum * ratio**place)) > minimum:
         falling.append(load)

@@ -2,21 +2,25 @@
 """MLRsearch (draft-ietf-bmwg-mlrsearch) as a search of espbench; mlr_library.py drives the library.
 
 What is espbench's and not the library's:
-- an INVALID trial is repeated, up to `retries` times, before the library hears of the load;
+- an INVALID trial, one of which less was offered than asked for, or one whose loss lies in stalls of the host alone
+  is repeated, up to `retries` times, before the library hears of the load;
 - a load that was stored and not forwarded is told as the loss of what did not come in time;
-- where trials hold too few frames to judge a goal (goals.py), the goal is UNRESOLVABLE.
+- where trials hold too few frames to judge a goal (goals.py), the goal is UNRESOLVABLE;
+- where the library cannot end, the highest load that passed in a valid final trial is a LOWER_BOUND.
+A load's trials are counted as the library counts them: each by its loss ratio, not weighed together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from espbench.search import mlr_library
 from espbench.search.arguments import check_arguments
 from espbench.search.evidence import Entry, TrialRequest, check_answer, faint_loss, tidy
-from espbench.search.goals import Judgement, Observation, frames_needed, frames_to_see, judge
+from espbench.search.goals import Judgement, Observation, frames_to_see, frames_to_steer, judge_counts
 from espbench.search.mlr_library import Replayed
 from espbench.search.results import GoalResult, invalid_words
 from espbench.search.words import goal_name
@@ -91,8 +95,20 @@ class MlrSearch:
 
     def add(self, seen: Observation) -> None:
         """Take what the trial of the last `next()` showed; ValueError if it is another search's."""
-        self._entries.append(Entry(len(self._entries), check_answer(self.next(), seen), seen))
+        asked = check_answer(self.next(), seen)
+        self._entries.append(Entry(len(self._entries), asked, self._usable(seen)))
         self._cached = None
+
+    def _usable(self, seen: Observation) -> Observation:
+        """As seen, or INVALID where it is no evidence for the load that the library asked for."""
+        why = ""
+        if seen.offered_fps is not None and seen.offered_fps < (1 - self.resolution) * seen.load_fps:
+            why = f"only {seen.offered_fps:,.0f} frames/s were offered"
+        elif any(_judge(seen, goal) is Judgement.DISTURBED for goal in self.goals):
+            why = "frames were lost only while the host or the sender stood still"
+        if not seen.valid or not why:
+            return seen
+        return replace(seen, valid=False, counted=True, reasons=(*seen.reasons, why))
 
     def limit(self, maximum_fps: float) -> None:
         """Lower the maximum: the tester turned out not to offer more. The library then begins anew.
@@ -131,7 +147,7 @@ class MlrSearch:
     def _resolvable(self) -> list[float]:
         """The goals that a final trial at the maximum holds enough frames for."""
         most = self.maximum_fps * self.final_trial_s / self.directions
-        return [goal for goal in self.goals if most >= frames_needed(goal)]
+        return [goal for goal in self.goals if most >= frames_to_steer(goal)]
 
     def _replayed(self) -> Replayed:
         """The library after all trials on record."""
@@ -168,7 +184,9 @@ class MlrSearch:
         throughput, final = None, None
         if status == "OK":
             throughput = self._fps(replayed.conditional_throughput(self._of_library[goal]))
-            final = next(e for e in reversed(self._long_at(lower)) if judge(e.seen, goal) is Judgement.MET)
+            final = next(e for e in reversed(self._long_at(lower)) if _judge(e.seen, goal) is Judgement.MET)
+        elif status == "INVALID" and (final := self._bound(goal)) is not None:
+            status, throughput = "LOWER_BOUND", final.load_fps
         at_maximum = status == "OK" and lower == self.maximum_fps
         return GoalResult(
             goal=goal,
@@ -181,7 +199,8 @@ class MlrSearch:
             at_maximum=at_maximum,
             reasons=[reason] if reason else [],
             warnings=self._exceeded(goal, lower) if status == "OK" else [],
-            words=self._words(goal, throughput, at_maximum, reason),
+            words=self._words(goal, status, throughput, at_maximum, reason),
+            void_finals=sum(not e.seen.valid and e.seen.final and e.load_fps == lower for e in self._entries),
         )
 
     def _status(self, goal: float, lower: float | None, upper: float | None) -> tuple[Status, str]:
@@ -194,6 +213,17 @@ class MlrSearch:
         if replayed.why_none:
             return "INVALID", replayed.why_none
         return self._below_minimum(goal, upper) if not lower else self._at(goal, lower, upper)
+
+    def _bound(self, goal: float) -> Entry | None:
+        """The last trial at the highest load below all that missed at which trials as long as the sum met the goal."""
+        valid = [(e, _judge(e.seen, goal)) for e in self._entries if e.seen.valid]
+        missed = min((e.load_fps for e, what in valid if what is Judgement.MISSED), default=math.inf)
+        passed_s: dict[float, float] = {}
+        for e, what in valid:
+            if e.seen.final and what is Judgement.MET and e.load_fps < missed:
+                passed_s[e.load_fps] = passed_s.get(e.load_fps, 0.0) + e.asked.duration_s
+        load = max((load for load, took_s in passed_s.items() if took_s >= self.duration_sum_s), default=None)
+        return next((e for e in reversed(self._entries) if e.seen.valid and e.load_fps == load), None)
 
     def _below_minimum(self, goal: float, upper: float | None) -> tuple[Status, str]:
         """No load passed; few frames at the minimum may have missed by chance."""
@@ -208,7 +238,7 @@ class MlrSearch:
         if upper is not None and not self._missed_at(upper, goal):
             few = f"the bound of {upper:,.0f} frames/s rests on trials with too few frames to judge the goal"
             return "UNRESOLVABLE", f"{few}: longer trials would tell"
-        met = [e for e in self._long_at(lower) if judge(e.seen, goal) is Judgement.MET]
+        met = [e for e in self._long_at(lower) if _judge(e.seen, goal) is Judgement.MET]
         faint = faint_loss(self._entries[self._begins_at :], upper) if goal == 0 else None
         if not met or (faint is not None and sum(e.seen.frames for e in met) < frames_to_see(faint)):
             return "UNRESOLVABLE", self._too_few(goal, lower)
@@ -217,7 +247,7 @@ class MlrSearch:
     def _missed_at(self, load: float | None, goal: float) -> bool:
         """Whether a trial at a load missed the goal on frames enough to say so; to the library any loss is one."""
         at_load = [e.seen for e in self._entries[self._begins_at :] if e.load_fps == load]
-        return any(judge(seen, goal) is Judgement.MISSED for seen in at_load)
+        return any(_judge(seen, goal) is Judgement.MISSED for seen in at_load)
 
     def _long_at(self, load: float | None) -> list[Entry]:
         """The valid final trials at a load."""
@@ -226,7 +256,7 @@ class MlrSearch:
 
     def _exceeded(self, goal: float, load: float | None) -> list[str]:
         """Trials at the throughput that missed the goal and were tolerated."""
-        judged = [judge(e.seen, goal) for e in self._long_at(load)]
+        judged = [_judge(e.seen, goal) for e in self._long_at(load)]
         missed = judged.count(Judgement.MISSED)
         return [f"{missed} of {len(judged)} final trials at this load missed the goal"] if missed else []
 
@@ -236,12 +266,22 @@ class MlrSearch:
         )
         return f"at {load:,.0f} frames/s {longest} hold too few frames to judge the goal"
 
-    def _words(self, goal: float, throughput: float | None, at_maximum: bool, reason: str) -> str:
+    def _words(
+        self, goal: float, status: Status, throughput: float | None, at_maximum: bool, reason: str
+    ) -> str:
         if throughput is None:
             return f"{goal_name(goal)} has no result: {reason}"
+        if status == "LOWER_BOUND":
+            more = f"more could not be judged: {reason}"
+            return f"{goal_name(goal)} passes at {throughput:,.0f} frames/s at least; {more}"
         more = " or more (the maximum tried)" if at_maximum else ""
         allowed = f"at most {self.exceed_ratio * 100:g} %" if self.exceed_ratio else "nothing"
         return (
             f"{goal_name(goal)} passes: {throughput:,.0f} frames/s{more} (MLRsearch's conditional throughput; "
             f"{allowed} of {self.duration_sum_s:g} s may exceed the goal)"
         )
+
+
+def _judge(seen: Observation, goal: float) -> Judgement:
+    """Of a valid trial by its own loss ratio, as the library takes it."""
+    return judge_counts(replace(seen, final=False), goal) if seen.valid else Judgement.INVALID

@@ -8,6 +8,12 @@ rests on final trials alone:
                                                                    ▲            │ missed
                                                                    └─ steps down, final length
 
+A load is what was offered, not what was asked for: a trial of which less was offered is evidence for the loads of
+the row at or below (a pass), and at or above (a miss), what was. A final trial that was INVALID, disturbed or short
+of its load is repeated, `retries` times; a load that still could not be judged is gone round (evidence.py). In the
+end the highest load with a final trial that passed is the answer: OK where a valid trial missed one step above, or
+the maximum passed; else LOWER_BOUND, with what kept the loads above from being judged.
+
 Loads are taken from a row of equal ratios (loads.py), and bisection halves the *ratio* of the bounds,
 since the resolution is relative: the number of trials then depends on log(maximum/minimum), not on
 where the throughput lies. A hint from sizes measured before (frame_cost.py) takes the maximum's place.
@@ -17,7 +23,8 @@ rates that passed, this search reports the highest below *every* rate that misse
 passes above: a figure that a trial at a lower rate contradicts would not be one to plan with.
 
 Each goal has a floor, the slowest load whose final trials, lengthened LENGTHEN times if need be,
-hold enough frames to judge it (goals.py); loads below it are not searched. For zero loss the floor
+hold enough frames to judge it (goals.py: a sequential test over the final trials at a load, MOST_FINALS_AT_A_LOAD at
+most); loads below it are not searched. For zero loss the floor
 follows from the loss that was seen above: if a loss-free final trial has too few frames to have seen
 that loss, it is repeated, up to VERIFICATIONS times, which always suffices within the resolution (one
 lost frame in a trial as long takes three loss-free ones); where it would not suffice, nothing is
@@ -31,15 +38,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from espbench.search.arguments import check_arguments
-from espbench.search.evidence import Entry, Evidence, TrialRequest, check_answer, tidy
-from espbench.search.goals import Observation, frames_needed, frames_to_see
+from espbench.search.evidence import (
+    MOST_FINALS_AT_A_LOAD,
+    Entry,
+    Evidence,
+    TrialRequest,
+    check_answer,
+    tidy,
+)
+from espbench.search.goals import (
+    Observation,
+    frames_missing,
+    frames_needed,
+    frames_to_see,
+    frames_to_steer,
+    loss_bound,
+)
 from espbench.search.loads import Loads
-from espbench.search.results import GoalResult, invalid_words
+from espbench.search.results import GoalResult, given_up_words
 from espbench.search.words import in_words
 from espbench.terms import Phase, Status
 
-VERIFICATIONS = 4  # final trials at one load, at most, to tell zero loss from a faint loss above it
+VERIFICATIONS = (
+    MOST_FINALS_AT_A_LOAD  # final trials at one load, at most, to tell zero loss from a faint loss above it
+)
 MAXIMUM_FINALS = 40  # per goal; reached only by a DUT whose loss has little to do with the load
+MOST_GIVEN_UP = 4  # loads that final trials could not judge, until no further load is tried
 LENGTHEN = 5.0  # a final trial grows to hold the frames a goal needs, to so many times its length at most
 FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended
 GROWTH_UP = 4  # of the steps up from a guess that passed
@@ -56,6 +80,7 @@ class _Wish:
     load_fps: float
     duration_s: float
     phase: Phase
+    attempt: int = 0
 
 
 @dataclass(frozen=True)
@@ -117,6 +142,7 @@ class ThroughputSearch:
         self._hints = dict(zip(self.goals, hints_fps, strict=False))
         self._loads = Loads(minimum_fps, maximum_fps, resolution)
         self._entries: list[Entry] = []
+        self._derived: dict[float, Evidence] = {}  # of the entries, until there is one more
 
     # -- what the caller uses ---------------------------------------------------------------
 
@@ -124,20 +150,21 @@ class ThroughputSearch:
         """The next trial, None when every goal has its answer. Asking twice gives the same."""
         states = [self._state(goal) for goal in sorted(self.goals)]
         wishes = [state for state in states if isinstance(state, _Wish)]
-        alive = [wish for wish in wishes if self._invalid_since_valid(wish.load_fps) <= self.retries]
         # All goals finish their short trials before the first final one: a final may serve several.
-        wish = next((wish for wish in alive if wish.phase == "search"), alive[0] if alive else None)
+        wish = next((wish for wish in wishes if wish.phase == "search"), wishes[0] if wishes else None)
         if wish is None:
             return None
-        attempt = self._invalid_since_valid(wish.load_fps)
-        return TrialRequest(wish.load_fps, wish.duration_s, wish.phase, attempt)
+        return TrialRequest(wish.load_fps, wish.duration_s, wish.phase, wish.attempt)
 
     def add(self, seen: Observation) -> None:
         """Take what the trial of the last `next()` showed.
 
         Raises ValueError if it is of another load or phase: the trials of another search.
         """
-        self._entries.append(Entry(len(self._entries), check_answer(self.next(), seen), seen))
+        asked = check_answer(self.next(), seen)
+        passes, misses = self._evidence_for(asked.load_fps, seen)
+        self._entries.append(Entry(len(self._entries), asked, seen, passes, misses))
+        self._derived.clear()
 
     def limit(self, maximum_fps: float) -> None:
         """Lower the maximum: the tester turned out not to offer more. What was seen stays.
@@ -151,7 +178,7 @@ class ThroughputSearch:
             self._loads.end_at(lowered)
 
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
-        """(highest load that passed, lowest that missed) so far, frames/s; None = none yet."""
+        """(highest load that passed, lowest that missed) so far, frames/s, as the search steers; None = none yet."""
         evidence = self._evidence(goal)
         return evidence.lower(0.0), evidence.upper
 
@@ -181,16 +208,41 @@ class ThroughputSearch:
     # -- one goal -----------------------------------------------------------------------------
 
     def _evidence(self, goal: float) -> Evidence:
-        return Evidence(goal, self._entries, self.loss_verification)
+        if goal not in self._derived:
+            self._derived[goal] = Evidence(goal, self._entries, self.loss_verification, self.retries)
+        return self._derived[goal]
+
+    def _evidence_for(self, intended: float, seen: Observation) -> tuple[float | None, float | None]:
+        """The loads of the row that a pass, and a miss, at what was offered is evidence for; None: as intended."""
+        offered = seen.offered_fps
+        if offered is None or offered <= 0 or abs(offered - intended) <= self.resolution * intended:
+            return None, None
+        if offered > intended:
+            return intended, self._loads.up(offered)
+        below = self._loads.down(offered) if offered >= self.minimum_fps else tidy(offered)
+        return below, self._loads.up(offered)
 
     def _state(self, goal: float) -> _Wish | _Verdict:
-        """What this goal needs next, or how it ended (an INVALID load aside)."""
+        """What this goal needs next, or how it ended."""
         evidence = self._evidence(goal)
+        state = self._wanted(evidence)
+        if isinstance(state, _Verdict):
+            return state
+        # What could not be judged, and is wanted all the same, ends the search: nothing else helps.
+        if (given_up := evidence.exhausted.get((state.load_fps, state.phase))) is not None:
+            return _Verdict("INVALID", given_up_words(given_up, goal))
+        attempt = len(evidence.attempts(state.load_fps, state.phase))
+        return _Wish(state.load_fps, state.duration_s, state.phase, attempt)
+
+    def _wanted(self, evidence: Evidence) -> _Wish | _Verdict:
         floor = self._floor(evidence)
         if floor > self.maximum_fps:
-            return _Verdict("UNRESOLVABLE", self._too_few(goal, self.maximum_fps))
+            return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, self.maximum_fps))
         if evidence.finals() >= MAXIMUM_FINALS:
             return _Verdict("INVALID", f"{MAXIMUM_FINALS} final trials did not agree on a throughput")
+        unjudged = [given for given in evidence.given_up if given.phase == "final" or not given.counted]
+        if len(unjudged) >= MOST_GIVEN_UP:
+            return _Verdict("INVALID", given_up_words(unjudged[-1], evidence.goal))
         if evidence.upper is not None and evidence.upper <= floor:
             return self._at_the_floor(evidence, floor)
         return self._between_the_bounds(evidence, floor)
@@ -200,7 +252,7 @@ class ThroughputSearch:
         if undecided := evidence.undecided(floor):
             return self._lengthened(evidence, undecided)
         # Once a final trial missed, short passes below it count for nothing: so had it passed before.
-        lower = evidence.confirmed(floor) if evidence.finals_missed() else evidence.lower(floor)
+        lower = evidence.shown(floor) if evidence.finals_missed() else evidence.lower(floor)
         if lower is not None and self._closed(lower, evidence.upper):
             return self._confirm(evidence, lower)
         load = self._inside(evidence, floor, lower)
@@ -212,7 +264,7 @@ class ThroughputSearch:
         floor = self.minimum_fps
         if evidence.goal > 0:
             frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
-            floor = max(floor, frames / self._longest_final_s)
+            floor = max(floor, frames / (MOST_FINALS_AT_A_LOAD * self._longest_final_s))
         else:
             faint = evidence.faint_loss()
             if faint is not None:
@@ -224,6 +276,8 @@ class ThroughputSearch:
     def _at_the_floor(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
         """Every load with enough frames missed: one long look at the minimum, then the verdict."""
         assert evidence.upper is not None
+        if evidence.upper in evidence.soft_missed:
+            return self._final(evidence, evidence.upper)
         if evidence.upper <= self.minimum_fps:
             return _Verdict("BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s")
         longest = self._final_s(self.minimum_fps)
@@ -232,9 +286,7 @@ class ThroughputSearch:
         return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, floor))
 
     def _too_few(self, goal: float, floor: float) -> str:
-        longest = f"trials of {self._longest_final_s:g} s"
-        if goal == 0:
-            longest = f"{VERIFICATIONS} {longest}"
+        longest = f"{VERIFICATIONS} trials of {self._longest_final_s:g} s"
         return f"below {floor:,.0f} frames/s even {longest} hold too few frames to judge the goal"
 
     def _lengthened(self, evidence: Evidence, undecided: list[float]) -> _Wish | _Verdict:
@@ -243,7 +295,9 @@ class ThroughputSearch:
         if doubted := evidence.doubted(load):
             last = doubted[-1].asked
             return _Wish(load, last.duration_s, last.phase)
-        frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
+        if evidence.finals_at(load):
+            return self._another_final(evidence, load)
+        frames = frames_to_steer(evidence.goal) * self.directions * FRAME_MARGIN
         duration = min(max(frames / load, self.trial_s), self._final_s(load))
         if evidence.longest_s(load) >= duration:
             return _Verdict("UNRESOLVABLE", f"a trial at {load:,.0f} frames/s sent too few frames")
@@ -255,22 +309,34 @@ class ThroughputSearch:
         return self._loads.are_neighbours(lower, upper)
 
     def _confirm(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
-        """Final trials at the lower bound: one, or for zero loss as many as it takes to tell."""
+        """Final trials at the lower bound until they tell; then at an upper bound that nobody judged yet."""
         if evidence.confirmation(load) is None:
             return self._final(evidence, load)
         faint = evidence.faint_loss() if evidence.goal == 0 else None
-        if faint is None or evidence.frames_at(load) >= frames_to_see(faint):
-            return _Verdict("OK")
-        if evidence.finals_at(load) < VERIFICATIONS:
-            return _Wish(load, self._final_s(load, faint), "final")
-        return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, load))
+        if faint is not None and evidence.frames_at(load) < frames_to_see(faint):
+            if evidence.finals_at(load) < VERIFICATIONS:
+                return _Wish(load, self._final_s(load, faint), "final")
+            return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, load))
+        if evidence.upper is not None and evidence.upper in evidence.soft_missed:
+            return self._final(evidence, evidence.upper)
+        return _Verdict("OK")
 
     def _final(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
-        """The first final trial at a load; a second would say no more than one that did not decide."""
+        """A final trial at a load: the first, or one more where those before did not decide."""
         if evidence.finals_at(load):
-            return _Verdict("UNRESOLVABLE", f"a final trial at {load:,.0f} frames/s sent too few frames")
+            return self._another_final(evidence, load)
         faint = evidence.faint_loss() if evidence.goal == 0 else None
         return _Wish(load, self._final_s(load, faint), "final")
+
+    def _another_final(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
+        if evidence.goal > 0 and evidence.finals_at(load) < MOST_FINALS_AT_A_LOAD:
+            counts = evidence.final_counts_at(load)
+            missing = max(
+                (frames_missing(frames, lost, evidence.goal) for frames, lost in counts), default=0.0
+            )
+            wanted_s = _round_up(missing * self.directions * FRAME_MARGIN / load)
+            return _Wish(load, min(max(self.final_trial_s, wanted_s), self._longest_final_s), "final")
+        return _Verdict("UNRESOLVABLE", f"final trials at {load:,.0f} frames/s sent too few frames")
 
     def _final_s(self, load: float, faint: float | None = None) -> float:
         """Length of a final trial at a load, s: what was asked for, or what the goals' frames take.
@@ -351,27 +417,39 @@ class ThroughputSearch:
     def _result(self, goal: float) -> GoalResult:
         evidence = self._evidence(goal)
         state = self._state(goal)
-        lower, upper = self.bounds(goal)
-        if isinstance(state, _Wish):  # nothing but INVALID trials at the load it needs
-            state = _Verdict("INVALID", invalid_words(self._entries, state.load_fps))
+        assert isinstance(state, _Verdict)
         floor = self._floor(evidence)
-        throughput = evidence.confirmed(floor) if state.status == "OK" else None
+        status = state.status
+        throughput = evidence.confirmed(floor) if status == "OK" else None
         final = evidence.confirmation(throughput) if throughput is not None else None
+        if status == "INVALID" and (final := evidence.bound(floor)) is not None:
+            status, throughput = "LOWER_BOUND", final.pass_fps
+        lower, upper = evidence.hard_lower(), evidence.hard_upper
         warnings = [
             f"not monotone: {load:,.0f} frames/s passed although {upper:,.0f} frames/s missed"
             for load in evidence.passed_above_upper()
             if upper is not None and (load - upper) / load > self.resolution
         ]
-        if throughput is not None and (doubted := evidence.doubted(throughput)):
-            lost = sum(entry.seen.lost_frames for entry in doubted)
+        void_finals, excluded = 0, None
+        if throughput is not None:
+            void_finals = len(evidence.void_finals(throughput))
+            bounds = [loss_bound(frames, lost) for frames, lost in evidence.final_counts_at(throughput)]
+            excluded = max((bound for bound in bounds if bound is not None), default=None)
+            if doubted := evidence.doubted(throughput):
+                lost = sum(entry.seen.lost_frames for entry in doubted)
+                warnings.append(
+                    f"loss verification: {len(doubted)} of {evidence.valid_at(throughput)} trials at this load "
+                    f"lost frames ({lost:,} in all); the last one did not"
+                )
+        if status == "LOWER_BOUND" and final is not None and not final.seen.valid:
+            why = "; ".join(final.seen.reasons)
             warnings.append(
-                f"loss verification: {len(doubted)} of {evidence.valid_at(throughput)} trials at this load "
-                f"lost frames ({lost:,} in all); the last one did not"
+                f"the final trial that passed was disturbed, which takes from a DUT and gives nothing: {why}"
             )
         at_maximum = throughput == self.maximum_fps
         return GoalResult(
             goal=goal,
-            status=state.status,
+            status=status,
             throughput_fps=throughput,
             lower_fps=lower,
             upper_fps=upper,
@@ -380,20 +458,10 @@ class ThroughputSearch:
             at_maximum=at_maximum,
             reasons=[state.reason] if state.reason else [],
             warnings=warnings,
-            words=in_words(evidence, state.status, state.reason, throughput, at_maximum),
+            words=in_words(evidence, status, state.reason, throughput, at_maximum),
+            void_finals=void_finals,
+            loss_bound=excluded,
         )
-
-    # -- invalid trials -----------------------------------------------------------------------
-
-    def _invalid_since_valid(self, load: float) -> int:
-        """How many INVALID trials in a row the load has had."""
-        count = 0
-        for entry in reversed(self._entries):
-            if entry.load_fps == load:
-                if entry.seen.valid:
-                    break
-                count += 1
-        return count
 
 
 def _round_up(load: float) -> float:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from espbench.search.evidence import Evidence
-from espbench.search.goals import Judgement, Observation, frames_needed, frames_to_see, judge
+from espbench.search.goals import Judgement, Observation, frames_to_see, frames_to_steer, judge
 from espbench.terms import Status
 
 DIFFERENT_RATES = 1.5  # times the lowest: only then "whatever the rate" is said
@@ -27,6 +27,8 @@ def in_words(
 ) -> str:
     """The sentence for the report; `reason` says why status is not OK."""
     name = goal_name(evidence.goal)
+    if throughput is not None and status == "LOWER_BOUND":
+        return f"{name} passes at {throughput:,.0f} frames/s at least; more could not be judged: {reason}"
     if throughput is not None:
         more = " or more (the maximum tried)" if at_maximum else ""
         return f"{name} passes: {throughput:,.0f} frames/s{more}"
@@ -39,12 +41,12 @@ def in_words(
 def _every_rate(evidence: Evidence) -> str:
     """`5 of 5 trials of at least 200,000 frames lost …`; empty if a trial with enough frames passed.
 
-    Enough for a goal above zero is 1/goal in each direction; for zero loss, more than any trial
-    that lost nothing had, as long as no such trial was large enough to have seen the faintest loss.
+    Enough for a goal above zero is 1/goal in each direction, and what does not meet it then fails; for zero loss, more
+    than any trial that lost nothing had, as long as no such trial was large enough to have seen the faintest loss.
     """
     valid = [entry.seen for entry in evidence.valid]
     if evidence.goal > 0:
-        enough = frames_needed(evidence.goal)
+        enough = frames_to_steer(evidence.goal)
         large = [seen for seen in valid if seen.frames_per_direction >= enough]
     else:
         clean = max((seen.frames for seen in valid if judge(seen, 0.0) is not Judgement.MISSED), default=0)
@@ -53,7 +55,7 @@ def _every_rate(evidence: Evidence) -> str:
             return ""
         enough = _two_digits_up(clean)
         large = [seen for seen in valid if seen.frames >= enough]
-    missed = [seen for seen in large if judge(seen, evidence.goal) is Judgement.MISSED]
+    missed = [seen for seen in large if judge(seen, evidence.goal) is not Judgement.MET]
     if not missed or len(missed) < len(large):
         return ""
     count = f"{len(missed)} of {len(large)} trials"

@@ -2,8 +2,9 @@
 """Daemons from Debian packages, unpacked into the user's cache: nothing is installed on the host.
 
 A folder in the cache looks like a root (usr/, etc/, var/) and never changes: its name holds a digest of
-the packages and versions in it. Package managers put daemons that conflict with each other and with the
-host's own; here two versions of one stand side by side.
+the packages and versions in it, and it is sealed: one that was changed since, or is somebody else's, is
+fetched again, and apt compares what it fetches with its signed lists. Package managers put daemons that
+conflict with each other and with the host's own; here two versions of one stand side by side.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from espbench import kept
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.paths import cache_dir
 from espbench.platforms.base import Readiness
@@ -60,6 +63,8 @@ def listed(folder: Path) -> dict[str, str]:
 def _find(daemon: str, version: str | None, on_note: Callable[[str], None]) -> Path:
     if not (ready := readiness(daemon, daemon)).ready:
         raise MachineLacks(ready.missing, ready.install)
+    for place in (cache_dir(), cache_dir() / "packages"):
+        kept.folder_of_ours(place)
     try:
         return _had(daemon, version, on_note, own_lists=False)
     except EspbenchError:
@@ -69,17 +74,20 @@ def _find(daemon: str, version: str | None, on_note: Callable[[str], None]) -> P
     try:
         return _had(daemon, version, on_note, own_lists=True)
     except EspbenchError as error:
-        if (kept := _kept(daemon, version)) is None:
+        if (folder := _kept(daemon, version, on_note)) is None:
             raise
-        which = listed(kept)[PACKAGES[daemon][0]]
+        which = listed(folder)[PACKAGES[daemon][0]]
         on_note(f"{str(error).splitlines()[0]}: using {daemon} {which}, fetched before")
-        return kept
+        return folder
 
 
-def _kept(daemon: str, version: str | None) -> Path | None:
+def _kept(daemon: str, version: str | None, on_note: Callable[[str], None]) -> Path | None:
     """The newest folder of the cache with a daemon of this version, or of any."""
     found = None
     for folder in sorted((cache_dir() / "packages").glob(f"{daemon}-*")):
+        if why := kept.problem_with(folder):
+            on_note(f"{folder}: {why}; not used")
+            continue
         here = listed(folder)[PACKAGES[daemon][0]]
         if version in (None, here) and (found is None or _newer(here, listed(found)[PACKAGES[daemon][0]])):
             found = folder
@@ -95,6 +103,12 @@ def _had(daemon: str, version: str | None, on_note: Callable[[str], None], *, ow
     wanted = _versions(daemon, version, own_lists)
     digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:12]
     folder = cache_dir() / "packages" / f"{daemon}-{digest}"
+    if os.path.lexists(folder) and (why := kept.problem_with(folder)):
+        on_note(f"{folder}: {why}; not used")
+        aside = folder.with_name(f".bad-{secrets.token_hex(3)}")
+        folder.rename(aside)
+        if not aside.is_symlink():
+            shutil.rmtree(aside, ignore_errors=True)
     if not folder.is_dir():
         on_note(f"fetching {daemon}: {len(wanted)} packages, unpacked into the cache, not installed")
         _fetch(wanted, folder, own_lists)
@@ -213,6 +227,7 @@ def _fetch(wanted: Sequence[str], folder: Path, own_lists: bool) -> None:
                 )
         _merge_usr(root)
         (root / _LIST).write_text("\n".join(wanted) + "\n")
+        kept.seal(root)
         try:
             root.rename(folder)
         except OSError:

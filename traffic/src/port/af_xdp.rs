@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A port over AF_XDP: frames in memory shared with the driver, copied by drivers that cannot use it directly.
 //!
-//! One socket on queue 0. Its lower half of frames receives, the upper half sends; the two halves share nothing
+//! One socket on queue 0: a port that receives by more queues than that is refused. Its lower half of frames receives, the upper half sends; the two halves share nothing
 //! but the socket, so that a sending and a receiving thread need no lock.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -187,6 +187,17 @@ fn option<T>(fd: i32, name: i32, value: &T, what: &str) -> Outcome<()> {
 ///
 /// `receives`: frames that arrive come to it; else it only sends.
 pub fn open(interface: &Interface, receives: bool) -> Outcome<(Sender, Receiver)> {
+    let (name, queues) = (&interface.name, interface.rx_queues);
+    if receives && queues > 1 {
+        return Err(Failure::new(
+            format!(
+                "{name} receives by {queues} queues, AF_XDP here by one: frames of the others would be lost"
+            ),
+            format!(
+                "make it one: ethtool -L {name} combined 1 (of a veth first tx 1 at its other end, then ethtool -L {name} rx 1), or \"rx\": \"af_packet\""
+            ),
+        ));
+    }
     // SAFETY: a new descriptor, checked and owned from here on.
     let socket = unsafe {
         let fd = libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);

@@ -6,6 +6,7 @@ use crate::port::socket::PacketSocket;
 
 const ETHTOOL_GSET: u32 = 0x1;
 const ETHTOOL_GDRVINFO: u32 = 0x3;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
 #[derive(Debug, Clone)]
 pub struct Interface {
@@ -16,6 +17,8 @@ pub struct Interface {
     pub carrier: bool,
     pub speed_mbps: Option<u32>,
     pub driver: String,
+    /// Queues by which frames come in; 1 of a driver that does not say.
+    pub rx_queues: u32,
 }
 
 struct Query<'a> {
@@ -48,7 +51,7 @@ impl Query<'_> {
         data[..4].copy_from_slice(&command.to_ne_bytes());
         let mut request = self.request();
         request.ifr_ifru.ifru_data = data.as_mut_ptr().cast();
-        // SAFETY: `data` is larger than the structures of both commands used.
+        // SAFETY: `data` is larger than the structures of all commands used.
         let result = unsafe { libc::ioctl(self.socket.fd(), libc::SIOCETHTOOL as libc::Ioctl, &mut request) };
         (result >= 0).then_some(data)
     }
@@ -117,6 +120,11 @@ impl Interface {
                 .map(|&byte| byte as char)
                 .collect()
         });
+        // struct ethtool_channels: cmd, four maxima, then rx, tx, other, combined.
+        let rx_queues = query.ethtool(ETHTOOL_GCHANNELS).map_or(1, |data| {
+            let word = |at: usize| u32::from_ne_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
+            (word(20) + word(32)).max(1)
+        });
         Ok(Interface {
             name: name.into(),
             index,
@@ -125,6 +133,7 @@ impl Interface {
             carrier: flags & libc::IFF_RUNNING != 0,
             speed_mbps: speed.filter(|&speed| speed != 0 && speed != 0xffff && speed != u32::MAX),
             driver,
+            rx_queues,
         })
     }
 }

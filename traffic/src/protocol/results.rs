@@ -12,7 +12,8 @@ pub struct TrialResult {
     pub start_ns: u64,
     /// When the last send of any stream returned.
     pub last_tx_ns: u64,
-    /// Time spent sending, the last frame's interval included: offered load = tx_frames / duration_s.
+    /// Time spent sending, the last frame's interval included: offered load = tx_frames / duration_s. Longer than
+    /// intended where the sender was held up, or is too slow (trial.rs, `deadline_ns`).
     pub duration_s: f64,
     pub intended_duration_s: f64,
     pub streams: Vec<StreamResult>,
@@ -22,6 +23,8 @@ pub struct TrialResult {
     pub host_stall_ms_total: BTreeMap<String, f64>,
     /// Host stalls not listed, because there were too many.
     pub host_stalls_more: u64,
+    /// False: a watcher was not alone on its CPU, so that host_stalls may be its own waits for others.
+    pub stalls_watched: bool,
     /// CPU time of the sending and of the receiving threads, and how long they waited for a CPU, ms.
     pub senders_run_ms: f64,
     pub senders_wait_ms: f64,
@@ -34,6 +37,8 @@ pub struct TrialResult {
     pub shortfall: String,
     /// Why nothing of this trial can be believed.
     pub faults: Vec<String>,
+    /// What holds for any figure drawn from this trial, in the same words each time.
+    pub warnings: Vec<String>,
     pub notes: Vec<String>,
 }
 
@@ -61,7 +66,7 @@ pub struct StreamResult {
     pub tx_frames: u64,
     /// Frames of tx_frames that the next device's ring refused at once (the first loss on the path).
     pub tx_refused: u64,
-    /// Planned, but not sent before the deadline.
+    /// Planned, but not sent: the trial had come to its longest time, or the port's driver had no room for them.
     pub unsent: u64,
     /// Times the interface had no room and the frame was offered again.
     pub tx_retries: u64,
@@ -176,11 +181,14 @@ pub struct Lateness {
     pub max: f64,
 }
 
-/// The sender ran late by more than 500 µs: since when, and how late it got.
+/// The sender did not run for more than 500 µs: since when, for how long in all until it had made that good, and
+/// when it had. Being too slow is no stall.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct TxStall {
     pub at_ns: u64,
     pub ms: f64,
+    /// The frames from at_ns to here were late, or followed each other faster than intended.
+    pub until_ns: u64,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -227,4 +235,147 @@ pub struct HostStall {
     pub cpu: usize,
     pub at_ns: u64,
     pub ms: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Event;
+
+    /// A result with everything in it. A field that is added here must be told to the controller, too: the file is
+    /// also read by tests/unit/test_generator_fields.py.
+    fn whole() -> TrialResult {
+        let latency = Latency {
+            min: 1.0,
+            mean: 2.0,
+            p50: 2.0,
+            p90: 3.0,
+            p99: 4.0,
+            p999: 5.0,
+            max: 6.0,
+            hdr: "HISTFAAAAA".into(),
+        };
+        let gap = Gap {
+            from_ns: 1_200,
+            to_ns: 1_300,
+        };
+        let stream = StreamResult {
+            id: 0,
+            from: "west".into(),
+            to: "east".into(),
+            intended_frames: Some(100),
+            tx_frames: 99,
+            tx_refused: 1,
+            unsent: 1,
+            tx_retries: 2,
+            duration_s: 1.25,
+            departure_fps: Some(80.5),
+            rx_frames: 90,
+            lost: 8,
+            duplicated: 1,
+            reordered: 2,
+            corrupted: 1,
+            rx_after_stop: 3,
+            drain_s: 0.5,
+            latency_us: Some(latency),
+            tagged: Some(Tagged {
+                at_ns: 1_100,
+                latency_us: Some(2.5),
+            }),
+            slices: vec![Slice {
+                t_s: 0.0,
+                rx_frames: 90,
+                min_us: Some(1.0),
+                mean_us: Some(2.0),
+            }],
+            steps: vec![StepResult {
+                at_ns: 1_000,
+                rate_fps: 100.0,
+                intended_frames: 100,
+                tx_frames: 99,
+                lost: Some(8),
+            }],
+            first_lost_ns: Some(1_150),
+            last_lost_ns: Some(1_160),
+            loss_episodes: vec![LossEpisode {
+                from_ns: 1_150,
+                to_ns: 1_160,
+                frames: 8,
+            }],
+            loss_episodes_more: 1,
+            first_rx_ns: Some(1_010),
+            last_rx_ns: Some(1_900),
+            longest_gap: Some(gap),
+            gaps: vec![gap],
+            gaps_more: 1,
+            late_frames: 5,
+            lateness_us: Some(Lateness {
+                p50: 1.0,
+                p99: 2.0,
+                p999: 3.0,
+                max: 4.0,
+            }),
+            tx_stalls: vec![TxStall {
+                at_ns: 1_170,
+                ms: 1.5,
+                until_ns: 1_180,
+            }],
+            tx_stalls_more: 1,
+            sealed_before: Some(true),
+        };
+        TrialResult {
+            id: "0".into(),
+            start_ns: 1_000,
+            last_tx_ns: 2_000,
+            duration_s: 1.25,
+            intended_duration_s: 1.0,
+            streams: vec![stream],
+            noise: vec![NoiseResult {
+                id: 1,
+                from: "west".into(),
+                intended_frames: Some(10),
+                tx_frames: 9,
+                tx_refused: 1,
+                unsent: 1,
+                duration_s: 1.0,
+                departure_fps: Some(10.0),
+            }],
+            ports: vec![PortResult {
+                name: "west".into(),
+                rx_overrun: 1,
+                foreign: 2,
+                rx_total: 100,
+                merged: 1,
+                esp: Some(EspCounts::default()),
+            }],
+            host_stalls: vec![HostStall {
+                cpu: 0,
+                at_ns: 1_170,
+                ms: 1.5,
+            }],
+            host_stall_ms_total: BTreeMap::from([("0".into(), 1.5)]),
+            host_stalls_more: 1,
+            stalls_watched: false,
+            senders_run_ms: 1.0,
+            senders_wait_ms: 2.0,
+            receivers_run_ms: 3.0,
+            receivers_wait_ms: 4.0,
+            clock_step_ns: 5,
+            stopped_early: true,
+            shortfall: "why frames are unsent".into(),
+            faults: vec!["why nothing can be believed".into()],
+            warnings: vec!["what holds for each figure".into()],
+            notes: vec!["what else was noticed".into()],
+        }
+    }
+
+    #[test]
+    fn the_controller_knows_every_field() {
+        let told = serde_json::to_value(Event::Trial(Box::new(whole()))).unwrap();
+        let known: serde_json::Value = serde_json::from_str(include_str!("trial_result.json")).unwrap();
+        assert_eq!(
+            told, known,
+            "write this into protocol/trial_result.json:\n{told:#}"
+        );
+    }
 }

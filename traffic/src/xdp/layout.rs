@@ -10,7 +10,8 @@ pub const STEPS: usize = 16;
 pub const SLICES: usize = 20;
 pub const HDR_SLOTS: usize = 28_672;
 pub const GAPS: usize = crate::arrivals::LISTED;
-pub const BINS: usize = 4096;
+pub const BINS: usize = 16_384;
+/// Bins are no narrower, and so much wider that they reach the latest end of the trial.
 pub const BIN_NS: u64 = 100_000;
 
 /// A type that is plain bytes in a map: every bit pattern is one of its values.
@@ -40,7 +41,6 @@ pub struct Key {
 pub struct SendControl {
     pub key: Key,
     pub start_ns: u64,
-    pub deadline_ns: u64,
     pub slice_ns: u64,
     pub mark_ns: u64,
     pub streams: u32,
@@ -79,6 +79,7 @@ pub struct SendStretch {
 #[derive(Clone, Copy)]
 pub struct SendStream {
     pub planned: u64,
+    pub until_ns: u64,
     pub tag_ns: u64,
     pub first_sequence: u64,
     pub step: u64,
@@ -101,7 +102,8 @@ pub struct SendStream {
 #[derive(Clone, Copy)]
 pub struct Stall {
     pub at_ns: u64,
-    pub late_ns: u64,
+    pub paused_ns: u64,
+    pub until_ns: u64,
 }
 
 #[repr(C)]
@@ -115,8 +117,11 @@ pub struct Progress {
     pub last_tx_ns: u64,
     pub late_frames: u64,
     pub stalls_more: u64,
-    pub stall_since_ns: u64,
-    pub stall_worst_ns: u64,
+    pub late_ns: u64,
+    pub stall_at_ns: u64,
+    pub stall_paused_ns: u64,
+    pub stall_before_ns: u64,
+    pub stall_after_ns: u64,
     pub stalls: u32,
     pub marks: u32,
     pub mark_ns: u64,
@@ -171,6 +176,7 @@ pub struct Expected {
     pub start_ns: u64,
     pub slice_ns: u64,
     pub tail_ns: u64,
+    pub bin_ns: u64,
     pub tag_ns: u64,
     pub bitmap_at: u64,
     pub lead: u32,

@@ -44,7 +44,8 @@ struct Loaded {
     arrived: Mapped<u64>,
     expected: Mapped<Expected>,
     samples: RingBuf<aya::maps::MapData>,
-    tail_ns: Vec<u64>,
+    /// Where the bins of each stream's tail begin, and how wide they are.
+    tail_ns: Vec<(u64, u64)>,
     bitmap_at: Vec<usize>,
 }
 
@@ -83,7 +84,7 @@ impl KernelReceiver {
                 "\"rx\": \"af_packet\"",
             ));
         }
-        let words: usize = count.expected.iter().map(words).sum();
+        let words: usize = count.expected.iter().map(words_of).sum();
         let room = self.object.as_ref().map_or(0, |loaded| loaded.arrived.entries());
         if words > room {
             self.replace(Loaded::new(words.next_power_of_two())?, netns)?;
@@ -94,8 +95,16 @@ impl KernelReceiver {
         Ok(())
     }
 
-    /// When sending starts and, stream by stream, for how long it is planned (0: a burst). Before the start.
-    pub fn set_times(&mut self, start_ns: u64, slice_ns: u64, durations_ns: &[u64], count: &PortCount) {
+    /// When sending starts and, stream by stream, for how long it is planned (0: a burst); when the last frame
+    /// leaves at the latest. Before the start.
+    pub fn set_times(
+        &mut self,
+        start_ns: u64,
+        slice_ns: u64,
+        durations_ns: &[u64],
+        deadline_ns: u64,
+        count: &PortCount,
+    ) {
         let Some(loaded) = &mut self.object else { return };
         for (which, duration_ns) in durations_ns.iter().enumerate() {
             let mut expected = loaded.expected.read(which);
@@ -103,7 +112,9 @@ impl KernelReceiver {
             expected.slice_ns = slice_ns;
             expected.tag_ns = count.streams[which].tag_ns;
             expected.tail_ns = (start_ns + duration_ns).saturating_sub(TAIL_LEAD_NS);
-            loaded.tail_ns[which] = expected.tail_ns;
+            let tail_ns = deadline_ns.saturating_sub(expected.tail_ns);
+            expected.bin_ns = BIN_NS.max(tail_ns.div_ceil(BINS as u64));
+            loaded.tail_ns[which] = (expected.tail_ns, expected.bin_ns);
             loaded.expected.write(which, expected);
         }
     }
@@ -142,10 +153,10 @@ impl KernelReceiver {
         stop: &AtomicBool,
     ) -> Outcome<Vec<String>> {
         let mut notes = Vec::new();
-        if let Some(cpu) = cpu
-            && let Err(error) = crate::threads::pin(cpu)
-        {
-            notes.push(format!("receiver not pinned to CPU {cpu}: {error}"));
+        if let Some(cpu) = cpu {
+            if let Err(error) = crate::threads::pin(cpu) {
+                notes.push(format!("receiver not pinned to CPU {cpu}: {error}"));
+            }
         }
         let Some(loaded) = &mut self.object else {
             return Err(Failure::new("the port is not receiving", "report this"));
@@ -186,7 +197,7 @@ fn arrivals_of(there: &Arrivals) -> crate::arrivals::Arrivals {
 }
 
 /// Words of a bitmap with one bit for each number that a stream can have.
-fn words(expected: &crate::verify::Expected) -> usize {
+fn words_of(expected: &crate::verify::Expected) -> usize {
     expected.sequences().div_ceil(64) as usize
 }
 
@@ -240,8 +251,8 @@ impl Loaded {
         }
         self.latency.clear(0..streams * HDR_SLOTS);
         self.tail.clear(0..streams * BINS);
-        self.arrived.clear(0..expected.iter().map(words).sum());
-        self.tail_ns = vec![0; streams];
+        self.arrived.clear(0..expected.iter().map(words_of).sum());
+        self.tail_ns = vec![(0, BIN_NS); streams];
         self.bitmap_at.clear();
         let mut base = 0;
         for (which, from) in expected.iter().enumerate() {
@@ -265,6 +276,7 @@ impl Loaded {
                     start_ns: 0,
                     slice_ns: 1,
                     tail_ns: 0,
+                    bin_ns: BIN_NS,
                     tag_ns: u64::MAX,
                     lead: count.lead[which] as u32,
                     unused_too: 0,
@@ -276,7 +288,7 @@ impl Loaded {
                     sizes,
                 },
             );
-            base += words(from);
+            base += words_of(from);
         }
         self.control.write(
             0,
@@ -317,13 +329,21 @@ impl Loaded {
         }
         for (which, stream) in count.streams.iter_mut().enumerate() {
             let there = self.counts.read(which);
-            let words = (there.highest as usize).div_ceil(64);
-            let bitmap: Vec<u64> = (0..words)
+            // Queues on several CPUs may write `highest` at once, and the lower value last: one more word is looked at.
+            let words = (there.highest as usize).div_ceil(64) + 1;
+            let bitmap: Vec<u64> = (0..words.min(words_of(&count.expected[which])))
                 .map(|word| self.arrived.read(self.bitmap_at[which] + word))
                 .collect();
-            stream
-                .sequence
-                .take_over(bitmap, there.duplicated, there.reordered, there.highest);
+            let last = (bitmap.iter().enumerate().rev()).find(|&(_, &word)| word != 0);
+            let highest = last.map_or(0, |(place, word)| {
+                place as u64 * 64 + u64::from(64 - word.leading_zeros())
+            });
+            stream.sequence.take_over(
+                bitmap,
+                there.duplicated,
+                there.reordered,
+                highest.max(there.highest),
+            );
             for slot in 0..HDR_SLOTS {
                 let frames = self.latency.read(which * HDR_SLOTS + slot);
                 if frames > 0 {
@@ -349,7 +369,8 @@ impl Loaded {
             let bins = (0..BINS)
                 .map(|bin| self.tail.read(which * BINS + bin))
                 .collect::<Vec<_>>();
-            stream.take_tail(self.tail_ns[which], BIN_NS, &bins, there.beyond);
+            let (tail_ns, bin_ns) = self.tail_ns[which];
+            stream.take_tail(tail_ns, bin_ns, &bins, there.beyond);
         }
     }
 }

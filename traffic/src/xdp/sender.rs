@@ -61,6 +61,7 @@ fn unfit(streams: &[Outgoing]) -> Option<String> {
 
 const NOTHING: SendStream = SendStream {
     planned: 0,
+    until_ns: u64::MAX,
     tag_ns: u64::MAX,
     first_sequence: 0,
     step: 0,
@@ -195,13 +196,14 @@ impl LiveSender {
         })
     }
 
-    /// Ready for these streams, with nothing left of those before. `ports`: one for each stream.
+    /// Ready for these streams, with nothing left of those before. `ports`: one for each stream; `longest_ns`: so
+    /// long a trial may last.
     pub fn prepare(
         &mut self,
         streams: &[Outgoing],
         ports: &[LivePort],
         key: RunKey,
-        duration_s: f64,
+        longest_ns: u64,
     ) -> Outcome<()> {
         let mut redirects: DevMap<&mut MapData> = self
             .object
@@ -230,9 +232,8 @@ impl LiveSender {
             SendControl {
                 key: key.parts(),
                 start_ns: 0,
-                deadline_ns: 0,
                 slice_ns: SLICE_NS,
-                mark_ns: MARK_NS.max((duration_s * 1e9) as u64 / MARKS as u64 + 1),
+                mark_ns: MARK_NS.max(longest_ns / MARKS as u64 + 1),
                 streams: streams.len() as u32,
                 stop: 0,
                 finished: 0,
@@ -320,14 +321,14 @@ impl LiveSender {
         described.dont_fragment = u8::from(parts.dont_fragment);
     }
 
-    /// When the first frame is due, and when no more may leave. Before `run`.
-    pub fn set_times(&self, streams: &[Outgoing], start_ns: u64, deadline_ns: u64) {
+    /// When the first frame is due; the streams know the rest. Before `run`.
+    pub fn set_times(&self, streams: &[Outgoing], start_ns: u64) {
         let mut control = self.control.read(0);
         control.start_ns = start_ns;
-        control.deadline_ns = deadline_ns;
         self.control.write(0, control);
         for (which, stream) in streams.iter().enumerate() {
             let mut described = self.streams.read(which);
+            described.until_ns = stream.until_ns;
             described.tag_ns = stream.tag_ns();
             described.stretches = stretches(&stream.schedule);
             let mut progress = self.progress.read(which);
@@ -368,10 +369,10 @@ impl LiveSender {
     /// Sends from the calling thread until all is done.
     pub fn run(&self, cpu: Option<usize>) -> Outcome<Vec<String>> {
         let mut notes = Vec::new();
-        if let Some(cpu) = cpu
-            && let Err(error) = crate::threads::pin(cpu)
-        {
-            notes.push(format!("sender not pinned to CPU {cpu}: {error}"));
+        if let Some(cpu) = cpu {
+            if let Err(error) = crate::threads::pin(cpu) {
+                notes.push(format!("sender not pinned to CPU {cpu}: {error}"));
+            }
         }
         crate::threads::no_timer_slack();
         crate::signals::wake_on_user_signal();
@@ -426,18 +427,25 @@ impl LiveSender {
                     .record_n(crate::latency::value_of_slot(slot), count); // within bounds
             }
         }
+        let left_over = stream
+            .schedule
+            .planned()
+            .is_some_and(|planned| progress.sent < planned);
+        report.cut_ns = (left_over && self.control.read(0).stop == 0).then_some(stream.until_ns);
         report.stalls = progress.stall[..progress.stalls as usize]
             .iter()
             .map(|stall| TxStall {
                 at_ns: stall.at_ns,
-                ms: stall.late_ns as f64 / 1e6,
+                ms: stall.paused_ns as f64 / 1e6,
+                until_ns: stall.until_ns,
             })
             .collect();
         report.stalls_more = progress.stalls_more;
-        if progress.stall_since_ns != 0 {
+        if progress.stall_at_ns != 0 {
             report.stalls.push(TxStall {
-                at_ns: progress.stall_since_ns,
-                ms: progress.stall_worst_ns as f64 / 1e6,
+                at_ns: progress.stall_at_ns,
+                ms: progress.stall_paused_ns as f64 / 1e6,
+                until_ns: progress.last_tx_ns,
             });
         }
         report.marks = (0..progress.marks as usize)

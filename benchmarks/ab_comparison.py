@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Real comparisons of two equal stacks, again and again: how often a difference is claimed that is not there.
+
+Each comparison is a run of its own: xfrm against xfrm under two names, on pairs of UML guests, searches and trials at
+the same loads. With `--rules N` the gateways of the second name carry N rules of policy routing that match
+nothing: a difference that is there, which must be found. As root, with nothing else running:
+
+    python benchmarks/ab_comparison.py --sizes 512 --pairs 12 -n 40 --out ab-equal
+    python benchmarks/ab_comparison.py --sizes 512 --pairs 12 -n 20 --rules 60 --out ab-planted
+    python benchmarks/ab_comparison.py --sizes 64,512,1424 -n 1 --out ab-whole
+
+It goes on where it was stopped: run directories that are complete are counted, not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from shares import wilson
+
+from espbench.comparison import of_run
+from espbench.comparison.model import Comparison
+from espbench.results import RunDirectory
+
+RULES = "ESPBENCH_BENCHMARK_RULES"
+EQUAL, OTHER = "first", "second"
+PLAN = """\
+name: ab-{number:03}
+topology: gateway-to-gateway
+dut: {dut}
+stacks: [{{stack: xfrm, label: {a}}}, {{stack: xfrm, label: {b}}}]
+suites: [aes128gcm16]
+frame_sizes: [{sizes}]
+repeat: 1
+compare: {{by: stack, seed: {number}, at: {{pairs: {pairs}, rounds: {rounds}, trial: {trial}}}}}
+tests:
+  - throughput:
+      loss_goals: [0]
+      minimum: 500fps
+      maximum: {maximum}fps
+      trial: 400ms
+      final_trial: 1s
+      resolution: 5%
+      settle: 0
+      residue: 100ms
+      warm_up: 200ms
+      learning: 20ms
+      retries: 3
+"""
+
+
+def main() -> None:
+    """Make what is missing, print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-n", type=int, default=40, help="comparisons")
+    parser.add_argument("--sizes", default="512", help="frame sizes, with commas")
+    parser.add_argument("--pairs", type=int, default=12, help="pairs of trials at each load")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--trial", default="300ms")
+    parser.add_argument("--maximum", type=int, default=60_000, help="highest load of a search, frames/s")
+    parser.add_argument("--dut", default="uml")
+    parser.add_argument("--rules", type=int, default=0, help="routing rules in the second one's gateways")
+    parser.add_argument("--out", type=Path, default=Path("ab-comparison"))
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no comparison after so long")
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one is not None:
+        _measure(asked.one)
+        return
+    asked.out.mkdir(parents=True, exist_ok=True)
+    _same_question(asked)
+    began = time.monotonic()
+    for number in range(1, asked.n + 1):
+        if _complete(asked.out, number) is None and time.monotonic() - began < 60 * asked.minutes:
+            _run(asked, number)
+    found = [run for number in range(1, asked.n + 1) if (run := _complete(asked.out, number)) is not None]
+    print(table(found, planted=asked.rules > 0))
+
+
+def _same_question(asked: argparse.Namespace) -> None:
+    """Comparisons of one folder are alike in everything."""
+    kept = {
+        key: str(value) for key, value in vars(asked).items() if key not in ("n", "out", "minutes", "one")
+    }
+    file = asked.out / "asked.json"
+    if file.exists() and json.loads(file.read_text()) != kept:
+        sys.exit(f"{file}: holds comparisons of {file.read_text()}; name another --out")
+    file.write_text(json.dumps(kept))
+
+
+def _run(asked: argparse.Namespace, number: int) -> None:
+    """One comparison in a process of its own; what it says goes into a log."""
+    plan = asked.out / f"ab-{number:03}.yaml"
+    plan.write_text(
+        PLAN.format(
+            number=number, a=EQUAL, b=OTHER, dut=asked.dut, sizes=asked.sizes, pairs=asked.pairs,
+            rounds=asked.rounds, trial=asked.trial, maximum=asked.maximum,
+        )
+    )  # fmt: skip
+    began = time.monotonic()
+    with (asked.out / f"ab-{number:03}.log").open("w") as log:
+        done = subprocess.run(
+            [sys.executable, __file__, "--one", str(plan)],
+            env={**os.environ, RULES: str(asked.rules)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    print(f"comparison {number}: {time.monotonic() - began:.0f} s, exit code {done.returncode}", flush=True)
+
+
+def _measure(plan: Path) -> None:
+    """`espbench run`, the second one's gateways made dearer where that is asked for."""
+    from espbench.cli import main as cli  # noqa: PLC0415  (the parent needs none of it)
+    from espbench.measure.bench import Bench  # noqa: PLC0415
+    from espbench.plan.cases import Case  # noqa: PLC0415
+    from espbench.procedures.pairs import Pairs  # noqa: PLC0415
+
+    rules = int(os.environ.get(RULES, "0"))
+    set_up = Pairs.set_up
+
+    def with_rules(self: Pairs, case: Case) -> Bench:
+        bench = set_up(self, case)
+        if rules and case.stack.shown == OTHER:
+            # None of them matches, and each forwarded frame is held against all (TEST-NET-3, RFC 5737).
+            lines = [
+                f"rule add priority {100 + n} from 203.0.113.{n % 254 + 1} lookup main" for n in range(rules)
+            ]
+            for gateway in bench.bed.gateways.values():
+                gateway.ip(lines)
+        return bench
+
+    Pairs.set_up = with_rules  # type: ignore[method-assign]
+    sys.argv = ["espbench", "run", "--no-report", "--out", str(plan.parent), str(plan)]
+    cli.main()
+
+
+def _complete(out: Path, number: int) -> tuple[Comparison, float, float] | None:
+    """The comparison of this number, the seconds from its first trial to its last, the share of void trials."""
+    for path in sorted(out.glob(f"*-ab-{number:03}")):
+        try:
+            run = RunDirectory.open(path)
+            found = of_run(run)
+        except Exception:  # cut short: it is made again
+            continue
+        if found is not None and found.fixed_loads:
+            trials = list(run.trials())
+            void = sum(t.validity == "INVALID" for t in trials) / max(1, len(trials))
+            starts = [t.host["start_ns"] for t in trials if "start_ns" in t.host]
+            return found, (max(starts) - min(starts)) / 1e9 if starts else 0.0, void
+    return None
+
+
+def table(found: list[tuple[Comparison, float, float]], *, planted: bool) -> str:
+    """Rates with their intervals, and how wide the intervals of the ratios were."""
+    verdicts = [v for comparison, _, _ in found for v in comparison.fixed_loads]
+    claims = [
+        any(v.cpu_word.startswith("B") or v.word in ("A faster", "B faster") for v in c.fixed_loads)
+        for c, _, _ in found
+    ]
+    cpu = [math.sqrt(v.cpu.high / v.cpu.low) - 1 for v in verdicts if v.cpu]
+    rate = [math.sqrt(v.throughput.high / v.throughput.low) - 1 for v in verdicts if v.throughput]
+    lines = [
+        f"{len(found)} comparisons, {len(verdicts)} points",
+        f"  seconds for one (median, most)              {_of([s for _, s, _ in found], '{:.0f}')}",
+        f"  void trials (median, most)                  {_of([w for _, _, w in found], '{:.1%}')}",
+        f"  half width, CPU per frame (median, most)    {_of(cpu, '{:.2%}')}",
+        f"  half width, throughput (median, most)       {_of(rate, '{:.2%}')}",
+        f"  ratio of CPU per frame (least, most)        {_ends([v.cpu.value for v in verdicts if v.cpu])}",
+        f"  ratio of throughput (least, most)           {_ends([t.value for v in verdicts if (t := v.throughput)])}",
+        f"  points without a verdict on CPU, throughput {sum(v.cpu is None for v in verdicts)}, "
+        f"{sum(v.throughput is None for v in verdicts)}",
+    ]
+    if planted:
+        lines += [
+            _rate("points whose higher CPU per frame was found", [v.cpu_word == "B costs more" for v in verdicts]),
+            _rate("points whose lower throughput was found", [v.word == "A faster" for v in verdicts]),
+            _rate("points said to be better than they are", [
+                v.cpu_word == "B costs less" or v.word == "B faster" for v in verdicts]),
+        ]  # fmt: skip
+    else:
+        lines.append(_rate("comparisons that claim a difference (goal: at most 5 %)", claims))
+        for what, hits in (
+            ("on CPU per frame", [v.cpu_word.startswith("B") for v in verdicts]),
+            ("on throughput", [v.word in ("A faster", "B faster") for v in verdicts]),
+        ):
+            lines.append(_rate(f"points that claim one {what}", hits))
+    return "\n".join(lines)
+
+
+def _rate(what: str, hits: list[bool]) -> str:
+    if not hits:
+        return f"  {what}: none made"
+    low, high = wilson(sum(hits), len(hits))
+    return f"  {what}: {sum(hits)} of {len(hits)}, {sum(hits) / len(hits):.1%} [{low:.1%}, {high:.1%}]"
+
+
+def _of(values: list[float], form: str) -> str:
+    return f"{form.format(median(values))}, {form.format(max(values))}" if values else "none"
+
+
+def _ends(values: list[Any]) -> str:
+    return f"{min(values):.4f}, {max(values):.4f}" if values else "none"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs `make demo` in bare Debian roots, as a new user would: nothing installed but make and git, no Rust.
+
+Each root is made by mmdebstrap from the mirror that apt uses here, gets this checkout's HEAD and how this machine
+reaches its registries, and is entered in a mount namespace of its own. Prints what was tried, how long each step
+took and the statuses in results.csv; ends with 1 if one failed or left something behind.
+
+Needs root and Debian. Run it from anywhere: `python benchmarks/bare_roots.py [releases]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import fcntl
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RELEASES = ("bookworm", "trixie")
+CONTENTS = "ca-certificates,git,make"
+PROJECT = "root/espbench"
+CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
+# How this machine reaches Debian, PyPI and crates.io: settings that a root of its own does not have.
+SETTINGS = re.compile(
+    r"(?i)^(https?|ftp|all|no)_proxy$|^PIP_(?!FIND_LINKS)|^CARGO_(HTTP|NET|REGISTR|SOURCE)|^SSL_CERT_|_CA_BUNDLE$"
+)
+CONFIGURATION = {
+    "etc/pip.conf": ("/etc/pip.conf", "~/.config/pip/pip.conf", "~/.pip/pip.conf"),
+    "root/.cargo/config.toml": ("~/.cargo/config.toml", "~/.cargo/config"),
+    "etc/resolv.conf": ("/etc/resolv.conf",),
+    CERTIFICATES: (f"/{CERTIFICATES}",),
+}
+ENTER = """
+mount --bind "$1" "$1" && cd "$1"
+mount -t proc proc proc
+mount --rbind /sys sys
+mount --rbind /dev dev
+mount -t tmpfs tmpfs run
+mount -t tmpfs tmpfs tmp
+exec chroot . /bin/sh -c "cd /$2 && exec make $3"
+"""
+
+
+@dataclass
+class Tried:
+    """What became of one root; seconds by step, cases by status."""
+
+    release: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    statuses: Counter[str] = field(default_factory=Counter)
+    failed: str = ""
+    left: list[str] = field(default_factory=list)
+
+
+def main() -> int:
+    """Try each release; the exit code."""
+    parser = argparse.ArgumentParser(description="make demo in bare Debian roots")
+    parser.add_argument("releases", nargs="*", default=RELEASES)
+    parser.add_argument("--lock", type=Path, help="hold this file's lock (flock) while frames flow")
+    given = parser.parse_args()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda got, _: sys.exit(128 + got))
+    if os.geteuid():
+        sys.exit("bare_roots: making a root and entering it needs root")
+    if not shutil.which("mmdebstrap"):
+        subprocess.run(
+            ["apt-get", "install", "-qq", "-y", "--no-install-recommends", "mmdebstrap"], check=True
+        )
+    tried = [attempt(release, given.lock) for release in given.releases]
+    for each in tried:
+        steps = ", ".join(f"{step} {seconds:.0f} s" for step, seconds in each.seconds.items())
+        statuses = ", ".join(f"{n} {status}" for status, n in sorted(each.statuses.items()))
+        wrong = [each.failed] if each.failed else []
+        wrong += [f"left behind: {what}" for what in each.left]
+        print(f"{each.release}: {'FAIL' if wrong else 'pass'} ({steps}); {statuses or 'no results'}")
+        print("".join(f"  {line}\n" for what in wrong for line in what.splitlines()), end="", flush=True)
+    return int(any(each.failed or each.left for each in tried))
+
+
+def attempt(release: str, lock: Path | None) -> Tried:
+    """Make a root, run the demo in it, remove it."""
+    tried = Tried(release)
+    root = Path(tempfile.mkdtemp(prefix=f"bare-{release}-"))
+    root.chmod(0o755)
+    try:
+        with step(tried, "root"):
+            make_root(release, root)
+        with step(tried, "set-up"):
+            run_inside(root, "setup")
+        with held(lock), step(tried, "demo"):
+            run_inside(root, "demo")
+        tried.statuses = statuses(root)
+        if not tried.statuses["OK"]:
+            tried.failed = "no case has a figure"
+    except subprocess.CalledProcessError as error:
+        said = error.stdout.strip().splitlines()[-15:] if error.stdout else []
+        tried.failed = "\n".join([f"exit {error.returncode}: {shlex.join(error.cmd)}", *said])
+    finally:
+        tried.left = end_processes(root)
+        subprocess.run(["rm", "-rf", "--one-file-system", str(root)], check=False)
+        if root.exists():
+            tried.left.append(str(root))
+    return tried
+
+
+@contextlib.contextmanager
+def step(tried: Tried, name: str) -> Iterator[None]:
+    """Times a step, says that it began."""
+    print(f"{tried.release}: {name} …", file=sys.stderr, flush=True)
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        tried.seconds[name] = time.monotonic() - began
+
+
+@contextlib.contextmanager
+def held(lock: Path | None) -> Iterator[None]:
+    """Holds the lock's file, if one is given."""
+    if lock is None:
+        yield
+        return
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def make_root(release: str, root: Path) -> None:
+    """A minimal Debian with the project's HEAD in it, which reaches the registries as this machine does."""
+    source = f"deb {mirror()} {release} main"
+    checked(["mmdebstrap", "--quiet", "--variant=apt", f"--include={CONTENTS}", release, str(root), source])
+    for target, sources in CONFIGURATION.items():
+        for path in (Path(name).expanduser() for name in sources):
+            if path.is_file():
+                (root / target).parent.mkdir(parents=True, exist_ok=True)
+                (root / target).write_bytes(path.read_bytes())
+                break
+    (root / "etc/apt/apt.conf.d/99host").write_text(apt_settings())
+    (root / PROJECT).mkdir()
+    archive = subprocess.run(
+        ["git", "-C", str(REPOSITORY), "archive", "HEAD"], check=True, capture_output=True
+    ).stdout
+    subprocess.run(["tar", "-x", "-C", str(root / PROJECT)], input=archive, check=True)
+
+
+def mirror() -> str:
+    """Where apt here has Debian's main archive from."""
+    wanted = ["Created-By: Packages", "Origin: Debian", "Label: Debian"]
+    done = checked(["apt-get", "indextargets", "--format", "$(REPO_URI)", *wanted])
+    if not done:
+        sys.exit("bare_roots: apt knows no mirror of Debian here; apt-get update, on a Debian machine")
+    return done.splitlines()[0]
+
+
+def apt_settings() -> str:
+    """How apt here fetches: its proxies and what it checks."""
+    lines = checked(["apt-config", "dump"]).splitlines()
+    wanted = re.compile(r"Acquire::((http|https|ftp)::|Check-|Retries)")
+    return "".join(f"{line}\n" for line in lines if wanted.match(line))
+
+
+def run_inside(root: Path, target: str) -> None:
+    """`make TARGET` in the root, with none of this machine's environment but how registries are reached."""
+    settings = {name: value for name, value in os.environ.items() if SETTINGS.search(name)}
+    home = {"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+    checked(["unshare", "--mount", "sh", "-ec", ENTER, "sh", str(root), PROJECT, target], env=settings | home)
+
+
+def checked(argv: list[str], env: dict[str, str] | None = None) -> str:
+    """What a command says; CalledProcessError with all of it if it fails."""
+    done = subprocess.run(
+        argv,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def statuses(root: Path) -> Counter[str]:
+    """How many cases of the run in this root ended how."""
+    found: Counter[str] = Counter()
+    for table in (root / PROJECT / "runs").glob("*/results.csv"):
+        with table.open(newline="") as file:
+            found += Counter(row["status"] for row in csv.DictReader(file))
+    return found
+
+
+def end_processes(root: Path) -> list[str]:
+    """What still runs in this root: a run has left it behind, so it is named and ended."""
+    left: dict[str, str] = {}
+    found = True
+    while found:  # one that was just ended may have started another
+        found = False
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (process / "root").readlink() == root:
+                    left[process.name] = (process / "comm").read_text().strip()
+                    os.kill(int(process.name), signal.SIGKILL)
+                    found = True
+        time.sleep(0.1)
+    return [f"process {pid} ({name})" for pid, name in left.items()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

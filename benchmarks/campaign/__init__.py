@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make campaign`: espbench is disturbed in every way we know of, thousands of times, and each outcome is checked.
+
+Boxes of known truth, remote boxes and the truth DUT are those of the tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+for folder in ("tests/fixtures", "tests/integration"):
+    if str(ROOT / folder) not in sys.path:
+        sys.path.append(str(ROOT / folder))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m campaign` in benchmarks/: choose the rows, go on with the state, print and write the table."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from campaign import ROOT, table
+from campaign.rows import ROWS
+from campaign.runner import run
+from campaign.state import OtherCampaign, State
+
+DOCUMENT = ROOT / "docs/reliability.md"
+
+
+def commit() -> str:
+    """What is measured; `-changed` where the clone differs from it, but for the table itself."""
+    git = ["git", "-C", str(ROOT)]
+    named = subprocess.run(
+        [*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True
+    )
+    others = [".", f":!{DOCUMENT.relative_to(ROOT)}"]
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", *others], check=False).returncode
+    return named.stdout.strip() + ("-changed" if changed else "")
+
+
+def main() -> int:
+    """0: no faults; 1: some; 2: the state is of another campaign."""
+    names = [row.name for row in ROWS]
+    parser = argparse.ArgumentParser(prog="campaign", description=__doc__)
+    parser.add_argument(
+        "--rows", nargs="+", choices=names, default=names, metavar="ROW", help=", ".join(names)
+    )
+    parser.add_argument("--count", type=int, help="at most so many repetitions of each row")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--state", type=Path, default=ROOT / "runs/campaign.jsonl")
+    parser.add_argument("--fresh", action="store_true", help="forget the state and begin anew")
+    parser.add_argument("--no-docs", action="store_true", help="print the table, leave docs/reliability.md")
+    options = parser.parse_args()
+    if options.fresh:
+        options.state.unlink(missing_ok=True)
+    try:
+        began = datetime.now(UTC).isoformat(timespec="minutes")
+        state = State(options.state, commit(), options.seed, began)
+    except OtherCampaign as other:
+        print(other, file=sys.stderr)
+        return 2
+    # Ended by another program, it ends what it has started, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run([row for row in ROWS if row.name in options.rows], state, options.count, _say)
+    except KeyboardInterrupt:
+        print(f"interrupted; the same command goes on with {options.state}", file=sys.stderr)
+    print(table.markdown(ROWS, state))
+    if not options.no_docs:
+        table.write(DOCUMENT, ROWS, state)
+    return 1 if table.faults(state) else 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

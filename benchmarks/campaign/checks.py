@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is expected of a run that was disturbed, as pure functions: each returns its faults, a sentence each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Cells = Mapping[str, str]
+Trial = Mapping[str, Any]
+
+# 0: all have a figure · 3: some have none · 1, 2, 4: told, and resumable · 130: interrupted.
+WHOLE = (0, 3)
+# What a host does to a run that nobody disturbs; never the tester's, a gateway's or a daemon's death.
+OF_THE_HOST = (
+    "host stall", "host starvation", "generator sent", "departures late", "no frame came back through the DUT",
+    "the host", "the network itself does not work", "plain forwarding does not work", "the tunnel does not carry",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Between which rates a throughput is right, frames/s; `maximum` is the search's own."""
+
+    least: float
+    most: float
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """results.csv as a list of rows."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def trials_of(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
+    """The trials of a trials.jsonl, and what is wrong with its lines."""
+    found: list[dict[str, Any]] = []
+    faults = []
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            faults.append(f"trials.jsonl:{number}: not JSON: {line[:60]!r}")
+    if lines[-1]:
+        faults.append(f"trials.jsonl: its last line is torn: {lines[-1][:60]!r}")
+    return found, faults
+
+
+def ended(code: int | None, said: str, allowed: Sequence[int] = WHOLE) -> list[str]:
+    """It ended, with one of these codes, and what it said is for people."""
+    faults = []
+    if code is None:
+        faults.append(f"it did not end: {_last(said)}")
+    elif code not in allowed:
+        faults.append(f"exit code {code}, expected one of {', '.join(map(str, allowed))}: {_last(said)}")
+    if "Traceback (most recent call last)" in said:
+        faults.append(f"a traceback: {_last(said)}")
+    return faults
+
+
+def one_row_a_case(cases: Sequence[str], rows: Sequence[Cells]) -> list[str]:
+    """Nothing lost: every case of the manifest has its rows, no other has."""
+    found = [row["case"] for row in rows]
+    missing = [case for case in cases if case not in found]
+    strange = [case for case in found if case not in cases]
+    return [f"case {case} has no row in results.csv" for case in missing] + [
+        f"results.csv has a row of case {case}, which the manifest has not" for case in strange
+    ]
+
+
+def kept(before: bytes, after: bytes) -> list[str]:
+    """Nothing lost: the whole lines that were on disk are still there, unchanged."""
+    whole = before[: before.rfind(b"\n") + 1]
+    if after.startswith(whole):
+        return []
+    return [f"{whole.count(10)} trials were on disk, {after.count(10)} are, and not the same ones"]
+
+
+def right(
+    rows: Sequence[Cells], truth: Truth, slowed: frozenset[str] = frozenset()
+) -> tuple[Counter[str], list[str]]:
+    """Each row by its status; a figure is right, a bound is at most the truth, and without either there is a reason.
+
+    slowed: cases in which the gateway itself stood still or died, so that less than the truth is the truth.
+    """
+    outcomes: Counter[str] = Counter()
+    faults = []
+    for row in rows:
+        status, name = row["status"], row["case"]
+        outcomes["right" if status == "OK" else status] += 1
+        figure = float(row["throughput_fps"]) if row["throughput_fps"] else None
+        if status in ("OK", "LOWER_BOUND"):
+            if figure is None:
+                faults.append(f"{name}: {status} without a figure")
+            elif figure > truth.most:
+                faults.append(f"{name}: {status} {figure:,.0f} fps, above the truth, {truth.most:,.0f}")
+            elif status == "OK" and figure < truth.least and name not in slowed:
+                faults.append(f"{name}: OK {figure:,.0f} fps, below the truth, {truth.least:,.0f}")
+        elif figure is not None:
+            faults.append(f"{name}: {status}, and yet a figure, {figure:,.0f} fps")
+        elif status == "BELOW_MINIMUM" and name not in slowed:
+            faults.append(f"{name}: BELOW_MINIMUM; it forwards {truth.least:,.0f} fps")
+        elif status != "BELOW_MINIMUM" and not row.get("reasons", "").strip():
+            faults.append(f"{name}: {status} without a reason")
+    return outcomes, faults
+
+
+def true_reasons(
+    trials: Sequence[Trial], hit: Sequence[tuple[int, int]], of_the_victim: Sequence[str]
+) -> list[str]:
+    """INVALID for a true reason: the victim's only in trials that were hit, elsewhere the host's alone.
+
+    hit: of each hit the first and the last trial, by line, that it can have touched. of_the_victim: regular
+    expressions of the reasons that a hit may lead to.
+    """
+    touched = {line for first, last in hit for line in range(first, last + 1)}
+    faults = []
+    for line, trial in enumerate(trials):
+        if trial["validity"] != "INVALID":
+            continue
+        if not trial["reasons"]:
+            faults.append(f"trial {line + 1} is INVALID without a reason")
+        for reason in trial["reasons"]:
+            if reason.startswith(OF_THE_HOST):
+                continue
+            its = any(re.search(pattern, reason) for pattern in of_the_victim)
+            if not its:
+                faults.append(f"trial {line + 1}: not a reason that this could have: {reason}")
+            elif line not in touched and not _told_again(trials, line):
+                faults.append(f"trial {line + 1} was not touched, and says: {reason}")
+    return faults
+
+
+def _told_again(trials: Sequence[Trial], line: int) -> bool:
+    """What is left of a case that was given up repeats the reason of the trial before it."""
+    before = trials[line - 1] if line else None
+    return (
+        before is not None
+        and before["case"] == trials[line]["case"]
+        and set(trials[line]["reasons"]) <= set(before["reasons"])
+    )
+
+
+def dut_kept_its_word(trials: Sequence[Trial], hit: Sequence[tuple[int, int]]) -> list[str]:
+    """A DUT that forwards everything it is offered is only said to lose frames in trials that were hit."""
+    touched = {line for first, last in hit for line in range(first, last + 1)}
+    return [
+        f"trial {line + 1} was not touched, is VALID and lost {trial['tx_frames'] - trial['rx_frames']} frames"
+        for line, trial in enumerate(trials)
+        if trial["validity"] == "VALID" and trial["rx_frames"] < trial["tx_frames"] and line not in touched
+    ]
+
+
+def nothing_left(things: set[str], living: Sequence[int]) -> list[str]:
+    """No namespace, journal, file, mount or process of the run."""
+    return [f"left behind: {thing}" for thing in sorted(things)] + [
+        f"left behind: process {pid}" for pid in living
+    ]
+
+
+def same_tables(wanted: Mapping[str, bytes], found: Mapping[str, bytes]) -> list[str]:
+    """The same files, byte for byte."""
+    faults = [f"{name} is not there" for name in wanted if name not in found]
+    for name, text in wanted.items():
+        if name in found and found[name] != text:
+            faults.append(f"{name} differs: {_first_difference(text, found[name])}")
+    return faults
+
+
+def same_trials(wanted: bytes, found: bytes) -> list[str]:
+    """Each case has the same trials in the same order, but for what depends on the host (key `host`).
+
+    A case that was measured anew stands behind the others.
+    """
+    wanted_trials, _ = trials_of(wanted)
+    found_trials, faults = trials_of(found)
+    for trials in (wanted_trials, found_trials):
+        trials.sort(key=lambda trial: str(trial.get("case")))
+    for number, (a, b) in enumerate(zip(wanted_trials, found_trials, strict=False), 1):
+        keys = [key for key in {**a, **b} if key != "host" and a.get(key) != b.get(key)]
+        faults += [f"trial {number}: {key} {a.get(key)!r} became {b.get(key)!r}"[:300] for key in keys]
+    if len(wanted_trials) != len(found_trials):
+        faults.append(f"{len(wanted_trials)} trials became {len(found_trials)}")
+    return faults[:5]
+
+
+def _first_difference(wanted: bytes, found: bytes) -> str:
+    for number, (a, b) in enumerate(zip(wanted.splitlines(), found.splitlines(), strict=False), 1):
+        if a != b:
+            at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+            cut = slice(max(0, at - 30), at + 30)
+            return f"line {number}: {a[cut].decode(errors='replace')!r} became {b[cut].decode(errors='replace')!r}"
+    return f"{len(wanted.splitlines())} lines became {len(found.splitlines())}"
+
+
+def _last(said: str) -> str:
+    return " / ".join(said.strip().splitlines()[-3:])[-400:]

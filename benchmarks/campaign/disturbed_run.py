@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench` as it is, but that it disturbs its own gateways or clocks: what no other process can reach.
+
+    python -m campaign.disturbed_run run plan.yaml --out runs
+
+The environment's DISTURB, JSON, says how: {"what": …, "seed": a number}. what is one of
+
+daemon          a gateway's IKE daemon is killed, or stopped for some time, so long after its stack was made
+gateway-clock   the clock of a User-Mode Linux guest steps, so long after its stack was made
+tester-clock    a trial's record says that this machine's clock stepped meanwhile: that clock itself is never touched
+
+Each disturbance is a line on stderr: `disturbed: in SECONDS s: what`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.cli.main import main
+from espbench.generators.base import Noise, Offered, OnProgress, Stream
+from espbench.generators.native import NativeGenerator
+from espbench.plan import Case
+from espbench.platforms.base import SIDES, Gateway, Testbed
+from espbench.procedures.lab import PairLab
+from espbench.stacks.base import Stack
+
+ASKED: dict[str, Any] = json.loads(os.environ.get("DISTURB", '{"what": "", "seed": 0}'))
+RANDOM = random.Random(ASKED["seed"])
+# From the stack's making on: its daemons start, negotiate, and carry some trials.
+LATEST_S = 6.0
+STOPS_S = (0.05, 3.0)
+STEPS_S = (0.002, 0.5, 60.0, 86_400.0)
+TRIALS_STEPPED = 0.3
+LEAST_TRIAL_S = 0.25
+# Only those of this gateway: of its network namespace, or guest.
+_SIGNAL = """\
+own=$(readlink /proc/self/ns/net)
+for p in /proc/[0-9]*; do
+  name=$(cat $p/comm 2>/dev/null)
+  case "$name" in
+    charon|pluto) [ "$(readlink $p/ns/net)" = "$own" ] && kill -{signal} ${{p#/proc/}};;
+  esac
+done
+"""
+
+
+def tell(after_s: float, what: str) -> None:
+    """A line for who watches."""
+    print(f"disturbed: in {after_s:.3f} s: {what}", file=sys.stderr, flush=True)
+
+
+def later(gateway: Gateway, after_s: float, script: str) -> None:
+    """A shell in the gateway runs it, so long from now, whatever the controller does."""
+    background = f"(sleep {after_s:.3f}\n{script}) </dev/null >/dev/null 2>&1 &"
+    gateway.run(["sh", "-c", background])
+
+
+def hit_daemon(bed: Testbed) -> None:
+    """Of Home or of Office, once for each pair."""
+    side, after_s = RANDOM.choice(SIDES), RANDOM.uniform(0.0, LATEST_S)
+    if RANDOM.random() < 0.5:
+        script, what = _SIGNAL.format(signal="KILL"), "killed"
+    else:
+        seconds = RANDOM.uniform(*STOPS_S)
+        script = _SIGNAL.format(signal="STOP") + f"sleep {seconds:.3f}\n" + _SIGNAL.format(signal="CONT")
+        what = f"stopped for {seconds:.2f} s"
+    later(bed.gateways[side], after_s, script)
+    tell(after_s, f"{side}'s daemon {what}")
+
+
+def step_gateway_clock(bed: Testbed) -> None:
+    """Never of a namespace: its clock is this machine's."""
+    side, after_s = RANDOM.choice(SIDES), RANDOM.uniform(0.0, LATEST_S)
+    gateway = bed.gateways[side]
+    release = gateway.run(["uname", "-r"]).out.strip()
+    if bed.platform != "uml" or release == os.uname().release:
+        raise SystemExit(f"expected a guest with a kernel of its own, got {bed.platform}, Linux {release}")
+    step_s = RANDOM.choice([-1, 1]) * max(1, int(RANDOM.choice(STEPS_S)))
+    later(gateway, after_s, f"date -s @$(($(date +%s) + {step_s}))")
+    tell(after_s, f"{side}'s clock {step_s:+d} s")
+
+
+class _Stepped(NativeGenerator):
+    """Now and then its trial tells of a step of the clock, as one that has seen it would."""
+
+    def offer(
+        self,
+        streams: list[Stream],
+        duration_s: float,
+        residue_s: float,
+        quiet_s: float | None = None,
+        on_progress: OnProgress | None = None,
+        noise: Sequence[Noise] = (),
+    ) -> Offered:
+        offered = super().offer(streams, duration_s, residue_s, quiet_s, on_progress, noise)
+        if duration_s >= LEAST_TRIAL_S and RANDOM.random() < TRIALS_STEPPED:
+            step_ns = int(1e9 * RANDOM.choice([-1, 1]) * RANDOM.choice(STEPS_S))
+            tell(0, f"this machine's clock {step_ns / 1e9:+g} s")
+            return offered.model_copy(update={"clock_step_ns": step_ns})
+        return offered
+
+
+def disturb() -> None:
+    """Put the disturbance in the way of what espbench does."""
+    if ASKED["what"] == "tester-clock":
+        from espbench.generators import native  # noqa: PLC0415  (its name is what is replaced)
+
+        native.NativeGenerator = _Stepped  # type: ignore[misc]
+        return
+    made = PairLab.stack
+    hit = {"daemon": hit_daemon, "gateway-clock": step_gateway_clock}[ASKED["what"]]
+
+    def stack(lab: PairLab, bed: Testbed, case: Case) -> Stack:
+        found = made(lab, bed, case)
+        hit(bed)
+        return found
+
+    PairLab.stack = stack  # type: ignore[assignment, method-assign]
+
+
+if __name__ == "__main__":
+    disturb()
+    main()

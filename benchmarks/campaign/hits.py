@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done to a process of a run: killed, stopped for some time, or one of its threads stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from espbench.platforms.processes import start_time
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+_WALL = 0x40000000  # __WALL of waitpid(2): threads, too
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def kill(pids: Sequence[int]) -> None:
+    """SIGKILL to each that is still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def stop(pids: Sequence[int], seconds: float) -> None:
+    """SIGSTOP to each, and SIGCONT after so long to those that are still the same processes."""
+    before = {pid: start_time(pid) for pid in pids}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    for pid, start in before.items():
+        if start is not None and start_time(pid) == start:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def stop_thread(thread: int, seconds: float) -> bool:
+    """One thread stands still for so long, the others of its process run on; False: it was gone already."""
+    if _ptrace(PTRACE_SEIZE, thread) < 0:
+        return False
+    try:
+        if _ptrace(PTRACE_INTERRUPT, thread) < 0:
+            return False
+        os.waitpid(thread, _WALL)
+        time.sleep(seconds)
+    except ChildProcessError:
+        return False
+    finally:
+        _ptrace(PTRACE_DETACH, thread)
+    return True
+
+
+def threads(pid: int) -> list[int]:
+    """Of a process those that the normal scheduler runs, oldest first: the watchers of stalls are real-time."""
+    found = []
+    with contextlib.suppress(OSError):
+        for task in sorted(int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()):
+            with contextlib.suppress(OSError):
+                if os.sched_getscheduler(task) == os.SCHED_OTHER:
+                    found.append(task)
+    return found
+
+
+def _ptrace(request: int, thread: int) -> int:
+    return int(_libc.ptrace(request, thread, None, None))

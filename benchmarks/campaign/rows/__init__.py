@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of the table, in its order."""
+
+from __future__ import annotations
+
+from campaign.row import Row
+from campaign.rows.disk_full import DiskFull
+from campaign.rows.hit import (
+    AgentHit,
+    ControllerHit,
+    DaemonHit,
+    GatewayClockSteps,
+    GatewayHit,
+    GeneratorHit,
+    ReceiverHit,
+    RemoteHelperHit,
+    TesterClockSteps,
+)
+from campaign.rows.mutated import MutatedPlans
+from campaign.rows.resumed import Resumed
+from campaign.rows.tampered import DamagedLog, EditedPlan
+from campaign.rows.truth_dut import Damages, Leaks, Stalls
+from campaign.rows.two_runs import TwoRuns
+
+ROWS: list[Row] = [
+    GatewayHit(), AgentHit(), GeneratorHit(), ReceiverHit(), DaemonHit(), ControllerHit(), RemoteHelperHit(),
+    Resumed(), DiskFull(), TwoRuns(), TesterClockSteps(), GatewayClockSteps(), EditedPlan(), DamagedLog(),
+    MutatedPlans(), Leaks(), Stalls(), Damages(),
+]  # fmt: skip

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disk of the run directory is full at each write in turn; with space again the run goes on."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from campaign import checks, truth
+from campaign.observed import like
+from campaign.row import Row, Verdict
+
+PAGE_KIB = 4
+# More than the whole run needs, of both. In random order, so that a sample of the row is spread over the run.
+LIMITS = [f"size={PAGE_KIB * pages}k" for pages in range(1, 25)] + [f"nr_inodes={n}" for n in range(2, 17)]
+random.Random(0).shuffle(LIMITS)
+
+
+class DiskFull(Row):
+    """A tmpfs that has one page more each time, then one that may hold one file more each time.
+
+    A page is about as long as a trial's line, so that each write is at some time the first one too many.
+    """
+
+    name = "disk-full"
+    what = (
+        "the run directory's disk ends at each page, and at each file, in turn: told with the file's name, "
+        "no trial lost, resumed with space to equal tables"
+    )
+    repetitions = len(LIMITS)
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="campaign-disk-"))
+        directory, _ = truth.finished(self._folder / "reference")
+        self._reference = directory
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        """One limit; nothing is random."""
+        limit = LIMITS[repetition]
+        folder = self._folder / str(repetition)
+        disk = folder / "disk"
+        disk.mkdir(parents=True)
+        file = truth.written(folder, truth.plan())
+        subprocess.run(["mount", "-t", "tmpfs", "-o", limit, "campaign", disk], check=True)
+        try:
+            verdict = self._fill(folder, disk, file, limit)
+        finally:
+            subprocess.run(["umount", "-l", disk], check=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        return verdict
+
+    def _fill(self, folder: Path, disk: Path, file: Path, limit: str) -> Verdict:
+        verdict = Verdict()
+        arguments: list[str | Path] = [file, "--out", disk / "runs"]
+        with truth.start(folder, *arguments) as run:
+            code = run.ended()
+        if code in checks.WHOLE:
+            verdict.faults += checks.ended(code, run.said) + run.left()
+            verdict.outcomes = Counter({"enough space": 1})
+            return verdict
+        verdict.faults += checks.ended(code, run.said, (1,)) + run.left()
+        if "No space left on device" not in run.said or str(disk) not in run.said:
+            verdict.faults.append(f"it does not say which file the disk refused: {run.said[-300:]}")
+        before = run.log
+        _, damaged = checks.trials_of(before)
+        verdict.faults += damaged
+        if directory := run.directory:
+            arguments = ["--resume", directory]
+        subprocess.run(
+            ["mount", "-o", "remount,size=64m,nr_inodes=10000", disk], check=True, capture_output=True
+        )
+        with truth.start(folder, *arguments) as again:
+            code = again.ended()
+        directory = directory or again.directory
+        verdict.faults += checks.ended(code, again.said) + again.left()
+        if directory is not None and code in checks.WHOLE:
+            verdict.faults += checks.kept(before, (directory / "trials.jsonl").read_bytes())
+            verdict.faults += like(directory, self._reference)
+        verdict.outcomes = Counter({"told and resumed": 0 if verdict.faults else 1})
+        verdict.faults = [f"{limit}: {text}" for text in verdict.faults]
+        return verdict

@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A part of a real run is killed or stopped at random moments: right figures, or none with the true reason."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import tempfile
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from boxes import RouterBox
+from remote_boxes import RemoteLab, remote_lab
+
+from campaign import checks, hits
+from campaign.observed import ESPBENCH, IN_GATEWAYS, Observed, clean, whole
+from campaign.row import Row, Verdict
+from campaign.truth import written
+from espbench.platforms import uml_kernel
+from espbench.platforms.base import SIDES
+from espbench.platforms.processes import descendants
+
+MOMENTS = 5  # of one run
+WAIT_S = (0.1, 2.5)  # between two of them
+# Shorter than a poll, about a trial, longer than one; and once a row for longer than anything waits.
+STOPS_S = ((0.01, 0.1), (0.1, 0.6), (0.6, 3.0))
+FOR_GOOD_S = 100.0
+RESUMED = 6  # at most, of one run that a hit ended
+RESOLUTION = 0.1
+BOX_BPS, FRAME_BYTES = 700_000, 60  # tbf counts without FCS
+BOX_FPS = BOX_BPS / 8 / FRAME_BYTES
+# The box's bucket and queue hold some 80 frames, which a final trial of a second may begin with.
+BOX_TRUTH = checks.Truth(BOX_FPS / (1 + RESOLUTION) ** 2, BOX_FPS * (1 + RESOLUTION))
+MAXIMUM_FPS = 2000.0
+# Gateways that forward all they are asked to: the search's maximum is the truth.
+PAIR_TRUTH = checks.Truth(MAXIMUM_FPS / (1 + RESOLUTION), MAXIMUM_FPS * 1.001)
+TESTER = (
+    r"^generator\b",
+    "^departures late",
+    "^receiver overrun",
+    "more received",
+    "^host stall",
+    "espbench-traffic",
+)
+GATEWAY = (
+    r"^gateway (home|office)\b",
+    r"^(home|office)\b",
+    "the tunnels are not up",
+    "IKE failed",
+    "died",
+    "tunnel",
+)
+
+
+def throughput(**changes: Any) -> dict[str, Any]:
+    """Trials as short as they can be and still be hit."""
+    return {
+        "loss_goals": [0], "minimum": "500fps", "maximum": f"{MAXIMUM_FPS:g}fps", "trial": "300ms",
+        "final_trial": "1s", "resolution": f"{100 * RESOLUTION:g}%", "settle": "0s", "residue": "100ms",
+        "learning": "20ms", "warm_up": "0s", "retries": 5,
+    } | changes  # fmt: skip
+
+
+class HitRow(Row):
+    """One run a repetition, hit MOMENTS times; a run that ends of it is resumed until it is whole."""
+
+    repetitions = 10
+    truth: checks.Truth
+    reasons: Sequence[str]
+    of_the_dut = False
+    """What is hit is part of what is measured: less than the truth is then the truth of its trials."""
+    program: Sequence[str] = ESPBENCH
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix=f"campaign-{self.name}-"))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @abstractmethod
+    def plan(self, seed: int) -> dict[str, Any]:
+        """Of some ten seconds."""
+
+    @abstractmethod
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        """Kill (seconds: None) or stop for so long; what was done, empty: what is to be hit is not there now."""
+
+    def environment(self, seed: int) -> dict[str, str]:
+        """More of it for the program."""
+        return {}
+
+    def around(self) -> AbstractContextManager[Callable[[], list[str]]]:
+        """Of each run; what it gives tells, after the run, what is not as before."""
+        return nullcontext(list)
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        """A run, hit; then as many resumed ones as it takes."""
+        random_number = random.Random(seed)
+        folder = self._folder / str(repetition)
+        verdict = Verdict(moments=0)
+        done: list[str] = []
+        touched: list[tuple[int, int]] = []
+        arguments: list[str | Path] = [written(folder, self.plan(seed)), "--out", folder / "runs"]
+        directory: Path | None = None
+        with self.around() as unlike:
+            for attempt in range(1 + RESUMED):
+                before = _log(directory)
+                # Resumed, it no longer disturbs itself: it must become whole.
+                program = self.program if attempt == 0 else ESPBENCH
+                env = self.environment(seed) if attempt == 0 else {}
+                with Observed(folder, *arguments, program=self.prefix() + list(program), env=env) as run:
+                    # A run that a hit ended is hit again when it is resumed, until it had its share.
+                    disturbed = attempt == 0 or (
+                        len(done) < MOMENTS and attempt < RESUMED - 1 and self.program is ESPBENCH
+                    )
+                    if disturbed:
+                        self._disturb(run, random_number, done, touched, repetition)
+                    code = run.ended()
+                    directory = run.directory or directory
+                    verdict.faults += checks.kept(
+                        before, (directory / "trials.jsonl").read_bytes() if directory else b""
+                    )
+                    if code == -signal.SIGKILL:
+                        clean()
+                        verdict.outcomes["killed, resumed"] += 1
+                    verdict.faults += run.left()
+                if code in checks.WHOLE:
+                    break
+                if code != -signal.SIGKILL:
+                    verdict.faults += checks.ended(code, run.said, (1, 4))
+                    verdict.outcomes["ended with a message, resumed"] += 1
+                    verdict.told.append(run.said[-500:])
+                    if not disturbed:
+                        verdict.faults.append(f"resumed and not disturbed, it ended again: {run.said[-300:]}")
+                        break
+                if directory is not None:
+                    arguments = ["--resume", directory]
+            verdict.faults += checks.ended(code, run.said) if code in checks.WHOLE else []
+            verdict.faults += unlike()
+        verdict.moments = len(done)
+        if code in checks.WHOLE and directory is not None:
+            self._judge(run, directory, touched, verdict)
+        verdict.faults = [f"{text} (seed {seed}: {'; '.join(done)})" for text in verdict.faults]
+        if not verdict.faults:
+            shutil.rmtree(folder, ignore_errors=True)
+        return verdict
+
+    def prefix(self) -> list[str]:
+        """What is put before the program."""
+        return []
+
+    def _disturb(
+        self,
+        run: Observed,
+        random_number: random.Random,
+        done: list[str],
+        touched: list[tuple[int, int]],
+        repetition: int,
+    ) -> None:
+        while len(done) < MOMENTS and run.process.poll() is None:
+            deadline = time.monotonic() + random_number.uniform(*WAIT_S)
+            while time.monotonic() < deadline and run.process.poll() is None:
+                run.look()
+                time.sleep(0.01)
+            seconds: float | None = None
+            if random_number.random() < 0.5:
+                seconds = random_number.uniform(*random_number.choice(STOPS_S))
+            if repetition == 1 and len(done) == MOMENTS - 1:
+                seconds = FOR_GOOD_S
+            first = run.lines()
+            if run.process.poll() is None and (what := self.hit(run, random_number, seconds)):
+                # The trial after it, too: what was hit may only be noticed there.
+                touched.append((first, run.lines() + 1))
+                done.append(f"{what} in trial {first + 1}")
+
+    def _judge(
+        self, run: Observed, directory: Path, touched: list[tuple[int, int]], verdict: Verdict
+    ) -> None:
+        trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
+        slowed = frozenset[str]()
+        if self.of_the_dut:
+            slowed = frozenset(
+                t["case"] for n, t in enumerate(trials) if any(a <= n <= b for a, b in touched)
+            )
+        rows = checks.rows_of((directory / "results.csv").read_text())
+        outcomes, faults = checks.right(rows, self.truth, slowed)
+        verdict.outcomes += outcomes
+        verdict.faults += faults + whole(run, directory)
+        verdict.faults += checks.true_reasons(trials, touched, self.reasons)
+
+
+def _log(directory: Path | None) -> bytes:
+    """Its trials, as bytes; none before there is a run directory."""
+    return (directory / "trials.jsonl").read_bytes() if directory else b""
+
+
+def _killed_or_stopped(name: str, pids: Sequence[int], seconds: float | None) -> str:
+    if not pids:
+        return ""
+    if seconds is None:
+        hits.kill(pids)
+        return f"{name} killed"
+    hits.stop(pids, seconds)
+    return f"{name} stopped for {seconds:.2f} s"
+
+
+class _OnABox(HitRow):
+    """An external box of known rate between the tester's ports."""
+
+    truth = BOX_TRUTH
+    reasons: Sequence[str] = TESTER
+
+    def __enter__(self) -> Self:
+        self._box = RouterBox().__enter__()
+        self._box.limit_rate(BOX_BPS, burst=2000, limit=3000)
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._box.__exit__(kind, error, trace)
+
+    def plan(self, seed: int) -> dict[str, Any]:
+        """Two repeats of one case."""
+        plan = self._box.plan(repeat=2, generator={"native": {"tx": "af_packet", "rx": "af_packet"}})
+        return plan | {"tests": [{"throughput": throughput()}]}
+
+    def missing(self) -> str:
+        """Namespaces need root."""
+        return "" if os.geteuid() == 0 else "root"
+
+
+class GeneratorHit(_OnABox):
+    """The whole process: sender, receiver and watchers at once."""
+
+    name = "generator"
+    what = "the generator's process killed or stopped"
+
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        pid = run.pid_of("generator")
+        return _killed_or_stopped("generator", [pid] if pid else [], seconds)
+
+
+class ReceiverHit(_OnABox):
+    """Only the thread that receives: what has come waits for it in its ring."""
+
+    name = "receiver"
+    what = "the generator's receiving thread stopped, the sender going on"
+
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        pid = run.pid_of("generator")
+        found = hits.threads(pid) if pid else []
+        # In a trial: the process itself, the reader of commands, … the receiver, the sender.
+        if len(found) < 4:
+            return ""
+        seconds = 0.3 if seconds is None else min(seconds, 5.0)
+        return f"receiver stopped for {seconds:.2f} s" if hits.stop_thread(found[-2], seconds) else ""
+
+
+class ControllerHit(_OnABox):
+    """Killed, its processes go with it; `clean` and a resumed run do the rest."""
+
+    name = "controller"
+    what = "the controller killed (then `clean` and `--resume`) or stopped, in real time"
+
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        return _killed_or_stopped("controller", [run.process.pid], seconds)
+
+
+class AgentHit(HitRow):
+    """Of one of two gateways that are namespaces."""
+
+    name = "agent"
+    what = "the agent inside a gateway (namespaces) killed or stopped"
+    truth = PAIR_TRUTH
+    reasons = (*GATEWAY, *TESTER)
+
+    def plan(self, seed: int) -> dict[str, Any]:
+        return _pair("netns", repeat=3)
+
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        side = random_number.choice(SIDES)
+        pid = run.pid_of(f"agent of {side}")
+        below = descendants(pid) if pid else []
+        return _killed_or_stopped(f"agent of {side}", below[:1] or ([pid] if pid else []), seconds)
+
+    def missing(self) -> str:
+        return "" if os.geteuid() == 0 else "root"
+
+
+class _OnGuests(HitRow):
+    """Two User-Mode Linux guests."""
+
+    truth = PAIR_TRUTH
+    reasons = (*GATEWAY, *TESTER)
+    of_the_dut = True
+
+    def missing(self) -> str:
+        if os.geteuid() != 0:
+            return "root"
+        return "; ".join(need.missing for need in uml_kernel.readiness() if not need.ready)
+
+
+class GatewayHit(_OnGuests):
+    """A guest's own process and all below it."""
+
+    name = "gateway"
+    what = "a gateway (a User-Mode Linux guest with ESP) killed or stopped"
+
+    def plan(self, seed: int) -> dict[str, Any]:
+        return _pair("uml", stacks=["xfrm"], suites=["aes128gcm16"], repeat=3)
+
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        side = random_number.choice(SIDES)
+        pid = run.pid_of(f"{side} (")
+        below = descendants(pid) if pid else []
+        # Process 1 of its PID namespace, below the launcher; stopped: the guest's processes, too.
+        chosen = below[1:2] if seconds is None else below[1:]
+        return _killed_or_stopped(f"gateway {side}", chosen, seconds)
+
+
+class _InGuests(_OnGuests):
+    """What is disturbed cannot be reached from outside: the run disturbs itself (disturbed_run.py)."""
+
+    program = IN_GATEWAYS
+    disturbs: str
+
+    def environment(self, seed: int) -> dict[str, str]:
+        return {"DISTURB": f'{{"what": "{self.disturbs}", "seed": {seed}}}'}
+
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        raise NotImplementedError
+
+    def _disturb(
+        self,
+        run: Observed,
+        random_number: random.Random,
+        done: list[str],
+        touched: list[tuple[int, int]],
+        repetition: int,
+    ) -> None:
+        """Watch what it tells, and when that happens."""
+        due: list[float] = []
+        firsts: dict[int, int] = {}
+        while run.process.poll() is None:
+            told = re.findall(r"^disturbed: in ([0-9.]+) s: (.*)$", run.said, re.MULTILINE)
+            for after_s, what in told[len(due) :]:
+                due.append(time.monotonic() + float(after_s))
+                done.append(what)
+            for number, at in enumerate(due):
+                if number not in firsts and time.monotonic() >= at - 0.2:
+                    firsts[number] = run.lines()
+            run.look()
+            time.sleep(0.02)
+        # How long it lasts is not known here: it was touched until the next pair was made.
+        last = run.lines()
+        touched += [(first, last) for first in firsts.values()]
+
+
+class DaemonHit(_InGuests):
+    """Five pairs a run, each with its own suite; charon and pluto in turn."""
+
+    name = "daemon"
+    what = "an IKE daemon (charon, pluto; also charon doing ESP itself) killed or stopped inside its gateway"
+    disturbs = "daemon"
+    stacks = ("strongswan", "libreswan", "strongswan-libipsec")
+
+    def plan(self, seed: int) -> dict[str, Any]:
+        suites = ["aes128-sha1", "aes128gcm16", "aes256gcm16", "3des-sha1", "aes256-sha256"]
+        stack = self.stacks[seed % len(self.stacks)]
+        return _pair("uml", stacks=[stack], suites=suites)
+
+
+class GatewayClockSteps(_InGuests):
+    """A guest's clock is its own; this machine's is never touched."""
+
+    name = "gateway-clock"
+    what = "a gateway's clock steps by 1 s to a day, to and fro (inside a guest, with an IKE daemon)"
+    repetitions = 5
+    disturbs = "gateway-clock"
+
+    def plan(self, seed: int) -> dict[str, Any]:
+        stack = ("strongswan", "libreswan", "xfrm")[seed % 3]
+        return _pair("uml", stacks=[stack], suites=["aes128gcm16", "aes128-sha1", "3des-sha1"])
+
+
+class TesterClockSteps(_OnABox):
+    """Told by the generator's record; the machine's own clock stays."""
+
+    name = "tester-clock"
+    what = (
+        "the tester's clock steps in 3 trials of 10 (a fault injected into the generator's record; this machine's "
+        "clock is not touched): those trials are INVALID for it, the figure is right"
+    )
+    program = IN_GATEWAYS
+    reasons = (*TESTER, "the system clock stepped")
+
+    def environment(self, seed: int) -> dict[str, str]:
+        return {"DISTURB": f'{{"what": "tester-clock", "seed": {seed}}}'}
+
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        raise NotImplementedError
+
+    def _disturb(
+        self,
+        run: Observed,
+        random_number: random.Random,
+        done: list[str],
+        touched: list[tuple[int, int]],
+        repetition: int,
+    ) -> None:
+        run.ended()
+        done += re.findall(r"^disturbed: in [0-9.]+ s: (.*)$", run.said, re.MULTILINE)
+        touched.append((0, run.lines()))
+
+    def _judge(
+        self, run: Observed, directory: Path, touched: list[tuple[int, int]], verdict: Verdict
+    ) -> None:
+        super()._judge(run, directory, touched, verdict)
+        trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
+        told = sum(any("the system clock stepped" in r for r in t["reasons"]) for t in trials)
+        if told != verdict.moments:
+            verdict.faults.append(f"{verdict.moments} trials had a step of the clock, {told} say so")
+
+
+class RemoteHelperHit(HitRow):
+    """On a box behind ssh, a guest of ours; found by its parent, the ssh server's session."""
+
+    name = "remote-helper"
+    what = "the helper on a box behind ssh killed or stopped; the box must be as before"
+    truth = PAIR_TRUTH
+    reasons = (*GATEWAY, *TESTER, "ssh", "connection", "box")
+    of_the_dut = True
+
+    def missing(self) -> str:
+        if os.geteuid() != 0:
+            return "root"
+        lacks = [need.missing for need in uml_kernel.readiness() if not need.ready]
+        return "; ".join(lacks) or ("" if shutil.which("ssh") else "no ssh client")
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        (self._folder / "lab").mkdir()
+        self._made = remote_lab(self._folder / "lab")
+        self._lab: RemoteLab = self._made.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._made.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)
+
+    def plan(self, seed: int) -> dict[str, Any]:
+        return _pair(
+            str(self._lab.profile()), name="remote", stacks=["xfrm"], suites=["aes128gcm16"], repeat=2
+        )
+
+    def prefix(self) -> list[str]:
+        return ["nsenter", f"--net=/run/netns/{self._lab.management}"]
+
+    @contextlib.contextmanager
+    def around(self) -> Iterator[Callable[[], list[str]]]:
+        """Both boxes are as they were, within the time a silent connection is given."""
+        before = {side: self._lab.state(side) for side in SIDES}
+
+        def unlike() -> list[str]:
+            deadline = time.monotonic() + 60
+            while (now := {side: self._lab.state(side) for side in SIDES}) != before:
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.5)
+            return [
+                f"{side} is not as before: {what}: {before[side][what]!r} became {now[side][what]!r}"[:600]
+                for side in SIDES
+                for what in before[side]
+                if now[side][what] != before[side][what]
+            ]
+
+        yield unlike
+
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        side = random_number.choice(SIDES)
+        pids = self._lab.run(side, _HELPERS).split()
+        if not pids:
+            return ""
+        if seconds is None:
+            self._lab.run(side, f"kill -KILL {' '.join(pids)} || true")
+            return f"helper on {side} killed"
+        self._lab.run(side, f"kill -STOP {' '.join(pids)} || true")
+        time.sleep(min(seconds, 15.0))
+        self._lab.run(side, f"kill -CONT {' '.join(pids)} || true")
+        return f"helper on {side} stopped for {min(seconds, 15.0):.2f} s"
+
+
+# The children of the sessions of the box's ssh server: the one program that came over the connection.
+_HELPERS = """\
+for p in /proc/[0-9]*; do
+  parent=$(sed 's/.*) . //; s/ .*//' $p/stat 2>/dev/null) || continue
+  tr '\\0' ' ' </proc/$parent/cmdline 2>/dev/null | grep -q '^sshd: .*@notty' && echo ${p#/proc/}
+done; true
+"""
+
+
+def _pair(dut: str, *, name: str = "pair", **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name, "topology": "gateway-to-gateway", "dut": dut, "stacks": ["plain"], "frame_sizes": [256],
+        "directions": ["one-way"], "tests": [{"throughput": throughput()}],
+    } | changes  # fmt: skip

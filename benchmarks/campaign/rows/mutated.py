@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans that were damaged at random: each is taken or refused within a second, in 200 MB, never by a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import random
+import resource
+import signal
+from collections import Counter
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from campaign import plan_mutations
+from campaign.row import Row, Verdict
+
+PLANS = 1000  # of one repetition
+# Beyond what a plan may take there is room to say so.
+BYTES = 2 * plan_mutations.MIB << 20
+Mutate = Callable[[str, random.Random], str]
+
+
+def try_many(seed: str, plans: int, mutate: Mutate, sender: Connection) -> None:
+    """In a process of its own, which has bounds of its own: a plan beyond all measure ends it, and is told."""
+    for ending in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C ends it without a word
+        signal.signal(ending, signal.SIG_DFL)
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, now + BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    random_number = random.Random(seed)
+    outcomes: Counter[str] = Counter()
+    texts = plan_mutations.plans()
+    for number in range(plans):
+        sender.send(("begun", number))
+        found = plan_mutations.tried(mutate(random_number.choice(texts), random_number))
+        if found.is_right:
+            outcomes[found.verdict] += 1
+        else:
+            said = found.said.strip().splitlines()[-1:]
+            sender.send(("fault", f"plan {number} of seed {seed}: {found.verdict} {' '.join(said)}"[:500]))
+    sender.send(("done", outcomes))
+
+
+class MutatedPlans(Row):
+    """100 × 1,000 plans; each repetition is a process with limits of its own."""
+
+    name = "mutated-plans"
+    what = "plans with random changes of structure, tags and numbers: taken or refused in 1 s and 200 MB, no traceback"
+    repetitions = 100
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        """A thousand plans; one that kills the process is the last of them."""
+        return tried_many(seed, plan_mutations.mutated)
+
+
+def tried_many(seed: int, mutate: Mutate) -> Verdict:
+    """What came of PLANS of them, shared out among as many processes as there are CPUs."""
+    context = multiprocessing.get_context("fork")
+    workers = len(os.sched_getaffinity(0))
+    begun: list[tuple[str, BaseProcess, Connection]] = []
+    for number in range(workers):
+        receiver, sender = context.Pipe(duplex=False)
+        share = PLANS // workers + (number < PLANS % workers)
+        own_seed = f"{seed}.{number}"
+        process: BaseProcess = context.Process(target=try_many, args=(own_seed, share, mutate, sender))
+        process.start()
+        sender.close()
+        begun.append((own_seed, process, receiver))
+    verdict = Verdict(moments=0)
+    for own_seed, process, receiver in begun:
+        last, done = -1, False
+        with contextlib.suppress(EOFError):  # it has ended, one way or the other
+            while True:
+                kind, value = receiver.recv()
+                if kind == "begun":
+                    last, verdict.moments = value, verdict.moments + 1
+                elif kind == "fault":
+                    verdict.faults.append(value)
+                else:
+                    verdict.outcomes += value
+                    done = True
+        process.join()
+        if not done:
+            verdict.faults.append(
+                f"plan {last} of seed {own_seed} ended the process: exit code {process.exitcode}"
+            )
+    return verdict

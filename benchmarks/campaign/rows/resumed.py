@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller is killed by SIGKILL at a random moment and the run resumed: the tables of a run nobody disturbed."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from campaign import checks, truth
+from campaign.observed import Observed, clean, like
+from campaign.row import Row, Verdict
+
+# The second time it is killed while it resumes, now and then.
+AGAIN = 0.2
+
+
+class Resumed(Row):
+    """In virtual time, so that equal means equal to the byte."""
+
+    name = "kill-and-resume"
+    what = "kill -9 of the controller at a random moment, `clean`, `run --resume`: tables equal to the byte"
+    repetitions = 100
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="campaign-resumed-"))
+        began = time.monotonic()
+        directory, _ = truth.finished(self._folder / "reference")
+        self._takes_s = time.monotonic() - began
+        self._reference = directory
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        """One run, killed once or more, resumed until it is whole."""
+        random_number = random.Random(seed)
+        folder = self._folder / str(repetition)
+        verdict = Verdict(moments=0)
+        file = truth.written(folder, truth.plan())
+        arguments: list[str | Path] = [file, "--out", folder / "runs"]
+        kills = 1 + (random_number.random() < AGAIN)
+        while True:
+            with truth.start(folder, *arguments) as run:
+                if verdict.moments < kills:
+                    self._kill(run, random_number, verdict)
+                code = run.ended()
+                if directory := run.directory or (Path(arguments[1]) if arguments[0] == "--resume" else None):
+                    arguments = ["--resume", directory]
+                if code == -signal.SIGKILL:
+                    continue
+                verdict.faults += checks.ended(code, run.said)
+                verdict.faults += run.left()
+                break
+        if directory is None:
+            verdict.faults.append(f"it made no run directory: {run.said}")
+        elif not verdict.faults:
+            verdict.faults += like(directory, self._reference)
+        verdict.outcomes = Counter({"equal": 0 if verdict.faults else 1})
+        shutil.rmtree(folder, ignore_errors=True)
+        return verdict
+
+    def _kill(self, run: Observed, random_number: random.Random, verdict: Verdict) -> None:
+        """After a random share of the time that a run takes; then the machine is as before, after `clean`."""
+        deadline = time.monotonic() + random_number.uniform(0.05, 1.0) * self._takes_s
+        while time.monotonic() < deadline and run.process.poll() is None:
+            run.look()
+            time.sleep(0.005)
+        before = run.log
+        run.look()
+        run.process.kill()
+        run.ended()
+        verdict.moments += 1
+        verdict.faults += checks.kept(before, run.log)
+        clean()
+        verdict.faults += run.left()

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A finished run whose plan or log somebody has changed is resumed: refused, or measured anew, never believed."""
+
+from __future__ import annotations
+
+import copy
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from campaign import checks, truth
+from campaign.observed import like, tables
+from campaign.row import Row, Verdict
+
+REFUSED = 2
+Path_ = tuple[str | int, ...]
+
+
+def keys(value: Any, path: Path_ = ()) -> Iterator[Path_]:
+    """Where each leaf of a plan is."""
+    if isinstance(value, dict | list):
+        for key, below in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from keys(below, (*path, key))
+    else:
+        yield path
+
+
+def edited(plan: dict[str, Any], path: Path_) -> dict[str, Any]:
+    """The plan with another value at one place: one that a user could have written."""
+    changed = copy.deepcopy(plan)
+    at: Any = changed
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = another(at[path[-1]])
+    return changed
+
+
+def another(value: Any) -> Any:
+    """Of the same kind: a number and its unit become larger, a word longer."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value * 2 if value else 1
+    digits = len(value) - len(value.lstrip("0123456789."))
+    unit = value[digits:]
+    if digits and unit in ("%", "s", "ms", "fps", "Gbps", "Mbps"):
+        number = float(value[:digits])
+        return f"{number * 2 if number else 1:g}{unit}"
+    if value.count(".") == 3:  # an address
+        return value.replace("10.0.", "10.9.")
+    return value + "x"
+
+
+class _OfAFinishedRun(Row):
+    """What the rows of this file share: a finished run, its tables, a copy of it for each repetition."""
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="campaign-tampered-"))
+        self._finished, _ = truth.finished(self._folder / "reference", whole_plan())
+        self._wanted = tables(self._finished)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _copy(self, name: str) -> Path:
+        target = self._folder / name / "run"
+        shutil.copytree(self._finished, target)
+        return target
+
+    def _resumed(self, directory: Path) -> tuple[int | None, str, list[str]]:
+        """Exit code, what was said, what was left."""
+        with truth.start(directory.parent, "--resume", directory) as run:
+            code = run.ended()
+            return code, run.said, run.left()
+
+
+def whole_plan() -> dict[str, Any]:
+    """The plan with keys written out that would be left out."""
+    return truth.plan(
+        directions=["one-way"], repeat=1, stacks=["plain"], throughput={"retries": 2, "loss_verification": 0}
+    )
+
+
+class EditedPlan(_OfAFinishedRun):
+    """Each key of plan.yaml in turn."""
+
+    name = "edited-plan"
+    what = (
+        "each key of a finished run's plan edited, then `--resume`: refused and nothing changed, or the results "
+        "of a fresh run of the edited plan"
+    )
+    repetitions = len(list(keys(whole_plan())))
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        """One key."""
+        path = list(keys(whole_plan()))[repetition]
+        content = edited(whole_plan(), path)
+        directory = self._copy(str(repetition))
+        (directory / "plan.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+        log = (directory / "trials.jsonl").read_bytes()
+        code, said, left = self._resumed(directory)
+        verdict = Verdict(faults=left)
+        if code == REFUSED:
+            verdict.faults += checks.ended(code, said, (REFUSED,))
+            verdict.faults += checks.same_tables(self._wanted, tables(directory))
+            if (directory / "trials.jsonl").read_bytes() != log:
+                verdict.faults.append("refused, and trials.jsonl was changed all the same")
+            verdict.outcomes["refused"] += 1
+        else:
+            verdict.faults += checks.ended(code, said, (*checks.WHOLE, REFUSED))
+            if code in checks.WHOLE:
+                fresh, _ = truth.finished(directory.parent / "fresh", content)
+                verdict.faults += checks.same_tables(tables(fresh), tables(directory))
+                verdict.outcomes["equal to a fresh run"] += not verdict.faults
+        where = ".".join(map(str, path))
+        verdict.faults = [f"{where}: {text}" for text in verdict.faults]
+        shutil.rmtree(directory.parent, ignore_errors=True)
+        return verdict
+
+
+class DamagedLog(_OfAFinishedRun):
+    """Lines of trials.jsonl: each deleted, and each with one random bit flipped."""
+
+    name = "damaged-log"
+    what = (
+        "each line of a finished run's trials.jsonl deleted, or a random bit of it flipped, then `--resume`: "
+        "measured anew to equal tables, or refused"
+    )
+    repetitions = 40
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        """A line deleted in even repetitions, flipped in odd ones; lines in turn, from the last one."""
+        random_number = random.Random(seed)
+        directory = self._copy(str(repetition))
+        log = directory / "trials.jsonl"
+        lines = log.read_bytes().splitlines(keepends=True)
+        # 7 lines apart: a sample of the row has lines of the beginning and of the end.
+        number = (repetition // 2 * 7) % len(lines)
+        if repetition % 2:
+            lines[number] = flipped(lines[number], random_number)
+            done = f"line {number + 1} of {len(lines)} flipped"
+        else:
+            del lines[number]
+            done = f"line {number + 1} of {len(lines) + 1} deleted"
+        log.write_bytes(b"".join(lines))
+        code, said, left = self._resumed(directory)
+        verdict = Verdict(faults=left + checks.ended(code, said, (*checks.WHOLE, REFUSED)))
+        if code == REFUSED:
+            verdict.outcomes["refused"] += 1
+            if log.read_bytes() != b"".join(lines):
+                verdict.faults.append("refused, and trials.jsonl was changed all the same")
+        elif code in checks.WHOLE:
+            verdict.faults += like(directory, self._finished)
+            verdict.outcomes["measured anew, equal"] += not verdict.faults
+        verdict.faults = [f"{done}: {text}" for text in verdict.faults]
+        shutil.rmtree(directory.parent, ignore_errors=True)
+        return verdict
+
+
+def flipped(line: bytes, random_number: random.Random) -> bytes:
+    """The line with one bit of one byte the other way, its end of line kept."""
+    at = random_number.randrange(len(line) - 1)
+    bit = 1 << random_number.randrange(8)
+    changed = bytes([line[at] ^ bit])
+    return line[:at] + changed + line[at + 1 :]

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The truth DUT leaks cleartext, stands still or damages frames: just that is found, and gets no figure."""
+
+from __future__ import annotations
+
+import csv
+import random
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from campaign import checks, truth
+from campaign.observed import whole
+from campaign.row import Row, Verdict
+
+# Goals, minimum: at the lowest load a trial has 250 frames, and a final one 500.
+LEAST_FRAMES = 250
+TOLERANT_GOAL = 0.05
+
+
+def violated(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """A leak is for ever: no row has a figure, each is VIOLATED with the reason."""
+    faults = []
+    for row in rows:
+        if row["status"] != "VIOLATED":
+            faults.append(f"{row['case']}: cleartext was seen, and the status is {row['status']}")
+        elif "encrypt" not in row["reasons"] + row.get("words", ""):
+            faults.append(f"{row['case']}: VIOLATED, and nothing is said of encryption: {row['reasons']!r}")
+        if row["throughput_fps"]:
+            faults.append(f"{row['case']}: cleartext was seen, and there is a figure")
+    return faults
+
+
+def leak_seen(trials: Sequence[Mapping[str, Any]]) -> list[str]:
+    """That there was a leak at all: some trial's counters tell of it."""
+    return [] if any(t["proof"].get("proven") is False for t in trials) else ["no trial saw any cleartext"]
+
+
+def damage_counted(trials: Sequence[Mapping[str, Any]], one_of: int) -> list[str]:
+    """Each trial tells as many damaged frames as there were: one of so many that came through.
+
+    One more or less: the DUT counts from the learning frames on.
+    """
+    faults = []
+    for number, trial in enumerate(trials, 1):
+        came = trial["rx_frames"] + (trial["corrupted"] or 0)
+        if abs((trial["corrupted"] or 0) - came // one_of) > 1:
+            faults.append(f"trial {number}: {came} came through, of which {trial['corrupted']} damaged, "
+                          f"expected {came // one_of}")  # fmt: skip
+    return faults
+
+
+def outage_counted(trials: Sequence[Mapping[str, Any]], outage_s: float) -> list[str]:
+    """No trial lost less than came during the outage."""
+    faults = []
+    for number, trial in enumerate(trials, 1):
+        least = int(outage_s * trial["offered_fps"]) - 1
+        if trial["lost"] < least:
+            faults.append(f"trial {number}: lost {trial['lost']} frames, the outage alone took {least}")
+    return faults
+
+
+def by_goal(rows: Sequence[Mapping[str, str]], goal: float) -> list[Mapping[str, str]]:
+    """The rows of one loss goal."""
+    return [row for row in rows if float(row["loss_goal"]) == goal]
+
+
+class _TruthRow(Row):
+    """One run each, with a DUT that misbehaves in a random way."""
+
+    repetitions = 15
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        """A run to its end, and the check of the kind."""
+        random_number = random.Random(seed)
+        folder = Path(tempfile.mkdtemp(prefix=f"campaign-{self.name}-"))
+        try:
+            content, asked = self._chosen(repetition, random_number)
+            directory, run = truth.finished(folder, content, **asked)
+            with (directory / "results.csv").open() as file:
+                rows = list(csv.DictReader(file))
+            trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
+            faults = whole(run, directory) + self._judge(rows, trials, asked)
+            if run.process.returncode != self.code:
+                faults.append(f"exit code {run.process.returncode}, expected {self.code}")
+            outcomes = Counter("right" if row["status"] == "OK" else row["status"] for row in rows)
+            return Verdict(outcomes=outcomes, faults=[f"{asked}: {text}" for text in faults])
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    code = 0
+
+    def _chosen(self, repetition: int, random_number: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
+        raise NotImplementedError
+
+    def _judge(
+        self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
+    ) -> list[str]:
+        raise NotImplementedError
+
+
+class Leaks(_TruthRow):
+    """Cleartext in each trial, in every n-th frame; or in a single trial, and never again."""
+
+    name = "truth-leaks"
+    what = "the truth DUT lets one frame of n pass in clear, in all trials or in one: VIOLATED, no figure, exit 3"
+    code = 3
+
+    def _chosen(self, repetition: int, random_number: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
+        asked: dict[str, Any] = {
+            "encrypts": True,
+            "each_trial": {"leak_one_of": random_number.choice([1, 2, 10, LEAST_FRAMES])},
+        }
+        if repetition % 2:  # a search and its final trials are five at least
+            asked["only_trial"] = random_number.randrange(5)
+        return truth.plan(frame_sizes=[64]), asked
+
+    def _judge(
+        self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
+    ) -> list[str]:
+        return violated(rows) + leak_seen(trials)
+
+
+class Stalls(_TruthRow):
+    """Nothing comes through for some time of each trial: no load is without loss."""
+
+    name = "truth-stalls"
+    what = "the truth DUT stands still for 20 to 200 ms of each trial: no figure for 0 %, the frames of it all counted"
+
+    def _chosen(self, repetition: int, random_number: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
+        times = {
+            "outage_after_ns": random_number.randrange(10_000_000, 250_000_000),
+            "outage_for_ns": random_number.randrange(20_000_000, 200_000_000),
+        }
+        return truth.plan(frame_sizes=[64], throughput={"loss_goals": [0]}), {"each_trial": times}
+
+    def _judge(
+        self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
+    ) -> list[str]:
+        wrong = [f"{row['case']}: {row['status']}, expected BELOW_MINIMUM" for row in rows
+                 if row["status"] != "BELOW_MINIMUM"]  # fmt: skip
+        return wrong + outage_counted(trials, asked["each_trial"]["outage_for_ns"] / 1e9)
+
+
+class Damages(_TruthRow):
+    """One of n frames comes through damaged: lost for a goal of 0 %, not for one of 5 %."""
+
+    name = "truth-damages"
+    what = "the truth DUT damages one frame of n: each is counted, no figure for 0 %, the right one for 5 %"
+
+    def _chosen(self, repetition: int, random_number: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
+        content = truth.plan(frame_sizes=[64], throughput={"loss_goals": [0, f"{100 * TOLERANT_GOAL:g}%"]})
+        return content, {"each_trial": {"damage_one_of": random_number.choice([40, 50, 100, 200])}}
+
+    def _judge(
+        self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
+    ) -> list[str]:
+        one_of = asked["each_trial"]["damage_one_of"]
+        faults = [f"goal 0: {row['status']}, expected BELOW_MINIMUM" for row in by_goal(rows, 0.0)
+                  if row["status"] != "BELOW_MINIMUM"]  # fmt: skip
+        most = truth.RATE_FPS * (1 - 1 / one_of) / (1 - TOLERANT_GOAL) + 2 * truth.BUFFER
+        known = checks.Truth(truth.RIGHT.least, most)
+        return faults + checks.right(by_goal(rows, TOLERANT_GOAL), known)[1] + damage_counted(trials, one_of)

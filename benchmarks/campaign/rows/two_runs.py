@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs at once on one machine: the second is refused by name, or waits; neither has a wrong figure."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from boxes import RouterBox
+
+from campaign import checks
+from campaign.observed import ESPBENCH, Observed, environment, whole
+from campaign.row import Row, Verdict
+from campaign.rows.hit import BOX_BPS, BOX_TRUTH, throughput
+from campaign.truth import written
+
+
+class TwoRuns(Row):
+    """Begun a random time after the first one: without `--wait` in even repetitions, with it in odd ones."""
+
+    name = "two-runs"
+    what = (
+        "a second run begun at a random moment of the first: refused with the name of who holds the machine, or, with "
+        "`--wait`, begun when it has ended; both right; the first one's directory refused to a second writer"
+    )
+    repetitions = 10
+
+    def missing(self) -> str:
+        return "" if os.geteuid() == 0 else "root"
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        """Two boxes, two runs."""
+        random_number = random.Random(seed)
+        folder = Path(tempfile.mkdtemp(prefix="campaign-two-runs-"))
+        verdict = Verdict()
+        wait = bool(repetition % 2)
+        with RouterBox() as one, RouterBox() as two:
+            for box in (one, two):
+                box.limit_rate(BOX_BPS, burst=2000, limit=3000)
+            plans = [
+                written(folder / name, box.plan(name=name) | {"tests": [{"throughput": throughput()}]})
+                for name, box in (("one", one), ("two", two))
+            ]
+            with Observed(folder / "one", plans[0], "--out", folder / "one/runs") as first:
+                while not first.look() and first.process.poll() is None:
+                    time.sleep(0.02)
+                time.sleep(random_number.uniform(0.0, 3.0))
+                alive = first.process.poll() is None
+                if directory := first.directory:
+                    verdict.faults += _refused_writer(first, directory)
+                with Observed(folder / "two", plans[1], "--out", folder / "two/runs", wait=wait) as second:
+                    began_alone = _began_after(first, second)
+                    codes = first.ended(), second.ended()
+                    verdict.faults += checks.ended(codes[0], first.said) + first.left()
+                    verdict.faults += _judge(first)
+                    if wait or not alive:
+                        verdict.faults += checks.ended(codes[1], second.said) + second.left() + _judge(second)
+                        verdict.faults += [] if began_alone else ["--wait: it began while the other one ran"]
+                        verdict.outcomes = Counter({"waited, right": int(not verdict.faults)})
+                    else:
+                        verdict.faults += refused_by_name(codes[1], second.said, first.process.pid)
+                        verdict.outcomes = Counter({"refused": int(not verdict.faults)})
+        shutil.rmtree(folder, ignore_errors=True)
+        return verdict
+
+
+def refused_by_name(code: int | None, said: str, holder: int) -> list[str]:
+    """Exit code 2 or 4, and the message names the process that holds the machine and `--wait`."""
+    faults = checks.ended(code, said, (2, 4))
+    if str(holder) not in said:
+        faults.append(f"it does not name process {holder}, which holds the machine: {said[-300:]}")
+    if "--wait" not in said:
+        faults.append("it does not say that --wait waits")
+    return faults
+
+
+def _refused_writer(first: Observed, directory: Path) -> list[str]:
+    done = subprocess.run(
+        [*ESPBENCH, "run", "--resume", directory], capture_output=True, text=True, check=False,
+        env=environment(), timeout=120,
+    )  # fmt: skip
+    if first.process.poll() is not None:
+        return []  # it has ended meanwhile: nobody was in the way
+    faults = checks.ended(done.returncode, done.stderr, (2, 4))
+    if str(first.process.pid) not in done.stderr:
+        faults.append(
+            f"resuming a run that runs does not name process {first.process.pid}: {done.stderr[-300:]}"
+        )
+    return faults
+
+
+def _began_after(first: Observed, second: Observed) -> bool:
+    """Watch both to the end; False if the second made something while the first one ran."""
+    alone = True
+    while first.process.poll() is None and second.process.poll() is None:
+        first.look()
+        if any(entry["kind"] == "process" for entry in second.look()) and first.process.poll() is None:
+            alone = False
+        time.sleep(0.05)
+    return alone
+
+
+def _judge(run: Observed) -> list[str]:
+    if run.process.returncode not in checks.WHOLE or run.directory is None:
+        return []
+    rows = checks.rows_of((run.directory / "results.csv").read_text())
+    return whole(run, run.directory) + checks.right(rows, BOX_TRUTH)[1]

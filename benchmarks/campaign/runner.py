@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the rows: every repetition that is not on disk yet, with what is left of the time after each."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from campaign.row import Row, Verdict
+from campaign.state import Done, State
+
+# A guess for repetitions of a row that has had none yet.
+USUAL_S = 5.0
+
+
+def seed_of(seed: int, row: str, repetition: int) -> int:
+    """The same for the same campaign, row and repetition, whatever else was run."""
+    return random.Random(f"{seed}/{row}/{repetition}").getrandbits(32)
+
+
+def run(
+    rows: Sequence[Row],
+    state: State,
+    count: int | None = None,
+    say: Callable[[str], None] = print,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Make what is missing of each row; count: at most so many repetitions of each.
+
+    An exception of a row is a fault of that repetition, told with its place: the campaign goes on.
+    """
+    for row in rows:
+        wanted = min(row.repetitions, row.repetitions if count is None else count)
+        left = [n for n in range(wanted) if (row.name, n) not in state.done]
+        if not left:
+            continue
+        if lacks := row.missing():
+            say(f"{row.name}: not tried: {lacks}")
+            state.add(Done(row.name, 0, 0, 0.0, Verdict(0, lacks=lacks)))
+            continue
+        say(f"{row.name}: {len(left)} of {wanted} repetitions to go; {row.what}")
+        try:
+            with row:
+                for repetition in left:
+                    seed = seed_of(state.head["seed"], row.name, repetition)
+                    began = clock()
+                    verdict = _one(row, repetition, seed)
+                    state.add(Done(row.name, repetition, seed, clock() - began, verdict))
+                    told = ", ".join(f"{n} {what}" for what, n in sorted(verdict.outcomes.items()))
+                    faults = "".join(f"\n    FAULT {text}" for text in verdict.faults)
+                    left_s = time_left(rows, state, count)
+                    say(f"  {repetition + 1}/{wanted}  {told or '-'}  ({_clock(left_s)} left){faults}")
+        except Exception as error:  # what its repetitions share could not be made, or be undone
+            say(f"    FAULT {_failed(error)}")
+            state.add(Done(row.name, wanted, 0, 0.0, Verdict(0, faults=[_failed(error)])))
+
+
+def _one(row: Row, repetition: int, seed: int) -> Verdict:
+    try:
+        return row.run_one(repetition, seed)
+    except Exception as error:
+        return Verdict(faults=[_failed(error)])
+
+
+def _failed(error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}: {error}"
+    return f"the campaign itself failed: {what}"
+
+
+def time_left(rows: Sequence[Row], state: State, count: int | None = None) -> float:
+    """Seconds, by what each row's repetitions have taken so far."""
+    total = 0.0
+    for row in rows:
+        done = state.of(row.name)
+        if any(d.verdict.lacks for d in done):
+            continue
+        each = sum(d.seconds for d in done) / len(done) if done else USUAL_S
+        wanted = min(row.repetitions, row.repetitions if count is None else count)
+        total += each * max(0, wanted - len(done))
+    return total
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The campaign's table, as text and between the markers of docs/reliability.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from campaign.row import Row
+from campaign.state import State
+
+BEGIN, END = "<!-- campaign: begin -->", "<!-- campaign: end -->"
+MOST_FAULTS = 5  # of a row, in the document; the state file has all
+
+
+def markdown(rows: Sequence[Row], state: State) -> str:
+    """One line a row: how often it was done, what came of it, and what was wrong."""
+    head = state.head
+    lines = [
+        f"Begun {head['began']}, commit `{head['commit']}`, seed {head['seed']}.",
+        "",
+        "| row | what is done and expected | repetitions | moments | minutes | what came of it | faults |",
+        "|---|---|--:|--:|--:|---|--:|",
+    ]
+    told: list[str] = []
+    for row in rows:
+        done = state.of(row.name)
+        outcomes: Counter[str] = Counter()
+        for d in done:
+            outcomes.update(d.verdict.outcomes)
+        lacks = "; ".join(dict.fromkeys(d.verdict.lacks for d in done if d.verdict.lacks))
+        made = [d for d in done if not d.verdict.lacks]
+        faults = [f"`{row.name}` {d.repetition}: {text}" for d in made for text in d.verdict.faults]
+        came = (
+            f"not tried: {lacks}" if lacks else ", ".join(f"{n} {what}" for what, n in outcomes.most_common())
+        )
+        moments = sum(d.verdict.moments for d in made)
+        minutes = sum(d.seconds for d in made) / 60
+        lines.append(
+            f"| {row.name} | {row.what} | {len(made)} of {row.repetitions} | {moments:,} | {minutes:.1f} "
+            f"| {came or 'not yet tried'} | {len(faults)} |"
+        )
+        told += faults[:MOST_FAULTS]
+        if len(faults) > MOST_FAULTS:
+            told.append(f"`{row.name}`: {len(faults) - MOST_FAULTS} more")
+    if told:
+        lines += ["", "Faults:", "", *(f"* {' '.join(text.split())}" for text in told)]
+    return "\n".join(lines) + "\n"
+
+
+def put_between(text: str, table: str) -> str:
+    """The document with this table between its markers; ValueError where it has none."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"expected the lines {BEGIN} and {END}, got a document without them")
+    return f"{before}{BEGIN}\n{table}{END}{after}"
+
+
+def write(document: Path, rows: Sequence[Row], state: State) -> None:
+    """Put the table into the document."""
+    document.write_text(put_between(document.read_text(), markdown(rows, state)))
+
+
+def faults(state: State) -> int:
+    """How many there are in all."""
+    return sum(len(done.verdict.faults) for done in state.done.values())

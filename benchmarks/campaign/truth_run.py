@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench` as it is, but that the plan's external boxes are the truth DUT in virtual time (truth_dut.c).
+
+    python -m campaign.truth_run run plan.yaml --out runs
+
+The environment says what the DUT is: TRUTH_PROGRAM its program; TRUTH_DUT, JSON, is an object of
+
+known           what it is all the time: names as truth_dut.c has them
+each_trial      what it becomes just before each trial
+only_trial      the one trial for which it does, counted from 0 since the start of the process; all others are clean
+encrypts        true: two gateways that tell the counters of SAs, as if they encrypted all but the leaked frames
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import truth_dut
+from truth_dut import Bed, Generator, build
+
+import campaign  # noqa: F401  (finds truth_dut)
+from espbench.cli import run as command
+from espbench.cli.main import main
+from espbench.generators import choose
+from espbench.generators.base import Noise, Offered, OnProgress, Stream
+from espbench.plan import Case, Plan
+from espbench.platforms.base import LinkCounters, Side
+from espbench.platforms.registry import Registry
+from espbench.results import RunDirectory
+from espbench.stacks.base import SaCounters
+
+LINE_BPS = 1e9
+ASKED: dict[str, Any] = json.loads(os.environ.get("TRUTH_DUT", "{}"))
+
+
+def _words(known: dict[str, int]) -> str:
+    return " ".join(f"{name}={number}" for name, number in known.items())
+
+
+class Teller(Generator):
+    """Tells the DUT before a trial what it is to be in it."""
+
+    trials = 0
+
+    def offer(
+        self,
+        streams: list[Stream],
+        duration_s: float,
+        residue_s: float,
+        quiet_s: float | None = None,
+        on_progress: OnProgress | None = None,
+        noise: Sequence[Noise] = (),
+    ) -> Offered:
+        if duration_s >= truth_dut.TRIAL_S:
+            chosen = ASKED.get("only_trial") in (None, self.trials)
+            self.in_each_trial = _words(ASKED.get("each_trial", {})) if chosen else ""
+            self.trials += 1
+        return super().offer(streams, duration_s, residue_s, quiet_s, on_progress, noise)
+
+
+class ToldGateway:
+    """One of two, whose counters are the DUT's own; it drops before it encrypts and leaks after that."""
+
+    lan, wan = "lan", "wan"
+    byte_order = "little"
+
+    def __init__(self, side: Side, counts: Callable[[], dict[str, list[int]]]) -> None:
+        self.side = side
+        self._counts = counts
+
+    def link_counters(self) -> dict[str, LinkCounters]:
+        """What came from this side entered all of it; what came from the other is what was forwarded."""
+        counts = self._counts()
+        mine = 0 if self.side == "home" else 1
+        spoilt = ("leaked", "damaged")
+        entered = sum(of[mine] for name, of in counts.items() if name not in spoilt)
+        out, back = counts["forwarded"][mine], counts["forwarded"][1 - mine]
+        return {
+            "lan": LinkCounters(entered, back, 0, 0, 0, 0),
+            "wan": LinkCounters(back, out, 0, 0, 0, 0),
+        }
+
+    def sas(self) -> SaCounters:
+        """All that was forwarded, but for what leaked."""
+        counts = self._counts()
+        passed = [a - b for a, b in zip(counts["forwarded"], counts["leaked"], strict=True)]
+        mine = 0 if self.side == "home" else 1
+        return SaCounters(passed[mine], passed[1 - mine], {}, frozenset({1, 2}))
+
+    def read(self, paths: list[str]) -> dict[str, str | None]:
+        """It has no files."""
+        return dict.fromkeys(paths)
+
+    def cpu_ns(self) -> int:
+        """It takes no time."""
+        return 0
+
+    def waited_ns(self) -> int:
+        """Nor does it wait."""
+        return 0
+
+    def alive(self) -> bool:
+        """Always."""
+        return True
+
+    def last_words(self) -> str:
+        """None."""
+        return ""
+
+
+class ToldStack:
+    """A tunnel that is a switch of the DUT's."""
+
+    name, encrypts, sas = "truth", True, 2
+
+    def __init__(self, bed: Bed) -> None:
+        self._bed = bed
+
+    def block(self) -> None:
+        """Nothing passes."""
+        self._bed.generator.told("blocked=1")
+
+    def establish(self) -> None:
+        """Everything passes."""
+        self._bed.generator.told("blocked=0")
+
+    def counters(self, side: Side) -> SaCounters:
+        """As the gateway tells them."""
+        gateway = self._bed.gateways[side]
+        assert isinstance(gateway, ToldGateway)
+        return gateway.sas()
+
+    def rest(self) -> None:
+        """It keeps nothing."""
+
+    def security_context(self) -> dict[str, Any]:
+        """It is what it is."""
+        return {"protocol": "truth", "mismatches": []}
+
+    def secrets(self) -> list[dict[str, Any]]:
+        """It has none."""
+        return []
+
+
+class TruthLab:
+    """The truth DUT for every case."""
+
+    virtual_time = True
+
+    def __init__(self, registry: Registry, logs: Path) -> None:
+        self._registry = registry
+        self._logs = logs
+
+    def build(self, case: Case) -> Bed:
+        """A new one, that ends with its bed."""
+        first = len(self._registry.entries)
+        bed = build(self._registry, self._logs, mbps=int(LINE_BPS / 1e6), **ASKED.get("known", {}))
+        made = self._registry.entries[first:]
+        bed.close = lambda: self._registry.undo(made)  # type: ignore[method-assign]
+        if ASKED.get("encrypts"):
+            for side in ("home", "office"):
+                bed.gateways[side] = ToldGateway(side, lambda: _counts(bed))  # type: ignore[assignment]
+        return bed
+
+    def notes(self, case: Case) -> list[str]:
+        """There is nothing to add."""
+        return []
+
+    def calibration_bed(self) -> None:
+        """The line rate is the ceiling."""
+
+    def capturing(self, bed: Bed, file: Path) -> AbstractContextManager[None]:
+        """Never asked for."""
+        raise NotImplementedError
+
+    def stack(self, bed: Bed, case: Case) -> ToldStack | None:
+        """Where it tells of encryption, the one that does."""
+        return ToldStack(bed) if ASKED.get("encrypts") else None
+
+    def inspect(self, bed: Bed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        """There is nothing to add."""
+        return {}, []
+
+    def tunnel_bits(self, case: Case) -> int:
+        """One tunnel, or none."""
+        return 0
+
+
+def _counts(bed: Bed) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = json.loads(bed.generator.told("counts"))
+    return found
+
+
+def _lab(
+    plan: Plan, choices: object, registry: Registry, placed: object, directory: RunDirectory, on_note: object
+) -> TruthLab:
+    return TruthLab(registry, directory.logs)
+
+
+def _generator(name: str, settings: object, registry: Registry, log: Path, *, esp: bool = False) -> Teller:
+    return Teller(registry, log)
+
+
+if __name__ == "__main__":
+    if "TRUTH_PROGRAM" in os.environ:
+        truth_dut.program = lambda: Path(os.environ["TRUTH_PROGRAM"])  # type: ignore[assignment]
+    command._lab = _lab  # type: ignore[assignment]
+    # Its ports are links in memory.
+    command.require = lambda *asked: None  # type: ignore[attr-defined]
+    command.virtual = lambda choices: True  # type: ignore[attr-defined]
+    choose.new = _generator
+    main()

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `make demo` answers on a machine that others use: its plan N times quiet, and N times under each load.
+
+    quiet     nothing beside it
+    ten       one process that takes 10 % of one CPU, in bursts of 5 ms
+    bursts    on each CPU a process that takes 25 % of it, in bursts of 20 ms
+
+Printed for each run: how many results have which status, and the ratio of each figure to the quiet one's (the median
+of the quiet runs). Wanted: quiet, every result OK; under load, a figure (OK or LOWER_BOUND) for 8 of 9 results; no
+figure above the quiet one by more than the search's resolution. Exits 1 where that is missed.
+
+The loads are processes of ours, SCHED_OTHER, that end with this program. Runs are kept in a folder: what was
+interrupted goes on when it is started again with the same folder, and more runs can be asked for later.
+
+    .venv/bin/python benchmarks/demo_under_load.py [--runs 10] [--load quiet ten bursts] [--state FOLDER] [--plan PLAN]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import os
+import secrets
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from espbench.plan import load_plan
+from espbench.platforms.processes import tree_cpu_ns
+from espbench.platforms.registry import Registry, interpreter
+from espbench.terms import WITH_FIGURE
+
+CLONE = Path(__file__).resolve().parents[1]
+# Of a loaded run's results: 16 of the demo's 18.
+WITH_FIGURES = 16 / 18
+DONE = "exit.txt"
+# Takes a share of its CPU, in bursts of its own CPU time; the periods vary, so that they beat with nothing.
+HOG = """
+import random, sys, time
+burst, share = float(sys.argv[1]), float(sys.argv[2])
+while True:
+    begun, used = time.monotonic(), time.process_time()
+    while time.process_time() - used < burst:
+        pass
+    time.sleep(max(0.0, random.uniform(0.7, 1.3) * burst / share - (time.monotonic() - begun)))
+"""
+
+
+class Load(NamedTuple):
+    """On which CPUs (indices into those we may use) a process takes what share, in bursts of how many seconds."""
+
+    cpus: Sequence[int]
+    share: float = 0.0
+    burst_s: float = 0.0
+
+
+def loads() -> dict[str, Load]:
+    """By name."""
+    every = sorted(os.sched_getaffinity(0))
+    return {"quiet": Load([]), "ten": Load(every[:1], 0.10, 0.005), "bursts": Load(every, 0.25, 0.020)}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the plan: exit code, and result → its status and figure (frames/s)."""
+
+    code: int
+    statuses: dict[str, str]
+    figures: dict[str, float]
+
+    @classmethod
+    def read(cls, folder: Path) -> Run:
+        """Of a run that is done."""
+        (directory,) = _directories(folder)
+        statuses, figures = {}, {}
+        with (directory / "results.csv").open() as table:
+            for row in csv.DictReader(table):
+                name = " ".join(row[key] for key in ("stack", "suite", "frame_size", "loss_goal"))
+                statuses[name] = row["status"]
+                if row["status"] in WITH_FIGURE:
+                    figures[name] = float(row["throughput_fps"])
+        return cls(int((folder / DONE).read_text()), statuses, figures)
+
+
+def main() -> None:
+    """Make the runs that are missing; print all."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=10, help="of each load")
+    parser.add_argument("--load", nargs="+", choices=list(loads()), default=list(loads()))
+    parser.add_argument("--state", type=Path, default=CLONE / "runs" / "demo-under-load")
+    parser.add_argument("--plan", type=Path, default=CLONE / "plans" / "quick.yaml")
+    asked = parser.parse_args()
+    for name in asked.load:
+        for number in range(1, asked.runs + 1):
+            folder = asked.state / name / str(number)
+            if not (folder / DONE).exists():
+                make(folder, asked.plan, loads()[name])
+    (test,) = (test.throughput for test in load_plan(asked.plan).tests if test.throughput is not None)
+    found = {name: _kept(asked.state / name) for name in loads()}
+    sys.exit(0 if report(found, test.resolution) else 1)
+
+
+def make(folder: Path, plan: Path, load: Load) -> None:
+    """One run under a load, or the rest of one that was interrupted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    with hogs(load) as pids:
+        command = [sys.executable, "-m", "espbench", "run", "--no-report"]
+        before = _directories(folder)
+        what = ["--resume", str(before[0])] if before else [str(plan), "--out", str(folder)]
+        with (folder / "run.log").open("a") as log:
+            done = subprocess.run([*command, *what], stdout=log, stderr=log, check=False)
+        took = time.monotonic() - begun
+        shares = [100 * tree_cpu_ns(pid) / 1e9 / took for pid in pids]
+    if done.returncode not in (0, 3):
+        words = (folder / "run.log").read_text().splitlines()[-3:]
+        sys.exit(f"demo_under_load: {folder}: espbench ended with {done.returncode}: " + "\n  ".join(words))
+    others = f"; others took {', '.join(f'{share:.0f} %' for share in shares)}" if shares else ""
+    print(f"{folder}: {took:.0f} s, exit {done.returncode}{others}", flush=True)
+    (folder / DONE).write_text(str(done.returncode))
+
+
+@contextlib.contextmanager
+def hogs(load: Load) -> Iterator[list[int]]:
+    """Processes that take their share while the block runs; their PIDs."""
+    with Registry(secrets.token_hex(3)) as registry:
+        argv = [interpreter(), "-c", HOG, str(load.burst_s), str(load.share)]
+        yield [registry.spawn(argv, f"hog {cpu}", cpus=[cpu], grace_s=0).pid for cpu in load.cpus]
+
+
+def report(found: dict[str, list[Run]], resolution: float) -> bool:
+    """Print each run's statuses and how its figures stand to the quiet ones; whether all is as wanted."""
+    figures = [run.figures for run in found["quiet"]]
+    names = {name: [f[name] for f in figures if name in f] for f in figures for name in f}
+    quiet = {name: statistics.median(values) for name, values in names.items()}
+    wanted = True
+    for load, runs in found.items():
+        for number, run in enumerate(runs, start=1):
+            counts = Counter(run.statuses.values())
+            ratios = {name: fps / quiet[name] for name, fps in run.figures.items() if name in quiet}
+            above = {name: ratio for name, ratio in ratios.items() if ratio > 1 + resolution}
+            least = len(run.statuses) if load == "quiet" else WITH_FIGURES * len(run.statuses)
+            enough = counts["OK"] if load == "quiet" else len(run.figures)
+            wanted = wanted and enough >= least and not (above and load != "quiet")
+            told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+            spread = (
+                f"; of the quiet figure {min(ratios.values()):.3f} to {max(ratios.values()):.3f}, "
+                f"median {statistics.median(ratios.values()):.3f}"
+                if ratios else ""
+            )  # fmt: skip
+            print(f"{load} {number}: {told}{spread}{'' if enough >= least else '  TOO FEW'}")
+            for name, ratio in above.items():
+                print(f"    {name}: {run.statuses[name]}, {ratio:.3f} of the quiet figure")
+            for name, status in run.statuses.items():
+                if status not in WITH_FIGURE:
+                    print(f"    {name}: {status}")
+    return wanted
+
+
+def _kept(folder: Path) -> list[Run]:
+    """The finished runs of a load."""
+    done = sorted(folder.glob(f"*/{DONE}"), key=lambda file: int(file.parent.name))
+    return [Run.read(file.parent) for file in done]
+
+
+def _directories(folder: Path) -> list[Path]:
+    """The run directory that stands in a folder, if one does."""
+    return sorted(manifest.parent for manifest in folder.glob("*/manifest.json"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What espbench answers on a machine with late timers: Debian's stock kernel in an emulated x86 machine.
+
+    QEMU (multi-threaded TCG, 2 CPUs) ── 9p, read-only ── this machine's root     the guest's root, under an overlay
+                                      └─ 9p ── a temporary folder                 the plan goes in, the run comes out
+
+Kernel, QEMU and BusyBox are Debian's packages, fetched by apt and unpacked into the cache as the daemons of a plan
+are; nothing is installed. The guest runs this clone with this interpreter: `espbench doctor`, then a plan of two
+namespaces with ESP by the guest's kernel, whose throughput is searched and which is then offered 4,000 frames/s.
+Exits 1 where a case has no figure. Needs neither root nor KVM; both CPUs are busy for about ten minutes.
+
+    .venv/bin/python benchmarks/emulated_x86.py [--keep FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import os
+import platform
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from espbench.e500 import cpio
+from espbench.errors import EspbenchError
+from espbench.generators.native import binary
+from espbench.paths import clone_root
+from espbench.platforms.placement import NICE
+from espbench.platforms.registry import Registry
+from espbench.results import RunDirectory
+from espbench.stacks import packages
+from espbench.terms import WITH_FIGURE, Trial
+
+PACKAGES = ("linux-image-amd64", "qemu-system-x86", "busybox-static")
+CPUS, MEMORY_MB = 2, 3072
+PATIENCE_S = 1200
+LOAD_FPS = 4000
+PLAN = f"""\
+name: emulated-x86
+topology: gateway-to-gateway
+dut: netns
+stacks: [plain, xfrm]
+suites: [aes128gcm16]
+frame_sizes: [512]
+directions: [one-way]
+tests:
+  - throughput: {{minimum: 500fps, maximum: 8000fps, loss_goals: [0], trial: 500ms, final_trial: 2s, resolution: 10%,
+                 settle: 50ms, residue: 500ms, warm_up: 200ms, learning: 100ms}}
+  - flood: {{maximum: {LOAD_FPS}fps, trial: 2s, settle: 50ms, residue: 500ms, warm_up: 200ms, learning: 100ms}}
+"""
+# What the guest's root is on, what namespaces with ESP need, and what nothing pulls in by itself: without drbg every
+# SA is refused ("Kernel was unable to initialize cryptographic operations").
+MODULES = (
+    "virtio_pci", "virtio_rng", "9pnet_virtio", "9p", "overlay", "veth", "xfrm_user", "xfrm_interface", "esp4", "esp6",
+    "sha1_generic", "sha256_generic", "sha512_generic", "hmac", "ctr", "jitterentropy_rng", "drbg", "cbc", "ecb",
+    "des_generic", "authenc", "gcm", "ghash_generic", "ghash_clmulni_intel", "aesni_intel", "seqiv", "echainiv",
+)  # fmt: skip
+# The first process: modules, then the host's root under an overlay that forgets, then the script below.
+INIT = """\
+#!/bin/busybox sh
+export PATH=/bin
+/bin/busybox --install -s /bin
+mkdir -p /proc /sys /dev /low /up /root
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+for module in /modules/*; do insmod $module || echo "espbench-guest: no $module"; done
+mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,msize=262144 root /low || exec poweroff -f
+mount -t tmpfs up /up; mkdir /up/upper /up/work
+mount -t overlay -o lowerdir=/low,upperdir=/up/upper,workdir=/up/work root /root || exec poweroff -f
+for each in proc sys dev; do mount --move /$each /root/$each; done
+mkdir -p /root/dev/pts /root/dev/shm
+mount -t devpts pts /root/dev/pts; mount -t tmpfs shm /root/dev/shm; mount -t tmpfs run /root/run
+mkdir /root/run/out; mount -t 9p -o trans=virtio,version=9p2000.L out /root/run/out
+exec switch_root /root /bin/sh /run/out/guest.sh
+"""
+GUEST = """\
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb
+export PYTHONPATH={harness} PYTHONDONTWRITEBYTECODE=1
+cd {clone}
+ip link set lo up
+uname -srv; cat /sys/devices/system/clocksource/clocksource0/current_clocksource
+echo "{mark} booted"
+{python} -m espbench doctor > /run/out/doctor.txt 2>&1; echo $? > /run/out/doctor.exit
+echo "{mark} surveyed"
+{python} -m espbench run --no-report --out /run/runs /run/out/plan.yaml 2>&1 | tee /run/out/run.txt
+cp -r /run/runs /run/out
+echo "{mark} done"
+sync
+echo o > /proc/sysrq-trigger
+sleep 60
+"""
+MARK = "espbench-guest:"
+
+
+class Left(NamedTuple):
+    """Of a trial at LOAD_FPS: the share of its frames that left, and offered by intended load."""
+
+    case: str
+    share: float
+    offered: float
+    lost: float
+    validity: str
+
+
+def main() -> None:
+    """Boot, measure, print; exit status 1 where a case has no figure."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--keep", type=Path, help="copy the guest's console, answers and run into this folder"
+    )
+    keep = parser.parse_args().keep
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what stands is undone
+    with tempfile.TemporaryDirectory(prefix="espbench-x86-") as name:
+        folder = Path(name)
+        try:
+            machine = fetched()
+            times = boot(machine, folder)
+        except EspbenchError as error:
+            sys.exit(f"emulated_x86: {error}")
+        finally:
+            if keep and (folder / "out").is_dir():
+                shutil.copytree(folder / "out", keep, dirs_exist_ok=True)
+        answered = report(folder / "out", times)
+    sys.exit(0 if answered else 1)
+
+
+def fetched() -> Path:
+    """The folder with Debian's kernel, QEMU and BusyBox."""
+    packages.PACKAGES.setdefault("emulated-x86", PACKAGES)
+    packages._SAME_VERSION.setdefault("emulated-x86", PACKAGES[:1])
+    return packages.unpacked("emulated-x86", on_note=print)
+
+
+def boot(machine: Path, folder: Path) -> list[tuple[str, float]]:
+    """Run the plan inside: (what the guest said, seconds since QEMU was started)."""
+    clone, out = clone_root(), folder / "out"
+    if platform.machine() != "x86_64":
+        raise EspbenchError(
+            f"expected an x86_64 host, whose programs the guest runs, got {platform.machine()}"
+        )
+    if clone is None:
+        raise EspbenchError(
+            "expected to run from a clone, which the guest sees as well; this is an installed wheel"
+        )
+    binary()  # built, or a message that says how
+    out.mkdir()
+    (out / "plan.yaml").write_text(PLAN)
+    (out / "guest.sh").write_text(
+        GUEST.format(clone=clone, harness=clone / "harness", python=sys.executable, mark=MARK)
+    )
+    kernel = kernel_of(machine)
+    initramfs = folder / "initramfs.gz"
+    initramfs.write_bytes(cpio.zipped(first_root(machine, kernel.name.removeprefix("vmlinuz-"))))
+    console = out / "console.log"
+    libraries = machine / "usr/lib/x86_64-linux-gnu"
+    with Registry(secrets.token_hex(3)) as registry, console.open("wb") as log:
+        # A machine of its own has no neighbours: what is looked at is how late its timers are.
+        qemu = registry.spawn(
+            command(machine, kernel, initramfs, out), "qemu emulated-x86", stdout=log, stderr=log,
+            env=os.environ | {"LD_LIBRARY_PATH": str(libraries), "QEMU_MODULE_DIR": str(libraries / "qemu")},
+            nice=NICE, grace_s=0,
+        )  # fmt: skip
+        return watch(qemu, console)
+
+
+def kernel_of(machine: Path) -> Path:
+    """The kernel of the newest linux-image among the packages."""
+    kernels = sorted((machine / "boot").glob("vmlinuz-*"))
+    if not kernels:
+        raise EspbenchError(f"{machine}: expected a kernel in boot/, got none: delete that folder")
+    return kernels[-1]
+
+
+def command(machine: Path, kernel: Path, initramfs: Path, out: Path) -> list[str]:
+    """QEMU's command line: no disk, no network, the console on its standard output."""
+    share = machine / "usr/share"
+    return [
+        str(machine / "usr/bin/qemu-system-x86_64"), "-L", str(share / "qemu"), "-L", str(share / "seabios"),
+        "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(CPUS), "-m", str(MEMORY_MB),
+        "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio", "-device", "virtio-rng-pci",
+        "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+        "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
+        "-fsdev", f"local,id=out,path={str(out).replace(',', ',,')},security_model=none",
+        "-device", "virtio-9p-pci,fsdev=out,mount_tag=out",
+        "-kernel", str(kernel), "-initrd", str(initramfs), "-append", "console=ttyS0 panic=-1 quiet",
+    ]  # fmt: skip
+
+
+def first_root(machine: Path, version: str) -> bytes:
+    """The archive the kernel begins with: BusyBox, the modules in the order they are loaded, /init."""
+    folders = ("bin", "modules")
+    files = [
+        cpio.Entry.file("init", INIT.encode(), mode=0o755),
+        cpio.Entry.file("bin/busybox", (machine / "usr/bin/busybox").read_bytes(), mode=0o755),
+    ]
+    for number, (name, data) in enumerate(modules(machine / "usr/lib/modules" / version, MODULES)):
+        files.append(cpio.Entry.file(f"modules/{number:03}-{name}.ko", data))
+    return cpio.archive([*map(cpio.Entry.folder, folders), *files])
+
+
+def modules(folder: Path, wanted: Iterable[str]) -> list[tuple[str, bytes]]:
+    """These modules and all they depend on, each after those it needs; one that is built in is left out."""
+    files = {f.name.split(".ko")[0].replace("-", "_"): f for f in folder.glob("kernel/**/*.ko*")}
+    loaded: dict[str, bytes] = {}
+
+    def load(name: str) -> None:
+        if name in loaded or name not in files:
+            return
+        data = files[name].read_bytes()
+        if files[name].suffix == ".xz":
+            data = lzma.decompress(data)
+        needs = re.search(rb"\0depends=([^\0]*)\0", data)
+        for need in needs[1].decode().split(",") if needs else ():
+            load(need.replace("-", "_"))
+        loaded[name] = data
+
+    for name in wanted:
+        load(name.replace("-", "_"))
+    return list(loaded.items())
+
+
+def watch(qemu: subprocess.Popen[bytes], console: Path) -> list[tuple[str, float]]:
+    """What the guest says, with its times, until its machine is off; EspbenchError where it never is."""
+    begun = time.monotonic()
+    heard: list[tuple[str, float]] = []
+    while True:
+        ended = qemu.poll() is not None
+        lines = console.read_text(errors="replace").splitlines()
+        said = [line.split(MARK, 1)[1].strip() for line in lines if MARK in line]
+        heard += [(text, time.monotonic() - begun) for text in said[len(heard) :]]
+        if ended:
+            break
+        if time.monotonic() - begun > PATIENCE_S:
+            raise EspbenchError(f"the guest was not done after {PATIENCE_S} s; it last said: {lines[-1:]}")
+        time.sleep(0.5)
+    if "done" not in (text for text, _ in heard):
+        raise EspbenchError("the guest ended early; its console ends:\n  " + "\n  ".join(lines[-15:]))
+    return heard
+
+
+def report(out: Path, times: Sequence[tuple[str, float]]) -> bool:
+    """Print what came out; whether each case has a figure."""
+    print((out / "console.log").read_text(errors="replace").partition(f"{MARK} booted")[0].strip()[-200:])
+    print(", ".join(f"{what} after {seconds:.0f} s" for what, seconds in times))
+    print(f"espbench doctor: exit {(out / 'doctor.exit').read_text().strip()}")
+    runs = sorted((out / "runs").glob("*")) if (out / "runs").is_dir() else []
+    if not runs:
+        print("no run:\n" + (out / "run.txt").read_text())
+        return False
+    with RunDirectory.open(runs[0]) as run:
+        for left in at_load(run.trials()):
+            print(
+                f"{left.case}: {100 * left.share:.1f} % of the frames left, offered/intended {left.offered:.3f}, "
+                f"{100 * left.lost:.1f} % lost, {left.validity}"
+            )
+        results = run.results()
+        for result in results:
+            print(f"{result.case}: {result.status}, {result.words or '; '.join(result.reasons)}")
+        return len(results) == len(run.manifest.cases) and all(r.status in WITH_FIGURE for r in results)
+
+
+def at_load(trials: Iterable[Trial]) -> list[Left]:
+    """The trials at LOAD_FPS."""
+    return [
+        Left(
+            t.case,
+            t.tx_frames / (t.intended_fps * t.intended_duration_s),
+            t.offered_fps / t.intended_fps,
+            t.frame_loss_ratio,
+            t.validity + "".join(f"; {reason}" for reason in t.reasons),
+        )
+        for t in trials
+        if t.phase == "measure"
+    ]
+
+
+if __name__ == "__main__":
+    main()

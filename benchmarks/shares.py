@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How sure a share is that was counted: for the tables of the benchmarks."""
+
+from __future__ import annotations
+
+import math
+
+
+def wilson(hits: int, of: int) -> tuple[float, float]:
+    """The 95 % interval of a share (E. B. Wilson, 1927)."""
+    z, share = 1.96, hits / of
+    middle = (share + z**2 / (2 * of)) / (1 + z**2 / of)
+    half = z / (1 + z**2 / of) * math.sqrt(share * (1 - share) / of + z**2 / (4 * of**2))
+    return middle - half, middle + half

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an interrupted run may go on: all that its figures depend on must be what it was begun with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench import __version__
+from espbench.errors import UsageError
+from espbench.measure import machine
+from espbench.plan import Plan, Profile, conditions
+from espbench.plan.asked import Change, asked, changes, recorded_changes
+from espbench.results import RunDirectory
+from espbench.terms import CaseEntry
+
+_MACHINE = ("cpu", "kernel", "cpus usable")  # the generator's ceiling is of these
+_EMULATED = "qemu_e500"
+_MOST_SHOWN = 8
+_UNDO = "undo the change, or start a new run, which measures every case anew"
+
+
+def same_run(
+    directory: RunDirectory,
+    plan: Plan,
+    profiles: Sequence[Profile],
+    *,
+    platform: str,
+    reasons: str,
+    entries: list[CaseEntry],
+) -> None:
+    """UsageError if resuming would put figures of something else beside those already measured."""
+    begun = directory.manifest
+    # A profile or recording beside the plan is not in the run directory: it may have changed.
+    frames = plan.pattern.fingerprint
+    if (before := begun.conditions.get("traffic", frames)) != frames:
+        raise _refused(
+            directory,
+            f"the frames it was begun with, {before}",
+            frames,
+            "undo the change of the traffic profile or its recording, or start a new run",
+        )
+    if begun.platform == platform:
+        now = asked(plan, profiles)
+        found = (
+            changes(begun.asked, now)
+            if begun.asked
+            else recorded_changes(begun.conditions, conditions(plan, profiles))
+        )
+        if found:
+            raise _changed(directory, found)
+    if (begun.platform, begun.cases) != (platform, entries):
+        raise _refused(
+            directory,
+            f"the {len(begun.cases)} cases on {begun.platform} that it was begun with",
+            f"{len(entries)} cases on {platform}" + (f" ({reasons})" if reasons else ""),
+            "undo the change of its plan.yaml or of this machine, or start a new run",
+        )
+    if begun.espbench != __version__:
+        raise _changed(directory, [Change("espbench's version", begun.espbench, __version__)])
+    if platform != _EMULATED:  # in virtual time nothing of the machine is in a figure
+        moved = _machine_changes(begun.host, machine.describe())
+        if moved:
+            raise _changed(directory, moved)
+
+
+def _machine_changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
+    return [
+        Change(f"this machine's {key}", str(was[key]), str(now.get(key)))
+        for key in _MACHINE
+        if key in was and was[key] != now.get(key)
+    ]
+
+
+def _changed(directory: RunDirectory, found: Sequence[Change]) -> UsageError:
+    def listed(values: Sequence[str]) -> str:
+        lines = [f"{change.key}: {value}" for change, value in zip(found, values, strict=True)]
+        more = [f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
+        return "; ".join([*lines[:_MOST_SHOWN], *more])
+
+    was, now = listed([change.was for change in found]), listed([change.now for change in found])
+    return _refused(directory, f"what it was begun with, {was}", now, _UNDO)
+
+
+def _refused(directory: RunDirectory, expected: str, got: str, remedy: str) -> UsageError:
+    return UsageError(
+        f"{directory.path}: this run cannot go on here\n"
+        f"  expected: {expected}\n"
+        f"  got: {got}\n"
+        f"  what to do: {remedy}"
+    )

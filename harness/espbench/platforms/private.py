@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only we can have written: folders and files of ours, which nobody else may change or put in our place."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from espbench.errors import MachineLacks
+
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def private_directory(path: Path, remedy: str) -> Path:
+    """Make a directory that only this user can enter, or check the one that is there; the path.
+
+    MachineLacks, with the remedy, where somebody else could have put something into it.
+    """
+    _demand_safe_parents(path, remedy)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if why := not_private(path):
+        raise MachineLacks(
+            f"{path}: expected a directory of this user's alone, got {why}; nothing in it is believed", remedy
+        )
+    return path
+
+
+def not_private(path: Path) -> str:
+    """Why what is at this path is not a directory of this user's alone (mode 0700); empty if it is."""
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        return "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no directory"
+    if found.st_uid != os.geteuid():
+        return f"one that belongs to user {found.st_uid}"
+    mode = stat.S_IMODE(found.st_mode)
+    return "" if mode & 0o077 == 0 else f"one that others can enter (mode {mode:04o})"
+
+
+def foreign(path: Path) -> str:
+    """Why what is at this path may be somebody else's work; empty if only this user or root can change it."""
+    found = path.lstat()
+    if found.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to user {found.st_uid}"
+    if not stat.S_ISLNK(found.st_mode) and found.st_mode & _OTHERS_MAY_WRITE:
+        return f"others can write it (mode {stat.S_IMODE(found.st_mode):04o})"
+    return ""
+
+
+def _demand_safe_parents(path: Path, remedy: str) -> None:
+    """No parent, on either side of symbolic links, may let others put another directory into our place."""
+    # Where the real root is unknown, as in a user namespace, it is whoever owns / that is trusted.
+    trusted = {0, os.geteuid(), Path("/").stat().st_uid}
+    for parent in dict.fromkeys(
+        [*path.absolute().parents, *path.parent.resolve().parents, path.parent.resolve()]
+    ):
+        if not parent.exists():
+            continue
+        found = parent.lstat()
+        sticky = found.st_mode & stat.S_ISVTX
+        open_to_others = not stat.S_ISLNK(found.st_mode) and found.st_mode & _OTHERS_MAY_WRITE and not sticky
+        if found.st_uid not in trusted or open_to_others:
+            raise MachineLacks(
+                f"{path}: expected a directory that nobody else can put there, got one below {parent}, which "
+                f"belongs to user {found.st_uid} and has mode {stat.S_IMODE(found.st_mode):04o}",
+                remedy,
+            )

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The seal of a line of `trials.jsonl`: a checksum over the line and over the seal of the case's line before it.
+
+A line that was changed, removed or moved within its case breaks the chain from there on. The seal is the last
+key under `host`: all else that a line says may be the same in two runs, the seal is as the host's part is.
+Logs of before there were seals have lines without.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from espbench.results.durable import to_json
+from espbench.terms import Trial
+
+KEY = "seal"
+_DIGITS = 16
+_BEFORE, _AFTER = f'"{KEY}":"'.encode(), b'"}}\n'
+_FROM = len(_AFTER) + _DIGITS
+
+
+def sealed(trial: Trial, before: str) -> bytes:
+    """The line of a trial, line break and all; before: what `follows` says of the case's last line, or nothing."""
+    record = trial.model_dump(mode="json")
+    host: dict[str, Any] = record.pop("host")
+    record["host"] = {**{key: value for key, value in host.items() if key != KEY}, KEY: "0" * _DIGITS}
+    line = (to_json(record) + "\n").encode()
+    return line[:-_FROM] + _digest(line[:-_FROM], before).encode() + _AFTER
+
+
+def holds(line: bytes, before: str) -> bool:
+    """Whether the line is as it was written, and follows the one whose seal is `before`."""
+    return _is_sealed(line) and line[-_FROM : -len(_AFTER)] == _digest(line[:-_FROM], before).encode()
+
+
+def follows(line: bytes, before: str) -> str:
+    """What the case's next line is chained to."""
+    return line[-_FROM : -len(_AFTER)].decode() if _is_sealed(line) else _digest(line, before)
+
+
+def _is_sealed(line: bytes) -> bool:
+    return line.endswith(_AFTER) and line[:-_FROM].endswith(_BEFORE)
+
+
+def _digest(text: bytes, before: str) -> str:
+    return sha256(before.encode() + b"\n" + text).hexdigest()[:_DIGITS]

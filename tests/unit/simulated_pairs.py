@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons at fixed loads of two arms that exist only as arithmetic, on a host that is anything but steady."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from espbench.comparison.model import FixedLoadVerdict
+from espbench.comparison.paired import judge
+from espbench.plan.fixed_loads import FixedLoads
+from espbench.procedures.paired import ARMS, Arm, Ask, PairedLoads
+from espbench.terms import Finding, GatewayReading, Trial
+
+IDENTITY: Mapping[str, Any] = {
+    "case": "0001-at", "dut": "simulated", "stack": "b", "suite": "aes128gcm16", "ip_version": 4,
+    "frame_size": 64, "direction": "one-way", "repeat": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Host:
+    """What two arms are measured on; all but void, hit and stay are relative standard deviations.
+
+    boot: of one set of gateways to the next. slow: of the host's speed, which forgets itself over `stay` trials.
+    fast: from trial to trial. drift: how much slower it is at the end than at the beginning. void: share of trials
+    that are seen to be spoilt. hit: share of trials that are spoilt and not seen to be: a quarter more CPU per frame,
+    and frames lost. search: how far the bounds of the searches are off.
+    """
+
+    boot: float = 0.004
+    slow: float = 0.02
+    fast: float = 0.01
+    stay: float = 20.0
+    drift: float = 0.05
+    void: float = 0.05
+    hit: float = 0.02
+    search: float = 0.08
+
+
+QUIET = Host(boot=0.002, slow=0.005, fast=0.004, drift=0.01, void=0.0, hit=0.0, search=0.02)
+SHARED = Host()
+BUSY = Host(boot=0.008, slow=0.05, fast=0.03, drift=0.15, void=0.2, hit=0.08, search=0.2)
+
+
+class Bed:
+    """Two arms of known cost and the host under them. cost: B's CPU per frame as a multiple of A's.
+
+    Each arm's throughput is inverse to its cost.
+    """
+
+    def __init__(self, host: Host, cost: float, chance: random.Random, trials: int) -> None:
+        self.host, self.chance = host, chance
+        self._cost: dict[Arm, float] = {"a": 0.0, "b": math.log(cost)}
+        self._boots: dict[tuple[Arm, int], float] = {}
+        self._slow = host.slow * chance.gauss(0, 1)
+        self._keep = math.exp(-1 / host.stay)
+        self._trials, self._made = trials, 0
+
+    def bounds(self) -> dict[Arm, float]:
+        """What the searches would say."""
+        return {
+            arm: 20_000 * math.exp(-self._cost[arm] + self.host.search * self.chance.gauss(0, 1))
+            for arm in ARMS
+        }
+
+    def trial(self, ask: Ask, sequence: int = 0) -> Trial:
+        """One trial, the host moved on."""
+        h, chance = self.host, self.chance
+        self._made += 1
+        self._slow = self._keep * self._slow + math.sqrt(1 - self._keep**2) * h.slow * chance.gauss(0, 1)
+        boot = self._boots.setdefault((ask.arm, ask.round), h.boot * chance.gauss(0, 1))
+        us = self._cost[ask.arm] + boot + self._slow + h.drift * self._made / self._trials
+        us += h.fast * chance.gauss(0, 1)
+        hit = chance.random() < h.hit
+        lost = hit or ask.request.load_fps * math.exp(us) > 20_000
+        return made(
+            ask,
+            50 * math.exp(us) * (1.25 if hit else 1),
+            lost=lost,
+            valid=chance.random() >= h.void,
+            sequence=sequence,
+        )
+
+
+def made(ask: Ask, us: float, *, lost: bool, valid: bool = True, sequence: int = 0) -> Trial:
+    """A trial's record by hand; us: of both gateways together. A lossy one lost 1 %."""
+    frames = max(100, int(ask.request.load_fps * ask.request.duration_s))
+    missing = frames // 100 if lost else 0
+    return Trial(
+        case=f"simulated-{ask.arm}", sequence=sequence, phase="measure", attempt=ask.request.attempt,
+        intended_fps=round(ask.request.load_fps, 3), offered_fps=round(ask.request.load_fps, 3),
+        duration_s=ask.request.duration_s, intended_duration_s=ask.request.duration_s, tx_frames=frames,
+        rx_frames=frames - missing, lost=missing, duplicated=0, reordered=0, corrupted=0,
+        frame_loss_ratio=missing / frames, validity="VALID" if valid else "INVALID",
+        reasons=[] if valid else ["host starvation: simulated"],
+        gateways={side: GatewayReading(cpu_us_per_frame=us / 2) for side in ("home", "office")},
+    )  # fmt: skip
+
+
+def measured(
+    host: Host,
+    cost: float,
+    chance: random.Random,
+    settings: FixedLoads | None = None,
+    *,
+    together: bool = True,
+) -> PairedLoads:
+    """All trials of one point."""
+    asked = settings or FixedLoads()
+    bed = Bed(host, cost, chance, trials=asked.rounds * 60)
+    running = PairedLoads(
+        asked,
+        bed.bounds(),
+        maximum_fps=1e6,
+        goal=0.0,
+        retries=3,
+        seed=str(chance.random()),
+        together=together,
+    )
+    while (ask := running.next()) is not None:
+        running.add(bed.trial(ask))
+    return running
+
+
+def compared(
+    host: Host,
+    cost: float,
+    chance: random.Random,
+    settings: FixedLoads | None = None,
+    *,
+    sizes: Sequence[int] = (64, 512, 1424),
+    together: bool = True,
+) -> list[FixedLoadVerdict]:
+    """One whole comparison: a verdict for each frame size."""
+    found: list[Finding] = []
+    for size in sizes:
+        running = measured(host, cost, chance, settings, together=together)
+        identity = {**IDENTITY, "frame_size": size}
+        found.append(running.finding(identity, {"a": "a", "b": "b"}, "proven", []))
+    return judge(found, "stack")
