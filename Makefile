@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# make setup · make demo · make test · make bench · make campaign: each does what it needs first, and asks nothing.
-.PHONY: setup demo test static unit lint bench campaign lock clean
+# make setup · make demo · make check · make test · make test-all · make bench · make campaign: each does what it needs first, and asks nothing.
+.PHONY: setup demo check test test-all static unit lint bench campaign lock clean
 
 PY := .venv/bin/python
+CPUS := $(shell nproc)
+# Virtual time and browsers do not mind company; what measures in real time comes after them, alone.
+PARALLEL := virtual_time or browser
+BESIDE := $(PY) -m pytest tests/integration --durations=15 -n $(CPUS) --dist loadfile
+ALONE := $(PY) -m pytest tests/integration --durations=25
 
 setup:
 	@scripts/setup.sh run
@@ -11,17 +16,25 @@ demo: setup
 	@# 3: the run is whole, and says of some result that it is a bound, INVALID or UNRESOLVABLE on this machine.
 	@$(PY) -m espbench run plans/quick.yaml || [ $$? -eq 3 ]
 
+# What needs no root, no network and no boards once `setup` has run.
+check: setup static unit
+
+# Everything that proves the product on this machine; test-all: every other stack, option and fault as well.
 test:
 	@scripts/setup.sh test
-	@# What is pure does not mind company; what measures in real time comes after it, alone.
-	@$(MAKE) --no-print-directory -j2 --output-sync=target static unit
-	$(PY) -m pytest tests/integration
+	@$(MAKE) --no-print-directory static unit
+	$(BESIDE) -m "($(PARALLEL)) and not slow"
+	$(ALONE) -m "not ($(PARALLEL)) and not slow"
+
+test-all: test
+	$(BESIDE) -m "($(PARALLEL)) and slow"
+	$(ALONE) -m "not ($(PARALLEL)) and slow"
 
 static: lint
 	cargo test --release --locked --quiet --manifest-path traffic/Cargo.toml
 
 unit:
-	$(PY) -m pytest -q tests/unit
+	$(PY) -m pytest -q -n $(CPUS) tests/unit
 
 lint:
 	.venv/bin/ruff check .

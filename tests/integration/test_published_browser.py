@@ -14,7 +14,10 @@ from headless import Browser, find_browser
 
 from espbench.reporting import published
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason="missing chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(find_browser() is None, reason="missing chromium: apt-get install chromium"),
+]
 
 READY = "document.querySelector('.chart') && !document.querySelector('.chart:not([data-drawn])')"
 MARKS = """Object.fromEntries([...document.querySelectorAll('.chart')].map((chart) => [chart.id,

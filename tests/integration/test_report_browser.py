@@ -18,7 +18,10 @@ from headless import Browser, PageRecord, find_browser
 from espbench.reporting import comparison
 from espbench.reporting.report import write_report
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason="missing chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(find_browser() is None, reason="missing chromium: apt-get install chromium"),
+]
 
 READY = "document.querySelector('.chart') && !document.querySelector('.chart:not([data-drawn])')"
 MARKS = """[...document.querySelectorAll('.chart')].map((chart) => ({

@@ -144,6 +144,8 @@ class AttackCase(IpsecSeries):
                 value=max(unharmed) if unharmed else None, n=int(bool(unharmed)),
             ),
         ]  # fmt: skip
+        cpu = [row["cpu_home_pct"] for row in (free, worst)]
+        cpu_words = "" if None in cpu else f"; Home's CPU goes from {cpu[0]} % to {cpu[1]} %"
         for side in ("home", "office"):
             found += [
                 Quantity(name=f"CPU of {side}, {when}", unit="%", value=row[f"cpu_{side}_pct"])
@@ -152,8 +154,7 @@ class AttackCase(IpsecSeries):
         return {
             "status": "OK",
             "words": f"Under {worst['attack_fps']:,.0f} packets/s of {what} legitimate traffic keeps {kept:.4g} % of "
-            f"its forwarding rate ({worst['loss_pct']:.3g} % of its frames are lost); Home's CPU goes from "
-            f"{free['cpu_home_pct']} % to {worst['cpu_home_pct']} %.",
+            f"its forwarding rate ({worst['loss_pct']:.3g} % of its frames are lost){cpu_words}.",
             "load_fps": self._load,
             "warnings": load_note(self.known, self.settings),
             "quantities": found,
