@@ -21,7 +21,7 @@ use crate::xdp::sender::LiveSender;
 use crate::{request, result, stalls};
 
 /// Time for all threads to be up before the first frame is due.
-const LEAD_NS: u64 = 30_000_000;
+const LEAD_NS: u64 = 40_000_000;
 /// A trial sends all its frames. Where that takes longer than intended it goes on for so many times its duration
 /// and so much more; what has not left by then is unsent. Documented in docs/generators.md; generators/base.py
 /// (`longest_s`) knows it, too.

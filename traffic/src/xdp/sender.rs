@@ -27,6 +27,9 @@ use crate::xdp::object::{self, Mapped};
 
 /// So long the program waits for a departure before others may have the CPU.
 const SLICE_NS: u64 = 10_000;
+/// The kernel waits for an RCU grace period, up to 12 ms were seen, before it runs a program again and again
+/// (bpf_dispatcher_change_prog); what is begun so early is ready at the first departure, and waits for it.
+const AHEAD_NS: u64 = 25_000_000;
 /// A batch has room for the frames of so long a time: waking the CPU that takes them may last half of it.
 const BATCH_NS: f64 = 16_000.0;
 /// Smaller batches cost a fifth, larger ones bring nothing.
@@ -382,8 +385,9 @@ impl LiveSender {
             Ordering::Release,
         );
         let start_ns = self.control.read(0).start_ns;
-        while monotonic_ns() + 300_000 < start_ns {
-            crate::clock::sleep_until(start_ns - 300_000);
+        let begin_ns = start_ns.saturating_sub(AHEAD_NS);
+        while monotonic_ns() < begin_ns {
+            crate::clock::sleep_until(begin_ns);
         }
         let outcome = loop {
             // SAFETY: a field of a valid entry, which no program is using.
