@@ -96,6 +96,8 @@ def test_a_test_at_a_load_wants_that_load() -> None:
         ([], {"starved_pct": 4.0}, False),
         ([], {"starved_pct": 8.0}, True),
         ([], {"steal_pct": {"0": 0.1, "1": 9.0}}, True),
+        ([], {"steal_pct": {"0": 9.0}, "tick_pct": 4.7}, False),  # of 212 ms one tick is 4.7 %
+        ([], {"steal_pct": {"0": 9.8}, "tick_pct": 4.7}, True),
         ([], {"foreign_pct": 50.0, "starved_pct": 0.5}, False),  # others used what the gateways did not want
     ],
 )
@@ -146,6 +148,18 @@ def test_foreign_use_is_what_neither_gateway_used() -> None:
     assert (found["gateways_waited_pct"], found["starved_pct"]) == (5.0, 5.0)
     assert found["steal_pct"] == {"0": 0.0, "1": 3.0}
     assert found["clock_step_ms"] == 5.0
+
+
+def test_what_the_books_cannot_tell_is_nobodys() -> None:
+    """/proc/stat counts in ticks of 10 ms: of a trial of 200 ms one of them is 5 %, and may be the gateways' own."""
+    before = HostSnapshot(0, 0, {1: CpuTimes(0, 0, 0)})
+    after = HostSnapshot(2 * 10**8, 0, {1: CpuTimes(10**8, 10**8, 0)})
+    found = compare(
+        before, after, gateway_cpus={1}, gateway_ns=88_000_000, gateways_waited_ns=10**8, sender_cpus=set(),
+        sender_ns=0,
+    )  # fmt: skip
+    assert (found["foreign_pct"], found["tick_pct"]) == (6.0, 5.0)
+    assert found["starved_pct"] == 1.0
 
 
 @pytest.mark.parametrize(("together", "expected"), [(False, 17.0), (True, 7.0)])

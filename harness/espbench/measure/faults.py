@@ -152,7 +152,8 @@ def disturbance(
         )
     starved = host_record.get("starved_pct") or 0.0
     steal = max(host_record.get("steal_pct", {}).values(), default=0.0)
-    if max(starved, steal) > STARVATION_LIMIT_PCT:
+    # Of a short trial one tick of the books is more than the limit: only what is surely stolen counts.
+    if max(starved, steal - host_record.get("tick_pct", 0.0)) > STARVATION_LIMIT_PCT:
         reasons.append(
             f"host starvation: others took {starved:.1f} % of the gateways' CPU, "
             f"the hypervisor stole up to {steal:.1f} %"

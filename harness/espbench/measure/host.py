@@ -64,9 +64,9 @@ def compare(
 
     foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester, None
     where the tester runs there too and cannot be told apart, or gateway_ns is not known. gateways_waited_pct is how
-    long the gateways could have run but had no CPU, None where unknown. starved_pct is what others can have cost
+    long the gateways could have run but had no CPU, None where unknown. starved_pct is what others surely cost
     them: no more than they used, and no more than the gateways waited. steal_pct is of the CPUs of gateways and
-    sender alone. sender_foreign_pct is time that other tasks had on the CPUs that send; interrupts do not count, a
+    sender alone. /proc/stat counts in ticks: tick_pct is how far any share taken from it may be off. sender_foreign_pct is time that other tasks had on the CPUs that send; interrupts do not count, a
     DUT may run in them. gateway_ns and
     sender_ns are what they used themselves, sender_ns with receivers on the same CPUs.
     """
@@ -84,10 +84,12 @@ def compare(
     waited = None
     if watched and gateways_waited_ns is not None:
         waited = gateways_waited_ns / (elapsed * len(watched))
-    known = [share for share in (foreign, waited) if share is not None]
+    tick = _TICK_NS / elapsed
+    known = [share for share in (None if foreign is None else max(0.0, foreign - tick), waited) if share is not None]
     return {
         "start_ns": before.at_ns,
         "elapsed_s": round(elapsed / 1e9, 6),
+        "tick_pct": round(100 * tick, 3),
         "steal_pct": {str(c): round(100 * s / elapsed, 3) for c, s in steal.items()},
         "busy_pct": {str(c): round(100 * b / elapsed, 2) for c, b in busy.items()},
         "foreign_pct": None if foreign is None else round(100 * foreign, 2),
