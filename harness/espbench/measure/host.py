@@ -66,9 +66,9 @@ def compare(
     where the tester runs there too and cannot be told apart, or gateway_ns is not known. gateways_waited_pct is how
     long the gateways could have run but had no CPU, None where unknown. starved_pct is what others surely cost
     them: no more than they used, and no more than the gateways waited. steal_pct is of the CPUs of gateways and
-    sender alone. /proc/stat counts in ticks: tick_pct is how far any share taken from it may be off. sender_foreign_pct is time that other tasks had on the CPUs that send; interrupts do not count, a
-    DUT may run in them. gateway_ns and
-    sender_ns are what they used themselves, sender_ns with receivers on the same CPUs.
+    sender alone. /proc/stat counts in ticks: tick_pct is how far any share taken from it may be off.
+    sender_foreign_pct is time that other tasks had on the CPUs that send; interrupts do not count, a DUT may run
+    in them. gateway_ns and sender_ns are what they used themselves, sender_ns with receivers on the same CPUs.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
     busy = {c: after.cpus[c].busy_ns - before.cpus[c].busy_ns for c in after.cpus if c in before.cpus}
@@ -85,7 +85,11 @@ def compare(
     if watched and gateways_waited_ns is not None:
         waited = gateways_waited_ns / (elapsed * len(watched))
     tick = _TICK_NS / elapsed
-    known = [share for share in (None if foreign is None else max(0.0, foreign - tick), waited) if share is not None]
+    known = [
+        share
+        for share in (None if foreign is None else max(0.0, foreign - tick), waited)
+        if share is not None
+    ]
     return {
         "start_ns": before.at_ns,
         "elapsed_s": round(elapsed / 1e9, 6),
