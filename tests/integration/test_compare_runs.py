@@ -84,10 +84,6 @@ def test_the_cases_were_interleaved_by_the_recorded_seed(compared: Path) -> None
     assert len({tuple(order) for order in orders}) > 1
 
 
-@pytest.mark.skipif(
-    not os.environ.get("ESPBENCH_SLOW"),
-    reason="takes over five minutes on a slow machine: ESPBENCH_SLOW=1 runs it",
-)
 def test_at_the_same_loads_the_arms_take_turns(tmp_path: Path) -> None:
     """One search for each arm, then pairs of trials; every one is on disk, and what they bear is in the report."""
     at = {"loads": ["50%"], "pairs": 6, "rounds": 3, "trial": "200ms"}
