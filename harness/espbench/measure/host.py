@@ -14,9 +14,12 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Of one CPU since boot, ns: executing anything, executing tasks, stolen by the hypervisor."""
+    """Of one CPU since boot, ns: idle, executing tasks, stolen by the hypervisor.
 
-    busy_ns: int
+    What it executed is sampled at each tick, and wrong by some percent of a short trial; when it was idle is measured.
+    """
+
+    idle_ns: int
     task_ns: int
     steal_ns: int
 
@@ -43,10 +46,10 @@ def cpu_times(stat: str | None = None) -> dict[int, CpuTimes]:
     for line in text.splitlines():
         name, *fields = line.split()
         if name.startswith("cpu") and name != "cpu":
-            user, nice, system, _idle, _iowait, irq, softirq, steal = (int(f) for f in fields[:8])
-            task = (user + nice + system) * _TICK_NS
-            busy = task + (irq + softirq) * _TICK_NS
-            times[int(name[3:])] = CpuTimes(busy, task, steal * _TICK_NS)
+            user, nice, system, idle, iowait, _irq, _softirq, steal = (int(f) for f in fields[:8])
+            times[int(name[3:])] = CpuTimes(
+                (idle + iowait) * _TICK_NS, (user + nice + system) * _TICK_NS, steal * _TICK_NS
+            )
     return times
 
 
@@ -71,9 +74,11 @@ def compare(
     in them. gateway_ns and sender_ns are what they used themselves, sender_ns with receivers on the same CPUs.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
-    busy = {c: after.cpus[c].busy_ns - before.cpus[c].busy_ns for c in after.cpus if c in before.cpus}
+    every = [c for c in after.cpus if c in before.cpus]
+    steal = {c: after.cpus[c].steal_ns - before.cpus[c].steal_ns for c in every}
+    idle = {c: after.cpus[c].idle_ns - before.cpus[c].idle_ns for c in every}
+    busy = {c: max(0, elapsed - idle[c] - steal[c]) for c in every}
     used = gateway_cpus | sender_cpus
-    steal = {c: after.cpus[c].steal_ns - before.cpus[c].steal_ns for c in busy if c in used}
     watched = [c for c in gateway_cpus if c in busy]
     tasks = {c: after.cpus[c].task_ns - before.cpus[c].task_ns for c in busy}
     sending = [c for c in sender_cpus if c in tasks]
@@ -94,7 +99,7 @@ def compare(
         "start_ns": before.at_ns,
         "elapsed_s": round(elapsed / 1e9, 6),
         "tick_pct": round(100 * tick, 3),
-        "steal_pct": {str(c): round(100 * s / elapsed, 3) for c, s in steal.items()},
+        "steal_pct": {str(c): round(100 * s / elapsed, 3) for c, s in steal.items() if c in used},
         "busy_pct": {str(c): round(100 * b / elapsed, 2) for c, b in busy.items()},
         "foreign_pct": None if foreign is None else round(100 * foreign, 2),
         "gateways_waited_pct": None if waited is None else round(100 * waited, 2),
