@@ -4,8 +4,8 @@
 
 PY := .venv/bin/python
 CPUS := $(shell nproc)
-# Virtual time and browsers do not mind company; what measures in real time comes after them, alone.
-PARALLEL := virtual_time or browser
+# Virtual time, browsers and what measures nothing do not mind company; what measures in real time comes after, alone.
+PARALLEL := virtual_time or browser or untimed
 BESIDE := $(PY) -m pytest tests/integration --durations=15 -n $(CPUS) --dist loadfile
 ALONE := $(PY) -m pytest tests/integration --durations=25
 
@@ -34,7 +34,7 @@ static: lint
 	cargo test --release --locked --quiet --manifest-path traffic/Cargo.toml
 
 unit:
-	$(PY) -m pytest -q -n $(CPUS) tests/unit
+	$(PY) -m pytest -q -n $(CPUS) --dist loadfile tests/unit
 
 lint:
 	.venv/bin/ruff check .

@@ -31,6 +31,7 @@ NOBODY = (
     "XDG_CACHE_HOME",
     "HOME=/tmp",
 )
+pytestmark = pytest.mark.untimed
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 
 PLAN = """\
@@ -248,6 +249,7 @@ def test_the_initial_namespace_is_refused_under_any_name(tmp_path: Path) -> None
 
 
 @as_root
+@pytest.mark.slow
 def test_a_case_without_a_result_gives_exit_code_3(tmp_path: Path) -> None:
     """A box that forwards nothing: tried three times, reported, and told apart from success."""
     with RouterBox() as box:

@@ -59,6 +59,7 @@ def cable() -> Iterator[tuple[str, str]]:
         yield f"c0@{box.west}", f"c1@{box.east}"
 
 
+@pytest.mark.slow
 def test_the_users_own_ports(cable: tuple[str, str]) -> None:
     """Frames go over the cable from one to the other."""
     west, east = cable
@@ -69,6 +70,7 @@ def test_the_users_own_ports(cable: tuple[str, str]) -> None:
     assert all("–" not in cells for cells in found.values()), done.stdout
 
 
+@pytest.mark.slow
 def test_ports_that_are_not_joined_show_what_is_sent_only(cable: tuple[str, str]) -> None:
     """Nothing arrives: the receiving columns are empty, and it is said why."""
     west, east = cable

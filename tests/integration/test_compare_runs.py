@@ -16,10 +16,13 @@ from unsettled import require_settled
 
 from espbench.platforms.uml import readiness as uml_readiness
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
-    reason="needs root and user-mode-linux",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
+        reason="needs root and user-mode-linux",
+    ),
+]
 
 SEARCH = quick(
     minimum="500fps", maximum="60000fps", resolution="10%", final_trial="600ms", residue="100ms", retries=6

@@ -41,7 +41,9 @@ def measured(folder: Path, plan: dict[str, Any], *options: str) -> dict[int, dic
     return {int(row["frame_size"]): row for row in found if row["test"] == "throughput"}
 
 
-@pytest.mark.parametrize("size", [64, 512, 1424])
+@pytest.mark.parametrize(
+    "size", [pytest.param(64, marks=pytest.mark.slow), 512, pytest.param(1424, marks=pytest.mark.slow)]
+)
 def test_a_frame_rate_is_found_from_the_line_rate_down(box: RouterBox, tmp_path: Path, size: int) -> None:
     """No maximum: the search begins far above what the tester can offer through this box, and ends at its rate."""
     box.limit_frames(20_000)
@@ -49,6 +51,7 @@ def test_a_frame_rate_is_found_from_the_line_rate_down(box: RouterBox, tmp_path:
     assert_found(found[size], 20_000, 0.03)
 
 
+@pytest.mark.slow
 def test_a_slow_link_behind_a_deep_queue_is_found(box: RouterBox, tmp_path: Path) -> None:
     """50 Mbit/s and room for seconds: what is only stored does not count."""
     box.limit_rate(50_000_000, limit=20_000_000)
@@ -57,6 +60,7 @@ def test_a_slow_link_behind_a_deep_queue_is_found(box: RouterBox, tmp_path: Path
     assert_found(found[512], 50e6 / (8 * 508), 0.03)
 
 
+@pytest.mark.slow
 def test_without_line_rate_the_ports_own_is_taken(box: RouterBox, tmp_path: Path) -> None:
     """Every part of the run does without the key, the report too."""
     box.limit_frames(20_000)

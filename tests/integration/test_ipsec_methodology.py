@@ -97,6 +97,7 @@ def test_traffic_brings_up_the_tunnel_once(pair: tuple[Bench, Case]) -> None:
     assert late_ms < 100
 
 
+@pytest.mark.slow
 def test_set_ups_are_seen_one_by_one(pair: tuple[Bench, Case]) -> None:
     """Ten IKE SAs with a tunnel each, then ten CHILD SAs under one; the operations bound them."""
     finding, trials = found(pair, SetUpRate, tunnels=10)
@@ -106,6 +107,7 @@ def test_set_ups_are_seen_one_by_one(pair: tuple[Bench, Case]) -> None:
     assert trials[-1].proof["proven"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bad-icv", "replay"])
 def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Bench, Case], kind: str) -> None:
     """The kernel's own counters tell; the traffic beside it loses nothing and is proven to be encrypted."""
@@ -116,6 +118,7 @@ def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Ben
     assert trials[-1].proof["proven"]
 
 
+@pytest.mark.slow
 def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Bench, Case]) -> None:
     """It is understood and answered: Home's CPU works, and Home sends datagrams of its own."""
     finding, _ = found(pair, Attack, kind="ike-flood", load="400fps", rates=["100fps"], trial="1s")
@@ -123,6 +126,7 @@ def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Bench, Case]) -> None:
     assert attacked["cpu_home_pct"] > free["cpu_home_pct"]
 
 
+@pytest.mark.slow
 def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Bench, Case]) -> None:
     """Sixteen seconds of traffic, a moment before: three times."""
     finding, trials = found(pair, RekeyLoss, load="400fps", trial="16s", lifetime="5s")
@@ -130,6 +134,7 @@ def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Bench, C
     assert trials[-1].tx_frames == 12_800  # both directions
 
 
+@pytest.mark.slow
 def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Bench, Case]) -> None:
     """At that moment and not before; whether and when its daemon notices is the daemon's answer."""
     _, trials = found(
@@ -152,6 +157,7 @@ def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Bench, Case
 charon = pytest.mark.parametrize("pair", ["strongswan"], indirect=True)
 
 
+@pytest.mark.slow
 @charon
 def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Bench, Case]) -> None:
     """A standby that is there after a second must wait until Home has asked and given up."""
@@ -160,6 +166,7 @@ def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Bench, Case]) 
     assert GIVES_UP_S < outage < GIVES_UP_S + 4
 
 
+@pytest.mark.slow
 @charon
 def test_rekeys_and_capacity(pair: tuple[Bench, Case]) -> None:
     """As many rekeys as are due; as many tunnels as are asked for."""
@@ -169,6 +176,7 @@ def test_rekeys_and_capacity(pair: tuple[Bench, Case]) -> None:
     assert value(finding, "tunnels carried") == 4
 
 
+@pytest.mark.slow
 @charon
 def test_a_gateway_without_power_comes_back(pair: tuple[Bench, Case]) -> None:
     """Booted again by the same hands, its daemon and cleartext's block on it, traffic brings the tunnel up."""

@@ -56,8 +56,10 @@ def run_plan(plan: dict[str, Any], folder: Path, *options: str) -> tuple[Path, l
 
 @pytest.mark.parametrize(
     ("own_threads", "sizes"),
-    [(True, [64, 1424]), (False, [512])],
-    ids=["own threads", "in the sender's context"],
+    [
+        pytest.param(True, [64, 1424], id="own threads"),
+        pytest.param(False, [512], id="in the sender's context", marks=pytest.mark.slow),
+    ],
 )
 def test_the_rate_of_a_limiting_router_is_found_within_2_percent(
     box: RouterBox, tmp_path: Path, own_threads: bool, sizes: list[int]
@@ -78,6 +80,7 @@ def test_the_rate_of_a_limiting_router_is_found_within_2_percent(
         assert_found(row, rate / FRAME_BITS[int(row["frame_size"])])
 
 
+@pytest.mark.slow
 def test_mlrsearch_finds_the_rate_of_a_limiting_router(box: RouterBox, tmp_path: Path) -> None:
     """Its bounds and figure from real trials; one of two final trials may lose frames, and the table says so."""
     rate = 20_000_000
@@ -103,6 +106,7 @@ def test_mlrsearch_finds_the_rate_of_a_limiting_router(box: RouterBox, tmp_path:
     )
 
 
+@pytest.mark.slow
 def test_a_deep_queue_does_not_raise_the_throughput(box: RouterBox, tmp_path: Path) -> None:
     """The same router with room for seconds of traffic loses nothing at twice its rate, and is not believed."""
     rate = 20_000_000
@@ -116,6 +120,7 @@ def test_a_deep_queue_does_not_raise_the_throughput(box: RouterBox, tmp_path: Pa
     assert all("stored, not forwarded" in t["reasons"][0] for t in stored)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one_in", "passes"), [(200_000, True), (50_000, False)])
 def test_a_constant_loss_fails_the_goals_it_exceeds(
     box: RouterBox, tmp_path: Path, one_in: int, passes: bool
@@ -136,6 +141,7 @@ def test_a_constant_loss_fails_the_goals_it_exceeds(
     assert expected in text
 
 
+@pytest.mark.slow
 def test_a_box_whose_counters_cannot_be_read_is_not_called_encrypted(box: RouterBox, tmp_path: Path) -> None:
     """External boxes: `encryption not proven` in every table."""
     run, rows, _ = run_plan(box.plan(throughput={"maximum": "5000fps"}), tmp_path)
