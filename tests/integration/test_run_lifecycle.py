@@ -123,7 +123,7 @@ def test_impatient_ctrl_c_at_a_terminal_does_not_stop_the_tidying_up(tmp_path: P
     os.close(main)
 
 
-@pytest.mark.parametrize("dut", ["netns", pytest.param("uml", marks=needs_uml)])
+@pytest.mark.parametrize("dut", ["netns", pytest.param("uml", marks=[needs_uml, pytest.mark.slow])])
 def test_a_killed_controller_takes_its_processes_with_it_and_clean_removes_the_rest(
     tmp_path: Path, dut: str
 ) -> None:
@@ -179,6 +179,7 @@ def test_a_torn_last_line_is_measured_again(finished: Run, tmp_path: Path) -> No
     assert_replay_is_the_same(tmp_path, directory)
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_follow_each_other(box: RouterBox, tmp_path: Path) -> None:
     """One has the machine's CPUs; the other is refused and told by whom, or waits. The same run is refused at once."""
     throughput = quick(trial="500ms", final_trial="300s")  # it is interrupted when all is seen
@@ -206,6 +207,7 @@ def test_two_runs_at_once_follow_each_other(box: RouterBox, tmp_path: Path) -> N
                 assert leftovers(run.id) == set()
 
 
+@pytest.mark.slow
 def test_a_killed_run_does_not_hold_the_machine(box: RouterBox, tmp_path: Path) -> None:
     """Its generator may live a moment longer: it has no part in the lock."""
     with Run.start(tmp_path, box.plan(name="killed", throughput=LONG)) as run:
@@ -227,6 +229,7 @@ def assert_mended(run: Run, reason: str) -> None:
     assert leftovers(run.id) == set()
 
 
+@pytest.mark.slow
 def test_a_generator_killed_in_mid_trial_costs_one_trial(box: RouterBox, tmp_path: Path) -> None:
     """The trial is INVALID, a new generator takes over."""
     with Run.start(tmp_path, box.plan(throughput=LONG)) as run:
@@ -235,6 +238,7 @@ def test_a_generator_killed_in_mid_trial_costs_one_trial(box: RouterBox, tmp_pat
         assert_mended(run, "generator: died during `trial` (signal 9)")
 
 
+@pytest.mark.slow
 def test_an_agent_killed_in_mid_trial_costs_one_trial(tmp_path: Path) -> None:
     """The gateway is named, the pair is built again."""
     with Run.start(tmp_path, pair_plan("netns", throughput=LONG)) as run:
@@ -244,6 +248,7 @@ def test_an_agent_killed_in_mid_trial_costs_one_trial(tmp_path: Path) -> None:
         assert homes_built(run) == 2
 
 
+@pytest.mark.slow
 @needs_uml
 def test_a_guest_killed_in_mid_trial_is_quoted_and_rebuilt(tmp_path: Path) -> None:
     """The reason holds the end of the guest's console."""
@@ -260,6 +265,7 @@ def homes_built(run: Run) -> int:
     return sum(entry["kind"] == "netns" and entry["name"].endswith("-home") for entry in run.look())
 
 
+@pytest.mark.slow
 def test_a_pair_serves_every_frame_size_and_direction(tmp_path: Path) -> None:
     """Three sizes in two directions are measured on one pair, built once, in at most 400 MB."""
     sizes = {"frame_sizes": [64, 128, 256], "directions": ["one-way", "both-ways"]}
@@ -281,6 +287,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", disk], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_costs_no_earlier_trial(
     box: RouterBox, tmp_path: Path, small_disk: Path
 ) -> None:
@@ -317,6 +324,7 @@ def fill(file: Path) -> None:
             return
 
 
+@pytest.mark.slow
 @needs_uml
 def test_a_guest_stays_small_in_memory(tmp_path: Path) -> None:
     """A UML gateway with all its processes stays below 512 MB."""
@@ -336,6 +344,7 @@ def pss_kib(pid: int) -> int:
     return int(figures[0])
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_case_trial_bounds_and_time_left(box: RouterBox, tmp_path: Path) -> None:
     """What a person sees; without a terminal it is one line for each trial."""
     box.limit_rate(700_000, burst=2000, limit=3000)
@@ -373,6 +382,7 @@ def test_without_a_terminal_each_trial_is_one_line(finished: Run) -> None:
     assert "\x1b" not in finished.said
 
 
+@pytest.mark.slow
 def test_a_run_does_not_go_on_with_another_plan(box: RouterBox, tmp_path: Path) -> None:
     """A run directory whose plan was changed would mix figures of two things: refused, and left alone."""
     with Run.start(tmp_path, box.plan(throughput=LONG)) as run:
@@ -389,6 +399,7 @@ def test_a_run_does_not_go_on_with_another_plan(box: RouterBox, tmp_path: Path) 
     assert (directory / "manifest.json").read_bytes() == manifest
 
 
+@pytest.mark.slow
 def test_a_profile_beside_the_plan_is_found_again_on_resuming_after_sigterm(tmp_path: Path) -> None:
     """SIGTERM is as Ctrl-C; paths in the run's copy of the plan still start where the plan stood."""
     profile = "name: mine\ndescription: a profile of the user's\nplatform: netns\n"
