@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from boxes import RouterBox
 from runs import espbench, rows, write_plan
+from slow import slow_but
 from unsettled import assert_found, require_settled
 
 from espbench.terms import line_rate_fps
@@ -42,9 +43,7 @@ def measured(folder: Path, plan: dict[str, Any], *options: str) -> dict[int, dic
     return {int(row["frame_size"]): row for row in found if row["test"] == "throughput"}
 
 
-@pytest.mark.parametrize(
-    "size", [pytest.param(64, marks=pytest.mark.slow), 512, pytest.param(1424, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("size", slow_but([512], [64, 512, 1424]))
 def test_a_frame_rate_is_found_from_the_line_rate_down(box: RouterBox, tmp_path: Path, size: int) -> None:
     """No maximum: the search begins far above what the tester can offer through this box, and ends at its rate."""
     box.limit_frames(20_000)

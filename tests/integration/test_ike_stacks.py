@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from ike_pairs import TRAFFIC, Workshop, trial_of, workshop
+from slow import slow_but
 
 from espbench.measure import readiness
 from espbench.measure.bench import Bench, TrialBroken
@@ -45,7 +46,9 @@ def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
     return context
 
 
-@pytest.mark.parametrize(("stack", "suite"), list(product(STACKS, SUITES)))
+@pytest.mark.parametrize(
+    ("stack", "suite"), slow_but(product(STACKS, ["aes128gcm16"]), product(STACKS, SUITES))
+)
 def test_each_stack_negotiates_each_suite_and_carries_traffic(shop: Workshop, stack: str, suite: str) -> None:
     """Real daemons, real kernels: as many frames encrypted and decrypted as were sent."""
     with shop.pair(stack, suite) as (bench, _):
@@ -63,6 +66,7 @@ def test_each_stack_negotiates_each_suite_and_carries_traffic(shop: Workshop, st
         assert expected.kernel_name in str(context["home"]["security_associations"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("home", "office"), [("strongswan", "libreswan"), ("libreswan", "strongswan")])
 @pytest.mark.parametrize("auth", ["psk", "certificates"])
 def test_the_daemons_interoperate(shop: Workshop, home: str, office: str, auth: str) -> None:
@@ -76,6 +80,7 @@ def test_the_daemons_interoperate(shop: Workshop, home: str, office: str, auth: 
         assert name in context["stack_version"][side].lower()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
 @pytest.mark.parametrize(
     ("options", "shows"),
@@ -98,6 +103,7 @@ def test_options_are_what_the_kernel_then_holds(
     assert {key: inbound[key] for key in shows} == shows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", ["xfrm", "strongswan", "libreswan"])
 def test_many_tunnels_share_the_traffic(shop: Workshop, stack: str) -> None:
     """Twelve tunnels: every one of them carries its share, both ways."""
@@ -113,6 +119,7 @@ def test_many_tunnels_share_the_traffic(shop: Workshop, stack: str) -> None:
     assert "\t  0(bytes), 0(packets)" not in listing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
 def test_a_wrong_psk_is_told_in_the_daemons_own_words(shop: Workshop, stack: str) -> None:
     with shop.pair(stack, "aes128gcm16") as (bench, _):
@@ -122,6 +129,7 @@ def test_a_wrong_psk_is_told_in_the_daemons_own_words(shop: Workshop, stack: str
     assert "c0ffee" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
 def test_no_common_proposal_is_told_in_the_daemons_own_words(shop: Workshop, stack: str) -> None:
     with shop.pair(stack, "aes128gcm16") as (bench, _):
@@ -130,6 +138,7 @@ def test_no_common_proposal_is_told_in_the_daemons_own_words(shop: Workshop, sta
     assert "PROPOSAL" in text.upper()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
 def test_a_dead_peer_is_told_within_seconds(shop: Workshop, stack: str) -> None:
     with shop.pair(stack, "aes128gcm16") as (bench, _):
@@ -152,6 +161,7 @@ def failure(bench: Bench) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_an_overload_of_user_space_esp_does_not_reach_the_next_trial(shop: Workshop) -> None:
     """Its queue is unbounded: what a flood left in it is gone before the next trial begins."""
     with shop.pair("strongswan-libipsec", "aes128gcm16") as (bench, _):
@@ -179,7 +189,7 @@ def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> N
         assert [s.rx_frames for s in bench.generator.offer(streams, 0.5, 0.3).streams] == [0, 0]
 
 
-@pytest.mark.parametrize("auth", ["psk", "certificates"])
+@pytest.mark.parametrize("auth", slow_but(["psk"], ["psk", "certificates"]))
 @pytest.mark.parametrize(
     ("stack", "program", "log"),
     [("strongswan", "charon", strongswan_config.LOG), ("libreswan", "pluto", libreswan.LOG)],

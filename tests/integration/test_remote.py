@@ -282,6 +282,7 @@ def no_secrets(lab: RemoteLab, directory: Path) -> None:
             assert not re.search(r"secret\s*=|PRIVATE KEY|PSK \"", text), file
 
 
+@pytest.mark.slow
 def test_the_cpu_account_is_the_boxs_own(lab: RemoteLab, shop: Workshop) -> None:
     """Work on Home is Home's, whoever does it, and not Office's."""
     with inside(lab.management), shop.pair("xfrm", "aes128gcm16", dut=str(lab.profile())) as (bench, _):
@@ -293,6 +294,7 @@ def test_the_cpu_account_is_the_boxs_own(lab: RemoteLab, shop: Workshop) -> None
     assert used[0] > 4 * used[1]
 
 
+@pytest.mark.slow
 def test_a_daemon_is_in_memory_and_goes_with_the_agent(lab: RemoteLab, shop: Workshop) -> None:
     """It is laid over the agent's root alone, which cannot be written; its processes end too."""
     before = {side: lab.state(side) for side in SIDES}
@@ -309,6 +311,7 @@ def test_a_daemon_is_in_memory_and_goes_with_the_agent(lab: RemoteLab, shop: Wor
 # -- ends ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_after_kill_9_of_the_controller_the_boxes_are_as_before(lab: RemoteLab, tmp_path: Path) -> None:
     before = {side: lab.state(side) for side in SIDES}
     command = command_of(lab, tmp_path, lab.profile(), ["plain", "strongswan"], final_trial="60s")
@@ -346,6 +349,7 @@ def kill_the_helper(lab: RemoteLab) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_service")
 @pytest.mark.parametrize("by", ["the end of the pair", "the next connection", "clean"])
 def test_after_kill_9_of_the_helper_the_box_gets_everything_back(
@@ -395,6 +399,7 @@ def abandoned(lab: RemoteLab, box: Box, folder: Path) -> None:
     assert "10.1.2.3" not in lab.run("home", "ip addr")
 
 
+@pytest.mark.slow
 def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
     lab: RemoteLab, shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,6 +430,7 @@ def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
         sh(f"{link} up")
 
 
+@pytest.mark.slow
 def test_a_port_that_cannot_be_given_back_is_told(lab: RemoteLab, shop: Workshop) -> None:
     """Somebody has made another of its name in the meantime: that must not pass for the port."""
     try:
@@ -441,6 +447,7 @@ def test_a_port_that_cannot_be_given_back_is_told(lab: RemoteLab, shop: Workshop
         lab.run("home", "ip link del vec0; cd /sys/class/net; ip link set dev $(echo dev*) name vec0")
 
 
+@pytest.mark.slow
 def test_a_cable_that_is_not_there_is_named(
     lab: RemoteLab, shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

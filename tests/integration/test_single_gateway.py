@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from addresses import GATEWAY_TO_GATEWAY
 from runs import ENDED, ESPBENCH, quick, rows, write_plan
+from slow import slow_but
 
 from espbench.generators.base import Association, EspCounts, Offered, Stream
 from espbench.generators.native import NativeGenerator
@@ -108,7 +109,7 @@ def offer(bench: Bench, streams: list[Stream]) -> tuple[Offered, counters.Gatewa
     return offered, counters.moved(before, counters.read(bench.bed, bench.stack))["home"]
 
 
-@pytest.mark.parametrize("suite", list(suites()))
+@pytest.mark.parametrize("suite", slow_but(["aes128gcm16"], suites()))
 def test_each_suite_both_ways(workshop: tuple[Registry, Bench, Path], suite: str) -> None:
     """What the kernel seals the tester opens, and the other way round, frame by frame; all counts agree."""
     _, bench, _ = workshop
@@ -139,6 +140,7 @@ def test_both_at_once_through_three_tunnels_with_esn(workshop: tuple[Registry, B
     assert trial.tx_frames == trial.rx_frames > 2 * SOME
 
 
+@pytest.mark.slow
 def test_ipv6_inside_and_outside(workshop: tuple[Registry, Bench, Path]) -> None:
     _, bench, _ = workshop
     with_stack(bench, "aes128-sha1", TUNNEL_6)
@@ -148,6 +150,7 @@ def test_ipv6_inside_and_outside(workshop: tuple[Registry, Bench, Path]) -> None
         assert trial.rx_frames > SOME
 
 
+@pytest.mark.slow
 def test_scapy_opens_what_the_tester_seals(tmp_path: Path) -> None:
     """A second opinion, which shares nothing with the generator or the kernel: each suite, on a pair of ports."""
     with Registry("t" + secrets.token_hex(3)) as registry:
@@ -171,6 +174,7 @@ def test_scapy_opens_what_the_tester_seals(tmp_path: Path) -> None:
             assert (counts, found["problems"]) == ((sent, sent, sent, 0), []), suite.name
 
 
+@pytest.mark.slow
 def test_slow_ciphers_take_no_time_of_the_trial(workshop: tuple[Registry, Bench, Path]) -> None:
     """A burst of 3DES is sealed before it leaves and opened after it came, and each frame's latency is known."""
     _, bench, _ = workshop
@@ -223,6 +227,7 @@ def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Regi
         assert errors == {error: found.tx_frames - old}
 
 
+@pytest.mark.slow
 def test_forged_and_replayed_packets_do_not_pass_and_do_not_disturb(
     workshop: tuple[Registry, Bench, Path],
 ) -> None:
@@ -256,6 +261,7 @@ def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
     assert any(f"{clear} frames reached the tester in clear" in reason for reason in trial.reasons)
 
 
+@pytest.mark.slow
 def test_a_whole_run_says_which_operation_each_row_is(tmp_path: Path) -> None:
     """From the plan to the report: both operations, proven, beside each other; no key on disk."""
     plan = {

@@ -54,6 +54,7 @@ def available(package: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"^[^|]*\| *(\S+) *\|", shown.stdout, re.MULTILINE)))
 
 
+@pytest.mark.slow
 def test_two_builds_of_one_stack_are_compared(own_build: Path, tmp_path: Path) -> None:
     """Side by side in one run, each with its own files; the Security Context has each one's own words."""
     stacks = [{"stack": "strongswan", "label": "mine", "prefix": str(own_build)}, "strongswan"]
@@ -78,6 +79,7 @@ def test_two_builds_of_one_stack_are_compared(own_build: Path, tmp_path: Path) -
     assert all(version["home"] in report for version in (mine, debian))
 
 
+@pytest.mark.slow
 def test_a_package_version_is_fetched_and_run(tmp_path: Path) -> None:
     """The oldest that apt has; where it has only one, that one by its full name."""
     version = available("strongswan-charon")[-1]
@@ -94,6 +96,7 @@ def test_a_package_version_is_fetched_and_run(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_an_unknown_version_is_answered_with_those_there_are(tmp_path: Path) -> None:
     stacks = [{"stack": "strongswan", "version": "1.2.3-4"}]
     plan = pair_plan("uml", stacks=stacks, suites=["aes128gcm16"])

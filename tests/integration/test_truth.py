@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from addresses import GATEWAY_TO_GATEWAY
 from boxes import RouterBox
+from slow import slow_but
 
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
@@ -82,7 +83,7 @@ def with_stack(bench: Bench, suite: str) -> Xfrm:
     return stack
 
 
-@pytest.mark.parametrize("suite", list(suites()))
+@pytest.mark.parametrize("suite", slow_but(["aes128gcm16"], suites()))
 def test_scapy_decrypts_the_middle_link_and_finds_the_offered_frames(
     workshop: tuple[Registry, Bench, Path], suite: str
 ) -> None:
