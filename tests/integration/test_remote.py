@@ -443,8 +443,9 @@ def test_a_port_that_cannot_be_given_back_is_told(lab: RemoteLab, shop: Workshop
         ):
             lab.run("home", "ip link add vec0 type veth peer name other0")
     finally:
-        # The kernel has given it a name of its own.
+        # The kernel has given it a name of its own. Under its own again, the next who asks the box mends it.
         lab.run("home", "ip link del vec0; cd /sys/class/net; ip link set dev $(echo dev*) name vec0")
+        assert clean(lab).returncode == 0
 
 
 @pytest.mark.slow
