@@ -19,7 +19,7 @@ CLEAR_LOSS = 0.05
 PASSES = (Judgement.MET, Judgement.MET_PROVISIONALLY)
 _SAYS_NOTHING = (Judgement.INVALID, Judgement.DISTURBED)
 # Final trials at one load, at most, until it can be said whether it meets a goal.
-MOST_FINALS_AT_A_LOAD = 4
+MOST_FINALS_AT_A_LOAD = 6
 
 
 @dataclass(frozen=True)
