@@ -20,7 +20,9 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -172,6 +174,11 @@ def cells(options: argparse.Namespace) -> Iterator[tuple[str, Noise]]:
                 yield dut, Noise(kind, rate)
 
 
+def of_dut(case: Case, dut: str, noise: Noise, old: bool, seed: int) -> list[Outcome]:
+    """The outcomes of one case, in a process of its own."""
+    return list(outcomes(case, DUTS[dut], noise, seed, old=old))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cases", type=int, default=1000, help="of a cell")
@@ -188,11 +195,13 @@ def main() -> int:
     print("|---|---|---|---:|---:|---:|---:|---:|---:|---|")
     quiet: dict[tuple[str, float], tuple[float, float, bool]] = {}
     red = False
+    seeds = [options.seed * 1_000_003 + number for number in range(options.cases)]
+    pool = ProcessPoolExecutor()
     for dut, noise in cells(options):
         found: dict[float, list[Outcome]] = {}
-        for number in range(options.cases):
-            seed = options.seed * 1_000_003 + number
-            for outcome in outcomes(case, DUTS[dut], noise, seed, old=options.excuse_failures):
+        of_seed = partial(of_dut, case, dut, noise, options.excuse_failures)
+        for results in pool.map(of_seed, seeds, chunksize=10):
+            for outcome in results:
                 found.setdefault(outcome.loss_goal, []).append(outcome)
         for goal, of_goal in found.items():
             figures = [o.throughput_fps for o in of_goal if o.throughput_fps is not None]
