@@ -196,13 +196,13 @@ def main() -> int:
     quiet: dict[tuple[str, float], tuple[float, float, bool]] = {}
     red = False
     seeds = [options.seed * 1_000_003 + number for number in range(options.cases)]
-    pool = ProcessPoolExecutor()
     for dut, noise in cells(options):
         found: dict[float, list[Outcome]] = {}
         of_seed = partial(of_dut, case, dut, noise, options.excuse_failures)
-        for results in pool.map(of_seed, seeds, chunksize=10):
-            for outcome in results:
-                found.setdefault(outcome.loss_goal, []).append(outcome)
+        with ProcessPoolExecutor() as pool:
+            for results in pool.map(of_seed, seeds, chunksize=10):
+                for outcome in results:
+                    found.setdefault(outcome.loss_goal, []).append(outcome)
         for goal, of_goal in found.items():
             figures = [o.throughput_fps for o in of_goal if o.throughput_fps is not None]
             sure = [o.throughput_fps for o in of_goal if o.status == "OK" and o.throughput_fps is not None]

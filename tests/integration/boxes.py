@@ -146,7 +146,7 @@ class RouterBox:
                 "west": {"netns": self.west, "interface": "a0", "address": "10.0.1.2/24", "gateway": "10.0.1.1"},
                 "east": {"netns": self.east, "interface": "a1", "address": "10.0.2.2/24", "gateway": "10.0.2.1"},
             },
-            "generator": {"native": {"tx": "xdp"}},
+            "generator": {"native": {"tx": "af_packet"}},
             "frame_sizes": [64],
             "tests": [{"throughput": throughput}],
         }  # fmt: skip
