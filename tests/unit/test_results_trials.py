@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import synthetic_run
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from espbench.errors import EspbenchError
@@ -228,6 +228,7 @@ def test_what_was_measured_at_a_damaged_answer_is_measured_again(tmp_path: Path)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 7))
+@example(place=49630459, bit=0)  # in the name of the first line's seal
 def test_a_flipped_bit_anywhere_is_found_or_changes_nothing(place: int, bit: int) -> None:
     """Whatever bit of the log flips, each trial that is still believed is one that was written."""
     lines, before = [], ""
@@ -241,7 +242,6 @@ def test_a_flipped_bit_anywhere_is_found_or_changes_nothing(place: int, bit: int
         path.write_bytes(data)
         believed = list(TrialLog(path).trials())
     assert believed == TRIALS[: len(believed)]
-    # The seal's own name in the first line is all that nobody misses; the next line does not fit to it.
     assert len(believed) < 3
 
 

@@ -8,6 +8,7 @@ Logs of before there were seals have lines without.
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from typing import Any
 
@@ -18,6 +19,7 @@ KEY = "seal"
 _DIGITS = 16
 _BEFORE, _AFTER = f'"{KEY}":"'.encode(), b'"}}\n'
 _FROM = len(_AFTER) + _DIGITS
+_NAMELESS = re.compile(rb'"[^"]{%d}":"[0-9a-f]{%d}"}}\n$' % (len(KEY), _DIGITS))
 
 
 def sealed(trial: Trial, before: str) -> bytes:
@@ -41,6 +43,11 @@ def follows(line: bytes, before: str) -> str:
 
 def _is_sealed(line: bytes) -> bool:
     return line.endswith(_AFTER) and line[:-_FROM].endswith(_BEFORE)
+
+
+def lost_its_name(line: bytes) -> bool:
+    """Whether a line ends as a sealed one does, but for the name of the seal's key: that is damaged."""
+    return not _is_sealed(line) and _NAMELESS.search(line) is not None
 
 
 def _digest(text: bytes, before: str) -> str:

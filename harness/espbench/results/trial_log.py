@@ -202,14 +202,13 @@ class TrialLog:
     def _why_not(self, line: bytes, head: _Head, contents: _Contents, *, seals_begun: bool) -> str:
         """Why a line that can be read is not to be believed; empty where it is."""
         have = len(contents.places.get(head.case, ()))
-        if head.sealed or seals_begun:
-            if seals.holds(line, contents.seals.get(head.case, "")):
-                return ""
-            if head.sequence != have:
-                return f"trial {head.sequence}, expected trial {have}: a line is missing or not in its place"
-            return "not as it was written"
-        if head.sequence is not None and head.sequence != have:
+        misplaced = head.sequence != have and (head.sealed or seals_begun or head.sequence is not None)
+        if seals.holds(line, contents.seals.get(head.case, "")):
+            return ""
+        if misplaced:
             return f"trial {head.sequence}, expected trial {have}: a line is missing or not in its place"
+        if head.sealed or seals_begun or seals.lost_its_name(line):
+            return "not as it was written"
         try:  # no seal to tell
             self._parse(line, "")
         except EspbenchError as error:
