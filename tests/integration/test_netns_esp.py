@@ -113,6 +113,7 @@ def test_namespaces_encrypt_every_frame(guest: AgentGateway) -> None:
             )
 
 
+@pytest.mark.slow
 def test_ipv6_both_ways_and_transport_mode_work_in_namespaces(guest: AgentGateway) -> None:
     """The same proof over IPv6, in both directions at once, and for ESP in transport mode."""
     stacks = ["xfrm", {"stack": "xfrm", "label": "xfrm-transport", "mode": "transport"}]
@@ -132,6 +133,7 @@ def test_ipv6_both_ways_and_transport_mode_work_in_namespaces(guest: AgentGatewa
     assert {sa["mode"] for sa in transport["home"]["security_associations"]} == {"transport"}
 
 
+@pytest.mark.slow
 def test_a_kernel_thread_carries_the_encryption(guest: AgentGateway) -> None:
     """Home's CPU is that of its own NAPI threads, and 3DES is not free.
 
