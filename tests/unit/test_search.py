@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -242,8 +243,9 @@ def test_an_invalid_trial_is_repeated_and_then_the_case_is_invalid() -> None:
         return invalid(asked, "host stall of 9 ms") if asked.load_fps < 50_000 else HardLimit(1)(asked)
 
     log = run(search, dut)
-    assert [asked.attempt for asked, _ in log[-4:]] == [0, 1, 2, 3]
-    assert len({asked.load_fps for asked, _ in log[-4:]}) == 1
+    first = [asked for asked, _ in log if asked.load_fps < 50_000][:4]
+    assert [asked.attempt for asked in first] == [0, 1, 2, 3]
+    assert len({asked.load_fps for asked in first}) == 1
     for result in search.results():
         assert result.status == "INVALID"
         assert "host stall of 9 ms" in result.reasons[0]
@@ -384,6 +386,20 @@ def test_where_every_final_trial_is_disturbed_the_highest_that_passed_is_the_bou
         assert result.status == "LOWER_BOUND"
         assert result.throughput_fps is not None
         assert 30_000 <= result.throughput_fps <= 37_001
+
+
+def test_a_host_that_is_never_quiet_is_waited_for_once() -> None:
+    """After a load that was tried in vain the next are tried less, until the host lets a trial through."""
+    limit = HardLimit(37_000)
+    search = a_search((0.0,), retries=6)
+    log = [asked for asked, _ in run(search, lambda asked: spoilt(limit(asked)))]
+    tries = Counter((asked.load_fps, asked.phase) for asked in log)
+    first = log[0].load_fps, log[0].phase
+    assert tries[first] == 7
+    assert {n for of, n in tries.items() if of != first and of[1] == "search"} == {2}
+    assert {n for of, n in tries.items() if of[1] == "final"} == {4}
+    (result,) = search.results()
+    assert result.status == "LOWER_BOUND"
 
 
 def test_disturbed_trials_that_mostly_missed_bound_nothing() -> None:

@@ -141,9 +141,20 @@ class Evidence:
         found = {}
         for load, phase in asked:
             entries = self.attempts(load, phase)
-            if len(entries) > self.retries:
+            if entries and len(entries) > self._patience(entries[0]):
                 found[load, phase] = GivenUp(load, phase, tuple(entries), self._most_passed(entries))
         return found
+
+    def _patience(self, first: Entry) -> int:
+        """How often a trial is worth repeating: less where a whole load's trials before it told nothing, either.
+
+        On a host that is never quiet every load would be tried to the end, and a case take most of an hour.
+        """
+        before = [entry for entry in self._entries if entry.index < first.index][-self.retries - 1 :]
+        told_nothing = all(self._judgements[entry.index] in _SAYS_NOTHING for entry in before)
+        if self.retries == 0 or len(before) <= self.retries or not told_nothing:
+            return self.retries
+        return (self.retries + 1) // 2 if first.seen.final else 1
 
     def _loads_given_up(self) -> list[GivenUp]:
         """Of these, each load once: what final trials say, or cannot say, goes before what search trials did."""
