@@ -182,12 +182,16 @@ def _ownerless() -> set[str]:
     for path in Path("/run/netns").glob("espbench-*"):
         if path.name.split("-")[1] not in living:
             names.add(f"netns {path.name}")
+    for path in Path("/sys/fs/cgroup").glob("**/espbench-*"):
+        if path.name.split("-")[1] not in living:
+            names.add(f"control group {path.name}")
     return names | _orphans()
 
 
 def _of_run(run_id: str) -> set[str]:
     places = (Path("/run/netns"), Path("/run/espbench"), Path(tempfile.gettempdir()), Path("/dev/shm"))
     names = {str(path) for place in places for path in place.glob(f"*{run_id}*")}
+    names |= {str(path) for path in Path("/sys/fs/cgroup").glob(f"**/*{run_id}*")}
     names |= {line for line in Path("/proc/self/mounts").read_text().splitlines() if run_id in line}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

@@ -60,6 +60,7 @@ def compare(
     gateway_cpus: set[int],
     gateway_ns: int | None,
     gateways_waited_ns: int | None,
+    kept_ns: int | None = None,
     sender_cpus: set[int],
     sender_ns: int,
 ) -> dict[str, Any]:
@@ -68,7 +69,8 @@ def compare(
     foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester, None
     where the tester runs there too and cannot be told apart, or gateway_ns is not known. gateways_waited_pct is how
     long the gateways could have run but had no CPU, None where unknown. starved_pct is what others surely cost
-    them: no more than they used, and no more than the gateways waited. steal_pct is of the CPUs of gateways and
+    them: no more than they used, and no more than the gateways waited; where kept_ns tells how long others kept all
+    gateways from a CPU, it is that. steal_pct is of the CPUs of gateways and
     sender alone. /proc/stat counts in ticks: tick_pct is how far any share taken from it may be off.
     sender_foreign_pct is time that other tasks had on the CPUs that send; interrupts do not count, a DUT may run
     in them. gateway_ns and sender_ns are what they used themselves, sender_ns with receivers on the same CPUs.
@@ -90,11 +92,11 @@ def compare(
     if watched and gateways_waited_ns is not None:
         waited = gateways_waited_ns / (elapsed * len(watched))
     tick = _TICK_NS / elapsed
-    known = [
-        share
-        for share in (None if foreign is None else max(0.0, foreign - tick), waited)
-        if share is not None
-    ]
+    starved = None
+    if kept_ns is not None and watched:
+        starved = kept_ns / elapsed
+    elif foreign is not None:
+        starved = min(max(0.0, foreign - tick), 1.0 if waited is None else waited)
     return {
         "start_ns": before.at_ns,
         "elapsed_s": round(elapsed / 1e9, 6),
@@ -103,7 +105,7 @@ def compare(
         "busy_pct": {str(c): round(100 * b / elapsed, 2) for c, b in busy.items()},
         "foreign_pct": None if foreign is None else round(100 * foreign, 2),
         "gateways_waited_pct": None if waited is None else round(100 * waited, 2),
-        "starved_pct": None if foreign is None else round(100 * min(known), 2),
+        "starved_pct": None if starved is None else round(100 * starved, 2),
         "sender_foreign_pct": round(100 * sender_foreign, 2),
         "clock_step_ms": round((after.realtime_offset_ns - before.realtime_offset_ns) / 1e6, 3),
     }

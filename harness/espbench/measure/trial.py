@@ -57,6 +57,7 @@ def measure(
             learn(bench, traffic, waits.learning_s, sleep)
         before = counters.read(bench.bed, bench.stack)
         host_before, cpu_before, waited_before = _look(bench)
+        kept_before = bench.bed.kept_waiting_ns()
         with performing(actions) as performed:
             offered = bench.generator.offer(
                 shaped(bench.streams(traffic, request.load_fps), request.shape),
@@ -66,7 +67,7 @@ def measure(
                 noise=request.shape.noise,
             )
         # CPU first: reading the counters costs the gateways some.
-        cpu_after, waited_after = _cpu(bench), _waited(bench)
+        cpu_after, waited_after, kept_after = _cpu(bench), _waited(bench), bench.bed.kept_waiting_ns()
         host_after = host.look()
         after = counters.read(bench.bed, bench.stack)
         upset = request.shape.cold or any(action.upsets for action in actions)
@@ -84,6 +85,7 @@ def measure(
         host.compare(
             host_before, host_after, gateway_cpus=_gateway_cpus(bench), gateway_ns=_sum(cpu),
             gateways_waited_ns=None if waited_before is None or waited_after is None else waited_after - waited_before,
+            kept_ns=_used(kept_before, kept_after),
             sender_cpus=set(bench.bed.placement.cpus["tester tx"]), sender_ns=_sender_ns(bench, offered),
         ) | taken_from_senders(
             offered, bench.bed.placement.cpus["tester tx"], together=_sends_and_receives_together(bench)

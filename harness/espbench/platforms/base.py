@@ -9,7 +9,7 @@ A platform knows where a gateway lives, not which test is run or which stack it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -149,6 +149,10 @@ class Placement:
     shared: list[str] = field(default_factory=list)  # warnings: who shares a core with whom
 
 
+def _not_known() -> None:
+    return None
+
+
 @dataclass
 class Testbed(ABC):
     """A built topology, ready to carry traffic; close() undoes everything it made."""
@@ -172,6 +176,8 @@ class Testbed(ABC):
     facts: dict[str, Any] = field(default_factory=dict)
     # Why the gateways' CPU time cannot be told; empty where it can.
     cpu_untold: str = ""
+    # How long others kept all gateways that wanted one from a CPU since they were made, ns; None: not known.
+    kept_waiting_ns: Callable[[], int | None] = field(default=_not_known)
 
     def attached(self, generator: object) -> None:  # noqa: B027  (most have nothing to do)
         """The generator has opened the ports; in virtual time it is a VirtualClock, and the gateways start."""

@@ -201,6 +201,14 @@ class Registry:
             self.add("directory", str(path))
         return path
 
+    def control_group(self, root: Path, role: str) -> Path:
+        """Make a control group below root, a mounted hierarchy."""
+        with uninterrupted():
+            path = root / f"espbench-{self.run_id}-{role}-{self._count}"
+            path.mkdir()
+            self.add("control group", str(path))
+        return path
+
     def spawn(
         self,
         argv: Sequence[str],
@@ -330,10 +338,23 @@ def _undo_directory(record: dict[str, Any]) -> None:
         shutil.rmtree(path)
 
 
+def _undo_control_group(record: dict[str, Any]) -> None:
+    path = Path(record["name"])
+    deadline = time.monotonic() + _GROUP_EMPTIES_S
+    while path.is_dir():
+        try:
+            path.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)  # the last of its processes is about to be gone
+
+
 def _undo_file(record: dict[str, Any]) -> None:
     Path(record["name"]).unlink(missing_ok=True)
 
 
+_GROUP_EMPTIES_S = 2.0
 _LIVING: list[Registry] = []
 UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
     "netns": _undo_netns,
@@ -342,6 +363,7 @@ UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
     "mount": _undo_mount,
     "directory": _undo_directory,
     "file": _undo_file,
+    "control group": _undo_control_group,
 }
 
 
@@ -390,6 +412,9 @@ def _not_ours(run_id: str, record: dict[str, Any]) -> str:
     if kind == "netns":
         given = re.fullmatch(rf"espbench-{re.escape(run_id)}-[\w-]+", name)
         return "" if given else "no namespace of this run"
+    if kind == "control group":
+        given = re.fullmatch(rf"/[\w/.-]*/espbench-{re.escape(run_id)}-[\w-]+", name)
+        return "" if given and ".." not in name else "no control group of this run"
     if kind in ("directory", "file", "mount") and os.path.lexists(name):
         return _no_path_of_ours(run_id, kind, Path(name))
     return ""  # a process is known by its start, a link by its namespace

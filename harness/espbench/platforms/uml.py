@@ -35,6 +35,7 @@ from espbench.platforms.base import (
     Side,
     Testbed,
 )
+from espbench.platforms.cpu_group import CpuGroup
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.placement import NICE
 from espbench.platforms.ports import ciphertext_side, tester_ports
@@ -59,6 +60,7 @@ class UmlTestbed(Testbed):
     """A running pair; boot_s says where the time to build it went, s."""
 
     registry: Registry | None = None
+    group: CpuGroup | None = None
     made: list[Entry] = field(default_factory=list)
     boot_s: dict[str, float] = field(default_factory=dict)
     guests: dict[Side, _Running] = field(default_factory=dict)
@@ -85,6 +87,8 @@ class UmlTestbed(Testbed):
             running.entries = self.registry.entries[already:]
             self.made += running.entries
             guest.channel.wait_ready(BOOT_TIMEOUT_S)
+        if self.group is not None:
+            self.group.take([guest.process.pid])
         waits = _waits_of(guest)
         running.gateway.plug_in(
             guest.channel,
@@ -177,6 +181,7 @@ class UmlPlatform:
         self._make_links(netns, self._addressing.mtu, capture and not single)
         marks.append(("links", time.monotonic()))
 
+        group = CpuGroup.make(registry, "gateways")  # before the guests, so that it goes after them
         # Nothing is measured yet: both boot on all CPUs, and keep to their own from then on.
         booting = sorted({cpu for cpus in placement.cpus.values() for cpu in cpus})
         middle = self._middle(registry, capture, single)
@@ -204,6 +209,8 @@ class UmlPlatform:
                 guest.console,
                 _waits_of(guest),
             )
+        if group is not None:
+            group.take(guest.process.pid for guest in guests.values())
         for side, gateway in gateways.items():
             configure(gateway, self._addressing.gateway(side))
         marks.append(("configure", time.monotonic()))
@@ -218,7 +225,9 @@ class UmlPlatform:
             queues=_queues(capture, single),
             capture=("east" if single else "middle-home") if capture else None,
             capture_netns=str(NETNS_DIR / netns) if capture else None,
+            kept_waiting_ns=group.kept_waiting_ns if group is not None else lambda: None,
             registry=registry,
+            group=group,
             made=registry.entries[first:],
             boot_s={what: at - before for (_, before), (what, at) in pairwise(marks)},
             guests={
