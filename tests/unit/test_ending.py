@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import ctrl_c  # noqa: F401
 import pytest
 
 from espbench.platforms.ending import ENDING

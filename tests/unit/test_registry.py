@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import ctrl_c  # noqa: F401
 import pytest
 
 from espbench.errors import EspbenchError, MachineLacks
