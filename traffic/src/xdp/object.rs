@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use aya::maps::{Map, MapData};
+use aya::programs::{ProgramError, Xdp};
 use aya::{Ebpf, EbpfLoader};
 
 use crate::failure::{Failure, Outcome};
@@ -27,6 +28,22 @@ pub fn load(bytes: &[u8], entries: &[(&'static str, u32)], globals: &[(&'static 
         loader.set_global(name, value, true);
     }
     loader.load(bytes).map_err(|error| refused("loading", &error))
+}
+
+/// So often at most: a signal that comes while the kernel verifies a program makes it give up with EAGAIN.
+const LOADS: usize = 10;
+
+/// Has the kernel verify a program and take it.
+pub fn load_program(program: &mut Xdp) -> Outcome<()> {
+    for _ in 1..LOADS {
+        match program.load() {
+            Err(ProgramError::LoadError { io_error, .. })
+                if io_error.raw_os_error() == Some(libc::EAGAIN) => {}
+            Err(error) => return Err(refused("loading", &error)),
+            Ok(()) => return Ok(()),
+        }
+    }
+    program.load().map_err(|error| refused("loading", &error))
 }
 
 /// Whatever aya says, with its causes.

@@ -128,9 +128,7 @@ impl KernelReceiver {
                 .program_mut("receive")
                 .and_then(|program| program.try_into().ok())
                 .ok_or_else(|| Failure::new("the receiving program is not there", "report this"))?;
-            program
-                .load()
-                .map_err(|error| object::refused("loading", &error))?;
+            object::load_program(program)?;
             let attached = match old {
                 Some(link) => program.attach_to_link(link),
                 None => program.attach_to_if_index(index, XdpFlags::DRV_MODE),

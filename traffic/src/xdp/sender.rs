@@ -174,9 +174,7 @@ impl LiveSender {
             .program_mut("send")
             .and_then(|program| program.try_into().ok())
             .ok_or_else(|| Failure::new("the sending program is not there", "report this"))?;
-        program
-            .load()
-            .map_err(|error| object::refused("loading", &error))?;
+        object::load_program(program)?;
         let program = program
             .fd()
             .map_err(|error| object::refused("loading", &error))?
