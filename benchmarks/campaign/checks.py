@@ -147,16 +147,6 @@ def _told_again(trials: Sequence[Trial], line: int) -> bool:
     )
 
 
-def dut_kept_its_word(trials: Sequence[Trial], hit: Sequence[tuple[int, int]]) -> list[str]:
-    """A DUT that forwards everything it is offered is only said to lose frames in trials that were hit."""
-    touched = {line for first, last in hit for line in range(first, last + 1)}
-    return [
-        f"trial {line + 1} was not touched, is VALID and lost {trial['tx_frames'] - trial['rx_frames']} frames"
-        for line, trial in enumerate(trials)
-        if trial["validity"] == "VALID" and trial["rx_frames"] < trial["tx_frames"] and line not in touched
-    ]
-
-
 def nothing_left(things: set[str], living: Sequence[int]) -> list[str]:
     """No namespace, journal, file, mount or process of the run."""
     return [f"left behind: {thing}" for thing in sorted(things)] + [

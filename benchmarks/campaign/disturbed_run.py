@@ -18,11 +18,10 @@ import json
 import os
 import random
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from espbench.cli.main import main
-from espbench.generators.base import Noise, Offered, OnProgress, Stream
+from espbench.generators.base import Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.plan import Case
 from espbench.platforms.base import SIDES, Gateway, Testbed
@@ -88,16 +87,8 @@ def step_gateway_clock(bed: Testbed) -> None:
 class _Stepped(NativeGenerator):
     """Now and then its trial tells of a step of the clock, as one that has seen it would."""
 
-    def offer(
-        self,
-        streams: list[Stream],
-        duration_s: float,
-        residue_s: float,
-        quiet_s: float | None = None,
-        on_progress: OnProgress | None = None,
-        noise: Sequence[Noise] = (),
-    ) -> Offered:
-        offered = super().offer(streams, duration_s, residue_s, quiet_s, on_progress, noise)
+    def offer(self, streams: list[Stream], duration_s: float, *rest: Any, **named: Any) -> Offered:
+        offered = super().offer(streams, duration_s, *rest, **named)
         if duration_s >= LEAST_TRIAL_S and RANDOM.random() < TRIALS_STEPPED:
             step_ns = int(1e9 * RANDOM.choice([-1, 1]) * RANDOM.choice(STEPS_S))
             tell(0, f"this machine's clock {step_ns / 1e9:+g} s")

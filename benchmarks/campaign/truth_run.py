@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ from truth_dut import Bed, Generator, build
 import campaign  # noqa: F401  (finds truth_dut)
 from espbench.cli import run as command
 from espbench.cli.main import main
+from espbench.errors import EspbenchError
 from espbench.generators import choose
-from espbench.generators.base import Noise, Offered, OnProgress, Stream
+from espbench.generators.base import Offered, Stream
 from espbench.plan import Case, Plan
 from espbench.platforms.base import LinkCounters, Side
 from espbench.platforms.registry import Registry
@@ -47,20 +48,12 @@ class Teller(Generator):
 
     trials = 0
 
-    def offer(
-        self,
-        streams: list[Stream],
-        duration_s: float,
-        residue_s: float,
-        quiet_s: float | None = None,
-        on_progress: OnProgress | None = None,
-        noise: Sequence[Noise] = (),
-    ) -> Offered:
+    def offer(self, streams: list[Stream], duration_s: float, *rest: Any, **named: Any) -> Offered:
         if duration_s >= truth_dut.TRIAL_S:
             chosen = ASKED.get("only_trial") in (None, self.trials)
             self.in_each_trial = _words(ASKED.get("each_trial", {})) if chosen else ""
             self.trials += 1
-        return super().offer(streams, duration_s, residue_s, quiet_s, on_progress, noise)
+        return super().offer(streams, duration_s, *rest, **named)
 
 
 class ToldGateway:
@@ -175,8 +168,8 @@ class TruthLab:
         """The line rate is the ceiling."""
 
     def capturing(self, bed: Bed, file: Path) -> AbstractContextManager[None]:
-        """Never asked for."""
-        raise NotImplementedError
+        """The truth DUT has no link that could be captured."""
+        raise EspbenchError(f"expected no capture into {file}, got one: the truth DUT has no middle link")
 
     def stack(self, bed: Bed, case: Case) -> ToldStack | None:
         """Where it tells of encryption, the one that does."""

@@ -274,9 +274,11 @@ def test_a_process_is_stopped_for_some_time_and_killed_for_good() -> None:
     assert process.wait(30) == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if isinstance(r, hit.HitRow)], ids=lambda r: str(r.name))
+@pytest.mark.parametrize(
+    "row", [r for r in ROWS if isinstance(r, hit.DisturbedRow)], ids=lambda r: str(r.name)
+)
 def test_the_plan_of_each_row_is_a_plan(
-    tmp_path: Path, row: hit.HitRow, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, row: hit.DisturbedRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For the first seeds: every stack has its turn."""
     profile = data_dir("dut-profiles") / "remote-example.yaml"

@@ -70,8 +70,8 @@ def throughput(**changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
-class HitRow(Row):
-    """One run a repetition, hit MOMENTS times; a run that ends of it is resumed until it is whole."""
+class DisturbedRow(Row):
+    """One run a repetition, disturbed; a run that ends of it is resumed until it is whole."""
 
     repetitions = 10
     truth: checks.Truth
@@ -94,8 +94,15 @@ class HitRow(Row):
         """Of some ten seconds."""
 
     @abstractmethod
-    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
-        """Kill (seconds: None) or stop for so long; what was done, empty: what is to be hit is not there now."""
+    def disturb(
+        self,
+        run: Observed,
+        random_number: random.Random,
+        done: list[str],
+        touched: list[tuple[int, int]],
+        repetition: int,
+    ) -> None:
+        """Disturb a run; append what was done, and the first and last lines of the log that it may have touched."""
 
     def environment(self, seed: int) -> dict[str, str]:
         """More of it for the program."""
@@ -126,7 +133,7 @@ class HitRow(Row):
                         len(done) < MOMENTS and attempt < RESUMED - 1 and self.program is ESPBENCH
                     )
                     if disturbed:
-                        self._disturb(run, random_number, done, touched, repetition)
+                        self.disturb(run, random_number, done, touched, repetition)
                     code = run.ended()
                     directory = run.directory or directory
                     verdict.faults += checks.kept(
@@ -161,7 +168,30 @@ class HitRow(Row):
         """What is put before the program."""
         return []
 
-    def _disturb(
+    def _judge(
+        self, run: Observed, directory: Path, touched: list[tuple[int, int]], verdict: Verdict
+    ) -> None:
+        trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
+        slowed = frozenset[str]()
+        if self.of_the_dut:
+            slowed = frozenset(
+                t["case"] for n, t in enumerate(trials) if any(a <= n <= b for a, b in touched)
+            )
+        rows = checks.rows_of((directory / "results.csv").read_text())
+        outcomes, faults = checks.right(rows, self.truth, slowed)
+        verdict.outcomes += outcomes
+        verdict.faults += faults + whole(run, directory)
+        verdict.faults += checks.true_reasons(trials, touched, self.reasons)
+
+
+class HitRow(DisturbedRow):
+    """Disturbed from outside: a process of the run is hit MOMENTS times."""
+
+    @abstractmethod
+    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
+        """Kill (seconds: None) or stop for so long; what was done, empty: what is to be hit is not there now."""
+
+    def disturb(
         self,
         run: Observed,
         random_number: random.Random,
@@ -185,20 +215,15 @@ class HitRow(Row):
                 touched.append((first, run.lines() + 1))
                 done.append(f"{what} in trial {first + 1}")
 
-    def _judge(
-        self, run: Observed, directory: Path, touched: list[tuple[int, int]], verdict: Verdict
-    ) -> None:
-        trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
-        slowed = frozenset[str]()
-        if self.of_the_dut:
-            slowed = frozenset(
-                t["case"] for n, t in enumerate(trials) if any(a <= n <= b for a, b in touched)
-            )
-        rows = checks.rows_of((directory / "results.csv").read_text())
-        outcomes, faults = checks.right(rows, self.truth, slowed)
-        verdict.outcomes += outcomes
-        verdict.faults += faults + whole(run, directory)
-        verdict.faults += checks.true_reasons(trials, touched, self.reasons)
+
+class _DisturbsItself(DisturbedRow):
+    """What is disturbed cannot be reached from outside: the run disturbs itself (disturbed_run.py)."""
+
+    program = IN_GATEWAYS
+    disturbs: str
+
+    def environment(self, seed: int) -> dict[str, str]:
+        return {"DISTURB": f'{{"what": "{self.disturbs}", "seed": {seed}}}'}
 
 
 def _log(directory: Path | None) -> bytes:
@@ -216,7 +241,7 @@ def _killed_or_stopped(name: str, pids: Sequence[int], seconds: float | None) ->
     return f"{name} stopped for {seconds:.2f} s"
 
 
-class _OnABox(HitRow):
+class _OnABox(DisturbedRow):
     """An external box of known rate between the tester's ports."""
 
     truth = BOX_TRUTH
@@ -243,7 +268,7 @@ class _OnABox(HitRow):
         return "" if os.geteuid() == 0 else "root"
 
 
-class GeneratorHit(_OnABox):
+class GeneratorHit(_OnABox, HitRow):
     """The whole process: sender, receiver and watchers at once."""
 
     name = "generator"
@@ -254,7 +279,7 @@ class GeneratorHit(_OnABox):
         return _killed_or_stopped("generator", [pid] if pid else [], seconds)
 
 
-class ReceiverHit(_OnABox):
+class ReceiverHit(_OnABox, HitRow):
     """Only the thread that receives: what has come waits for it in its ring."""
 
     name = "receiver"
@@ -270,7 +295,7 @@ class ReceiverHit(_OnABox):
         return f"receiver stopped for {seconds:.2f} s" if hits.stop_thread(found[-2], seconds) else ""
 
 
-class ControllerHit(_OnABox):
+class ControllerHit(_OnABox, HitRow):
     """Killed, its processes go with it; `clean` and a resumed run do the rest."""
 
     name = "controller"
@@ -301,7 +326,7 @@ class AgentHit(HitRow):
         return "" if os.geteuid() == 0 else "root"
 
 
-class _OnGuests(HitRow):
+class _OnGuests(DisturbedRow):
     """Two User-Mode Linux guests."""
 
     truth = PAIR_TRUTH
@@ -314,7 +339,7 @@ class _OnGuests(HitRow):
         return "; ".join(need.missing for need in uml_kernel.readiness() if not need.ready)
 
 
-class GatewayHit(_OnGuests):
+class GatewayHit(_OnGuests, HitRow):
     """A guest's own process and all below it."""
 
     name = "gateway"
@@ -332,19 +357,10 @@ class GatewayHit(_OnGuests):
         return _killed_or_stopped(f"gateway {side}", chosen, seconds)
 
 
-class _InGuests(_OnGuests):
-    """What is disturbed cannot be reached from outside: the run disturbs itself (disturbed_run.py)."""
+class _InGuests(_OnGuests, _DisturbsItself):
+    """Something in a guest, once for each pair."""
 
-    program = IN_GATEWAYS
-    disturbs: str
-
-    def environment(self, seed: int) -> dict[str, str]:
-        return {"DISTURB": f'{{"what": "{self.disturbs}", "seed": {seed}}}'}
-
-    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
-        raise NotImplementedError
-
-    def _disturb(
+    def disturb(
         self,
         run: Observed,
         random_number: random.Random,
@@ -397,7 +413,7 @@ class GatewayClockSteps(_InGuests):
         return _pair("uml", stacks=[stack], suites=["aes128gcm16", "aes128-sha1", "3des-sha1"])
 
 
-class TesterClockSteps(_OnABox):
+class TesterClockSteps(_OnABox, _DisturbsItself):
     """Told by the generator's record; the machine's own clock stays."""
 
     name = "tester-clock"
@@ -405,16 +421,10 @@ class TesterClockSteps(_OnABox):
         "the tester's clock steps in 3 trials of 10 (a fault injected into the generator's record; this machine's "
         "clock is not touched): those trials are INVALID for it, the figure is right"
     )
-    program = IN_GATEWAYS
+    disturbs = "tester-clock"
     reasons = (*TESTER, "the system clock stepped")
 
-    def environment(self, seed: int) -> dict[str, str]:
-        return {"DISTURB": f'{{"what": "tester-clock", "seed": {seed}}}'}
-
-    def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
-        raise NotImplementedError
-
-    def _disturb(
+    def disturb(
         self,
         run: Observed,
         random_number: random.Random,

@@ -7,6 +7,7 @@ import csv
 import random
 import shutil
 import tempfile
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -93,13 +94,15 @@ class _TruthRow(Row):
 
     code = 0
 
+    @abstractmethod
     def _chosen(self, repetition: int, random_number: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
-        raise NotImplementedError
+        """A plan, and what the DUT is told."""
 
+    @abstractmethod
     def _judge(
         self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
     ) -> list[str]:
-        raise NotImplementedError
+        """What is wrong with the run's rows and trials."""
 
 
 class Leaks(_TruthRow):
