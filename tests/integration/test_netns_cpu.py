@@ -28,6 +28,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespa
 CPUS = sorted(os.sched_getaffinity(0))
 ATTEMPTS = 5
 RULES = 4000  # some 5 ns each: several times what forwarding itself costs
+FPS = 4000  # a gateway's ring (256 frames) outlasts a stall of its CPU of 60 ms
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +50,10 @@ def us_per_frame(bench: Bench) -> dict[Side, float]:
     found: dict[Side, list[float]] = {side: [] for side in SIDES}
     for _ in range(ATTEMPTS):
         trial = measure(
-            bench, Traffic(((64, 1),), 4, "one-way"), Request(20_000, 0.5, "search"), case="test", sequence=0,
+            bench, Traffic(((64, 1),), 4, "one-way"), Request(FPS, 0.5, "search"), case="test", sequence=0,
             waits=Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0), resolution=0.01,
         )  # fmt: skip
-        assert trial.rx_frames > 0.9 * trial.tx_frames > 0
+        assert trial.rx_frames > 0.9 * FPS * 0.5
         for side in SIDES:
             found[side].append(trial.gateways[side].cpu_us_per_frame or 0.0)
     return {side: min(values) for side, values in found.items()}
