@@ -19,7 +19,8 @@ import pytest
 from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
-from espbench.platforms.base import Placement
+from espbench.platforms.base import SIDES, Placement
+from espbench.platforms.placement import NICE
 from espbench.platforms.processes import descendants, start_time
 from espbench.platforms.registry import Registry, clean
 from espbench.platforms.uml import UmlPlatform, UmlTestbed
@@ -189,6 +190,15 @@ def test_the_guests_run_where_they_were_put(testbed: UmlTestbed) -> None:
         for pid in [main, *descendants(main)]:
             assert os.sched_getaffinity(pid) == set(PLACEMENT.cpus[side])
             assert os.sched_getscheduler(pid) == os.SCHED_OTHER
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this kernel does not weigh sessions")
+def test_the_guests_come_before_others_on_their_cpu(testbed: UmlTestbed) -> None:
+    """A guest's kernel makes a session of its own, whose weight is what counts (sched(7))."""
+    for side in SIDES:
+        main = main_process(testbed, side)
+        for pid in [main, *descendants(main)]:
+            assert Path(f"/proc/{pid}/autogroup").read_text().endswith(f" nice {NICE}\n")
 
 
 def test_a_guest_has_no_way_to_write_the_hosts_files(testbed: UmlTestbed, tmp_path: Path) -> None:

@@ -45,6 +45,17 @@ def pin(root: int, cpus: Collection[int]) -> None:
         done |= left
 
 
+def renice_sessions(root: int, nice: int) -> None:
+    """Give the sessions of `root` and all below it this nice value; without the right to, nothing changes.
+
+    With autogrouping (sched(7)) the scheduler weighs sessions against each other, and the nice values of processes
+    count only within theirs. A program that makes a session of its own, as User-Mode Linux does, starts it at 0.
+    """
+    for pid in [root, *descendants(root)]:
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{pid}/autogroup").write_text(str(nice))
+
+
 def tree_cpu_ns(root: int) -> int:
     """User and system time of `root` and all its descendants, ns; 0 when it is gone.
 

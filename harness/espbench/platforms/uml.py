@@ -41,7 +41,7 @@ from espbench.platforms.placement import NICE
 from espbench.platforms.ports import ciphertext_side, tester_ports
 from espbench.platforms.processes import WaitAccount, pin, tree_cpu_ns
 from espbench.platforms.registry import NETNS_DIR, Entry, Registry
-from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, boot
+from espbench.platforms.uml_guest import Guest, boot
 from espbench.platforms.uml_kernel import UmlProfile, readiness
 
 __all__ = ["UmlPlatform", "UmlProfile", "UmlTestbed", "readiness"]
@@ -86,7 +86,7 @@ class UmlTestbed(Testbed):
             guest = running.start(running.cpus)
             running.entries = self.registry.entries[already:]
             self.made += running.entries
-            guest.channel.wait_ready(BOOT_TIMEOUT_S)
+            guest.wait_ready()
         if self.group is not None:
             self.group.take([guest.process.pid])
         waits = _waits_of(guest)
@@ -196,7 +196,7 @@ class UmlPlatform:
         marks.append(("start", time.monotonic()))
         gateways: dict[Side, AgentGateway] = {}
         for side, guest in guests.items():
-            greeting = guest.channel.wait_ready(BOOT_TIMEOUT_S)
+            greeting = guest.wait_ready()
             pin(guest.process.pid, placement.cpus[side])
             marks.append((f"{side} up (guest uptime {greeting['uptime_s']:.2f} s)", time.monotonic()))
             gateways[side] = AgentGateway(

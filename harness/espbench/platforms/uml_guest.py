@@ -10,11 +10,13 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from espbench.errors import UsageError
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import tail
 from espbench.platforms.placement import NICE
+from espbench.platforms.processes import renice_sessions
 from espbench.platforms.registry import Registry, interpreter
 from espbench.platforms.uml_kernel import (
     GUEST_PATH,
@@ -66,6 +68,15 @@ class Guest:
     channel: AgentChannel
     notebook: Path
     console: Path
+
+    def wait_ready(self) -> dict[str, Any]:
+        """Wait for the agent's greeting and return it; from then on the guest comes before others on its CPU.
+
+        The guest's kernel makes a session of its own when it starts.
+        """
+        greeting = self.channel.wait_ready(BOOT_TIMEOUT_S)
+        renice_sessions(self.process.pid, NICE)
+        return greeting
 
 
 def boot(
