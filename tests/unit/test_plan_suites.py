@@ -24,14 +24,14 @@ def test_the_eight_suites_are_there() -> None:
 @pytest.mark.parametrize(
     ("suite", "bytes_on_the_wire"), [("3des-sha1", 96), ("aes128-sha1", 104), ("aes128gcm16", 100)]
 )
-def test_a_64_byte_frame_becomes_the_packet_the_methodology_names(suite: str, bytes_on_the_wire: int) -> None:
-    """46 B of IPv4 in a tunnel: METHODOLOGY's sizes on the ciphertext side."""
+def test_a_64_byte_frame_becomes_the_packet_the_method_names(suite: str, bytes_on_the_wire: int) -> None:
+    """46 B of IPv4 in a tunnel: the sizes on the ciphertext side (docs/method.md)."""
     assert suites()[suite].esp_packet_size(46, "tunnel", 4) == bytes_on_the_wire
 
 
 @pytest.mark.parametrize(("suite", "largest"), [("3des-sha1", 1446), ("aes128-sha1", 1438)])
-def test_the_largest_inner_packet_is_the_one_the_methodology_names(suite: str, largest: int) -> None:
-    """1500 B MTU, IPv4 in IPv4: METHODOLOGY's largest packets that are not fragmented."""
+def test_the_largest_inner_packet_is_the_one_the_method_names(suite: str, largest: int) -> None:
+    """1500 B MTU, IPv4 in IPv4: the largest packets that are not fragmented (docs/method.md)."""
     assert suites()[suite].largest_inner(1500) == largest
 
 

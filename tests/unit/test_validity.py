@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose fault a bad trial was: the tester's, the host's, or the DUT's (DESIGN, rules 2 and 7)."""
+"""Whose fault a bad trial was: the tester's, the host's, or the DUT's (docs/method.md, rules 2 and 7)."""
 
 from __future__ import annotations
 

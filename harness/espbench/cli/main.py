@@ -48,7 +48,7 @@ def _options(
 
 
 def main() -> None:
-    """Entry point; exits with the contract's codes (DESIGN, Contract)."""
+    """Entry point; exits with the contract's codes (docs/commands.md)."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     # SIGTERM and a closed terminal end a run as Ctrl-C does: everything is undone, the run resumable.
     ending.listen()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Was the offered rate forwarded, or did a queue only store it? (DESIGN, rule of measurement 6)
+"""Was the offered rate forwarded, or did a queue only store it? (docs/method.md, rule 6)
 
 A deep queue swallows a short overload without losing a frame, so loss alone cannot tell a rate
 the DUT sustains from one it merely keeps. While a queue fills, no frame of a later part of the

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One direction's way through the test bed, place by place: where frames were lost, and the proof
-that those which arrived had been encrypted (DESIGN, rules of measurement 1 and 2).
+that those which arrived had been encrypted (docs/method.md, rules 1 and 2).
 """
 
 from __future__ import annotations

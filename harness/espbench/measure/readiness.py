@@ -2,7 +2,7 @@
 """Before the first trial of a pair: the network works, cleartext is blocked, the tunnel carries all.
 
 In this order, as libreswan's own tests do it: what arrives after it *was* encrypted, since in clear
-nothing passed (DESIGN, rule of measurement 1).
+nothing passed (docs/method.md, rule 1).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The times of a trial in which the host, or the sender, stood still (DESIGN, rule of measurement 7).
+"""The times of a trial in which the host, or the sender, stood still (docs/method.md, rule 7).
 
 They are windows in time, the same whether the trial passed or missed. What was lost within them says nothing of the
 DUT; where they cover more of a trial than chance could miss, the whole trial says nothing.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One trial: offer, drain, count, read the CPUs, prove the encryption, and say what it is worth.
 
-Three separate answers (METHODOLOGY): did it run, may it be trusted (VALID or INVALID with the
+Three separate answers (docs/method.md): did it run, may it be trusted (VALID or INVALID with the
 reasons), and what did it lose. Whether a goal is met is the search's to say.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generator's own ceiling, per frame size, before the first case (DESIGN, rule of measurement 5)."""
+"""The generator's own ceiling, per frame size, before the first case (docs/method.md, rule 5)."""
 
 from __future__ import annotations
 

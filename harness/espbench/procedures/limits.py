@@ -37,9 +37,10 @@ class Limits:
 
 
 def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
-    """DESIGN: default maximum = line rate or calibrated ceiling, default minimum 1 % of the maximum.
+    """Take the plan's limits, or the defaults that docs/plan.md names.
 
-    Without either, the default maximum is what a line of ASSUMED_BPS carries.
+    The default maximum is the line rate or, where that is lower, CEILING_MARGIN of the calibrated ceiling; where both
+    are unknown, what a line of ASSUMED_BPS carries. The default minimum is 1 % of the maximum.
 
     A maximum in frames/s may be beyond the line rate of the larger of several sizes: there it is that.
     Where the tester's own link carries ESP, its longer frames are what the line rate limits.

@@ -46,7 +46,7 @@ def forwarding_fps(trial: Trial) -> float:
 
 
 def stored(trials: Sequence[Trial]) -> list[str]:
-    """A warning where the load grew a queue: what is measured then is the queue (DESIGN, rule of measurement 6)."""
+    """A warning where the load grew a queue: what is measured then is the queue (docs/method.md, rule 6)."""
     n = sum(not trial.sustained for trial in trials)
     return [f"in {n} of {len(trials)} trials the load was stored, not forwarded"] if n else []
 
