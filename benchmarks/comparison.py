@@ -19,11 +19,12 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-import simulated_comparisons as sim
-import simulated_pairs as pairs
 from shares import wilson
+
+from support.simulated import comparisons as sim
+from support.simulated import pairs
 
 NOISES, RESOLUTIONS, REPEATS = (0.0, 0.01, 0.03, 0.1), (0.01, 0.05), (3, 5)
 RATIOS = (1.02, 1.05, 1.1, 1.15, 1.2)

@@ -18,11 +18,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fixtures"))
-
-import synthetic_run
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from espbench.results import RunDirectory
+from support.synthetic import run as synthetic_run
 
 HTML_LIMIT_BYTES = 10_000_000
 SECONDS_LIMIT = 10.0

@@ -16,14 +16,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "unit"))
-
-import simulated_duts as duts
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from espbench.plan.search_choice import PresetName
 from espbench.procedures.warm_start import worth_a_hint
 from espbench.search import GoalResult, Judgement, TrialRequest, judge
 from espbench.search.frame_cost import predicted_fps
+from support.simulated import duts
 
 DRAWS = 20
 GOALS = (0.0, 1e-5)

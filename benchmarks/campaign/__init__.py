@@ -10,6 +10,5 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-for folder in ("tests/fixtures", "tests/integration"):
-    if str(ROOT / folder) not in sys.path:
-        sys.path.append(str(ROOT / folder))
+if str(ROOT / "tests") not in sys.path:
+    sys.path.append(str(ROOT / "tests"))

@@ -16,11 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from boxes import leftovers
-
 from campaign import ROOT, checks
 from espbench.platforms.processes import descendants, start_time
 from espbench.platforms.registry import state_dir
+from support.boxes import leftovers
 
 ESPBENCH = (sys.executable, "-m", "espbench")
 TRUTH = (sys.executable, "-m", "campaign.truth_run")

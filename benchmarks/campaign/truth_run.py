@@ -20,9 +20,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import truth_dut
-from truth_dut import Bed, Generator, build
-
 import campaign  # noqa: F401  (finds truth_dut)
 from espbench.cli import run as command
 from espbench.cli.main import main
@@ -34,6 +31,8 @@ from espbench.platforms.base import LinkCounters, Side
 from espbench.platforms.registry import Registry
 from espbench.results import RunDirectory
 from espbench.stacks.base import SaCounters
+from support import truth_dut
+from support.truth_dut import Bed, Generator, build
 
 LINE_BPS = 1e9
 ASKED: dict[str, Any] = json.loads(os.environ.get("TRUTH_DUT", "{}"))

@@ -6,16 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from e500_machine import built_by_command
-from runs import espbench, quick, write_plan
 
-from espbench.e500 import tools
 from espbench.results import accelerator
+from support.e500_machine import built_by_command
+from support.plans import quick, write_plan
+from support.runs import espbench
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries"),
-]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 
 PATIENCE_S = 1800.0
 PLAN = {

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,8 +14,10 @@ from typing import Any
 
 import pytest
 import yaml
-from boxes import RouterBox, leftovers
-from runs import ESPBENCH, espbench, pair_plan, quick, write_plan
+
+from support.boxes import RouterBox, leftovers
+from support.plans import pair_plan, plan_text, quick, write_plan
+from support.runs import ESPBENCH, espbench
 
 NOBODY = (
     "setpriv",
@@ -32,17 +32,14 @@ NOBODY = (
     "HOME=/tmp",
 )
 pytestmark = pytest.mark.untimed
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 
-PLAN = """\
-name: bad
-topology: gateway-to-gateway
-dut: netns
-stacks: [plain]
-frame_sizes: [64]
-tests:
-  - throughput: {trial: 200ms, final_trial: 400ms}
-"""
+PLAN = plan_text(
+    name="bad",
+    dut="netns",
+    stacks="[plain]",
+    suites=None,
+    tests="\n  - throughput: {trial: 200ms, final_trial: 400ms}",
+)
 TOO_LARGE = "stacks: [xfrm]\nsuites: [aes128gcm16]\ndont_fragment: true\nframe_sizes: [1518]"
 
 
@@ -154,7 +151,7 @@ def test_the_schema_is_json_for_editors() -> None:
     assert {"name", "topology", "tests"} <= set(json.loads(done.stdout)["properties"])
 
 
-@as_root
+@pytest.mark.root
 def test_doctor_says_of_each_part_whether_it_is_ready() -> None:
     """For people and for programs the same answer; what is not ready comes with what mends it."""
     done = espbench("doctor", "--json")
@@ -176,8 +173,6 @@ def test_doctor_says_of_each_part_whether_it_is_ready() -> None:
 @pytest.fixture
 def nobodys_folder() -> Iterator[Path]:
     """A directory that user nobody may write, who must also be able to run this Python."""
-    if os.geteuid() != 0 or not shutil.which("setpriv"):
-        pytest.skip("needs root and setpriv to become nobody")
     able = subprocess.run(
         [*NOBODY, sys.executable, "-c", "import espbench"], check=False, capture_output=True
     )
@@ -188,6 +183,7 @@ def nobodys_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("dut", ["netns", "uml", "auto", "external"])
 def test_without_rights_a_run_says_how_to_get_them(nobodys_folder: Path, dut: str) -> None:
     """Exit code 4, what is missing and what mends it, and no run directory."""
@@ -200,6 +196,7 @@ def test_without_rights_a_run_says_how_to_get_them(nobodys_folder: Path, dut: st
     assert [path.name for path in nobodys_folder.iterdir()] == [f"{plan['name']}.yaml"]
 
 
+@pytest.mark.root
 def test_without_rights_doctor_and_calibrate_say_so_too(nobodys_folder: Path) -> None:
     """Exit code 4: nothing can be measured."""
     found = espbench("doctor", "--json", as_user=NOBODY, cwd=nobodys_folder)
@@ -236,7 +233,7 @@ def test_an_interface_in_use_is_refused_before_anything_is_made(tmp_path: Path) 
     assert not (tmp_path / "runs").exists()
 
 
-@as_root
+@pytest.mark.root
 def test_the_initial_namespace_is_refused_under_any_name(tmp_path: Path) -> None:
     """By its path it looks like a namespace of the tester's; the generator is not deceived."""
     file = write_plan(tmp_path, own_network_plan(netns="/proc/self/ns/net"))
@@ -248,7 +245,7 @@ def test_the_initial_namespace_is_refused_under_any_name(tmp_path: Path) -> None
     assert not leftovers()
 
 
-@as_root
+@pytest.mark.root
 @pytest.mark.slow
 def test_a_case_without_a_result_gives_exit_code_3(tmp_path: Path) -> None:
     """A box that forwards nothing: tried three times, reported, and told apart from success."""
@@ -266,11 +263,10 @@ def test_a_case_without_a_result_gives_exit_code_3(tmp_path: Path) -> None:
     assert yaml.safe_load((run / "plan.yaml").read_text())["name"] == "box"
 
 
+@pytest.mark.needs("command")
 def test_the_module_and_the_command_are_one() -> None:
     """`python -m espbench` and `espbench` print the same version."""
     script = Path(sys.executable).with_name("espbench")
-    if not script.exists():
-        pytest.skip("espbench is not installed as a command")
     by_name = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
     assert (
         by_name.stdout

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from boxes import RouterBox
-from test_generator import BINARY, Generator, stream, trial
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root"),
-    pytest.mark.skipif(not BINARY.exists(), reason="needs cargo build --release in traffic/"),
-]
+from support.boxes import RouterBox
+from support.wire import Generator, stream, trial
+
+pytestmark = [pytest.mark.root, pytest.mark.needs("generator")]
 
 
 class Bench:

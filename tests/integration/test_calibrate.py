@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from boxes import RouterBox, leftovers, sh
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+from support.boxes import RouterBox, leftovers, sh
+
+pytestmark = pytest.mark.root
 
 ROW = re.compile(r"^(native xdp|native af_xdp|native af_packet|scapy|trex) +(.*)$", re.MULTILINE)
 SHORT = ("--frame-size", "64", "--seconds", "0.5")

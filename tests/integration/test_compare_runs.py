@@ -5,35 +5,24 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import espbench, quick, write_plan
-from unsettled import require_settled
 
-from espbench.platforms.uml import readiness as uml_readiness
+from support.plans import pair_plan, write_plan
+from support.runs import espbench
+from support.session.unsettled import require_settled
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
-        reason="needs root and user-mode-linux",
-    ),
-]
+pytestmark = [pytest.mark.uml, pytest.mark.slow]
 
-SEARCH = quick(
-    minimum="500fps", maximum="60000fps", resolution="10%", final_trial="600ms", residue="100ms", retries=6
-)
+SEARCH = {"maximum": "60000fps", "final_trial": "600ms", "residue": "100ms"}
 
 
 def plan(name: str, stacks: list[Any], **changes: Any) -> dict[str, Any]:
-    return {
-        "name": name, "topology": "gateway-to-gateway", "dut": "uml", "stacks": stacks,
-        "suites": ["aes128gcm16"], "frame_sizes": [512], "repeat": 3, "tests": [{"throughput": SEARCH}],
-    } | changes  # fmt: skip
+    few = {"stacks": stacks, "suites": ["aes128gcm16"], "frame_sizes": [512], "repeat": 3}
+    return pair_plan("uml", throughput=SEARCH, **{"name": name, **few, **changes})
 
 
 @pytest.fixture(scope="module")

@@ -12,17 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from e500_machine import Machine, built_by_command, sec, starter
 
-from espbench.e500 import crypto, tools
+from espbench.e500 import crypto
 from espbench.e500.build import Built
 from espbench.e500.crypto import BEHAVIOURS, Behaviour, Crypto
 from espbench.platforms.registry import Registry
+from support.e500_machine import Machine, built_by_command, sec, starter
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries"),
-]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 
 Start = Callable[..., Machine]
 

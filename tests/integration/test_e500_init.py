@@ -24,7 +24,7 @@ from espbench.platforms.addressing import SYSCTLS, GatewayAddressing, LinkEnd, i
 from espbench.platforms.registry import NETNS_DIR, Registry
 from espbench.stacks import netlink_xfrm as xfrm
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+pytestmark = pytest.mark.root
 
 ETHERTYPE = 0x88B5
 LAN = LinkEnd("02:00:00:00:01:01", {4: "198.18.0.1/24", 6: "2001:2:0:1::1/64"})

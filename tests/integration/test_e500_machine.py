@@ -15,17 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e500_machine import BUILD, built_by_command, sec, starter
 
-from espbench.e500 import guest, recipe, sources, tools
+from espbench.e500 import guest, recipe, sources
 from espbench.e500.build import Built
 from espbench.e500.tools import Runner
 from espbench.platforms.registry import Registry
+from support.e500_machine import BUILD, built_by_command, sec, starter
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries"),
-]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 
 SEC = sec()
 
@@ -43,10 +40,9 @@ def start(built: Built, tmp_path: Path) -> Iterator[Any]:
         yield starter(built, registry, tmp_path)
 
 
+@pytest.mark.root
 def test_what_is_built_is_found_without_network(built: Built) -> None:
     """In a network namespace with nothing in it, at once."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root for a namespace")
     done = subprocess.run(["unshare", "-n", *BUILD], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert str(built.kernel) in done.stdout
@@ -99,10 +95,9 @@ def test_a_build_that_is_ended_leaves_nothing_half_done(built: Built, tmp_path: 
     assert str(own) not in listed
 
 
+@pytest.mark.root
 def test_too_little_disk_is_said_before_anything_is_built(tmp_path: Path) -> None:
     """On a disk of 64 MB: exit code 4, how much there is and must be, and nothing on it."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount")
     script = 'mount -t tmpfs -o size=64m none "$0" && { "$@"; code=$?; find "$0" -type f; exit $code; }'
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, tmp_path, *BUILD],

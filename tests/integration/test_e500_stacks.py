@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e500_machine import built_by_command
-from runs import espbench, quick, rows, write_plan
 
-from espbench.e500 import tools
 from espbench.e500.crypto import BEHAVIOURS
 from espbench.plan.profiles import load_profile
+from support.e500_machine import built_by_command
+from support.plans import pair_plan, write_plan
+from support.runs import espbench, rows
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries"),
-]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 
 # Enough for what the guests need of the host, also when somebody else has it for a while.
 PATIENCE_S = 1800.0
@@ -33,19 +30,12 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run: one search for each behaviour."""
     built_by_command()
     folder = tmp_path_factory.mktemp("stacks")
-    settings = quick(
-        minimum="1000fps",
-        maximum=f"{LOAD_FPS}fps",
-        trial="30ms",
-        final_trial="40ms",
-        warm_up="10ms",
-        resolution="25%",
-    )
-    plan = {
-        "name": "ways", "topology": "gateway-to-gateway", "dut": BOARD, "suites": ["3des-sha1"],
-        "stacks": [{"stack": "xfrm", "crypto": way, "label": way} for way in BEHAVIOURS],
-        "frame_sizes": [SIZE], "tests": [{"throughput": settings}],
+    throughput = {
+        "minimum": "1000fps", "maximum": f"{LOAD_FPS}fps", "trial": "30ms", "final_trial": "40ms",
+        "warm_up": "10ms", "resolution": "25%",
     }  # fmt: skip
+    stacks = [{"stack": "xfrm", "crypto": way, "label": way} for way in BEHAVIOURS]
+    plan = pair_plan(BOARD, throughput=throughput, stacks=stacks, suites=["3des-sha1"], frame_sizes=[SIZE])
     done = espbench("run", write_plan(folder, plan), "--out", folder / "runs", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (found,) = (folder / "runs").iterdir()

@@ -6,20 +6,20 @@ West ── a router that forwards so much and no more ── east, in three net
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from boxes import RouterBox
-from runs import espbench, rows, write_plan
-from slow import slow_but
-from unsettled import assert_found, require_settled
 
 from espbench.terms import line_rate_fps
+from support.boxes import RouterBox
+from support.plans import write_plan
+from support.runs import espbench, rows
+from support.session.slow import slow_but
+from support.session.unsettled import assert_found, require_settled
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+pytestmark = pytest.mark.root
 
 SHORT = {"trial": "300ms", "final_trial": "1s", "resolution": "2%", "warm_up": "100ms"}
 VETH_BPS = 10e9  # what a veth says of itself

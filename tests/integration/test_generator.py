@@ -18,221 +18,17 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
-BINARY = Path(__file__).parents[2] / "traffic" / "target" / "release" / "espbench-traffic"
+from espbench.generators import native
+from support.boxes import sh
+from support.wire import ATTEMPTS, Generator, Net, back, open_ports, stream, trial
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root"),
-    pytest.mark.skipif(not BINARY.exists(), reason="needs cargo build --release in traffic/"),
-]
-
-
-def sh(command: str) -> str:
-    """Run a command line; its output if it fails."""
-    done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}: {done.stderr}"
-    return done.stdout
-
-
-def start() -> subprocess.Popen[str]:
-    return subprocess.Popen([BINARY, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-# A host that stands still at the end of a trial leaves its sender no time for the last frames.
-ATTEMPTS = 5
-
-
-class Generator:
-    """One `espbench-traffic serve`."""
-
-    def __init__(self, tx: str = "auto", rx: str = "auto") -> None:
-        self.ways = {"tx": tx, "rx": rx}
-        self.process = start()
-
-    def tell(self, command: dict[str, Any] | str) -> None:
-        assert self.process.stdin is not None
-        line = command if isinstance(command, str) else json.dumps(command)
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def hear(self) -> dict[str, Any]:
-        """The next event that is not progress."""
-        assert self.process.stdout is not None
-        while True:
-            line = self.process.stdout.readline()
-            assert line, "the generator ended"
-            event: dict[str, Any] = json.loads(line)
-            if event["event"] != "progress":
-                return event
-
-    def ask(self, command: dict[str, Any] | str) -> dict[str, Any]:
-        self.tell(command)
-        return self.hear()
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        assert self.process.wait(timeout=10) == 0
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-
-
-class Net:
-    """Namespaces of one test, deleted with everything in them at its end."""
-
-    def __init__(self) -> None:
-        self.tag = uuid.uuid4().hex[:8]
-        self.made: list[str] = []
-
-    def namespace(self, name: str) -> str:
-        full = f"esp-{self.tag}-{name}"
-        sh(f"ip netns add {full}")
-        self.made.append(full)
-        self.inside(name, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1")
-        self.inside(name, "ip link set lo up")
-        return full
-
-    def inside(self, name: str, command: str) -> str:
-        return sh(f"ip netns exec esp-{self.tag}-{name} {command}")
-
-    def nft(self, name: str, rules: str) -> None:
-        subprocess.run(
-            ["ip", "netns", "exec", f"esp-{self.tag}-{name}", "nft", "-f", "-"],
-            input=rules,
-            text=True,
-            check=True,
-        )
-
-    def pair(self, left: str, a: str, right: str, b: str) -> None:
-        one, two = f"esp-{self.tag}-{left}", f"esp-{self.tag}-{right}"
-        sh(f"ip link add {a} netns {one} type veth peer name {b} netns {two}")
-        for space, end in ((one, a), (two, b)):
-            sh(f"ip netns exec {space} ethtool -K {end} gro on")  # NAPI, so that it takes XDP frames
-        sh(f"ip -n {one} link set {a} up")
-        sh(f"ip -n {two} link set {b} up")
-
-    def path(self, name: str) -> str:
-        return f"/run/netns/esp-{self.tag}-{name}"
-
-    def close(self) -> None:
-        for name in self.made:
-            subprocess.run(["ip", "netns", "del", name], check=False)
-
-
-@pytest.fixture
-def net() -> Iterator[Net]:
-    made = Net()
-    try:
-        yield made
-    finally:
-        made.close()
-
-
-@pytest.fixture(params=["af_packet", "xdp", "af_xdp"])
-def generator(request: pytest.FixtureRequest) -> Iterator[Generator]:
-    """One for each way to the wire: they keep one contract."""
-    made = Generator(tx=request.param, rx=request.param)
-    try:
-        yield made
-        made.close()
-    finally:
-        made.process.kill()
-        made.process.wait()
-        assert made.process.stdout is not None
-        made.process.stdout.close()
-
-
-@pytest.fixture
-def wire(net: Net) -> Net:
-    """Two ports, joined directly."""
-    net.namespace("t1")
-    net.namespace("t2")
-    net.pair("t1", "a0", "t2", "a1")
-    return net
-
-
-@pytest.fixture
-def router(net: Net) -> Net:
-    """Two ports with a namespace between them that routes 198.18/16 and 198.19/16."""
-    for name in ("t1", "dut", "t2"):
-        net.namespace(name)
-    net.pair("t1", "a0", "dut", "r0")
-    net.pair("t2", "a1", "dut", "r1")
-    net.inside("dut", "ip address add 198.18.0.1/16 dev r0")
-    net.inside("dut", "ip address add 198.19.0.1/16 dev r1")
-    net.inside("dut", "sysctl -qw net.ipv4.ip_forward=1")
-    return net
-
-
-def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict[str, Any]]:
-    ports = [
-        {
-            "name": "west",
-            "interface": "a0",
-            "netns": net.path("t1"),
-            "tx_cpus": [0],
-            "rx_cpu": 0,
-            "rx_ring_mib": 16,
-            **generator.ways,
-        },
-        {
-            "name": "east",
-            "interface": "a1",
-            "netns": net.path("t2"),
-            "tx_cpus": [0],
-            "rx_cpu": 0,
-            "rx_ring_mib": 16,
-            **generator.ways,
-        },
-    ]
-    opened = generator.ask({"cmd": "open", "watch_cpus": [0], "ports": ports, **more})
-    assert opened["event"] == "opened", opened
-    return {port["name"]: port for port in opened["ports"]}
-
-
-def stream(opened: dict[str, dict[str, Any]], /, **more: object) -> dict[str, Any]:
-    return {
-        "id": 0,
-        "from": "west",
-        "to": "east",
-        "rate_fps": 5000.0,
-        "frames": [{"size": 64, "weight": 1}],
-        "src_mac": opened["west"]["mac"],
-        "dst_mac": opened["east"]["mac"],
-        "ip_version": 4,
-        "src": "198.18.0.2",
-        "dst": "198.19.0.2",
-        "src_port": 49184,
-        "dst_port": 7,
-        **more,
-    }
-
-
-def back(opened: dict[str, dict[str, Any]], /, **more: object) -> dict[str, Any]:
-    """The same from east to west."""
-    turned = {
-        "id": 1,
-        "from": "east",
-        "to": "west",
-        "src_mac": opened["east"]["mac"],
-        "dst_mac": opened["west"]["mac"],
-        "src": "198.19.0.2",
-        "dst": "198.18.0.2",
-    }
-    return stream(opened, **{**turned, **more})
-
-
-def trial(generator: Generator, *streams: dict[str, Any], **more: object) -> dict[str, Any]:
-    command = {"cmd": "trial", "id": "t", "duration_s": 1.0, "residue_s": 0.5, "quiet_s": 0.1, **more}
-    result = generator.ask({**command, "streams": list(streams)})
-    assert result["event"] == "trial", result
-    return result
+pytestmark = [pytest.mark.root, pytest.mark.needs("generator")]
 
 
 def test_idle_pair_loses_nothing(generator: Generator, wire: Net) -> None:
@@ -292,10 +88,9 @@ def test_auto_takes_xdp_where_the_other_end_has_napi(wire: Net) -> None:
 
 def test_histogram_is_readable_elsewhere(generator: Generator, wire: Net) -> None:
     """The latency histogram decodes with the Python library and holds every received frame."""
-    hdrh = pytest.importorskip("hdrh.histogram")
     ports = open_ports(generator, wire)
     [one] = trial(generator, stream(ports))["streams"]
-    histogram = hdrh.HdrHistogram.decode(one["latency_us"]["hdr"])
+    histogram = HdrHistogram.decode(one["latency_us"]["hdr"])
     assert histogram.get_total_count() == one["rx_frames"]
     assert histogram.get_max_value() / 1e3 == pytest.approx(one["latency_us"]["max"], rel=0.01)
 
@@ -736,7 +531,7 @@ def test_generator_dies_with_its_parent() -> None:
         "time.sleep(60)\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(BINARY), str(read)],
+        [sys.executable, "-c", script, str(native.binary()), str(read)],
         pass_fds=[read],
         stdout=subprocess.PIPE,
         text=True,

@@ -12,12 +12,10 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose
@@ -30,25 +28,16 @@ from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.platforms.processes import start_time
 from espbench.platforms.registry import Registry
+from support.addresses import GATEWAY_TO_GATEWAY
 
-BINARY = Path(__file__).parents[2] / "traffic" / "target" / "release" / "espbench-traffic"
-
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root")
-
-
-def _where(is_there: object, reason: str) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.skipif(not is_there, reason=reason)]
+pytestmark = pytest.mark.root
 
 
-# Name, a rate it keeps on a busy machine (fps), where it can be asked.
+# Name, and a rate it keeps on a busy machine (frames/s).
 GENERATORS = [
-    pytest.param(("native", 2000.0), marks=_where(BINARY.exists(), "needs make setup"), id="native"),
-    pytest.param(("trex", 1000.0), marks=_where(os.environ.get("TREX_DIR"), "needs TREX_DIR"), id="trex"),
-    pytest.param(
-        ("scapy", 50.0),
-        marks=_where(find_spec("scapy"), "no scapy"),
-        id="scapy",
-    ),
+    pytest.param(("native", 2000.0), marks=pytest.mark.needs("generator"), id="native"),
+    pytest.param(("trex", 1000.0), marks=pytest.mark.needs("TREX_DIR"), id="trex"),
+    pytest.param(("scapy", 50.0), id="scapy"),
 ]
 
 

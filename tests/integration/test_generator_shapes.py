@@ -11,43 +11,13 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from test_generator import BINARY, Generator, Net, open_ports, stream, trial
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root"),
-    pytest.mark.skipif(not BINARY.exists(), reason="needs cargo build --release in traffic/"),
-]
+from support.wire import Generator, Net, open_ports, stream, trial
 
-
-@pytest.fixture(params=["af_packet", "xdp", "af_xdp"])
-def generator(request: pytest.FixtureRequest) -> Iterator[Generator]:
-    """One for each way to the wire."""
-    made = Generator(tx=request.param, rx=request.param)
-    try:
-        yield made
-        made.close()
-    finally:
-        made.process.kill()
-        made.process.wait()
-        assert made.process.stdout is not None
-        made.process.stdout.close()
-
-
-@pytest.fixture
-def wire() -> Iterator[Net]:
-    """Two ports, joined directly."""
-    net = Net()
-    try:
-        net.namespace("t1")
-        net.namespace("t2")
-        net.pair("t1", "a0", "t2", "a1")
-        yield net
-    finally:
-        net.close()
+pytestmark = [pytest.mark.root, pytest.mark.needs("generator")]
 
 
 def whole(one: dict[str, Any]) -> None:
@@ -125,22 +95,6 @@ def test_a_burst_is_so_many_frames(generator: Generator, wire: Net) -> None:
         if rate_fps is not None:
             # After a stall they follow 1.1 times as fast, and two may leave together.
             assert one["departure_fps"] <= 1.2 * rate_fps
-
-
-@pytest.fixture
-def router() -> Iterator[Net]:
-    """Two ports with a namespace between them that routes."""
-    net = Net()
-    try:
-        for name in ("t1", "dut", "t2"):
-            net.namespace(name)
-        for number, port in enumerate(("a0", "a1")):
-            net.pair(f"t{number + 1}", port, "dut", f"r{number}")
-            net.inside("dut", f"ip address add 198.{18 + number}.0.1/16 dev r{number}")
-        net.inside("dut", "sysctl -qw net.ipv4.ip_forward=1")
-        yield net
-    finally:
-        net.close()
 
 
 def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:

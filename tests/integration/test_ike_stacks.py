@@ -3,47 +3,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
-from ike_pairs import TRAFFIC, Workshop, trial_of, workshop
-from slow import slow_but
 
 from espbench.measure import readiness
 from espbench.measure.bench import Bench, TrialBroken
-from espbench.measure.traffic import Traffic
-from espbench.platforms.uml import readiness as uml_readiness
 from espbench.stacks import libreswan, strongswan_config
 from espbench.stacks.daemon import Credentials, NegotiationFailed
 from espbench.stacks.suites import suites
+from support.session.slow import slow_but
+from support.workshop import TRAFFIC, Workshop, established, trial_of
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
-    reason="needs root and user-mode-linux",
-)
+pytestmark = pytest.mark.uml
 
 STACKS = ("xfrm", "strongswan", "libreswan", "strongswan-libipsec")
 SUITES = ("3des-sha1", "aes128-sha1", "aes128gcm16", "null-sha1")
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    with workshop(tmp_path_factory.mktemp("shop")) as made:
-        yield made
-
-
-def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
-    """The whole chain of proof, then the Security Context read back, without a mismatch."""
-    assert bench.stack is not None
-    shown = readiness.establish(bench, traffic)
-    assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
-    context = bench.stack.security_context()
-    assert context.pop("mismatches") == []
-    return context
 
 
 @pytest.mark.parametrize(

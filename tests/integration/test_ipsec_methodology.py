@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from ike_pairs import TRAFFIC, Workshop, workshop
 
 from espbench.measure import readiness
 from espbench.measure.actions import Action
@@ -26,26 +24,17 @@ from espbench.plan.ipsec_tests import (
     Reset,
     SetUpRate,
 )
-from espbench.platforms.uml import readiness as uml_readiness
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import Field, Known, Told
 from espbench.terms import Finding, Trial
+from support.workshop import TRAFFIC, Workshop
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
-    reason="needs root and user-mode-linux",
-)
+pytestmark = pytest.mark.uml
 _SHORT = {"settle": 0, "residue": "500ms", "learning": 0, "warm_up": 0, "retries": 2}
 _WAITS = Waits(learning_s=0.0, residue_s=0.5, settle_s=0.0)
 # What charon waits for an answer before it gives up: 1 s, then 1.4 times longer each time, four times.
 GIVES_UP_S = 1 + 1.4 + 1.4**2 + 1.4**3
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    with workshop(tmp_path_factory.mktemp("shop")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module", params=["strongswan", "libreswan"])

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
-from boxes import RouterBox, leftovers
-from unsettled import assert_found, require_settled
 
 from espbench.terms import WITH_FIGURE
+from support.boxes import RouterBox, leftovers
+from support.session.unsettled import assert_found, require_settled
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+pytestmark = pytest.mark.root
 
 FRAME_BITS = {size: 8 * (size - 4) for size in (64, 512, 1424)}  # tbf does not count the FCS
 

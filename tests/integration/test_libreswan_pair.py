@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sys
 import time
@@ -13,28 +12,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
 
-from espbench.platforms.base import Gateway, Placement, Side
+from espbench.platforms.base import Gateway, Side
 from espbench.platforms.registry import Registry
 from espbench.platforms.uml import UmlPlatform
-from espbench.platforms.uml_kernel import UmlProfile, readiness
+from espbench.platforms.uml_kernel import UmlProfile
 from espbench.stacks import builds, credentials, layers
 from espbench.stacks.daemon import Credentials, End, IkeOptions, NegotiationFailed
 from espbench.stacks.libreswan import FOLDER, Libreswan
 from espbench.stacks.policies import dump_sas
 from espbench.stacks.suites import suites
+from support.addresses import GATEWAY_TO_GATEWAY
+from support.uml_pairs import PLACEMENT
 
-MISSING = [need for need in readiness() if not need.ready]
-pytestmark = pytest.mark.skipif(
-    bool(MISSING), reason="; ".join(f"{need.missing} ({need.install})" for need in MISSING)
-)
+pytestmark = pytest.mark.uml
 
-CPUS = sorted(os.sched_getaffinity(0))
-PLACEMENT = Placement(
-    cpus={"tester tx": [CPUS[0]], "tester rx": [CPUS[0]], "home": [CPUS[0]], "office": [CPUS[-1]]},
-    policy="SCHED_OTHER",
-)
 WAN = {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:2:0:f::1", "2001:2:0:f::2")}
 LAN = {4: ("198.18.0.1", "198.19.0.1"), 6: ("2001:2:0:1000::1", "2001:2:0:2000::1")}
 WHOLE = {4: ("198.18.0.0/16", "198.19.0.0/16"), 6: ("2001:2:0:1000::/52", "2001:2:0:2000::/52")}

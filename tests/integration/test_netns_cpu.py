@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
@@ -22,8 +21,9 @@ from espbench.platforms import placement
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.netns import NetnsPlatform
 from espbench.platforms.registry import Registry
+from support.addresses import GATEWAY_TO_GATEWAY
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+pytestmark = pytest.mark.root
 
 CPUS = sorted(os.sched_getaffinity(0))
 ATTEMPTS = 5

@@ -3,31 +3,17 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ike_pairs import Workshop, workshop
 
 from espbench.measure import readiness
 from espbench.measure.traffic import Traffic
-from espbench.platforms.netns import readiness as netns_readiness
 from espbench.stacks.daemon import NegotiationFailed
+from support.workshop import Workshop
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0
-    or not all(need.ready for need in netns_readiness())
-    or not Path("/dev/net/tun").exists(),
-    reason="needs root and TUN devices",
-)
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    with workshop(tmp_path_factory.mktemp("shop")) as made:
-        yield made
+pytestmark = [pytest.mark.root, pytest.mark.needs("tun")]
 
 
 def test_esp_in_user_space_needs_nothing_of_the_running_kernel_but_tun(shop: Workshop) -> None:

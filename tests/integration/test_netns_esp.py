@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import secrets
 import sys
 from collections.abc import Iterator
@@ -18,18 +17,15 @@ from typing import Any
 
 import pytest
 import yaml
-from unsettled import require_settled
 
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.registry import Registry
-from espbench.platforms.uml import readiness
 from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, boot
 from espbench.platforms.uml_kernel import UmlKernel
 from espbench.terms import WITH_FIGURE
+from support.session.unsettled import require_settled
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(need.ready for need in readiness()), reason="needs root and user-mode-linux"
-)
+pytestmark = pytest.mark.uml
 
 MODULES = ("ipv6", "veth", "xfrm_user", "esp4", "esp6")
 

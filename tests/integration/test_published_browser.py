@@ -9,15 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import synthetic_powerquicc as made
-from headless import Browser, find_browser
 
 from espbench.reporting import published
+from support.headless import Browser
+from support.synthetic import powerquicc as made
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(find_browser() is None, reason="missing chromium: apt-get install chromium"),
-]
+pytestmark = pytest.mark.browser
 
 READY = "document.querySelector('.chart') && !document.querySelector('.chart:not([data-drawn])')"
 MARKS = """Object.fromEntries([...document.querySelectorAll('.chart')].map((chart) => [chart.id,

@@ -19,12 +19,9 @@ from typing import Any
 
 import pytest
 import yaml
-from boxes import leftovers
-from e500_machine import COSTS, SEC_HZ, built_by_command
-from runs import Run, assert_complete, espbench, kill, quick, rows, write_plan
 
 from espbench.e500 import build as e500
-from espbench.e500 import cpio, guest, recipe, tools
+from espbench.e500 import cpio, guest, recipe
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator, binary
 from espbench.paths import cache_dir
@@ -33,11 +30,12 @@ from espbench.platforms import qemu_e500
 from espbench.platforms.processes import start_time
 from espbench.platforms.registry import Registry
 from espbench.procedures.lab import addressing_of
+from support.boxes import leftovers
+from support.e500_machine import COSTS, SEC_HZ, built_by_command
+from support.plans import pair_plan, write_plan
+from support.runs import Run, assert_complete, espbench, kill, rows
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.skipif(bool(tools.missing()), reason="needs the cross compiler and QEMU's libraries"),
-]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 
 # Enough for what the guests need of the host, also when somebody else has it for a while.
 PATIENCE_S = 1800.0
@@ -52,18 +50,12 @@ def built() -> None:
 
 def plan(*stacks: Any, **changes: Any) -> dict[str, Any]:
     """Trials as short as they can be, up to a load that every stack but plain misses."""
-    settings = quick(
-        minimum="4000fps",
-        maximum="120000fps",
-        trial="20ms",
-        final_trial="40ms",
-        warm_up="10ms",
-        resolution="40%",
-    )
-    return {
-        "name": "board", "topology": "gateway-to-gateway", "dut": "./mine.yaml", "stacks": [*stacks],
-        "suites": ["3des-sha1"], "frame_sizes": [SIZE], "tests": [{"throughput": settings}],
-    } | changes  # fmt: skip
+    throughput = {
+        "minimum": "4000fps", "maximum": "120000fps", "trial": "20ms", "final_trial": "40ms",
+        "warm_up": "10ms", "resolution": "40%",
+    }  # fmt: skip
+    few = {"name": "board", "stacks": [*stacks], "suites": ["3des-sha1"], "frame_sizes": [SIZE]}
+    return pair_plan("./mine.yaml", throughput=throughput, **few | changes)
 
 
 def written(folder: Path, what: dict[str, Any]) -> Path:

@@ -19,11 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boxes import sh
-from ike_pairs import Workshop, workshop
-from remote_boxes import RemoteLab, inside, remote_lab
-from runs import quick, write_plan
-from unsettled import require_settled
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.measure import trial
@@ -33,14 +28,15 @@ from espbench.plan import load_profile
 from espbench.platforms import remote_gateway
 from espbench.platforms.base import SIDES
 from espbench.platforms.remote_gateway import Box, survey
-from espbench.platforms.uml_kernel import readiness as uml_readiness
 from espbench.procedures.lab import boxes_of
 from espbench.terms import WITH_FIGURE
+from support.boxes import sh
+from support.plans import pair_plan, write_plan
+from support.remote_boxes import RemoteLab, inside, remote_lab
+from support.session.unsettled import require_settled
+from support.workshop import Workshop, workshop
 
-MISSING = [need.missing for need in uml_readiness() if not need.ready]
-pytestmark = pytest.mark.skipif(
-    bool(MISSING) or shutil.which("ssh") is None, reason="; ".join(MISSING) or "no ssh client"
-)
+pytestmark = [pytest.mark.uml, pytest.mark.needs("openssh-client")]
 TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
 
 
@@ -53,6 +49,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteLab]:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Workshop]:
+    """Open a workshop for one test: the boxes are given back at its end."""
     with workshop(tmp_path) as made:
         yield made
 
@@ -223,12 +220,11 @@ def espbench_run(
 def command_of(
     lab: RemoteLab, folder: Path, profile: Path, stacks: list[str], **throughput: Any
 ) -> list[str]:
-    settings = quick(settle="50ms", learning="50ms", residue="100ms", **throughput)
-    plan = {
-        "name": "remote", "topology": "gateway-to-gateway", "dut": str(profile), "stacks": stacks,
-        "suites": ["aes128gcm16"], "frame_sizes": [256], "directions": ["both-ways"],
-        "tests": [{"throughput": settings}],
-    }  # fmt: skip
+    waits = {"settle": "50ms", "learning": "50ms", "residue": "100ms"}
+    plan = pair_plan(
+        str(profile), throughput=waits | throughput, name="remote", stacks=stacks, suites=["aes128gcm16"],
+        frame_sizes=[256], directions=["both-ways"],
+    )  # fmt: skip
     written = write_plan(folder, plan)
     enter = ["nsenter", f"--net=/run/netns/{lab.management}"]
     return [

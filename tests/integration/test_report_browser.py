@@ -10,18 +10,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import synthetic_comparison
-import synthetic_findings
-import synthetic_run
-from headless import Browser, PageRecord, find_browser
 
 from espbench.reporting import comparison
 from espbench.reporting.report import write_report
+from support.headless import Browser, PageRecord
+from support.synthetic import comparison as synthetic_comparison
+from support.synthetic import findings as synthetic_findings
+from support.synthetic import run as synthetic_run
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(find_browser() is None, reason="missing chromium: apt-get install chromium"),
-]
+pytestmark = pytest.mark.browser
 
 READY = "document.querySelector('.chart') && !document.querySelector('.chart:not([data-drawn])')"
 MARKS = """[...document.querySelectorAll('.chart')].map((chart) => ({

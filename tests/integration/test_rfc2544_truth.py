@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import truth_dut
-from truth_dut import TruthDut, latency_ns
 
 from espbench.measure.actions import Action
 from espbench.measure.bench import Request, Waits
@@ -22,8 +20,10 @@ from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import Field, Known, Told
 from espbench.terms import Finding, Outcome, Trial, line_rate_fps
+from support import truth_dut
+from support.truth_dut import TruthDut, latency_ns
 
-pytestmark = [truth_dut.NEEDED, pytest.mark.virtual_time]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
 SIZE = 64
 LINE_FPS = line_rate_fps(SIZE, 1e9)

@@ -15,28 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from boxes import RouterBox, leftovers
-from runs import (
-    ENDED,
-    ESPBENCH,
-    Run,
-    assert_complete,
-    espbench,
-    kill,
-    pair_plan,
-    quick,
-    resume,
-    tables,
-    write_plan,
-)
 
-from espbench.platforms import machine_lock, uml_kernel
+from espbench.platforms import machine_lock
 from espbench.platforms.processes import descendants, start_time
+from support.boxes import RouterBox, leftovers
+from support.plans import pair_plan, quick, write_plan
+from support.runs import ENDED, ESPBENCH, Run, assert_complete, espbench, kill, resume, tables
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+pytestmark = pytest.mark.root
 
-LACKING = "; ".join(need.missing for need in uml_kernel.readiness() if not need.ready)
-needs_uml = pytest.mark.skipif(bool(LACKING), reason=LACKING)
 # Long enough to be disturbed in the middle.
 LONG = quick(trial="500ms", final_trial="1500ms")
 # On a box that forwards some 1,450 frames/s: half a dozen trials.
@@ -123,7 +110,7 @@ def test_impatient_ctrl_c_at_a_terminal_does_not_stop_the_tidying_up(tmp_path: P
     os.close(main)
 
 
-@pytest.mark.parametrize("dut", ["netns", pytest.param("uml", marks=[needs_uml, pytest.mark.slow])])
+@pytest.mark.parametrize("dut", ["netns", pytest.param("uml", marks=[pytest.mark.uml, pytest.mark.slow])])
 def test_a_killed_controller_takes_its_processes_with_it_and_clean_removes_the_rest(
     tmp_path: Path, dut: str
 ) -> None:
@@ -249,7 +236,7 @@ def test_an_agent_killed_in_mid_trial_costs_one_trial(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_uml
+@pytest.mark.uml
 def test_a_guest_killed_in_mid_trial_is_quoted_and_rebuilt(tmp_path: Path) -> None:
     """The reason holds the end of the guest's console."""
     with Run.start(tmp_path, pair_plan("uml", throughput=LONG)) as run:
@@ -325,7 +312,7 @@ def fill(file: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_uml
+@pytest.mark.uml
 def test_a_guest_stays_small_in_memory(tmp_path: Path) -> None:
     """A UML gateway with all its processes stays below 512 MB."""
     with Run.start(tmp_path, pair_plan("uml", throughput=LONG)) as run:

@@ -15,9 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
-from runs import ENDED, ESPBENCH, quick, rows, write_plan
-from slow import slow_but
 
 from espbench.generators.base import Association, EspCounts, Offered, Stream
 from espbench.generators.native import NativeGenerator
@@ -31,17 +28,17 @@ from espbench.platforms.base import PortName
 from espbench.platforms.netns import NetnsPlatform
 from espbench.platforms.registry import Registry
 from espbench.platforms.uml import UmlPlatform, UmlProfile
-from espbench.platforms.uml import readiness as uml_readiness
 from espbench.stacks import netlink_xfrm
 from espbench.stacks.base import StackOptions, Tunnel, split
 from espbench.stacks.suites import suites
 from espbench.stacks.xfrm import Xfrm
 from espbench.terms import WITH_FIGURE, Direction, Trial
+from support.addresses import GATEWAY_TO_GATEWAY
+from support.plans import quick, write_plan
+from support.runs import ENDED, ESPBENCH, rows
+from support.session.slow import slow_but
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
-    reason="needs root and user-mode-linux",
-)
+pytestmark = pytest.mark.uml
 
 TUNNEL = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")
 TUNNEL_6 = Tunnel(6, "2001:2:0:f::1", "2001:2:0:f::2", "2001:2:0:1000::/52", "2001:2:0:2000::/52")

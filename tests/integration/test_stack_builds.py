@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,19 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ike_pairs import workshop
-from runs import espbench, pair_plan, quick, write_plan
-from unsettled import require_settled
 
 from espbench.measure import readiness
 from espbench.measure.traffic import Traffic
-from espbench.platforms.uml import readiness as uml_readiness
 from espbench.stacks import packages
+from support.plans import pair_plan, quick, write_plan
+from support.runs import espbench
+from support.session.unsettled import require_settled
+from support.workshop import workshop
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
-    reason="needs root and user-mode-linux",
-)
+pytestmark = pytest.mark.uml
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ tester namespace: west ═══ east
 
 from __future__ import annotations
 
-import os
 import secrets
 import subprocess
 import time
@@ -17,9 +16,6 @@ from typing import Any
 
 import pytest
 import yaml
-from addresses import GATEWAY_TO_GATEWAY
-from boxes import RouterBox
-from runs import ENDED, espbench, quick, rows
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
@@ -38,8 +34,12 @@ from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.platforms.registry import Registry
 from espbench.terms import WITH_FIGURE
+from support.addresses import GATEWAY_TO_GATEWAY
+from support.boxes import RouterBox
+from support.plans import quick
+from support.runs import ENDED, espbench, rows
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root")
+pytestmark = pytest.mark.root
 
 BINARY = Path(__file__).parents[2] / "traffic" / "target" / "release" / "espbench-traffic"
 FRAMES, RATE = 60, 200.0
@@ -279,7 +279,7 @@ def test_the_gateway_is_asked_and_answered_in_its_vlan(bench: Bench) -> None:
     assert {(f[Dot1Q].vlan, f[ARP].pdst) for f in seen.frames if ARP in f} == {(2, "10.0.0.2")}
 
 
-@pytest.mark.skipif(not BINARY.exists(), reason="needs cargo build --release in traffic/")
+@pytest.mark.needs("generator")
 @pytest.mark.parametrize(
     "traffic",
     [
@@ -296,12 +296,7 @@ def test_both_generators_send_the_same_frames(bench: Bench, traffic: Traffic) ->
     hops = {name: port.next_hop_mac or "" for name, port in bench.bed.ports.items()}
     told = []
     for generator in (bench.generator, native):
-        try:
-            generator.open(ports, [])
-        except EspbenchError as error:
-            if "unknown field" in str(error):
-                pytest.skip("the native generator is older than this test: make setup")
-            raise
+        generator.open(ports, [])
         with bench.seeing() as seen:
             offered = generator.offer(traffic.streams(bench.bed, hops, RATE), FRAMES / RATE, 1.0, quiet_s=0.3)
         all_arrived(offered)

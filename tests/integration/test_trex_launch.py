@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.generators import choose, trex
@@ -25,13 +24,14 @@ from espbench.platforms import placement
 from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.platforms.registry import Registry
+from support.addresses import GATEWAY_TO_GATEWAY
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root")
+pytestmark = pytest.mark.root
 
 PROGRAM = """#!{python}
 import json, pathlib, signal, sys
-sys.path.insert(0, {fixtures!r})
-from trex_server import FakeTrex
+sys.path.insert(0, {tests!r})
+from support.trex_server import FakeTrex
 pathlib.Path({told!r}).write_text(json.dumps(
     [sys.argv[1:], json.loads(pathlib.Path(sys.argv[sys.argv.index("--cfg") + 1]).read_text()),
      pathlib.Path.cwd().as_posix(), [line.split(":")[0].strip() for line in open("/proc/net/dev")][2:]]
@@ -53,8 +53,8 @@ def told(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     folder, told = tmp_path / "trex", tmp_path / "told.json"
     folder.mkdir()
     program = folder / "_t-rex-64"
-    fixtures = str(Path(__file__).parents[1] / "fixtures")
-    program.write_text(PROGRAM.format(python=sys.executable, fixtures=fixtures, told=str(told), traps=traps))
+    tests = str(Path(__file__).parents[1])
+    program.write_text(PROGRAM.format(python=sys.executable, tests=tests, told=str(told), traps=traps))
     program.chmod(0o755)
     monkeypatch.setenv("TREX_DIR", str(folder))
     monkeypatch.setattr(trex, "SETTLED_S", 0.05)

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.generators.base import Offered
 from espbench.generators.trex import TrexGenerator
@@ -20,11 +18,9 @@ from espbench.platforms import placement
 from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.platforms.registry import Registry
+from support.addresses import GATEWAY_TO_GATEWAY
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces: needs root"),
-    pytest.mark.skipif(not os.environ.get("TREX_DIR"), reason="needs TREX_DIR"),
-]
+pytestmark = [pytest.mark.root, pytest.mark.needs("TREX_DIR")]
 
 
 TCP = bytes.fromhex(

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from pathlib import Path
 
 import pytest
 import yaml
-from runs import espbench
-from trex_server import FakeTrex
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="external boxes need root")
+from support.runs import espbench
+from support.trex_server import FakeTrex
+
+pytestmark = pytest.mark.root
 
 TRUTH_FPS = 3000.0
 SERVED = {"i_own_this_network": True, "name": "trex", "topology": "external", "line_rate": "1Gbps"}

@@ -13,9 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
-from boxes import RouterBox
-from slow import slow_but
 
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
@@ -26,17 +23,16 @@ from espbench.measure.trial import measure
 from espbench.platforms import capture, external, placement
 from espbench.platforms.registry import Registry
 from espbench.platforms.uml import UmlPlatform, UmlProfile
-from espbench.platforms.uml import readiness as uml_readiness
 from espbench.stacks import netlink_xfrm
 from espbench.stacks.base import StackOptions, Tunnel
 from espbench.stacks.suites import suites
 from espbench.stacks.xfrm import Xfrm
 from espbench.terms import Trial
+from support.addresses import GATEWAY_TO_GATEWAY
+from support.boxes import RouterBox
+from support.session.slow import slow_but
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
-    reason="needs root and user-mode-linux",
-)
+pytestmark = pytest.mark.uml
 
 CPUS = sorted(os.sched_getaffinity(0))
 TUNNEL = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import truth_dut
-from truth_dut import LATENCY_NS, TruthDut, latency_ns, served, wire_ns
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Gap, Noise, Offered, RateStep, Stream, StreamCounts
 from espbench.measure.bench import Request, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
+from support import truth_dut
+from support.truth_dut import LATENCY_NS, TruthDut, latency_ns, served, wire_ns
 
-pytestmark = [truth_dut.NEEDED, pytest.mark.virtual_time]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
 S, MS = 10**9, 10**6
 IDLE = {"delay_ns": 20_000}

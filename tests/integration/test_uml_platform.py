@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -16,32 +15,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
-from espbench.platforms.base import SIDES, Placement
+from espbench.platforms.base import SIDES
 from espbench.platforms.placement import NICE
 from espbench.platforms.processes import descendants, start_time
 from espbench.platforms.registry import Registry, clean
 from espbench.platforms.uml import UmlPlatform, UmlTestbed
-from espbench.platforms.uml_kernel import UmlProfile, readiness
+from espbench.platforms.uml_kernel import UmlProfile
+from support.addresses import GATEWAY_TO_GATEWAY
+from support.boxes import leftovers
+from support.uml_pairs import PLACEMENT, guest_pids
 
-MISSING = [need for need in readiness() if not need.ready]
-pytestmark = pytest.mark.skipif(
-    bool(MISSING), reason="; ".join(f"{need.missing} ({need.install})" for need in MISSING)
-)
+pytestmark = pytest.mark.uml
 
-CPUS = sorted(os.sched_getaffinity(0))
-PLACEMENT = Placement(
-    cpus={
-        "tester tx": [CPUS[0]],
-        "tester rx": [CPUS[0]],
-        "home": [CPUS[0]],
-        "office": [CPUS[-1]],
-    },
-    policy="SCHED_OTHER",
-)
-FRAMES = Path(__file__).with_name("frames.py")
+FRAMES = Path(__file__).parents[1] / "support" / "frames.py"
 NETLINK_XFRM = 6
 XFRM_MSG_GETSA = 18
 
@@ -65,17 +53,7 @@ def testbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         built.close()
         assert registry.entries == []
     assert not [pid for pid in pids if start_time(pid) is not None]
-    assert leftovers(run_id) == []
-
-
-def guest_pids(testbed: UmlTestbed) -> list[int]:
-    """Every process of both guests."""
-    return [
-        pid
-        for entry in testbed.made
-        if entry.kind == "process"
-        for pid in [entry.detail["pid"], *descendants(entry.detail["pid"])]
-    ]
+    assert leftovers(run_id) == set()
 
 
 def main_process(testbed: UmlTestbed, side: str) -> int:
@@ -84,21 +62,6 @@ def main_process(testbed: UmlTestbed, side: str) -> int:
         entry.detail["pid"] for entry in testbed.made if entry.kind == "process" and side in entry.name
     )
     return descendants(launcher)[1]  # after process 1 of its PID namespace
-
-
-def leftovers(run_id: str) -> list[str]:
-    """Anything on this machine that carries a run's id: namespaces, mounts, files, processes."""
-    found = [str(path) for path in Path("/run/netns").glob(f"*{run_id}*")]
-    found += [str(path) for path in Path(tempfile.gettempdir()).glob(f"*{run_id}*")]
-    found += [str(path) for path in Path("/dev/shm").glob(f"*{run_id}*")]
-    found += [line for line in Path("/proc/self/mounts").read_text().splitlines() if run_id in line]
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if run_id.encode() in path.read_bytes():
-                found.append(str(path))
-        except OSError:
-            continue
-    return found
 
 
 def send(
@@ -272,7 +235,7 @@ def test_a_panic_is_noticed_and_quoted(tmp_path: Path) -> None:
         while office.alive() and time.monotonic() < deadline:
             time.sleep(0.001)
         assert not office.alive()
-    assert leftovers(run_id) == []
+    assert leftovers(run_id) == set()
 
 
 def test_after_kill_9_of_the_controller_no_guest_process_is_left(tmp_path: Path) -> None:
@@ -281,8 +244,12 @@ def test_after_kill_9_of_the_controller_no_guest_process_is_left(tmp_path: Path)
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "sys.path[:0] = sys.argv[3:]\n"
-        "from test_uml_platform import *\n"
+        "sys.path.insert(0, sys.argv[3])\n"
+        "from espbench.platforms.registry import Registry\n"
+        "from espbench.platforms.uml import UmlPlatform\n"
+        "from espbench.platforms.uml_kernel import UmlProfile\n"
+        "from support.addresses import GATEWAY_TO_GATEWAY\n"
+        "from support.uml_pairs import PLACEMENT, guest_pids\n"
         "with Registry(sys.argv[1], Path(sys.argv[2])) as registry:\n"
         "    built = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(registry, Path(sys.argv[2]), PLACEMENT)\n"
         "    built.gateways['home'].run(['sh', '-c', 'sleep 1000 & sleep 1000 &'])\n"
@@ -290,14 +257,7 @@ def test_after_kill_9_of_the_controller_no_guest_process_is_left(tmp_path: Path)
         "    time.sleep(1000)\n"
     )
     controller = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            program,
-            run_id,
-            str(tmp_path),
-            *(str(Path(__file__).parents[1] / name) for name in ("integration", "fixtures")),
-        ],
+        [sys.executable, "-c", program, run_id, str(tmp_path), str(Path(__file__).parents[1])],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -312,7 +272,7 @@ def test_after_kill_9_of_the_controller_no_guest_process_is_left(tmp_path: Path)
     assert left == []
     report = clean(tmp_path)
     assert f"{run_id}: netns espbench-{run_id}-tester" in report
-    assert leftovers(run_id) == []
+    assert leftovers(run_id) == set()
 
 
 def test_a_guest_that_cannot_boot_says_why_and_leaves_nothing(tmp_path: Path) -> None:
@@ -321,7 +281,7 @@ def test_a_guest_that_cannot_boot_says_why_and_leaves_nothing(tmp_path: Path) ->
     profile = UmlProfile(preload=("no_such_module",))
     with pytest.raises(EspbenchError, match=r"(?s)gateway home died.*no_such_module"), Registry(run_id) as it:
         UmlPlatform(profile, GATEWAY_TO_GATEWAY).build(it, tmp_path, PLACEMENT)
-    assert leftovers(run_id) == []
+    assert leftovers(run_id) == set()
 
 
 def test_two_pairs_run_at_once(tmp_path: Path) -> None:

@@ -21,23 +21,14 @@ from typing import Any
 
 import pytest
 
+from espbench.generators import native
+from support.truth_dut import LATENCY_NS, wire_ns
+from support.wire import Generator
+
 ROOT = Path(__file__).parents[2]
-BINARY = Path(
-    os.environ.get("ESPBENCH_TRAFFIC") or ROOT / "traffic" / "target" / "release" / "espbench-traffic"
-)
 SOURCE = ROOT / "dut-profiles" / "e500" / "qemu" / "mirror.c"
-LATENCY_NS = 50_000
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.skipif(not BINARY.exists(), reason="needs cargo build --release in traffic/"),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="compiles the mirror: needs gcc"),
-]
-
-
-def wire_ns(size: int, mbps: int = 1000) -> int:
-    """Preamble and frame with FCS; the gap is not waited for."""
-    return (8 + size) * 8_000 // mbps
+pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
 
 @pytest.fixture(scope="module")
@@ -46,37 +37,6 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
     warnings = ["-Wall", "-Wextra", "-Werror"]
     subprocess.run(["gcc", "-std=gnu11", "-O2", *warnings, "-o", program, SOURCE], check=True)
     return program
-
-
-class Generator:
-    """One `espbench-traffic serve`."""
-
-    def __init__(self) -> None:
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen([BINARY, "serve"], stdin=pipe, stdout=pipe, text=True)
-
-    def line(self, command: dict[str, Any]) -> str:
-        """The final event that answers a command, as it came."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-        while True:
-            line = self.process.stdout.readline()
-            assert line, "the generator ended"
-            if json.loads(line)["event"] != "progress":
-                return line
-
-    def ask(self, command: dict[str, Any]) -> dict[str, Any]:
-        event: dict[str, Any] = json.loads(self.line(command))
-        return event
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.wait(timeout=10)
-        self.process.stdout.close()
 
 
 class Rig(Generator):
@@ -90,7 +50,7 @@ class Rig(Generator):
         self.links = {name: self.folder / name for name in ("west", "east")}
         for link in self.links.values():
             options = ["--mbps", str(mbps), "--latency-ns", str(LATENCY_NS)]
-            subprocess.run([BINARY, "link", link, *options], check=True)
+            subprocess.run([native.binary(), "link", link, *options], check=True)
         numbers = [str(number) for number in (service_ns, delay_ns, queue)]
         pipe = subprocess.PIPE
         command: list[str | Path] = [program, *self.links.values(), *numbers]
@@ -104,7 +64,8 @@ class Rig(Generator):
 
     def trial_line(self, *streams: dict[str, Any], **more: Any) -> str:
         asked = {"cmd": "trial", "id": "1", "duration_s": 1.0, "residue_s": 0.5, "quiet_s": 0.05}
-        return self.line({**asked, "streams": streams, **more})
+        self.tell({**asked, "streams": streams, **more})
+        return self.line()
 
     def end(self) -> dict[str, Any]:
         """Close the generator's ports; what the mirror says it did."""
@@ -115,7 +76,12 @@ class Rig(Generator):
         return said
 
     def close(self) -> None:
-        super().close()
+        """End both, however the test has left them."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=10)
+        self.process.stdout.close()
         if self.mirror.poll() is None:
             self.mirror.kill()
         self.mirror.communicate()
@@ -315,7 +281,9 @@ def test_a_generator_that_dies_ends_the_gateway(rigs: Any) -> None:
 
 def test_mistakes_are_told(rigs: Any, tmp_path: Path) -> None:
     rig = rigs(service_ns=1, delay_ns=0, queue=1)
-    again = subprocess.run([BINARY, "link", rig.links["west"]], capture_output=True, text=True, check=False)
+    again = subprocess.run(
+        [native.binary(), "link", rig.links["west"]], capture_output=True, text=True, check=False
+    )
     assert again.returncode == 1
     assert "a file that does not exist yet" in again.stderr
     other = Generator()
@@ -330,7 +298,7 @@ def test_mistakes_are_told(rigs: Any, tmp_path: Path) -> None:
     assert f"process {rig.process.pid} has end 0" in refused({"name": "a", "link": str(rig.links["west"])})
     assert "it is no link" in refused({"name": "a", "link": str(rubbish)})
     middle = tmp_path / "middle"
-    subprocess.run([BINARY, "link", middle, "--step-ns", "25000"], check=True)
+    subprocess.run([native.binary(), "link", middle, "--step-ns", "25000"], check=True)
     assert "exchange promises each 25000 ns" in refused({"name": "a", "link": str(middle)})
     assert "No such file" in refused({"name": "a", "link": str(tmp_path / "nothing")})
     assert "one of interface and link" in refused({"name": "a", "link": str(rubbish), "interface": "eth0"})

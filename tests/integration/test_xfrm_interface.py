@@ -5,30 +5,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from ike_pairs import TRAFFIC, Workshop, trial_of, workshop
 
-from espbench.measure import readiness
 from espbench.measure.bench import Bench, TrialBroken
 from espbench.measure.traffic import Traffic
 from espbench.stacks import policies
 from espbench.stacks.base import both
 from espbench.stacks.xfrm_devices import XFRM_DEVICE, XFRM_IF_ID
 from espbench.terms import Trial
+from support.workshop import TRAFFIC, Workshop, established, trial_of
 
 PROFILE = os.environ.get("ESPBENCH_XFRMI_PROFILE", "")
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.skipif(
-        not PROFILE,
-        reason="ESPBENCH_XFRMI_PROFILE: set it to a DUT profile whose kernels have CONFIG_XFRM_INTERFACE "
-        "(docs/stacks.md says how to build one)",
-    ),
-]
+pytestmark = [pytest.mark.root, pytest.mark.needs("ESPBENCH_XFRMI_PROFILE")]
 
 STACKS: list[Any] = [
     "xfrm",
@@ -39,25 +30,15 @@ STACKS: list[Any] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    with workshop(tmp_path_factory.mktemp("shop")) as made:
-        yield made
-
-
 def on_interface(stack: Any, **options: Any) -> dict[str, Any]:
     """A plan's entry: this stack, route-based."""
     named = stack if isinstance(stack, dict) else {"stack": stack}
     return {**named, "interface": True, **options}
 
 
-def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
-    """Network, nothing in clear, tunnel; then the Security Context, without a mismatch."""
-    assert bench.stack is not None
-    shown = readiness.establish(bench, traffic)
-    assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
-    context = bench.stack.security_context()
-    assert context.pop("mismatches") == []
+def routed(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
+    """Establish it as any stack; the Security Context, whose SAs are bound to the interface."""
+    context = established(bench, traffic)
     assert context["based on"] == f"routes to an XFRM interface (if_id {XFRM_IF_ID})"
     for side in ("home", "office"):
         assert {sa["interface_id"] for sa in context[side]["security_associations"]} == {XFRM_IF_ID}
@@ -84,7 +65,7 @@ def test_what_is_routed_to_the_interface_is_encrypted(shop: Workshop, stack: Any
     """Every frame of a trial passes the interface and an SA, both ways, in every tunnel."""
     traffic = TRAFFIC if tunnels == 1 else replace(TRAFFIC, tunnels=tunnels, tunnel_bits=20)
     with shop.pair(on_interface(stack, tunnels=tunnels), "aes128gcm16", dut=PROFILE) as (bench, _):
-        established(bench, traffic)
+        routed(bench, traffic)
         before = carried_by_interface(bench)
         trial = trial_of(bench, traffic)
         after = carried_by_interface(bench)
@@ -101,21 +82,21 @@ def test_ipv6(shop: Workshop, stack: str) -> None:
     """The prefixes, the route to the interface and the tunnel are IPv6."""
     with shop.pair(on_interface(stack), "aes128-sha1", dut=PROFILE, ip_versions=[6]) as (bench, _):
         traffic = replace(TRAFFIC, ip_version=6)
-        established(bench, traffic)
+        routed(bench, traffic)
         assert_all_encrypted(trial_of(bench, traffic))
 
 
 def test_null(shop: Workshop) -> None:
     """The best case can be route-based as well."""
     with shop.pair(on_interface("null"), "null-null", dut=PROFILE, suites=[]) as (bench, _):
-        established(bench)
+        routed(bench)
         assert_all_encrypted(trial_of(bench))
 
 
 def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> None:
     """The daemon takes SAs and policies along; the interface then finds the one that blocks."""
     with shop.pair(on_interface("strongswan"), "aes128gcm16", dut=PROFILE) as (bench, _):
-        established(bench)
+        routed(bench)
         terminate = "SWANCTL_DIR={0}/swanctl swanctl --terminate --ike gateways --uri unix://{0}/vici"
         home = bench.bed.gateways["home"]
         done = home.run(["sh", "-c", terminate.format("/run/espbench/strongswan")])
@@ -131,7 +112,7 @@ def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> N
 def test_a_route_that_bypasses_the_interface_is_found(shop: Workshop, stack: str) -> None:
     """By the middle link instead: the Security Context says so. With a daemon Office blocks what comes in clear."""
     with shop.pair(on_interface(stack), "aes128gcm16", dut=PROFILE) as (bench, _):
-        established(bench)
+        routed(bench)
         home = bench.bed.gateways["home"]
         home.ip([f"route replace 198.19.0.0/16 via 192.0.2.2 dev {home.wan}"])
         assert bench.stack is not None

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.errors import MachineLacks
 from espbench.generators.native import NativeGenerator
@@ -24,17 +23,14 @@ from espbench.measure.traffic import Traffic
 from espbench.platforms import capture, placement
 from espbench.platforms.registry import Registry
 from espbench.platforms.uml import UmlPlatform, UmlProfile
-from espbench.platforms.uml import readiness as uml_readiness
 from espbench.stacks import policies
 from espbench.stacks.base import Stack, StackOptions, Tunnel, both, split
 from espbench.stacks.plain import Plain
 from espbench.stacks.suites import suites
 from espbench.stacks.xfrm import Xfrm
+from support.addresses import GATEWAY_TO_GATEWAY
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(need.ready for need in uml_readiness()),
-    reason="needs root and user-mode-linux",
-)
+pytestmark = pytest.mark.uml
 
 CPUS = sorted(os.sched_getaffinity(0))
 PREFIXES = {
@@ -48,7 +44,7 @@ def tunnel_of(version: int = 4, n: int = 1) -> Tunnel:
     return Tunnel(version, *WAN[version], *PREFIXES[version], split(*PREFIXES[version], n))
 
 
-class Workshop:
+class CapturedPair:
     """A UML pair whose middle link can be captured, and a generator attached."""
 
     def __init__(self, registry: Registry, logs: Path) -> None:
@@ -80,14 +76,14 @@ class Workshop:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CapturedPair]:
     with Registry("t" + secrets.token_hex(3)) as registry:
-        yield Workshop(registry, tmp_path_factory.mktemp("logs"))
+        yield CapturedPair(registry, tmp_path_factory.mktemp("logs"))
     os.sched_setaffinity(0, CPUS)
 
 
 @pytest.fixture
-def workshop(shared: Workshop) -> Workshop:
+def pair(shared: CapturedPair) -> CapturedPair:
     shared.reset()
     return shared
 
@@ -115,15 +111,15 @@ def ip_headers(file: Path) -> list[bytes]:
     ],
 )
 def test_the_option_works_and_is_read_back(
-    workshop: Workshop, version: int, suite: str, options: StackOptions
+    pair: CapturedPair, version: int, suite: str, options: StackOptions
 ) -> None:
     """The whole chain of proof, by another implementation as well, and the kernel holds what was asked."""
     tunnel = tunnel_of(version, options.tunnels)
-    stack = Xfrm(workshop.bed, tunnel, suites()[suite], options)
+    stack = Xfrm(pair.bed, tunnel, suites()[suite], options)
     traffic = Traffic(((256, 1),), version, "one-way", tunnels=options.tunnels, tunnel_bits=tunnel.bits)
-    shown = readiness.establish(workshop.bench(stack), traffic)
+    shown = readiness.establish(pair.bench(stack), traffic)
     assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
-    said, _ = workshop.sample(workshop.bench(stack), traffic)
+    said, _ = pair.sample(pair.bench(stack), traffic)
     assert ("ESP in UDP packets" in said) == options.udp_encapsulation
     assert f"of {options.tunnels} SAs" in said or options.tunnels == 1
     context = stack.security_context()
@@ -144,45 +140,45 @@ def test_the_option_works_and_is_read_back(
     ],
 )
 def test_df_of_the_outer_header_is_as_asked(
-    workshop: Workshop, options: StackOptions, inner_df: bool, outer_df: bool
+    pair: CapturedPair, options: StackOptions, inner_df: bool, outer_df: bool
 ) -> None:
     """On the wire, for inner packets with and without it; and the gateway says so itself."""
-    stack = Xfrm(workshop.bed, tunnel_of(), suites()["aes128gcm16"], options)
+    stack = Xfrm(pair.bed, tunnel_of(), suites()["aes128gcm16"], options)
     traffic = Traffic(((256, 1),), 4, "one-way", dont_fragment=inner_df)
-    readiness.establish(workshop.bench(stack), traffic)
-    _, file = workshop.sample(workshop.bench(stack), traffic)
+    readiness.establish(pair.bench(stack), traffic)
+    _, file = pair.sample(pair.bench(stack), traffic)
     headers = ip_headers(file)
     assert len(headers) >= decryption.SAMPLE_FRAMES
     assert {bool(header[6] & 0x40) for header in headers} == {outer_df}
     assert stack.security_context()["mismatches"] == []
 
 
-def test_every_tunnel_carries_its_share_both_ways(workshop: Workshop) -> None:
+def test_every_tunnel_carries_its_share_both_ways(pair: CapturedPair) -> None:
     """12 tunnels, 240 frames: each of the 24 SAs counts 10, whichever gateway is asked."""
     tunnel = tunnel_of(4, 12)
-    stack = Xfrm(workshop.bed, tunnel, suites()["aes128-sha1"], StackOptions(tunnels=12))
+    stack = Xfrm(pair.bed, tunnel, suites()["aes128-sha1"], StackOptions(tunnels=12))
     stack.block()
     stack.establish()
     traffic = Traffic(((128, 1),), 4, "both-ways", tunnels=12, tunnel_bits=tunnel.bits)
-    bench = workshop.bench(stack)
-    offered = bench.generator.offer(traffic.streams(workshop.bed, bench.next_hops, 400.0), 0.6, 1.0, 0.2)
+    bench = pair.bench(stack)
+    offered = bench.generator.offer(traffic.streams(pair.bed, bench.next_hops, 400.0), 0.6, 1.0, 0.2)
     sent = [stream.tx_frames for stream in offered.streams]
     assert [stream.rx_frames for stream in offered.streams] == sent
-    for gateway, _ in both(workshop.bed):
+    for gateway, _ in both(pair.bed):
         found = policies.dump_sas(gateway)
         assert len(found) == 24
         # On a busy machine the last frames may not have been sent: then some SAs have one less.
         assert {sa.packets for sa in found} <= {min(sent) // 12, *(-(-n // 12) for n in sent), sent[0] // 12}
-    counted = {gateway.side: stack.counters(gateway.side) for gateway, _ in both(workshop.bed)}
+    counted = {gateway.side: stack.counters(gateway.side) for gateway, _ in both(pair.bed)}
     assert (counted["home"].encrypted, counted["home"].decrypted) == (sent[0], sent[1])
     assert (counted["office"].encrypted, counted["office"].decrypted) == (sent[1], sent[0])
     assert len(counted["home"].spis) == 24
 
 
-def test_a_thousand_tunnels_pass_netlink_and_back(workshop: Workshop) -> None:
+def test_a_thousand_tunnels_pass_netlink_and_back(pair: CapturedPair) -> None:
     """2,000 SAs and 3,000 policies a gateway; a dump brings every one; the first and the last carry."""
     tunnel = tunnel_of(4, 1000)
-    stack = Xfrm(workshop.bed, tunnel, suites()["aes128gcm16"], StackOptions(tunnels=1000))
+    stack = Xfrm(pair.bed, tunnel, suites()["aes128gcm16"], StackOptions(tunnels=1000))
     stack.block()
     stack.establish()
     context = stack.security_context()
@@ -191,10 +187,10 @@ def test_a_thousand_tunnels_pass_netlink_and_back(workshop: Workshop) -> None:
     assert len(context["office"]["security_associations"]) == 2
     assert len(context["office"]["kinds of SAs"]) == 1
     traffic = Traffic(((128, 1),), 4, "one-way", tunnels=1000, tunnel_bits=26)
-    bench = workshop.bench(stack)
-    offered = bench.generator.offer(traffic.streams(workshop.bed, bench.next_hops, 1000.0), 1.1, 1.0, 0.2)
+    bench = pair.bench(stack)
+    offered = bench.generator.offer(traffic.streams(pair.bed, bench.next_hops, 1000.0), 1.1, 1.0, 0.2)
     assert offered.streams[0].rx_frames == offered.streams[0].tx_frames >= 1000
-    carried = policies.dump_sas(workshop.bed.gateways["office"])
+    carried = policies.dump_sas(pair.bed.gateways["office"])
     assert sum(1 for sa in carried if sa.packets) == 1000
 
 
@@ -209,10 +205,10 @@ LIES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("asked", "words"), LIES)
 def test_what_the_kernel_does_not_hold_is_a_mismatch(
-    workshop: Workshop, asked: dict[str, Any], words: str
+    pair: CapturedPair, asked: dict[str, Any], words: str
 ) -> None:
     """SAs made without an option the plan asks for: the context read back says which, on both gateways."""
-    stack = Xfrm(workshop.bed, tunnel_of(4, 2), suites()["aes128-sha1"], StackOptions(tunnels=2))
+    stack = Xfrm(pair.bed, tunnel_of(4, 2), suites()["aes128-sha1"], StackOptions(tunnels=2))
     stack.block()
     stack.establish()
     assert stack.security_context()["mismatches"] == []
@@ -221,12 +217,12 @@ def test_what_the_kernel_does_not_hold_is_a_mismatch(
     assert {f"home: {words}", f"office: {words}"} <= set(found)
 
 
-def test_a_missing_sa_or_policy_or_route_is_a_mismatch(workshop: Workshop) -> None:
+def test_a_missing_sa_or_policy_or_route_is_a_mismatch(pair: CapturedPair) -> None:
     """One SA deleted, one policy deleted, one foreign SA; and an interface that is not there."""
-    stack = Xfrm(workshop.bed, tunnel_of(4, 2), suites()["aes128-sha1"], StackOptions(tunnels=2))
+    stack = Xfrm(pair.bed, tunnel_of(4, 2), suites()["aes128-sha1"], StackOptions(tunnels=2))
     stack.block()
     stack.establish()
-    home = workshop.bed.gateways["home"]
+    home = pair.bed.gateways["home"]
     one = policies.dump_sas(home)[0]
     home.ip([f"xfrm state delete src {one.source} dst {one.destination} proto esp spi {one.spi:#x}"])
     home.ip(["xfrm policy delete src 198.18.0.0/17 dst 198.19.0.0/17 dir out"])
@@ -238,13 +234,13 @@ def test_a_missing_sa_or_policy_or_route_is_a_mismatch(workshop: Workshop) -> No
     assert any("expected by ipsec2544" in m for m in stack.security_context()["mismatches"])
 
 
-def test_an_interface_needs_a_kernel_that_has_it(workshop: Workshop) -> None:
+def test_an_interface_needs_a_kernel_that_has_it(pair: CapturedPair) -> None:
     """Where the kernel has no XFRM interface, the option that is missing is named."""
-    stack = Xfrm(workshop.bed, tunnel_of(), suites()["aes128-sha1"], StackOptions(interface=True))
-    home = workshop.bed.gateways["home"]
+    stack = Xfrm(pair.bed, tunnel_of(), suites()["aes128-sha1"], StackOptions(interface=True))
+    home = pair.bed.gateways["home"]
     probe = home.run(["ip", "link", "add", "probe", "type", "xfrm", "dev", home.wan, "if_id", "9"])
     if probe.rc == 0:
-        readiness.establish(workshop.bench(stack), Traffic(((128, 1),), 4, "one-way"))
+        readiness.establish(pair.bench(stack), Traffic(((128, 1),), 4, "one-way"))
         assert stack.security_context()["mismatches"] == []
         return
     with pytest.raises(
@@ -253,24 +249,24 @@ def test_an_interface_needs_a_kernel_that_has_it(workshop: Workshop) -> None:
         stack.block()
 
 
-def test_blocking_holds_before_and_after_a_daemons_policies(workshop: Workshop) -> None:
+def test_blocking_holds_before_and_after_a_daemons_policies(pair: CapturedPair) -> None:
     """Policies with a tunnel's own selectors open it and leave the blocking ones in place when they go."""
-    stack = Xfrm(workshop.bed, tunnel_of(), suites()["aes128-sha1"], StackOptions())
-    for gateway, _ in both(workshop.bed):
+    stack = Xfrm(pair.bed, tunnel_of(), suites()["aes128-sha1"], StackOptions())
+    for gateway, _ in both(pair.bed):
         policies.install(gateway, policies.floor(gateway.side, tunnel_of()))
-    bench = workshop.bench(stack)
+    bench = pair.bench(stack)
     traffic = Traffic(((128, 1),), 4, "both-ways")
 
     def arrived() -> int:
-        streams = traffic.streams(workshop.bed, bench.next_hops, 400.0)
+        streams = traffic.streams(pair.bed, bench.next_hops, 400.0)
         return sum(s.rx_frames for s in bench.generator.offer(streams, 0.2, 0.5, 0.2).streams)
 
     assert arrived() == 0
-    for gateway, _ in both(workshop.bed):
+    for gateway, _ in both(pair.bed):
         policies.install(gateway, policies.protecting(gateway.side, tunnel_of()))
     stack.establish()
     assert arrived() > 0
-    for gateway, _ in both(workshop.bed):
+    for gateway, _ in both(pair.bed):
         assert len(policies.dump_policies(gateway)) == 6
         for policy in policies.protecting(gateway.side, tunnel_of()):
             s = policy.selector
@@ -279,18 +275,18 @@ def test_blocking_holds_before_and_after_a_daemons_policies(workshop: Workshop) 
 
 
 @pytest.mark.parametrize("suite", ["aes128gcm16", "3des-sha1", "null-null"])
-def test_the_kernels_keys_are_those_that_were_made(workshop: Workshop, suite: str) -> None:
+def test_the_kernels_keys_are_those_that_were_made(pair: CapturedPair, suite: str) -> None:
     """For stacks whose daemon makes the keys: read from the kernel they open the capture just as well."""
-    stack = Xfrm(workshop.bed, tunnel_of(4, 3), suites()[suite], StackOptions(esn=True))
+    stack = Xfrm(pair.bed, tunnel_of(4, 3), suites()[suite], StackOptions(esn=True))
     stack.block()
     stack.establish()
 
     def by_spi(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return sorted(found, key=lambda sa: int(sa["spi"]))
 
-    for gateway, _ in both(workshop.bed):
+    for gateway, _ in both(pair.bed):
         assert by_spi(policies.sa_secrets(gateway, suite)) == by_spi(stack.secrets())
-    said = "".join(path.read_text(errors="replace") for path in workshop.logs.glob("*.log"))
+    said = "".join(path.read_text(errors="replace") for path in pair.logs.glob("*.log"))
     keys = [sa[name] for sa in stack.secrets() for name in ("encryption_key", "integrity_key") if sa[name]]
     assert "netlink messages" in said
     assert not [
@@ -298,13 +294,13 @@ def test_the_kernels_keys_are_those_that_were_made(workshop: Workshop, suite: st
     ]
 
 
-def test_the_baseline_has_as_many_policies(workshop: Workshop) -> None:
+def test_the_baseline_has_as_many_policies(pair: CapturedPair) -> None:
     """Ten tunnels' look-ups without ESP; a policy that is gone is a mismatch."""
-    stack = Plain(workshop.bed, tunnel_of(4, 10))
+    stack = Plain(pair.bed, tunnel_of(4, 10))
     traffic = Traffic(((128, 1),), 4, "one-way", tunnels=10, tunnel_bits=20)
-    readiness.establish(workshop.bench(stack), traffic)
+    readiness.establish(pair.bench(stack), traffic)
     assert stack.security_context()["mismatches"] == []
-    home = workshop.bed.gateways["home"]
+    home = pair.bed.gateways["home"]
     assert len(policies.dump_policies(home)) == 33
     home.ip(["xfrm policy delete src 198.18.0.0/20 dst 198.19.0.0/20 dir out"])
     assert stack.security_context()["mismatches"] == [

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import synthetic_powerquicc as made
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators.base import Generator
@@ -19,18 +18,16 @@ from espbench.platforms.e500_gateway import E500Gateway
 from espbench.procedures.accelerator import measure
 from espbench.results import accelerator
 from espbench.results.accelerator import AcceleratorResult
+from support.plans import plan_text
+from support.synthetic import powerquicc as made
 
-PLAN = """\
-name: mine
-topology: gateway-to-gateway
-dut: mpc8548e
-stacks: [xfrm]
-suites: [3des-sha1]
-frame_sizes: [64]
-tests:
-  - throughput: {}
-  - accelerator: {sizes: [64, 1024], suites: [aes128-sha1]}
-"""
+PLAN = plan_text(
+    name="mine",
+    dut="mpc8548e",
+    stacks="[xfrm]",
+    suites="[3des-sha1]",
+    tests="\n  - throughput: {}\n  - accelerator: {sizes: [64, 1024], suites: [aes128-sha1]}",
+)
 
 
 def plan(text: str = PLAN) -> Plan:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_interface, ip_network
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
 
 from espbench.platforms.addressing import LinkEnd, ip_lines
 from espbench.platforms.base import SIDES, Side
+from support.addresses import GATEWAY_TO_GATEWAY
 
 LINKS = [
     (GATEWAY_TO_GATEWAY.tester_west, GATEWAY_TO_GATEWAY.home_lan),

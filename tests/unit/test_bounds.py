@@ -10,16 +10,9 @@ import re
 from typing import Any, get_args
 
 import pytest
-import simulated_comparisons as sim
-import synthetic_powerquicc
-import synthetic_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from queue_dut import QueueDut
-from queue_dut import run as run_procedure
 from rich.console import Console
-from test_comparison_build import by_stack, only, repeats
-from test_rfc2544_procedures import answer, case_of, known, outcome
 
 from espbench.claims.points import points
 from espbench.cli.progress import TerminalObserver
@@ -37,6 +30,13 @@ from espbench.reporting.view import Report, view
 from espbench.reporting.wording import ratio_at_most
 from espbench.results import RunDirectory, outcome_files
 from espbench.terms import Finding, Outcome, Status
+from support.simulated import comparisons as sim
+from support.simulated.comparisons import by_stack, only, repeats
+from support.simulated.procedures import answer, case_of, known, outcome
+from support.simulated.procedures import run as run_procedure
+from support.simulated.queue import QueueDut
+from support.synthetic import powerquicc as synthetic_powerquicc
+from support.synthetic import run as synthetic_run
 
 SHAPE = synthetic_run.Shape(sizes=(256, 512, 1024), suites=("3des-sha1", "aes128-sha1"))
 BOUND: dict[str, Any] = {"status": "LOWER_BOUND"}

@@ -17,7 +17,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from boxes import RouterBox
 from campaign import hits, plan_mutations, table
 from campaign.row import Row, Verdict
 from campaign.rows import ROWS, hit, mutated, tampered, truth_dut, two_runs
@@ -27,6 +26,7 @@ from campaign.truth import written
 
 from espbench.paths import data_dir
 from espbench.plan import cases, load_plan
+from support.boxes import RouterBox
 
 
 class Planted(Row):

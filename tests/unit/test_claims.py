@@ -6,14 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import synthetic_powerquicc as made
-from synthetic_powerquicc import DEVICES, SIZES, Shape
 
 from espbench.claims import Claim, Judged, Points, claims, judge_all
 from espbench.claims.points import Limit, link_fps, points
 from espbench.results.accelerator import AcceleratorResult
 from espbench.results.published import documents
 from espbench.terms import AT_MAXIMUM, layer2_mbps
+from support.synthetic import powerquicc as made
+from support.synthetic.powerquicc import DEVICES, SIZES, Shape
 
 
 def found(shape: Shape) -> Points:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import synthetic_run
 
 from espbench.measure.bench import Waits
 from espbench.plan.model import Throughput
 from espbench.procedures.throughput import rfc2544_deviations
 from espbench.terms import Trial
+from support.synthetic import run as synthetic_run
 
 SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 SHAPE = synthetic_run.Shape()

@@ -4,44 +4,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import simulated_comparisons as sim
-import synthetic_run
 
 from espbench.comparison import compare, of_run
 from espbench.comparison.build import of
-from espbench.comparison.model import Comparison, Estimate, PointVerdict
+from espbench.comparison.model import Estimate
 from espbench.comparison.samples import Run
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
-from espbench.terms import Outcome
-
-SPREAD = (0.99, 1.0, 1.01, 1.004, 0.996)
-
-
-def repeats(stack: str, size: int | str, fps: float | None, n: int = 5, **changed: Any) -> list[Outcome]:
-    """An arm at a point, with about 1 % of noise; no figure = below the minimum."""
-    return [
-        sim.made(
-            stack, size, r + 1, fps * SPREAD[r] if fps else None, case=f"{stack}-{size}-r{r + 1}", **changed
-        )
-        for r in range(n)
-    ]
-
-
-def by_stack(*arms: Iterable[Outcome], reference: str = "a") -> Comparison:
-    """One interleaved run compared by stack."""
-    return of([sim.run_of([o for arm in arms for o in arm], {"by": "stack"})], reference=reference)
-
-
-def only(comparison: Comparison) -> PointVerdict:
-    """The one verdict there is."""
-    (verdict,) = sim.verdicts_of(comparison)
-    return verdict
+from support.simulated import comparisons as sim
+from support.simulated.comparisons import CAPPED, SPREAD, by_stack, only, repeats
+from support.synthetic import run as synthetic_run
 
 
 def test_a_crossover_is_told_where_the_verdict_turns() -> None:
@@ -84,9 +61,6 @@ def test_invalid_repeats_are_left_out_counted_and_said() -> None:
     assert "3 pairs" in verdict.why
     assert "2 INVALID of b" in verdict.why
     assert found.panels[0].curves["b"][64].statuses == {"OK": 3, "INVALID": 2}
-
-
-CAPPED: dict[str, Any] = {"warnings": ["tester-limited: within 10 % of what the generator itself can offer"]}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import synthetic_run
+from support.synthetic import run as synthetic_run
 
 SHAPE = synthetic_run.Shape(sizes=(64, 512), suites=("aes128-sha1", "3des-sha1"), repeats=3)
 

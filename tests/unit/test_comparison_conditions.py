@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import simulated_comparisons as sim
 
 from espbench.comparison import of_run
 from espbench.comparison.build import of
@@ -15,6 +14,7 @@ from espbench.comparison.samples import Run
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
 from espbench.terms import Calibration, Outcome
+from support.simulated import comparisons as sim
 
 SPREAD = (0.99, 1.0, 1.01)
 
@@ -287,7 +287,7 @@ def test_a_version_nobody_read_back_is_not_another_version() -> None:
 
 
 def test_a_run_whose_comparison_is_impossible_says_why(tmp_path: Any) -> None:
-    import synthetic_run  # noqa: PLC0415  (only here)
+    from support.synthetic import run as synthetic_run  # noqa: PLC0415  (only here)
 
     made = synthetic_run.build(tmp_path, synthetic_run.Shape(sizes=(64,), suites=("aes128-sha1",), repeats=1))
     with made:

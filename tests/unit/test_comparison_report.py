@@ -11,13 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import simulated_pairs
-import synthetic_comparison
-import synthetic_run
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from synthetic_comparison import OTHER, REFERENCE, SIZES, THIRD
 
 from espbench.comparison.model import Comparison, Difference, Estimate, Overhead, PointVerdict
 from espbench.comparison.numbers import factor
@@ -28,6 +24,10 @@ from espbench.reporting.comparison import write
 from espbench.reporting.comparison_figures import figures, styles
 from espbench.reporting.comparison_wording import microseconds, ratio_or_bound, rounded
 from espbench.reporting.report import write_report
+from support.simulated import pairs as simulated_pairs
+from support.synthetic import comparison as synthetic_comparison
+from support.synthetic import run as synthetic_run
+from support.synthetic.comparison import OTHER, REFERENCE, SIZES, THIRD
 
 ODD = 'x|y <i>*z*</i> & "q"'
 

@@ -8,7 +8,6 @@ import random
 from dataclasses import replace
 
 import pytest
-import simulated_comparisons as sim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from espbench.comparison import statistics, student_t
 from espbench.comparison.build import of
 from espbench.comparison.model import PointVerdict
 from espbench.comparison.statistics import Prior, Reading, Term
+from support.simulated import comparisons as sim
 
 # Two-sided t of printed tables (5 %, 1 %, 0.1 %), and far out.
 TABLE = [

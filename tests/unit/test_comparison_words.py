@@ -7,13 +7,13 @@ import re
 from typing import Any
 
 import pytest
-import simulated_comparisons as sim
-from test_comparison_build import CAPPED, by_stack, only, repeats
 
 from espbench.comparison.build import of
 from espbench.comparison.costs import cost_words
 from espbench.comparison.model import Comparison, Estimate, Overhead, Panel, PointVerdict, Word
 from espbench.comparison.words import pair_words
+from support.simulated import comparisons as sim
+from support.simulated.comparisons import CAPPED, by_stack, only, repeats
 
 
 def estimate(value: float, n: int = 5) -> Estimate:

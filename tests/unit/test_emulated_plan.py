@@ -13,18 +13,15 @@ from espbench.paths import data_dir
 from espbench.plan import Plan, cases, check_plan, conditions, load_profile
 from espbench.plan.boards import COSTS, SEC_VERSIONS
 from espbench.plan.reader import read_text
+from support.plans import plan_text
 
 FIRST = data_dir("dut-profiles") / "mpc8548e.yaml"
-PLAN = """\
-name: good
-topology: gateway-to-gateway
-dut: mpc8548e
-stacks: [plain, xfrm]
-suites: [3des-sha1]
-frame_sizes: [512]
-tests:
-  - throughput: {trial: 2s, final_trial: 10s}
-"""
+PLAN = plan_text(
+    dut="mpc8548e",
+    suites="[3des-sha1]",
+    frame_sizes="[512]",
+    tests="\n  - throughput: {trial: 2s, final_trial: 10s}",
+)
 
 
 def profile_said(folder: Path, before: str, after: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import pty
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import ctrl_c  # noqa: F401
 import pytest
 
 from espbench.platforms.ending import ENDING
@@ -62,7 +60,7 @@ def begin(
     return process
 
 
-@pytest.mark.skipif(shutil.which("ip") is None, reason="no ip")
+@pytest.mark.needs("iproute2")
 def test_ctrl_c_again_and_again_at_a_terminal_kills_no_program_that_undoes(tmp_path: Path) -> None:
     """It reaches such a program before that is in a session of its own: it must be deaf from its first moment."""
     main, terminal = pty.openpty()

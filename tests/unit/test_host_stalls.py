@@ -6,15 +6,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import host_stalls
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unsettled import Unsettled, require_settled
+
+from support.session import host_stalls
+from support.session.unsettled import Unsettled, require_settled
 
 pytest_plugins = ["pytester"]
 
-CONFTEST = "from host_stalls import pytest_runtest_protocol, pytest_sessionfinish, pytest_terminal_summary"
+HOOKS = "pytest_runtest_protocol, pytest_sessionfinish, pytest_terminal_summary"
+CONFTEST = f"from support.session.host_stalls import {HOOKS}"
 FAILING = "import time\ndef test_{n}():\n    time.sleep(0.02)\n    assert False, 'lost 3 frames'\n"
 MS = 1_000_000
 WINDOW = st.tuples(st.integers(0, 1000), st.integers(1, 200)).map(lambda w: (w[0], w[0] + w[1]))

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from ends import END
 
 from espbench.errors import EspbenchError
 from espbench.measure.actions import Action
@@ -41,6 +40,7 @@ from espbench.stacks.ike import IkeStack
 from espbench.stacks.sa_events import Phase, SaEvent, Span
 from espbench.stacks.suites import suites
 from espbench.terms import DirectionReading, Finding, GatewayReading, Quantity, Trial
+from support.ends import END
 
 # Of every set-up on these daemons, s.
 PHASE_1, TUNNEL, PHASE_2, REKEY = 0.016, 0.020, 0.005, 0.004

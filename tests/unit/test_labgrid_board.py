@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +11,6 @@ import pytest
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.labgrid_board import Board
-
-needs_labgrid = pytest.mark.skipif(
-    importlib.util.find_spec("labgrid") is None, reason="labgrid is not installed (pip install espbench[lab])"
-)
 
 # A board that boots whenever its switch, a file, goes from off to on, and says `login:` twice each time.
 _BOARD = """\
@@ -61,7 +56,7 @@ def board(environment: Path) -> Iterator[Board]:
         yield opened
 
 
-@needs_labgrid
+@pytest.mark.needs("labgrid")
 def test_each_power_cycle_is_a_boot_of_its_own(board: Board) -> None:
     """And waiting takes what the console shows from then on."""
     for number in (1, 2, 3):
@@ -72,7 +67,7 @@ def test_each_power_cycle_is_a_boot_of_its_own(board: Board) -> None:
         board.wait_until_up("boot 4", 0.3)
 
 
-@needs_labgrid
+@pytest.mark.needs("labgrid")
 def test_what_the_last_boot_said_is_forgotten(board: Board, tmp_path: Path) -> None:
     """With a switch that does not switch on nothing boots, and the second `login:` of before is not found."""
     board.power_cycle(off_s=0.1)
@@ -83,7 +78,7 @@ def test_what_the_last_boot_said_is_forgotten(board: Board, tmp_path: Path) -> N
         board.wait_until_up("login:", 0.3)
 
 
-@needs_labgrid
+@pytest.mark.needs("labgrid")
 def test_a_console_that_says_something_else_is_quoted(board: Board) -> None:
     board.power_cycle(off_s=0.1)
     with pytest.raises(
@@ -92,14 +87,14 @@ def test_a_console_that_says_something_else_is_quoted(board: Board) -> None:
         board.wait_until_up("kernel panic", 0.5)
 
 
-@needs_labgrid
+@pytest.mark.needs("labgrid")
 def test_a_switch_that_fails_is_named(environment: Path) -> None:
     environment.write_text(environment.read_text().replace("cmd_off: ", "cmd_off: false "))
     with Board(environment) as board, pytest.raises(EspbenchError, match="cannot switch it off"):
         board.power_cycle(off_s=0)
 
 
-@needs_labgrid
+@pytest.mark.needs("labgrid")
 @pytest.mark.parametrize(
     ("right", "wrong", "target", "words"),
     [

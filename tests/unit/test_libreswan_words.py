@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any
 
 import pytest
-from ends import END
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from espbench.stacks import strongswan_status
 from espbench.stacks.daemon import Credentials, End
 from espbench.stacks.libreswan import mismatches
 from espbench.stacks.suites import suites
+from support.ends import END
 
 # What pluto 4.10 answered, shortened to the lines that matter and a few that do not.
 STATUS = """\

@@ -139,7 +139,7 @@ def test_a_holder_that_cannot_be_seen_is_said(
         pass
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes namespaces and changes the user")
+@pytest.mark.root
 @pytest.mark.parametrize(
     "before",
     [

@@ -9,7 +9,11 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_duts import (
+
+from espbench.plan.search_choice import PRESETS, PresetName
+from espbench.search import Judgement, Observation, TrialRequest, judge, mlr_library
+from espbench.terms import WITH_FIGURE
+from support.simulated.duts import (
     Collapses,
     DeepQueue,
     DropsOneIn,
@@ -24,10 +28,6 @@ from simulated_duts import (
     run,
     seen,
 )
-
-from espbench.plan.search_choice import PRESETS, PresetName
-from espbench.search import Judgement, Observation, TrialRequest, judge, mlr_library
-from espbench.terms import WITH_FIGURE
 
 LIMITS = st.floats(min_value=11_000, max_value=99_000)
 NAMES = st.sampled_from([*PRESETS])

@@ -10,52 +10,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import synthetic_findings
-import synthetic_run
 from hypothesis import given
 from hypothesis import strategies as st
-from queue_dut import QueueDut, run
 
 from espbench.claims.points import _fills_the_link
 from espbench.errors import UsageError
-from espbench.plan import Case
 from espbench.plan.model import Throughput
 from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss
-from espbench.plan.stack_choice import StackChoice
 from espbench.plan.units import Rate
 from espbench.platforms import external
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import ASSUMED_BPS, Limits, limits
-from espbench.procedures.procedure import Known, Procedure, Told
+from espbench.procedures.procedure import Known
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory
-from espbench.terms import Calibration, Finding, Outcome, line_rate_fps
+from espbench.terms import Calibration, line_rate_fps
+from support.simulated.procedures import SIZES, answer, case_of, outcome, run
+from support.simulated.queue import QueueDut
+from support.synthetic import findings as synthetic_findings
+from support.synthetic import run as synthetic_run
 
 BURST = BackToBack.model_validate({"searches": 1, "maximum": "50000fps"})
-THROUGHPUT = Outcome.model_validate(
-    {
-        "case": "0000", "test": "throughput", "dut": "box", "stack": "plain", "suite": "none", "ip_version": 4,
-        "frame_size": 64, "direction": "one-way", "loss_goal": 0.0, "status": "OK", "throughput_fps": 20_000.0,
-        "throughput_mbps": None, "line_rate_pct": None, "trials": 3, "final_trial_s": 60.0, "rfc2544": True,
-        "cpu_home_pct": None, "cpu_office_pct": None, "repeat": 1, "encryption": "baseline",
-    }
-)  # fmt: skip
-UNKNOWN = Known(Limits(500.0, 50_000.0, 0.0, None), {0.0: THROUGHPUT}, (64, 128, 256, 512, 1024))
-
-
-def case_of(settings: Any, name: str) -> Case:
-    """A case of 64 B frames, one way."""
-    return Case(
-        id="0001-x", test=name, settings=settings, stack=StackChoice(stack="plain"), suite="none", frame_size=64,
-        sizes=((64, 1),), mean_frame_size=64.0, direction="one-way", ip_version=4, repeat=1, dut="box",
-    )  # fmt: skip
-
-
-def answer(procedure: Procedure) -> Finding:
-    """The only finding of a case that is done."""
-    (found,) = procedure.results(Told("box", "not proven", []))
-    assert isinstance(found, Finding)
-    return found
+UNKNOWN = Known(Limits(500.0, 50_000.0, 0.0, None), {0.0: outcome(20_000.0, dut="box")}, SIZES)
 
 
 @given(st.none() | st.floats(1, 1e7), st.none() | st.floats(1, 1e7), st.none() | st.floats(1, 1e7))
@@ -70,7 +46,7 @@ def test_the_loads_of_a_case_are_bounded(
         if ceiling
         else None
     )
-    found = limits(case_of(asked, "throughput"), 0.0, calibrated)
+    found = limits(case_of(asked, "throughput", "box"), 0.0, calibrated)
     assert 0 < found.minimum_fps <= found.maximum_fps < math.inf
     otherwise = 0.9 * ceiling if ceiling else line_rate_fps(64, ASSUMED_BPS)
     assert found.maximum_fps == (pytest.approx(highest, rel=1e-3) if highest else otherwise)
@@ -89,9 +65,9 @@ def test_a_share_of_it_is_no_load() -> None:
 )
 def test_the_other_tests_answer_and_do_not_claim_the_line_rate(name: str, settings: Any) -> None:
     """A load that the plan names is one; that it is the line's is not said."""
-    procedure = procedure_for(case_of(settings, name), UNKNOWN, [])
+    procedure = procedure_for(case_of(settings, name, "box"), UNKNOWN, [])
     run(procedure, QueueDut(20_000))
-    found = answer(procedure)
+    found = answer(procedure, "box", "not proven")
     assert found.status == "OK"
     assert not found.rfc2544
     assert any("not the line rate" in text or "not from the line rate" in text or "not at the line rate" in text
@@ -103,9 +79,9 @@ def test_the_other_tests_answer_and_do_not_claim_the_line_rate(name: str, settin
 
 def test_bursts_need_it_or_a_rate_of_the_plans() -> None:
     """Back-to-back frames leave at the line rate: without it, or maximum, nothing is measured, and why is said."""
-    procedure = procedure_for(case_of(BackToBack(), "back_to_back"), UNKNOWN, [])
+    procedure = procedure_for(case_of(BackToBack(), "back_to_back", "box"), UNKNOWN, [])
     assert procedure.next() is None
-    found = answer(procedure)
+    found = answer(procedure, "box", "not proven")
     assert found.status == "INVALID"
     assert "write line_rate, or maximum" in "; ".join([found.words, *found.reasons])
 

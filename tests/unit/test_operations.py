@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
-import synthetic_run
 
 from espbench.cli.compare import compare
 from espbench.comparison.operations import Figure, Operations, operations
 from espbench.errors import UsageError
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory
+from support.synthetic import run as synthetic_run
 
 SHAPE = synthetic_run.Shape(sizes=(64, 512), suites=("3des-sha1",), goals=(0.0,))
 

@@ -50,7 +50,7 @@ def refused(connection: str, *arguments: str, cleared: bool = False) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
+@pytest.mark.root
 @pytest.mark.parametrize(
     ("connection", "ports"),
     [
@@ -70,12 +70,12 @@ def test_a_port_by_which_the_user_is_logged_in_is_refused(connection: str, ports
     ]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
+@pytest.mark.root
 def test_a_connection_is_known_behind_sudo() -> None:
     assert "got eth0, by which your ssh" in refused("192.0.2.77 50000 192.0.2.1 22", cleared=True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
+@pytest.mark.root
 def test_our_own_namespace_under_another_name_is_still_ours() -> None:
     connection = "192.0.2.77 50000 192.0.2.1 22"
     assert "got eth0" in refused(connection, "/proc/self/ns/net")

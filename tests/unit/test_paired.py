@@ -10,7 +10,6 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-import simulated_pairs as sim
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from espbench.plan.fixed_loads import FixedLoads
 from espbench.procedures.lab import no_room
 from espbench.procedures.paired import ARMS, RUNGS, STEP, Ask, PairedLoads, bounds
 from espbench.terms import Finding
+from support.simulated import pairs as sim
 
 BOUNDS = {"a": 20_000.0, "b": 21_000.0}
 SMALL = FixedLoads(pairs=6, rounds=3)
@@ -247,7 +247,7 @@ def test_the_finding_survives_its_file() -> None:
 
 def test_bounds_are_of_the_first_repeat_that_has_both() -> None:
     """A lower bound is one, too; without any there is nothing to compare at."""
-    from simulated_comparisons import made as outcome  # noqa: PLC0415
+    from support.simulated.comparisons import made as outcome  # noqa: PLC0415
 
     a = [outcome("a", 64, 1, None), outcome("a", 64, 2, 900.0)]
     b = [outcome("b", 64, 1, 800.0), outcome("b", 64, 2, 700.0)]

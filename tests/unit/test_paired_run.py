@@ -11,9 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import simulated_pairs as sim
-from simulated_comparisons import made as outcome
-from simulated_comparisons import run_of
 
 from espbench.measure import trial
 from espbench.measure.bench import TrialBroken
@@ -22,19 +19,18 @@ from espbench.procedures.paired import Ask
 from espbench.procedures.paired_run import PairedRun, Rig, rivals
 from espbench.results import RunDirectory
 from espbench.terms import Finding, Trial
+from support.plans import plan_text
+from support.simulated import pairs as sim
+from support.simulated.comparisons import made as outcome
+from support.simulated.comparisons import run_of
 
-PLAN = """\
-name: ab
-topology: gateway-to-gateway
-dut: uml
-stacks: [xfrm, {stack: xfrm, label: other}]
-suites: [aes128gcm16]
-frame_sizes: [64]
-repeat: 1
-compare: {by: stack, at: {pairs: 6, rounds: 3}}
-tests:
-  - throughput: {loss_goals: [0], warm_up: 0}
-"""
+PLAN = plan_text(
+    name="ab",
+    stacks="[xfrm, {stack: xfrm, label: other}]",
+    repeat="1",
+    compare="{by: stack, at: {pairs: 6, rounds: 3}}",
+    tests="\n  - throughput: {loss_goals: [0], warm_up: 0}",
+)
 PAIRS_OF_TRIALS = 3 * (2 * 2 + 7)
 
 

@@ -11,33 +11,24 @@ import pytest
 from espbench.plan import Plan, cases, check_plan, load_plan, notes
 from espbench.plan.model import Throughput
 from espbench.plan.reader import read_text
+from support.plans import external_text, plan_text
 
 REPOSITORY = Path(__file__).parents[2]
 PLANS = sorted((REPOSITORY / "plans").glob("*.yaml"))
 
-FULL = """
-name: golden
-topology: gateway-to-gateway
-stacks: [xfrm, plain, {stack: xfrm, label: xfrm-esn, esn: true}]
-suites: [3des-sha1, aes128gcm16]
-frame_sizes: [512, 1500]
-directions: [one-way, both-ways]
-ip_versions: [4, 6]
-repeat: 2
-tests:
-  - throughput: {final_trial: 10s}
-"""
+FULL = plan_text(
+    name="golden",
+    dut=None,
+    stacks="[xfrm, plain, {stack: xfrm, label: xfrm-esn, esn: true}]",
+    suites="[3des-sha1, aes128gcm16]",
+    frame_sizes="[512, 1500]",
+    directions="[one-way, both-ways]",
+    ip_versions="[4, 6]",
+    repeat="2",
+    tests="\n  - throughput: {final_trial: 10s}",
+)
 
-EXTERNAL = """
-name: outside
-topology: external
-ports:
-  west: {netns: t1, interface: a0, address: 10.0.1.2/24, gateway: 10.0.1.1}
-  east: {netns: t2, interface: a1, address: 10.0.2.2/24, gateway: 10.0.2.1}
-frame_sizes: [64]
-tests:
-  - throughput:
-"""
+EXTERNAL = external_text(tests="\n  - throughput:")
 
 
 def _plan(text: str) -> Plan:

@@ -27,18 +27,16 @@ from espbench.plan import (
     profiles_of,
 )
 from espbench.plan.reader import read_text
+from support.plans import plan_text
 
-GOOD = """\
-name: good
-topology: gateway-to-gateway
-dut: netns
-stacks: [plain, null, strongswan, libreswan]
-suites: [3des-sha1, aes128gcm16]
-frame_sizes: [64, 512, 1424]
-compare: stack
-tests:
-  - throughput: {trial: 2s, final_trial: 10s}
-"""
+GOOD = plan_text(
+    dut="netns",
+    stacks="[plain, null, strongswan, libreswan]",
+    suites="[3des-sha1, aes128gcm16]",
+    frame_sizes="[64, 512, 1424]",
+    compare="stack",
+    tests="\n  - throughput: {trial: 2s, final_trial: 10s}",
+)
 _OLD = "{stack: strongswan, label: old, version: 5.9.8-5}"
 _NEW = "{stack: strongswan, label: new, version: 6.0.1-1}"
 VERSIONS = f"[{_OLD}, {_NEW}, xfrm]"

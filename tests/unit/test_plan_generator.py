@@ -14,14 +14,11 @@ from espbench.generators.choose import GENERATORS
 from espbench.plan import Plan, check_plan, conditions, plan_schema
 from espbench.plan.generator_choice import GeneratorChoice
 from espbench.plan.reader import read_text
+from support.plans import plan_text
 
-PAIR = """\
-name: pair
-topology: gateway-to-gateway
-stacks: [plain]
-frame_sizes: [512]
-tests: [{throughput: {}}]
-"""
+PAIR = plan_text(
+    name="pair", dut=None, stacks="[plain]", suites=None, frame_sizes="[512]", tests="[{throughput: {}}]"
+)
 BOXES = """\
 name: boxes
 topology: external

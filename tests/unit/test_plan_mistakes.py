@@ -14,28 +14,16 @@ from espbench.errors import UsageError
 from espbench.plan import cases, check_plan, load_plan, profile_names
 from espbench.plan.model import Test
 from espbench.plan.reader import read_text
+from support.plans import external_text, plan_text
 
-GOOD = """\
-name: good
-topology: gateway-to-gateway
-dut: auto
-stacks: [plain, xfrm]
-suites: [3des-sha1]
-frame_sizes: [512]
-tests:
-  - throughput: {trial: 2s, final_trial: 10s}
-"""
+GOOD = plan_text(
+    dut="auto",
+    suites="[3des-sha1]",
+    frame_sizes="[512]",
+    tests="\n  - throughput: {trial: 2s, final_trial: 10s}",
+)
 
-EXTERNAL = """\
-name: outside
-topology: external
-ports:
-  west: {netns: t1, interface: a0, address: 10.0.1.2/24, gateway: 10.0.1.1}
-  east: {netns: t2, interface: a1, address: 10.0.2.2/24, gateway: 10.0.2.1}
-frame_sizes: [128]
-tests:
-  - throughput: {}
-"""
+EXTERNAL = external_text(frame_sizes="[128]", tests="\n  - throughput: {}")
 
 
 def _said(text: str) -> str:

@@ -17,15 +17,9 @@ from espbench.errors import UsageError
 from espbench.plan import check_plan, load_plan
 from espbench.plan.reader import read_text
 from espbench.search.loads import Loads
+from support.plans import plan_text
 
-PLAN = """\
-name: a
-topology: gateway-to-gateway
-stacks: [plain, xfrm]
-suites: [3des-sha1]
-tests:
-  - throughput: {%s}
-"""
+PLAN = plan_text(name="a", dut=None, suites="[3des-sha1]", frame_sizes=None, tests="\n  - throughput: {%s}")
 _TAGGED = "tests[0].throughput.trial: expected what YAML takes for"
 
 

@@ -11,16 +11,11 @@ from espbench.errors import UsageError
 from espbench.plan import Plan, StackChoice, cases, check_plan, load_plan
 from espbench.plan.reader import read_text
 from espbench.stacks.names import STACKS
+from support.plans import plan_text
 
-GOOD = """\
-name: good
-topology: gateway-to-gateway
-stacks: [xfrm]
-suites: [aes128gcm16]
-frame_sizes: [512]
-tests:
-  - throughput: {trial: 2s, final_trial: 10s}
-"""
+GOOD = plan_text(
+    dut=None, stacks="[xfrm]", frame_sizes="[512]", tests="\n  - throughput: {trial: 2s, final_trial: 10s}"
+)
 
 
 def _text(stacks: str, more: str = "") -> str:

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-import synthetic_powerquicc as made
-import synthetic_run
 
 from espbench.claims import claims
 from espbench.reporting import published
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import AcceleratorResult
+from support.synthetic import powerquicc as made
+from support.synthetic import run as synthetic_run
 
 MARK = "core: e500 standing in for e300"
 

@@ -11,7 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-import ctrl_c  # noqa: F401
 import pytest
 
 from espbench.errors import EspbenchError, MachineLacks
@@ -211,7 +210,7 @@ def test_a_program_that_cannot_start_says_why(tmp_path: Path) -> None:
         assert process.wait(10) == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+@pytest.mark.root
 def test_a_read_only_program_cannot_write_the_host(tmp_path: Path) -> None:
     """Neither plainly nor after mounting; its own tmpfs is the one place it can write."""
     own = tmp_path / "own"
@@ -234,13 +233,11 @@ def test_a_read_only_program_cannot_write_the_host(tmp_path: Path) -> None:
     assert list(own.iterdir()) == []
 
 
-@pytest.mark.parametrize("pids", ["own", "shared"])
+@pytest.mark.parametrize("pids", [pytest.param("own", marks=pytest.mark.root), "shared"])
 def test_a_killed_controller_takes_its_programs_along_and_clean_does_the_rest(
     tmp_path: Path, pids: str
 ) -> None:
     """After kill -9 the process is gone by itself; `clean` removes the directory and reports it."""
-    if pids == "own" and os.geteuid() != 0:
-        pytest.skip("a PID namespace needs root")
     controller = subprocess.Popen(
         [sys.executable, "-c", CONTROLLER, str(tmp_path), pids], stdout=subprocess.PIPE, text=True
     )
@@ -286,7 +283,7 @@ def test_clean_reads_a_journal_cut_off_in_the_middle_of_a_line(tmp_path: Path) -
     assert not left.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+@pytest.mark.root
 def test_clean_removes_namespaces_links_and_mounts(tmp_path: Path) -> None:
     """Each kind is undone from its journal alone; what is already gone is no error."""
     mounted = tmp_path / "mounted"
@@ -370,7 +367,7 @@ def test_a_symbolic_link_in_place_of_the_journals_is_not_followed(tmp_path: Path
     assert (victim / "diary").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another user")
+@pytest.mark.root
 @pytest.mark.parametrize("whose", ["state", "."])
 def test_a_directory_of_journals_of_another_user_is_not_believed(
     tmp_path: Path, victim: Path, whose: str

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
+pytestmark = pytest.mark.root
 
 BOX = """\
 set -e

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import synthetic_run
 
 from espbench.cli.report import report as report_command
 from espbench.reporting import documents
@@ -21,6 +20,7 @@ from espbench.reporting.view import Report, view
 from espbench.reporting.wording import condensed, goal_name, number
 from espbench.results import RunDirectory
 from espbench.terms import Outcome, Trial
+from support.synthetic import run as synthetic_run
 
 ODD = 'x|y <i>*z*</i> & "q"'
 SHAPE = synthetic_run.Shape(sizes=(64, 128, 512, 1280, 1424), dut=ODD)

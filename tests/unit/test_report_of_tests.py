@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import synthetic_findings
-import synthetic_run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +22,8 @@ from espbench.reporting.view import Report, view
 from espbench.reporting.wording import count, figure
 from espbench.results import RunDirectory
 from espbench.terms import Finding, Quantity
+from support.synthetic import findings as synthetic_findings
+from support.synthetic import run as synthetic_run
 
 SIZES = (64, 512, 1280)
 SHAPE = synthetic_run.Shape(

@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import synthetic_findings
-import synthetic_run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +21,8 @@ from espbench.results.durable import write_atomically
 from espbench.results.outcome_files import COLUMNS, CONTRACT_COLUMNS
 from espbench.results.tables import outcome_table
 from espbench.terms import WITH_FIGURE, Finding
+from support.synthetic import findings as synthetic_findings
+from support.synthetic import run as synthetic_run
 
 SHAPE = synthetic_run.Shape()
 CASES = synthetic_run.cases_of(SHAPE)

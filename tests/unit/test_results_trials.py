@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import synthetic_run
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from espbench.results import RunDirectory, seals
 from espbench.results.durable import to_json
 from espbench.results.trial_log import TrialLog
 from espbench.terms import DirectionReading, GatewayReading, Latency, Trial
+from support.synthetic import run as synthetic_run
 
 SHAPE = synthetic_run.Shape()
 CASES = synthetic_run.cases_of(SHAPE)
@@ -298,7 +298,7 @@ def test_a_full_disk_loses_one_trial_and_says_so(run: RunDirectory) -> None:
 FILL_A_SMALL_DISK = """
 import sys
 from pathlib import Path
-import synthetic_run as s
+from support.synthetic import run as s
 from espbench.errors import EspbenchError
 from espbench.results import RunDirectory
 shape = s.Shape(); cases = s.cases_of(shape)[:1]; trial = s.trials_of(cases[0], shape)[0]
@@ -326,7 +326,7 @@ def test_on_a_full_file_system_every_trial_appended_is_kept(tmp_path: Path) -> N
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(synthetic_run.__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(synthetic_run.__file__).parents[2])},
     )
     assert "No space left on device" in done.stdout
     appended, kept = re.findall(r"appended (\d+) kept (\d+)", done.stdout)[0]

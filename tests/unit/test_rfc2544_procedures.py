@@ -10,50 +10,14 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from queue_dut import QueueDut, run
 
 from espbench.measure.bench import Bench, Request, Shape
-from espbench.plan import Case
 from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
-from espbench.plan.stack_choice import StackChoice
 from espbench.procedures.kinds import procedure_for
-from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import Field, Known, Procedure, Told
-from espbench.terms import Finding, Outcome, Quantity
-
-LINE = 100_000.0
-
-
-def case_of(asked: Any, name: str) -> Case:
-    return Case(
-        id="0001-x", test=name, settings=asked, stack=StackChoice(stack="plain"), suite="none", frame_size=64,
-        sizes=((64, 1),), mean_frame_size=64.0, direction="one-way", ip_version=4, repeat=1, dut="uml",
-    )  # fmt: skip
-
-
-def outcome(fps: float | None, status: str = "OK") -> Outcome:
-    return Outcome.model_validate(
-        {
-            "case": "0000", "test": "throughput", "dut": "uml", "stack": "plain", "suite": "none", "ip_version": 4,
-            "frame_size": 64, "direction": "one-way", "loss_goal": 0.0, "status": status, "throughput_fps": fps,
-            "throughput_mbps": None, "line_rate_pct": None, "trials": 3, "final_trial_s": 60.0, "rfc2544": True,
-            "cpu_home_pct": None, "cpu_office_pct": None, "repeat": 1, "encryption": "baseline",
-        }
-    )  # fmt: skip
-
-
-SIZES = (64, 128, 256, 512, 1024)
-
-
-def known(fps: float | None, maximum: float = LINE, sizes: tuple[int, ...] = SIZES) -> Known:
-    found = {0.0: outcome(fps)} if fps is not None else {0.0: outcome(None, "BELOW_MINIMUM")}
-    return Known(Limits(1000.0, maximum, LINE, None, 67.2e6), found, sizes)
-
-
-def answer(procedure: Procedure) -> Finding:
-    (found,) = procedure.results(Told("uml", "baseline", []))
-    assert isinstance(found, Finding)
-    return found
+from espbench.procedures.procedure import Field, Procedure
+from espbench.terms import Finding, Quantity
+from support.simulated.procedures import LINE, answer, case_of, known, run
+from support.simulated.queue import QueueDut
 
 
 def figures(finding: Finding) -> dict[str, Quantity]:

@@ -12,13 +12,15 @@ from collections.abc import Callable
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from simulated_duts import (
+
+from espbench.search import Observation, ThroughputSearch, TrialRequest
+from espbench.search.goals import DirectionCount
+from support.simulated.duts import (
     Collapses,
     DeepQueue,
     DropsOneIn,
     Dut,
     HardLimit,
-    Log,
     Noisy,
     NotMonotone,
     RandomlyDrops,
@@ -26,16 +28,13 @@ from simulated_duts import (
     a_search,
     adversary,
     always_passes,
+    assert_honest,
     invalid,
     never_passes,
     results_of,
     run,
     seen,
 )
-
-from espbench.search import GoalResult, Judgement, Observation, ThroughputSearch, TrialRequest, judge
-from espbench.search.goals import DirectionCount, judge_counts, weigh_finals
-from espbench.terms import WITH_FIGURE
 
 LIMITS = st.floats(min_value=11_000, max_value=99_000)
 MOST_TRIALS = 400
@@ -49,34 +48,6 @@ FAMILY: dict[str, Callable[[], Dut]] = {
     "never passes": lambda: never_passes,
     "always passes": lambda: always_passes,
 }
-
-
-def assert_honest(results: list[GoalResult], log: Log) -> None:
-    """OK only on final, valid trials at that very load that meet the goal together, and no miss at or below it."""
-    for result in results:
-        if result.status not in WITH_FIGURE:
-            assert result.throughput_fps is None
-            assert result.final_trial_index is None
-            assert result.reasons
-            continue
-        assert result.final_trial_index is not None
-        asked, observation = log[result.final_trial_index]
-        assert asked.load_fps == result.throughput_fps
-        assert asked.phase == "final"
-        assert observation.final
-        finals = [
-            what
-            for other, what in log
-            if other.load_fps == asked.load_fps and what.final and what.valid == observation.valid
-        ]
-        if result.goal == 0:
-            assert judge_counts(observation, 0) is Judgement.MET
-        else:
-            assert weigh_finals(finals, result.goal) is Judgement.MET
-        assert observation.valid or result.status == "LOWER_BOUND"
-        for other, what in log:
-            if other.load_fps <= asked.load_fps:
-                assert judge(what, result.goal) is not Judgement.MISSED
 
 
 @settings(deadline=None)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import struct
 
 import pytest
-import sec_console as c
-from sec_console import Make, Pointer, Sec
-from sec_descriptors import Packet, cipher_header, data, digest_of, error_of, esp, quick, run_cipher
 
-pytest_plugins = ["sec_models"]
+from support.sec import console as c
+from support.sec.console import Make, Pointer, Sec
+from support.sec.descriptors import Packet, cipher_header, data, digest_of, error_of, esp, quick, run_cipher
+
+pytestmark = pytest.mark.needs("gcc", "nettle-dev")
 
 
 def test_headers_that_no_version_can_run(sec: Sec) -> None:

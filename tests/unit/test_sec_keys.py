@@ -6,11 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import sec_console as c
-from sec_console import Make, Pointer, Sec
-from sec_descriptors import data, quick
 
-pytest_plugins = ["sec_models"]
+from support.sec import console as c
+from support.sec.console import Make, Pointer, Sec
+from support.sec.descriptors import data, quick
+
+pytestmark = pytest.mark.needs("gcc", "nettle-dev")
 
 CLOCKS_MHZ = (33, 50, 66, 83, 100, 133, 166, 333)
 PUBLISHED_MS = {  # "Understanding Public-Key Performance", Freescale, 2005, table 1: bits of modulus and exponent

@@ -8,9 +8,10 @@ import hmac
 import struct
 
 import pytest
-import sec_console as c
-from sec_console import Make, Pointer, Sec
-from sec_descriptors import (
+
+from support.sec import console as c
+from support.sec.console import Make, Pointer, Sec
+from support.sec.descriptors import (
     data,
     digest_of,
     expected_cipher,
@@ -19,7 +20,7 @@ from sec_descriptors import (
     versions_with,
 )
 
-pytest_plugins = ["sec_models"]
+pytestmark = pytest.mark.needs("gcc", "nettle-dev")
 
 NIST_KEY = bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
 NIST_TEXT = bytes.fromhex(

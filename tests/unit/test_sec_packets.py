@@ -7,9 +7,10 @@ import random
 import struct
 
 import pytest
-import sec_console as c
-from sec_console import Make, Pointer, Sec
-from sec_descriptors import (
+
+from support.sec import console as c
+from support.sec.console import Make, Pointer, Sec
+from support.sec.descriptors import (
     HEADER,
     Packet,
     aes_pointers,
@@ -23,7 +24,7 @@ from sec_descriptors import (
     versions_with,
 )
 
-pytest_plugins = ["sec_models"]
+pytestmark = pytest.mark.needs("gcc", "nettle-dev")
 
 SUITES = [(cipher, digest, icv) for cipher in ("3des", "aes") for digest, icv in
           (("md5", 12), ("sha1", 12), ("sha224", 14), ("sha256", 16), ("sha384", 24), ("sha512", 32))]  # fmt: skip

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from addresses import GATEWAY_TO_GATEWAY
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,17 +26,16 @@ from espbench.platforms.uml import UmlTestbed
 from espbench.procedures.limits import limits
 from espbench.stacks.base import SaCounters
 from espbench.terms import Direction, Latency, line_rate_fps
+from support.addresses import GATEWAY_TO_GATEWAY
+from support.plans import plan_text
 
-PLAN = """\
-name: one
-topology: single-gateway
-dut: uml
-stacks: [plain, xfrm]
-suites: [3des-sha1, aes128gcm16]
-frame_sizes: [64, 512]
-tests:
-  - throughput: {trial: 2s, final_trial: 10s}
-"""
+PLAN = plan_text(
+    name="one",
+    topology="single-gateway",
+    suites="[3des-sha1, aes128gcm16]",
+    frame_sizes="[64, 512]",
+    tests="\n  - throughput: {trial: 2s, final_trial: 10s}",
+)
 
 
 def plan(*changes: tuple[str, str]) -> str:

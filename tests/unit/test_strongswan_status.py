@@ -7,12 +7,12 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-import ends
 import pytest
 
 from espbench.stacks import strongswan_status as status
 from espbench.stacks.daemon import End, IkeOptions, final_words
 from espbench.stacks.suites import suites
+from support import ends
 
 END = replace(ends.END, suite=suites()["aes128-sha1"], options=IkeOptions(udp_encapsulation=True))
 CHILD = {

@@ -15,15 +15,11 @@ from espbench.procedures.limits import Limits, limits
 from espbench.procedures.throughput import ThroughputCase, rfc2544_deviations
 from espbench.search import MlrSearch
 from espbench.terms import DirectionReading, Trial
+from support.plans import plan_text
 
-PLAN = """\
-name: t
-topology: gateway-to-gateway
-dut: uml
-stacks: [plain]
-frame_sizes: [512]
-tests: [{throughput: {loss_goals: [0]}}]
-"""
+PLAN = plan_text(
+    name="t", stacks="[plain]", suites=None, frame_sizes="[512]", tests="[{throughput: {loss_goals: [0]}}]"
+)
 MAXIMUM = 100_000.0
 
 

@@ -16,18 +16,17 @@ from espbench.plan import Plan, cases, check_plan, conditions, load_plan, notes,
 from espbench.plan.reader import read_text
 from espbench.plan.traffic_pattern import load_pattern
 from espbench.plan.traffic_profiles import load, mix, mix_names, profile_names
+from support.plans import plan_text
 
 HEAD = "name: mine\ndescription: d\n"
-PLAN = """\
-name: p
-topology: gateway-to-gateway
-dut: netns
-stacks: [plain, xfrm]
-suites: [aes128gcm16]
-generator: scapy
-traffic: {traffic}
-tests: [throughput: {{}}]
-"""
+PLAN = plan_text(
+    name="p",
+    dut="netns",
+    frame_sizes=None,
+    generator="scapy",
+    traffic="{traffic}",
+    tests="[throughput: {{}}]",
+)
 OUTSIDE = """\
 name: p
 topology: external

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trex_server import FakeTrex
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import trex, trex_ports, trex_rpc
@@ -20,6 +19,7 @@ from espbench.generators.trex_server import Link
 from espbench.measure.faults import tester_faults
 from espbench.platforms.base import Port, PortName
 from espbench.platforms.registry import Registry
+from support.trex_server import FakeTrex
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,15 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_duts import (
+
+from espbench.plan import Case, cases, load_plan
+from espbench.procedures.session import Session
+from espbench.procedures.warm_start import hints
+from espbench.search.frame_cost import predicted_fps
+from espbench.search.loads import Loads
+from espbench.terms import Outcome
+from support.plans import plan_text
+from support.simulated.duts import (
     Collapses,
     DeepQueue,
     Dut,
@@ -22,17 +30,10 @@ from simulated_duts import (
     a_search,
     adversary,
     always_passes,
+    assert_honest,
     never_passes,
     run,
 )
-from test_search import assert_honest
-
-from espbench.plan import Case, cases, load_plan
-from espbench.procedures.session import Session
-from espbench.procedures.warm_start import hints
-from espbench.search.frame_cost import predicted_fps
-from espbench.search.loads import Loads
-from espbench.terms import Outcome
 
 SIZES = [64, 128, 256, 512, 1024, 1280, 1518]
 HINTS = st.one_of(st.none(), st.floats(min_value=1, max_value=1e6))
@@ -176,17 +177,13 @@ def test_neighbours_in_the_row_are_within_the_resolution(
     assert row.place(maximum) == row.place(load) + (maximum > load)
 
 
-PLAN = """\
-name: t
-topology: gateway-to-gateway
-dut: uml
-stacks: [plain, xfrm]
-suites: [aes128gcm16]
-frame_sizes: [64, 512, 1424]
-directions: [one-way, both-ways]
-repeat: 2
-tests: [{throughput: {}}]
-"""
+PLAN = plan_text(
+    name="t",
+    frame_sizes="[64, 512, 1424]",
+    directions="[one-way, both-ways]",
+    repeat="2",
+    tests="[{throughput: {}}]",
+)
 
 
 def planned(folder: Path, text: str = PLAN) -> list[Case]:

@@ -18,9 +18,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from boxes import RouterBox
-from remote_boxes import RemoteLab, remote_lab
-
 from campaign import checks, hits
 from campaign.observed import ESPBENCH, IN_GATEWAYS, Observed, clean, whole
 from campaign.row import Row, Verdict
@@ -28,6 +25,8 @@ from campaign.truth import written
 from espbench.platforms import uml_kernel
 from espbench.platforms.base import SIDES
 from espbench.platforms.processes import descendants
+from support.boxes import RouterBox
+from support.remote_boxes import RemoteLab, remote_lab
 
 MOMENTS = 5  # of one run
 WAIT_S = (0.1, 2.5)  # between two of them

@@ -12,13 +12,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from boxes import RouterBox
-
 from campaign import checks
 from campaign.observed import ESPBENCH, Observed, environment, whole
 from campaign.row import Row, Verdict
 from campaign.rows.hit import BOX_BPS, BOX_TRUTH, throughput
 from campaign.truth import written
+from support.boxes import RouterBox
 
 
 class TwoRuns(Row):

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from runs import write_plan
+import pytest
 
 from espbench.generators.native import NativeGenerator
+from espbench.measure import readiness
 from espbench.measure.bench import Bench, Request, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
@@ -21,13 +22,14 @@ from espbench.platforms import placement
 from espbench.platforms.registry import Registry
 from espbench.procedures.lab import PairLab, choose
 from espbench.terms import Trial
+from support.plans import pair_plan, write_plan
 
 TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
 _WAITS = Waits(learning_s=0.0, residue_s=0.3, settle_s=0.0)
 
 
 class Workshop:
-    """A registry and a generator for a whole test module; each pair is built and undone in it."""
+    """Keep a registry and a generator for many tests; each pair is built and undone in it."""
 
     def __init__(self, registry: Registry, folder: Path) -> None:
         self.registry = registry
@@ -37,13 +39,12 @@ class Workshop:
 
     @contextmanager
     def pair(self, stack: Any, suite: str, **plan: Any) -> Iterator[tuple[Bench, Case]]:
-        """A pair with this stack (as a plan writes it) on it, neither blocking nor established."""
+        """Build a pair with this stack (as a plan writes it) on it, neither blocking nor established."""
         written = write_plan(
             self.folder,
-            {
-                "name": "pair", "topology": "gateway-to-gateway", "dut": "uml", "stacks": [stack],
-                "suites": [suite], "frame_sizes": [256], "tests": [{"throughput": {}}],
-            } | plan,
+            pair_plan("uml")
+            | {"name": "pair", "stacks": [stack], "suites": [suite], "frame_sizes": [256]}
+            | plan,
         )  # fmt: skip
         checked = load_plan(written)
         case = next(case for case in cases(checked) if case.stack.kind != "plain")
@@ -72,8 +73,25 @@ def workshop(folder: Path) -> Iterator[Workshop]:
             os.sched_setaffinity(0, allowed)
 
 
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """Open a workshop for all tests of a file."""
+    with workshop(tmp_path_factory.mktemp("shop")) as made:
+        yield made
+
+
+def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
+    """Prove network, block on cleartext and tunnel; return the Security Context, which must have no mismatch."""
+    assert bench.stack is not None
+    shown = readiness.establish(bench, traffic)
+    assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
+    context = bench.stack.security_context()
+    assert context.pop("mismatches") == []
+    return context
+
+
 def trial_of(bench: Bench, traffic: Traffic = TRAFFIC, fps: float = 400, seconds: float = 0.5) -> Trial:
-    """A short trial, 200 frames unless told."""
+    """Make a short trial: 200 frames unless told."""
     for _ in range(12):  # a busy machine spoils one now and then: not what is tested here
         trial = measure(
             bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=_WAITS,

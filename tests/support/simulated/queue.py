@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from espbench.measure.bench import Request
-from espbench.procedures.procedure import Procedure
 from espbench.terms import DirectionReading, Latency, Trial
 
 
@@ -56,18 +54,3 @@ class QueueDut:
             latency_us=Latency(min=self.latency_us, mean=self.latency_us, p50=self.latency_us, max=self.latency_us),
             per_direction={"west-east": reading},
         )  # fmt: skip
-
-
-def run(
-    procedure: Procedure, dut: QueueDut, spoil: Callable[[Request], bool] = lambda request: False
-) -> list[Request]:
-    """Everything the procedure asks for, answered; a trial that `spoil` names is INVALID."""
-    asked = []
-    while (request := procedure.next()) is not None:
-        asked.append(request)
-        trial = dut.trial(request, procedure.case.id, len(procedure.trials))
-        if spoil(request):
-            trial = trial.model_copy(update={"validity": "INVALID", "reasons": ["generator sent too few"]})
-        procedure.add(trial)
-        assert len(asked) < 5000
-    return asked

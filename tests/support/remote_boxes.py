@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from boxes import sh
 
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.channel import AgentChannel
@@ -25,6 +24,7 @@ from espbench.platforms.registry import NETNS_DIR, Registry, interpreter
 from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, boot
 from espbench.platforms.uml_kernel import XFRM_MODULES, UmlKernel
 from espbench.stacks import packages
+from support.boxes import sh
 
 _MANAGEMENT = {"home": "10.77.1", "office": "10.77.2"}
 _LAN = {"home": "west", "office": "east"}

@@ -17,18 +17,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import yaml
-from boxes import leftovers, sh
-
 from espbench.platforms.processes import descendants, start_time
 from espbench.platforms.registry import NETNS_DIR
 from espbench.terms import WITH_FIGURE
+from support.boxes import leftovers, sh
+from support.plans import write_plan
 
 ESPBENCH = (sys.executable, "-m", "espbench")
 T = TypeVar("T")
 PATIENCE_S = 240.0
-# One trial cannot be told from a stalled machine's: so many repeats that a case ends OK all the same.
-RETRIES = 6
 
 
 def espbench(
@@ -43,30 +40,6 @@ def espbench(
         timeout=timeout,
         cwd=cwd,
     )
-
-
-def quick(**changes: Any) -> dict[str, Any]:
-    """Throughput settings of trials as short as they can be."""
-    return {
-        "loss_goals": [0], "minimum": "500fps", "maximum": "2000fps", "trial": "200ms",
-        "final_trial": "400ms", "resolution": "10%", "settle": "0s", "residue": "50ms", "learning": "0s",
-        "warm_up": "0s", "retries": RETRIES,
-    } | changes  # fmt: skip
-
-
-def pair_plan(dut: str, *, throughput: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """A plan for a plain pair that espbench builds."""
-    return {
-        "name": dut, "topology": "gateway-to-gateway", "dut": dut, "stacks": ["plain"], "frame_sizes": [64],
-        "directions": ["one-way"], "tests": [{"throughput": quick(**throughput or {})}],
-    } | changes  # fmt: skip
-
-
-def write_plan(folder: Path, plan: dict[str, Any]) -> Path:
-    """The plan as a file of its own."""
-    file = folder / f"{plan['name']}.yaml"
-    file.write_text(yaml.safe_dump(plan))
-    return file
 
 
 class Run:

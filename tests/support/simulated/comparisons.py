@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any, Literal
-
-import simulated_duts as duts
 
 from espbench.comparison.build import of
 from espbench.comparison.model import Comparison, PointVerdict
@@ -19,6 +17,7 @@ from espbench.comparison.samples import Run
 from espbench.results import FORMAT
 from espbench.search import GoalResult, Observation, TrialRequest
 from espbench.terms import CaseEntry, Manifest, Outcome, layer2_mbps
+from support.simulated import duts
 
 SIZES = (64, 128, 256, 512, 1024, 1424)
 GOALS = (0.0, 1e-5)
@@ -26,6 +25,8 @@ WOBBLE = 0.002  # from trial to trial within a search, relative
 EDGE = 0.05  # how far from an edge of the search the true rate lies at most, relative
 _EDGES = {"": (1000, 150_000), "minimum": (20_000, 150_000), "maximum": (1000, 60_000)}
 STEP = 2e-4  # limits are told apart as finely as this, much finer than any resolution
+SPREAD = (0.99, 1.0, 1.01, 1.004, 0.996)  # of five repeats
+CAPPED: dict[str, Any] = {"warnings": ["tester-limited: within 10 % of what the generator itself can offer"]}
 
 
 @dataclass(frozen=True)
@@ -150,3 +151,22 @@ def made(stack: str, size: int | str, repeat: int, fps: float | None, **changed:
         "upper_fps": fps * 1.01 if fps else 1000.0,
     }  # fmt: skip
     return Outcome(**{**values, **changed})
+
+
+def repeats(stack: str, size: int | str, fps: float | None, n: int = 5, **changed: Any) -> list[Outcome]:
+    """An arm at a point, with about 1 % of noise; no figure = below the minimum."""
+    return [
+        made(stack, size, r + 1, fps * SPREAD[r] if fps else None, case=f"{stack}-{size}-r{r + 1}", **changed)
+        for r in range(n)
+    ]
+
+
+def by_stack(*arms: Iterable[Outcome], reference: str = "a") -> Comparison:
+    """One interleaved run compared by stack."""
+    return of([run_of([o for arm in arms for o in arm], {"by": "stack"})], reference=reference)
+
+
+def only(comparison: Comparison) -> PointVerdict:
+    """The one verdict there is."""
+    (verdict,) = verdicts_of(comparison)
+    return verdict

@@ -12,7 +12,17 @@ from typing import Any
 from hypothesis import strategies as st
 
 from espbench.plan.search_choice import PRESETS, PresetName
-from espbench.search import GoalResult, MlrSearch, Observation, ThroughputSearch, TrialRequest
+from espbench.search import (
+    GoalResult,
+    Judgement,
+    MlrSearch,
+    Observation,
+    ThroughputSearch,
+    TrialRequest,
+    judge,
+)
+from espbench.search.goals import judge_counts, weigh_finals
+from espbench.terms import WITH_FIGURE
 
 Dut = Callable[[TrialRequest], Observation]
 
@@ -230,3 +240,34 @@ def results_of(dut: Dut, goals: tuple[float, ...] = (0.0, 1e-5), **changed: floa
     search = a_search(goals, **changed)
     run(search, dut)
     return search.results()
+
+
+def assert_honest(results: list[GoalResult], log: Log) -> None:
+    """Check that each figure stands on final trials that meet its goal.
+
+    They were made at that very load and meet it together; OK takes valid ones; none at or below that load missed it.
+    """
+    for result in results:
+        if result.status not in WITH_FIGURE:
+            assert result.throughput_fps is None
+            assert result.final_trial_index is None
+            assert result.reasons
+            continue
+        assert result.final_trial_index is not None
+        asked, observation = log[result.final_trial_index]
+        assert asked.load_fps == result.throughput_fps
+        assert asked.phase == "final"
+        assert observation.final
+        finals = [
+            what
+            for other, what in log
+            if other.load_fps == asked.load_fps and what.final and what.valid == observation.valid
+        ]
+        if result.goal == 0:
+            assert judge_counts(observation, 0) is Judgement.MET
+        else:
+            assert weigh_finals(finals, result.goal) is Judgement.MET
+        assert observation.valid or result.status == "LOWER_BOUND"
+        for other, what in log:
+            if other.load_fps <= asked.load_fps:
+                assert judge(what, result.goal) is not Judgement.MISSED

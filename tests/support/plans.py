@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans for tests: as text where the place of a mistake matters, as a dict where it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+# One trial cannot be told from a stalled machine's: so many repeats that a case ends OK all the same.
+RETRIES = 6
+_PAIR: dict[str, str | None] = {
+    "name": "good",
+    "topology": "gateway-to-gateway",
+    "dut": "uml",
+    "stacks": "[plain, xfrm]",
+    "suites": "[aes128gcm16]",
+    "frame_sizes": "[64]",
+    "tests": "[throughput: {}]",
+}
+_EXTERNAL: dict[str, str | None] = {
+    "name": "outside",
+    "topology": "external",
+    "ports": """
+  west: {netns: t1, interface: a0, address: 10.0.1.2/24, gateway: 10.0.1.1}
+  east: {netns: t2, interface: a1, address: 10.0.2.2/24, gateway: 10.0.2.1}""",
+    "frame_sizes": "[64]",
+    "tests": "[throughput: {}]",
+}
+
+
+def plan_text(**changes: str | None) -> str:
+    """Write a plan of a pair that espbench builds, as YAML, a key a line; each change is the text of a key.
+
+    None leaves a key out; a key that is not of _PAIR stands before `tests`, which is last.
+    """
+    return _text(_PAIR | changes)
+
+
+def external_text(**changes: str | None) -> str:
+    """Write a plan of boxes that espbench did not build, in the same way."""
+    return _text(_EXTERNAL | changes)
+
+
+def _text(keys: dict[str, str | None]) -> str:
+    ordered = {key: text for key, text in keys.items() if key != "tests"} | {"tests": keys["tests"]}
+    given = {key: text for key, text in ordered.items() if text is not None}
+    return "".join(
+        f"{key}:{text if text.startswith(chr(10)) else ' ' + text}\n" for key, text in given.items()
+    )
+
+
+def quick(**changes: Any) -> dict[str, Any]:
+    """Return throughput settings of trials as short as they can be."""
+    return {
+        "loss_goals": [0], "minimum": "500fps", "maximum": "2000fps", "trial": "200ms",
+        "final_trial": "400ms", "resolution": "10%", "settle": "0s", "residue": "50ms", "learning": "0s",
+        "warm_up": "0s", "retries": RETRIES,
+    } | changes  # fmt: skip
+
+
+def pair_plan(dut: str, *, throughput: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """Return a plan for a plain pair that espbench builds."""
+    return {
+        "name": dut, "topology": "gateway-to-gateway", "dut": dut, "stacks": ["plain"], "frame_sizes": [64],
+        "directions": ["one-way"], "tests": [{"throughput": quick(**throughput or {})}],
+    } | changes  # fmt: skip
+
+
+def write_plan(folder: Path, plan: dict[str, Any]) -> Path:
+    """Write the plan as a file of its own."""
+    file = folder / f"{plan['name']}.yaml"
+    file.write_text(yaml.safe_dump(plan))
+    return file

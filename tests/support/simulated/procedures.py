@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One procedure by itself: the case it is of, what is known before it, its trials on a simulated DUT, its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from espbench.measure.bench import Request
+from espbench.plan import Case
+from espbench.plan.stack_choice import StackChoice
+from espbench.procedures.limits import Limits
+from espbench.procedures.procedure import Known, Procedure, Told
+from espbench.terms import Encryption, Finding, Outcome
+from support.simulated.queue import QueueDut
+
+LINE = 100_000.0  # frames/s
+SIZES = (64, 128, 256, 512, 1024)
+
+
+def case_of(asked: Any, name: str, dut: str = "uml") -> Case:
+    """Return a case of the test `name` with the settings `asked`: 64 B frames, one way, no ESP."""
+    return Case(
+        id="0001-x", test=name, settings=asked, stack=StackChoice(stack="plain"), suite="none", frame_size=64,
+        sizes=((64, 1),), mean_frame_size=64.0, direction="one-way", ip_version=4, repeat=1, dut=dut,
+    )  # fmt: skip
+
+
+def outcome(fps: float | None, status: str = "OK", dut: str = "uml") -> Outcome:
+    """Return a throughput that was found before, in frames/s; None with a status that has no figure."""
+    return Outcome.model_validate(
+        {
+            "case": "0000", "test": "throughput", "dut": dut, "stack": "plain", "suite": "none", "ip_version": 4,
+            "frame_size": 64, "direction": "one-way", "loss_goal": 0.0, "status": status, "throughput_fps": fps,
+            "throughput_mbps": None, "line_rate_pct": None, "trials": 3, "final_trial_s": 60.0, "rfc2544": True,
+            "cpu_home_pct": None, "cpu_office_pct": None, "repeat": 1, "encryption": "baseline",
+        }
+    )  # fmt: skip
+
+
+def known(fps: float | None, maximum: float = LINE, sizes: tuple[int, ...] = SIZES) -> Known:
+    """Return what a procedure begins with: the throughput in frames/s (None: below the minimum) and its limits."""
+    found = {0.0: outcome(fps)} if fps is not None else {0.0: outcome(None, "BELOW_MINIMUM")}
+    return Known(Limits(1000.0, maximum, LINE, None, 67.2e6), found, sizes)
+
+
+def answer(procedure: Procedure, dut: str = "uml", encryption: Encryption = "baseline") -> Finding:
+    """Return the only finding of a procedure that is done."""
+    (found,) = procedure.results(Told(dut, encryption, []))
+    assert isinstance(found, Finding)
+    return found
+
+
+def run(
+    procedure: Procedure, dut: QueueDut, spoil: Callable[[Request], bool] = lambda request: False
+) -> list[Request]:
+    """Answer everything the procedure asks for, and return what it asked; a trial that `spoil` names is INVALID."""
+    asked = []
+    while (request := procedure.next()) is not None:
+        asked.append(request)
+        trial = dut.trial(request, procedure.case.id, len(procedure.trials))
+        if spoil(request):
+            trial = trial.model_copy(update={"validity": "INVALID", "reasons": ["generator sent too few"]})
+        procedure.add(trial)
+        assert len(asked) < 5000
+    return asked

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pairs of User-Mode Linux gateways that tests build themselves: where they run, and which processes they are."""
+
+from __future__ import annotations
+
+import os
+
+from espbench.platforms.base import Placement
+from espbench.platforms.processes import descendants
+from espbench.platforms.uml import UmlTestbed
+
+CPUS = sorted(os.sched_getaffinity(0))
+PLACEMENT = Placement(
+    cpus={"tester tx": [CPUS[0]], "tester rx": [CPUS[0]], "home": [CPUS[0]], "office": [CPUS[-1]]},
+    policy="SCHED_OTHER",
+)
+
+
+def guest_pids(testbed: UmlTestbed) -> list[int]:
+    """Return every process of both guests."""
+    return [
+        pid
+        for entry in testbed.made
+        if entry.kind == "process"
+        for pid in [entry.detail["pid"], *descendants(entry.detail["pid"])]
+    ]
