@@ -6,8 +6,10 @@ PY := .venv/bin/python
 CPUS := $(shell nproc)
 # Virtual time, browsers and what measures nothing do not mind company; what measures in real time comes after, alone.
 PARALLEL := virtual_time or browser or untimed
-BESIDE := $(PY) -m pytest tests/integration --durations=15 -n $(CPUS) --dist loadfile
-ALONE := $(PY) -m pytest tests/integration --durations=25
+# What scripts/setup.sh installs must be here: a skip for its lack is a failure.
+STRICT := --nothing-missing
+BESIDE := $(PY) -m pytest tests/integration $(STRICT) --durations=15 -n $(CPUS) --dist loadfile
+ALONE := $(PY) -m pytest tests/integration $(STRICT) --durations=25
 
 setup:
 	@scripts/setup.sh run
@@ -22,7 +24,7 @@ check: setup static unit
 # Everything that proves the product on this machine; test-all: every other stack, option and fault as well.
 test:
 	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory static unit
+	@$(MAKE) --no-print-directory static unit MORE=$(STRICT)
 	$(BESIDE) -m "($(PARALLEL)) and not slow"
 	$(ALONE) -m "not ($(PARALLEL)) and not slow"
 
@@ -34,7 +36,7 @@ static: lint
 	cargo test --release --locked --quiet --manifest-path traffic/Cargo.toml
 
 unit:
-	$(PY) -m pytest -q -n $(CPUS) --dist loadfile tests/unit
+	$(PY) -m pytest -q -n $(CPUS) --dist loadfile tests/unit $(MORE)
 
 lint:
 	.venv/bin/ruff check .
