@@ -64,8 +64,7 @@ class Rig(Generator):
 
     def trial_line(self, *streams: dict[str, Any], **more: Any) -> str:
         asked = {"cmd": "trial", "id": "1", "duration_s": 1.0, "residue_s": 0.5, "quiet_s": 0.05}
-        self.tell({**asked, "streams": streams, **more})
-        return self.line()
+        return self.line({**asked, "streams": streams, **more})
 
     def end(self) -> dict[str, Any]:
         """Close the generator's ports; what the mirror says it did."""

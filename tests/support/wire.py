@@ -40,7 +40,7 @@ class Generator:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
-    def line(self) -> str:
+    def next_line(self) -> str:
         """Return the next event that is not progress, as it came."""
         assert self.process.stdout is not None
         while True:
@@ -51,8 +51,13 @@ class Generator:
 
     def hear(self) -> dict[str, Any]:
         """Return the next event that is not progress."""
-        event: dict[str, Any] = json.loads(self.line())
+        event: dict[str, Any] = json.loads(self.next_line())
         return event
+
+    def line(self, command: dict[str, Any]) -> str:
+        """Send a command and return the event that answers it, as it came."""
+        self.tell(command)
+        return self.next_line()
 
     def ask(self, command: dict[str, Any] | str) -> dict[str, Any]:
         """Send a command and return the event that answers it."""
