@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make setup · make demo · make check · make test · make test-all · make bench · make campaign: each does what it needs first, and asks nothing.
-.PHONY: setup demo check test test-all static unit lint bench campaign lock clean
+.PHONY: setup demo check test test-all boards check-built static unit lint bench campaign lock clean
 
 PY := .venv/bin/python
 CPUS := $(shell nproc)
@@ -22,15 +22,23 @@ demo: setup
 check: setup static unit
 
 # Everything that proves the product on this machine; test-all: every other stack, option and fault as well.
+# The boards are built (minutes, once) beside what measures nothing, at lower priority.
 test:
 	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory static unit MORE=$(STRICT)
+	@$(MAKE) --no-print-directory -j2 boards check-built MORE=$(STRICT)
 	$(BESIDE) -m "($(PARALLEL)) and not slow"
 	$(ALONE) -m "not ($(PARALLEL)) and not slow"
 
 test-all: test
 	$(BESIDE) -m "($(PARALLEL)) and slow"
 	$(ALONE) -m "not ($(PARALLEL)) and slow"
+
+boards:
+	@nice -n 5 .venv/bin/espbench build e500
+
+check-built:
+	@$(MAKE) --no-print-directory static
+	@$(MAKE) --no-print-directory unit
 
 static: lint
 	cargo test --release --locked --quiet --manifest-path traffic/Cargo.toml
@@ -48,6 +56,7 @@ lint:
 # By hand, since they take ten minutes and two hours: benchmarks/emulated_x86.py, benchmarks/demo_under_load.py.
 bench:
 	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory boards
 	$(PY) benchmarks/generator.py
 	$(PY) benchmarks/esp_peer.py
 	$(PY) benchmarks/search_cost.py
@@ -59,6 +68,7 @@ bench:
 
 campaign:
 	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory boards
 	@# About an hour; Ctrl-C, and the same command goes on. CAMPAIGN="--rows generator --count 3" does a part of it.
 	cd benchmarks && ../$(PY) -m campaign $(CAMPAIGN)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, makes the virtual environment, builds the generator, for tests also the emulated boards'
-# kernel and QEMU (minutes, once): `setup.sh run|test`.
+# Installs what is missing (`setup.sh test`: also what the tests and the emulated boards need), makes the virtual
+# environment, builds the generator: `setup.sh run|test`.
 # Asks nothing; a second run finds everything in place and does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -74,9 +74,3 @@ fi
 
 # --- the generator --------------------------------------------------------------------------
 cargo build --release --locked --quiet --manifest-path traffic/Cargo.toml
-
-# --- the emulated boards --------------------------------------------------------------------
-# Before any test, so that its minutes are seen to pass; says by itself what this machine lacks.
-if [ "$want" = test ]; then
-    .venv/bin/espbench build e500 >/dev/null
-fi

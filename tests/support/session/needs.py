@@ -7,8 +7,8 @@
     @pytest.mark.browser                  Chromium
     @pytest.mark.needs("nftables", …)     Debian packages (names of scripts/packages.txt), or others of NEEDS
 
-Each need is looked for once a session. With --nothing-missing (`make test`) the lack of what `scripts/setup.sh test`
-installs fails the test: it would not have been run, and nobody would have seen it.
+Each need is looked for once a session. With --nothing-missing, which `make test` sets, the lack of what it
+installs or builds fails the test: it would not have been run, and nobody would have seen it.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         OPTION,
         action="store_true",
-        help="fail where something is missing that `scripts/setup.sh test` installs",
+        help="fail where something is missing that `make test` installs or builds",
     )
 
 
@@ -150,5 +150,5 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     reason = "; ".join(lack.reason for lack in lacks)
     if item.config.getoption(OPTION) and any(lack.is_installed for lack in lacks):
-        pytest.fail(f"{reason} ({OPTION}: `scripts/setup.sh test` should have installed it)", pytrace=False)
+        pytest.fail(f"{reason} ({OPTION}: `make test` should have seen to it)", pytrace=False)
     pytest.skip(reason)
