@@ -155,7 +155,7 @@ def test_the_guests_run_where_they_were_put(testbed: UmlTestbed) -> None:
             assert os.sched_getscheduler(pid) == os.SCHED_OTHER
 
 
-@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this kernel does not weigh sessions")
+@pytest.mark.needs("autogroup")
 def test_the_guests_come_before_others_on_their_cpu(testbed: UmlTestbed) -> None:
     """A guest's kernel makes a session of its own, whose weight is what counts (sched(7))."""
     for side in SIDES:

@@ -69,6 +69,11 @@ def _tun() -> Lack | None:
     return None if Path("/dev/net/tun").exists() else Lack("needs TUN devices: modprobe tun", False)
 
 
+def _autogroup() -> Lack | None:
+    there = Path("/proc/self/autogroup").exists()
+    return None if there else Lack("needs a kernel with CONFIG_SCHED_AUTOGROUP", False)
+
+
 def _command() -> Lack | None:
     there = Path(sys.executable).with_name("espbench").exists()
     return None if there else Lack("needs the command espbench: make setup", True)
@@ -106,6 +111,7 @@ NEEDS: dict[str, Callable[[], Lack | None]] = _packages() | {
     "command": _command,
     "labgrid": _labgrid,
     "tun": _tun,
+    "autogroup": _autogroup,
     "TREX_DIR": _variable("TREX_DIR", "the folder of a TRex"),
     "ESPBENCH_XFRMI_PROFILE": _variable(
         "ESPBENCH_XFRMI_PROFILE",
