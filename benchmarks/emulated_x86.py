@@ -264,7 +264,7 @@ def report(out: Path, times: Sequence[tuple[str, float]]) -> bool:
             )
         results = run.results()
         for result in results:
-            print(f"{result.case}: {result.status}, {result.words or '; '.join(result.reasons)}")
+            print(f"{result.case}: {result.status}, {result.words or '; '.join(map(str, result.reasons))}")
         return len(results) == len(run.manifest.cases) and all(r.status in WITH_FIGURE for r in results)
 
 

@@ -28,7 +28,7 @@ from typing import Any, cast
 
 from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts, Stall, StreamCounts
 from espbench.measure.bench import Bench, Request
-from espbench.measure.record import record
+from espbench.measure.record import OfCase, Seen, record
 from espbench.measure.traffic import Traffic
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
@@ -143,10 +143,7 @@ def trial(
         streams=[stream], ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in ("west", "east")],
         host_stalls=stalls,
     )  # fmt: skip
-    return record(
-        BENCH, TRAFFIC, asked, offered, {}, {}, host, case=case.id, sequence=sequence, resolution=RESOLUTION,
-        fragments=False, performed=[], upset=False,
-    )  # fmt: skip
+    return record(BENCH, TRAFFIC, asked, OfCase(case.id, sequence, RESOLUTION), Seen(offered, {}, {}, host))
 
 
 def excuse_failures(made: Trial) -> Trial:

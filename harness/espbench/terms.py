@@ -1,16 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The standards' words as types: what a trial is, and what may be said about it.
 
-Every other part shares these records; this file imports none of them. Frame sizes
-count the 4-byte FCS (RFC 2544 9), rates are frames per second unless a name says otherwise.
+Every other part shares these records; of the other parts this file imports `sentences` alone, which words what they
+say. Frame sizes count the 4-byte FCS (RFC 2544 9), rates are frames per second unless a name says otherwise.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from espbench import sentences
+from espbench.sentences import Code
 
 # With a single gateway, whose ESP peer is the tester, encryption is one way (west to east) and decryption the other.
 Direction = Literal["one-way", "both-ways", "encryption", "decryption"]
@@ -22,15 +34,42 @@ PAIRED = "fixed-load"  # what a comparison at fixed loads is called where a test
 WITH_FIGURE: tuple[Status, ...] = ("OK", "LOWER_BOUND")
 Validity = Literal["VALID", "INVALID"]
 Encryption = Literal["proven", "not proven", "baseline"]
+Better = Literal["more", "less"]
 
 FCS_BYTES = 4
+NOT_SENT = (
+    "generator, not sent"  # of Trial.loss_at: booked beside the losses, though nothing was there to lose
+)
+goal_name = sentences.goal_name
 PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
-# How the warnings of an outcome begin whose figure is the tester's or the search's and not the DUT's.
-LIMITED_BY_TESTER, AT_MAXIMUM = "tester-limited", "at the search's maximum"
 _AGAIN = re.compile(r"-\d+$")
-# A deviation in the measuring itself (24, 26.x), not in the frame sizes or the waits around a trial.
-_SHORTER = re.compile(r"(24|26\.\d|RFC \d+ [\d.]+): .* instead of ")
+# The host had a part in the trial, which says nothing of the DUT.
+_OF_HOST = {
+    Code.HOST_STALL,
+    Code.HOST_STALL_IN_OUTAGE,
+    Code.HOST_STALL_OF_LOSS,
+    Code.HOST_STARVATION,
+    Code.SENDER_STARVED,
+    Code.EARLIER_HOST,
+}
+# The figure is the tester's or the search's, not the DUT's.
+_LIMITS = {Code.TESTER_LIMITED, Code.AT_MAXIMUM, Code.EARLIER_LIMIT}
+# Less was measured than the clause on the test wants (24, 26.x); not the frame sizes or the waits around a trial.
+_SHORTER = {
+    Code.SHORT_FINAL_TRIALS,
+    Code.SHORT_TRIALS,
+    Code.SHORT_TRIAL,
+    Code.SHORT_STREAMS,
+    Code.EARLY_TAGS,
+    Code.FEW_REPEATS,
+    Code.SHORT_OVERLOAD,
+    Code.FEW_SEARCHES,
+    Code.SHORT_BURSTS,
+    Code.SHORT_DEPLETION,
+    Code.COARSE_STEPS,
+    Code.EARLIER_SHORT,
+}
 
 
 def ways(direction: Direction) -> int:
@@ -41,11 +80,6 @@ def ways(direction: Direction) -> int:
 def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
     """The theoretical frame rate of an Ethernet link (RFC 2544 20): frame + preamble + gap."""
     return bits_per_second / (8 * (frame_size + PREAMBLE_AND_GAP_BYTES))
-
-
-def goal_name(goal: float) -> str:
-    """A loss goal in per cent: `0 %`, `0.001 %`."""
-    return f"{goal * 100:.10f}".rstrip("0").rstrip(".") + " %"
 
 
 def kind_of_test(test: str) -> str:
@@ -61,7 +95,126 @@ def layer2_mbps(fps: float, frame_size: float) -> float:
 class Record(BaseModel):
     """Base of everything written to a run directory."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    # A number that is none stays one, so that writing it is refused (results/durable.py).
+    model_config = ConfigDict(extra="allow", frozen=True, ser_json_inf_nan="constants")
+
+
+class Statement(Record):
+    """What a record says: a code and its values. People read `text`; the program looks at the code and the values.
+
+    Values are plain JSON: numbers, text, lists, and other statements as mappings with `code` and `values`.
+    """
+
+    code: str
+    values: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, code: Code, **values: Any) -> Self:
+        """The statement with this code; a value may be a statement, or a list of some."""
+        return cls(code=code.value, values={name: _plain(value) for name, value in values.items()})
+
+    @classmethod
+    def told(cls, text: object) -> Self:
+        """Text that espbench did not make, or whose kind the program need not know."""
+        return cls.of(Code.NOTE, text=str(text))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, data: Any) -> Any:
+        return {"code": Code.NOTE.value, "values": {"text": data}} if isinstance(data, str) else data
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return sentences.text(self.code, self.values)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __hash__(self) -> int:
+        return hash((self.code, json.dumps(self.values, sort_keys=True, default=str)))
+
+
+class Reason(Statement):
+    """Why a trial is INVALID or not sustained, or why a result has no figure or only a bound."""
+
+    @property
+    def of_host(self) -> bool:
+        """Whether the host, or others on it, had a part in the trial."""
+        return self.code in _OF_HOST
+
+
+class Remark(Statement):
+    """What a reader of a figure must know: an item of `warnings`."""
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether the figure met the limit of the tester or of the search."""
+        return self.code in _LIMITS
+
+
+class Deviation(Statement):
+    """A clause of a standard that was not kept; wanted and got where they are numbers, in the clause's unit."""
+
+    clause: str = ""
+    wanted: float | None = None
+    got: float | None = None
+
+    @classmethod
+    def from_clause(
+        cls, code: Code, clause: str, wanted: float | None = None, got: float | None = None, **values: Any
+    ) -> Self:
+        """The deviation from a clause."""
+        return cls(code=code.value, clause=clause, wanted=wanted, got=got, values=values)
+
+    @property
+    def text(self) -> str:
+        return sentences.text(
+            self.code, self.values | {"clause": self.clause, "wanted": self.wanted, "got": self.got}
+        )
+
+    @property
+    def is_short(self) -> bool:
+        """Whether less was measured than the clause on the test asks for."""
+        return self.code in _SHORTER
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, so that a statement that was read again equals the one written."""
+    if isinstance(value, Statement):
+        return {"code": value.code, "values": value.values}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+# Texts for people → the key beside them that has their codes and values, for the program.
+CODES = {"reasons": "reason_codes", "warnings": "warning_codes", "rfc2544_deviations": "deviation_codes"}
+
+
+class Telling(Record):
+    """A record with statements: JSON has their texts, and beside them their codes and values, which are what is read.
+
+    Records of format 1 have texts alone (results/format_1.py).
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _codes_alone(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        coded = {texts: data[codes] for texts, codes in CODES.items() if codes in data}
+        return {key: value for key, value in data.items() if key not in CODES.values()} | coded
+
+    @model_serializer(mode="wrap")
+    def _texts_and_codes(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        record: dict[str, Any] = {}
+        for key, value in handler(self).items():
+            if key in CODES:
+                record |= {key: [item.text for item in getattr(self, key)], CODES[key]: value}
+            else:
+                record[key] = value
+        return record
 
 
 class Counted(Record):
@@ -126,14 +279,14 @@ class DirectionReading(Counted):
     departure_fps: float | None = None  # how fast the frames really left, first to last
 
 
-class Trial(Counted):
+class Trial(Counted, Telling):
     """One line of `trials.jsonl`.
 
     rx_frames counts frames received intact, each once; lost = tx_frames - rx_frames, so that a damaged frame is
     lost (RFC 2544 10, 26.3); corrupted counts those that came damaged; frame_loss_ratio = lost / tx_frames.
     Rates and frame counts are sums over both directions.
     `reasons` says why a trial is INVALID or, where valid, why it failed a goal it looks to
-    meet (`stored, not forwarded`). `loss_at` books each lost frame to a place. Counts the generator
+    meet (Code.STORED). `loss_at` books each lost frame to a place. Counts the generator
     cannot give are None and named in `not_measured`; `warnings` go to every figure taken from the trial.
     `measured` is what a test of its own kind took besides (a burst's length, what was done to a gateway and when).
     `waits_s` are the waits it was made with, None where there was none to make; empty in records of before they were
@@ -157,17 +310,22 @@ class Trial(Counted):
     frame_loss_ratio: float
     sustained: bool = True  # False: the rate was stored in a queue, not forwarded
     validity: Validity
-    reasons: list[str] = Field(default_factory=list)
+    reasons: list[Reason] = Field(default_factory=list)
     loss_at: dict[str, int] = Field(default_factory=dict)
     latency_us: Latency = Field(default_factory=Latency)
     per_direction: dict[str, DirectionReading] = Field(default_factory=dict)
     gateways: dict[str, GatewayReading] = Field(default_factory=dict)
     proof: dict[str, Any] = Field(default_factory=dict)
-    warnings: list[str] = Field(default_factory=list)
+    warnings: list[Remark] = Field(default_factory=list)
     not_measured: list[str] = Field(default_factory=list)
     measured: dict[str, Any] = Field(default_factory=dict)
     waits_s: dict[str, float | None] = Field(default_factory=dict)  # learning, residue, settle (RFC 2544 23)
     host: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[Reason]:
+        """Why it is not proven that each frame that crossed was encrypted."""
+        return [Reason.of(Code.PROOF_PROBLEM, text=text) for text in self.proof.get("problems", [])]
 
     @property
     def violated(self) -> bool:
@@ -194,13 +352,13 @@ class CaseIdentity(Record):
     repeat: int
 
 
-class Outcome(CaseIdentity):
+class Outcome(CaseIdentity, Telling):
     """The answer for one case and one loss goal: one row of `results.csv`.
 
     Throughput is None unless status is OK, or LOWER_BOUND, where it is the bound. `words` is the answer as a
-    sentence. Rates sum both directions. `final_trial` is the `sequence` of the trial the figures come from.
-    void_finals counts the INVALID final trials at that load. loss_bound is the loss ratio that the valid final
-    trials at that load exclude with 95 % confidence (exact Poisson bound, the worse direction).
+    sentence, `answer` its code and values. Rates sum both directions. `final_trial` is the `sequence` of the trial the
+    figures come from. void_finals counts the INVALID final trials at that load. loss_bound is the loss ratio that the
+    valid final trials at that load exclude with 95 % confidence (exact Poisson bound, the worse direction).
     """
 
     loss_goal: float
@@ -224,14 +382,15 @@ class Outcome(CaseIdentity):
     void_finals: int = 0
     loss_bound: float | None = None
     words: str = ""
-    reasons: list[str] = Field(default_factory=list)
-    warnings: list[str] = Field(default_factory=list)
-    rfc2544_deviations: list[str] = Field(default_factory=list)
+    answer: Statement | None = None  # of `words`; None where nothing but people look at them
+    reasons: list[Reason] = Field(default_factory=list)
+    warnings: list[Remark] = Field(default_factory=list)
+    rfc2544_deviations: list[Deviation] = Field(default_factory=list)
 
     @property
     def is_at_limit(self) -> bool:
         """Whether its figure met the limit of the tester or of the search: the DUT may be faster."""
-        return any(text.startswith((LIMITED_BY_TESTER, AT_MAXIMUM)) for text in self.warnings)
+        return any(remark.is_limit for remark in self.warnings)
 
     @property
     def is_lower_bound(self) -> bool:
@@ -248,10 +407,17 @@ class Outcome(CaseIdentity):
 class Quantity(Record):
     """One figure of a finding: of n measurements their mean, least, greatest and standard deviation.
 
-    value is None where nothing was measured. stdev is that of the sample (n − 1); None for n = 1.
+    key says what it is (quantities.py), `label` is that for people, `name` the label with the direction. better:
+    whether more of it or less is the better; None where neither is. way: the direction that it is of, `west-east` or
+    `east-west`; empty: of all. value is None where nothing was measured. stdev is that of the sample (n − 1); None
+    for n = 1.
     """
 
+    key: str = ""
     name: str
+    label: str = ""
+    way: str = ""
+    better: Better | None = None
     unit: str
     value: float | None
     n: int = 1
@@ -259,8 +425,16 @@ class Quantity(Record):
     maximum: float | None = None
     stdev: float | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, data: Any) -> Any:
+        """A quantity of which nothing but its name is known goes by it."""
+        if not isinstance(data, Mapping) or "name" not in data:
+            return data
+        return {**data, "key": data.get("key") or data["name"], "label": data.get("label") or data["name"]}
 
-class Finding(CaseIdentity):
+
+class Finding(CaseIdentity, Telling):
     """The answer of a test other than throughput for one case: a row of `results.csv`, figures in `findings.csv`.
 
     quantities[0] is what the test is about. curve is a table where the standard asks for one (frame loss against
@@ -277,15 +451,16 @@ class Finding(CaseIdentity):
     rfc2544: bool
     encryption: Encryption
     words: str = ""
-    reasons: list[str] = Field(default_factory=list)
-    warnings: list[str] = Field(default_factory=list)
-    rfc2544_deviations: list[str] = Field(default_factory=list)
+    answer: Statement | None = None  # of `words`; None where nothing but people look at them
+    reasons: list[Reason] = Field(default_factory=list)
+    warnings: list[Remark] = Field(default_factory=list)
+    rfc2544_deviations: list[Deviation] = Field(default_factory=list)
     paired: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def is_short(self) -> bool:
         """Whether its trials were shorter or fewer than the standard's clause on this test asks for."""
-        return any(_SHORTER.match(text) for text in self.rfc2544_deviations)
+        return any(deviation.is_short for deviation in self.rfc2544_deviations)
 
 
 class CaseEntry(CaseIdentity):

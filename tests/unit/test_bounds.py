@@ -19,7 +19,6 @@ from espbench.cli.progress import TerminalObserver
 from espbench.cli.run import is_incomplete
 from espbench.comparison.operations import operations
 from espbench.plan.rfc2544_tests import BackToBack, Flood, Latency, SystemRecovery
-from espbench.procedures.at_throughput import AT_BOUND
 from espbench.procedures.kinds import procedure_for
 from espbench.reporting.comparison_figures import figures, styles
 from espbench.reporting.comparison_rows import unplotted
@@ -29,7 +28,8 @@ from espbench.reporting.trial_digest import digest
 from espbench.reporting.view import Report, view
 from espbench.reporting.wording import ratio_at_most
 from espbench.results import RunDirectory, outcome_files
-from espbench.terms import Finding, Outcome, Status
+from espbench.sentences import Code
+from espbench.terms import Finding, Outcome, Reason, Status
 from support.simulated import comparisons as sim
 from support.simulated.comparisons import by_stack, only, repeats
 from support.simulated.procedures import answer, case_of, known, outcome
@@ -49,6 +49,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     built = synthetic_run.build(tmp_path_factory.mktemp("runs"), SHAPE)
     write_report(built)
     return built
+
+
+AT_BOUND = (Code.AT_BOUND, Code.AT_BOUND_BUFFER)
 
 
 def one(run: RunDirectory, status: Status) -> Outcome:
@@ -98,7 +101,7 @@ def test_the_terminal_says_at_least(run: RunDirectory) -> None:
     first, second = said.getvalue().splitlines()
     assert f"LOWER_BOUND zero-loss: at least {bound.throughput_fps:,.0f} fps" in first
     assert "(4 void at this load)" in first
-    assert bound.reasons[0] in first
+    assert bound.reasons[0].text in first
     assert "VIOLATED" in second
     assert "fps" not in second
 
@@ -126,7 +129,7 @@ def test_a_bound_is_marked_wherever_its_figure_stands(run: RunDirectory) -> None
     (row,) = [r for section in report.sections for r in section.rows if r.status == "LOWER_BOUND"]
     assert (row.fps, row.void) == (figure, "4 void")
     assert row.mbps.startswith("≥")
-    assert bound.reasons[0] in row.telling
+    assert bound.reasons[0].text in row.telling
     assert "4 final trials at this load were void; loss ratio at most" in row.telling
     for name in ("report.html", "report.md"):
         text = (run.path / name).read_text()
@@ -153,7 +156,7 @@ def test_what_another_test_measured_before_a_leak_is_not_shown(run: RunDirectory
     (case,) = synthetic_run.cases_of(shape)
     (found,) = synthetic_run.results_of(case, shape)[1]
     assert isinstance(found, Finding)
-    leaked = found.model_copy(update={**LEAK, "reasons": ["cleartext in trial 3"]})
+    leaked = found.model_copy(update={**LEAK, "reasons": [Reason.told("cleartext in trial 3")]})
     report = view(synthetic_run.manifest([case], "one"), [], digest([], 0), [leaked])
     ((name, why),) = report.violated
     assert "aes128-sha1" in name
@@ -281,7 +284,7 @@ def test_a_test_at_a_throughput_that_is_a_bound_says_so(asked: Any, name: str, w
         run_procedure(procedure, QueueDut(50_000))
         found = answer(procedure)
         assert found.status == "OK"
-        assert any(text.startswith(AT_BOUND) for text in found.warnings) == labelled
+        assert any(remark.code in AT_BOUND for remark in found.warnings) == labelled
 
 
 def test_the_slower_of_two_operations_is_not_named_by_a_bound() -> None:

@@ -11,7 +11,8 @@ from espbench.claims import Claim, Judged, Points, claims, judge_all
 from espbench.claims.points import Limit, link_fps, points
 from espbench.results.accelerator import AcceleratorResult
 from espbench.results.published import documents
-from espbench.terms import AT_MAXIMUM, layer2_mbps
+from espbench.sentences import Code
+from espbench.terms import Remark, layer2_mbps
 from support.synthetic import powerquicc as made
 from support.synthetic.powerquicc import DEVICES, SIZES, Shape
 
@@ -229,7 +230,7 @@ def test_what_limits(dut: str, behaviour: str, size: int, limit: Limit) -> None:
 def test_a_figure_at_the_plans_maximum_is_none_of_the_device() -> None:
     """It may be faster: only where the link is full is that its limit."""
     manifest, outcomes = made.outcomes(Shape(duts=("mpc8548e",)))
-    met = [o.model_copy(update={"warnings": [f"{AT_MAXIMUM}: no faster load was tried"]}) for o in outcomes]
+    met = [o.model_copy(update={"warnings": [Remark.of(Code.AT_MAXIMUM, fps=1e6)]}) for o in outcomes]
     held = points([(manifest, met)])
     assert {p.limit for p in held.points} == {"link"}
     assert all("maximum" in status for status in held.failed.values())

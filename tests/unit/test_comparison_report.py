@@ -24,6 +24,7 @@ from espbench.reporting.comparison import write
 from espbench.reporting.comparison_figures import figures, styles
 from espbench.reporting.comparison_wording import microseconds, ratio_or_bound, rounded
 from espbench.reporting.report import write_report
+from espbench.terms import Reason
 from support.simulated import pairs as simulated_pairs
 from support.synthetic import comparison as synthetic_comparison
 from support.synthetic import run as synthetic_run
@@ -399,7 +400,9 @@ def test_what_was_found_at_fixed_loads_stands_before_the_searches(tmp_path: Path
     arms: dict[Arm, str] = {"a": "aes128-sha1", "b": "aes128gcm16"}
     finding = dearer.finding(simulated_pairs.IDENTITY, arms, "proven", [])
     run.append(
-        dearer.trials["a"][0].model_copy(update={"validity": "INVALID", "reasons": ["host stall: made up"]})
+        dearer.trials["a"][0].model_copy(
+            update={"validity": "INVALID", "reasons": [Reason.told("host stall: made up")]}
+        )
     )
     without = finding.model_copy(
         update={"paired": {}, "status": "INVALID", "words": "Not compared: made up."}

@@ -55,6 +55,6 @@ def test_what_the_generator_remarks_is_kept() -> None:
     """Without real-time priority, not pinned, frames merged: with the trial, and with its figures."""
     offered = Offered.model_validate_json(RESULT.read_text())
     assert offered.notes == ["what else was noticed"]
-    assert offered.warnings == ["what holds for each figure"]
+    assert [*map(str, offered.warnings)] == ["what holds for each figure"]
     assert not offered.stalls_watched
     assert (offered.streams[0].tx_stalls[0].until_ns, offered.streams[0].duration_s) == (1180, 1.25)

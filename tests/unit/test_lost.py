@@ -16,7 +16,7 @@ from espbench.generators.trex_ports import Counters
 from espbench.measure import counters
 from espbench.measure.bench import Bench, Request
 from espbench.measure.path import DAMAGED
-from espbench.measure.record import record
+from espbench.measure.record import OfCase, Seen, record
 from espbench.measure.traffic import Traffic
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
@@ -47,9 +47,12 @@ def trial_of(
         ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in ("west", "east")],
     )  # fmt: skip
     return record(
-        bench, Traffic(((64, 1),), 4, "one-way"), Request(100.0, 1.0, "final"), offered, delta or {}, {}, {},
-        case="c", sequence=0, resolution=0.01, fragments=False, performed=[], upset=False,
-    )  # fmt: skip
+        bench,
+        Traffic(((64, 1),), 4, "one-way"),
+        Request(100.0, 1.0, "final"),
+        OfCase("c", 0, 0.01),
+        Seen(offered, delta or {}, {}, {}),
+    )
 
 
 def native(fates: list[str]) -> StreamCounts:

@@ -124,7 +124,7 @@ def test_an_invalid_trial_is_repeated_and_then_the_case_is_invalid() -> None:
     assert len({asked.load_fps for asked, _ in log[-4:]}) == 1
     for result in search.results():
         assert result.status == "INVALID"
-        assert "host stall of 9 ms" in result.reasons[0]
+        assert "host stall of 9 ms" in result.reasons[0].text
 
 
 def test_one_invalid_trial_changes_nothing_but_the_attempt() -> None:
@@ -144,7 +144,7 @@ def test_trials_too_short_for_a_goal_are_unresolvable_not_met() -> None:
     run(search, HardLimit(37_000))
     zero, small = search.results()
     assert (zero.status, small.status) == ("OK", "UNRESOLVABLE")
-    assert "too few frames" in small.reasons[0]
+    assert "too few frames" in small.reasons[0].text
 
 
 def test_a_goal_no_trial_can_judge_costs_none() -> None:
@@ -175,7 +175,7 @@ def test_a_bound_that_rests_on_too_few_frames_bounds_no_figure() -> None:
         judge(dataclasses.replace(what, final=False), 1e-5) for asked, what in log if asked.load_fps == upper
     } == {Judgement.UNDECIDED}
     assert result.status == "UNRESOLVABLE"
-    assert result.reasons[0].startswith("the bound of 30,")
+    assert result.reasons[0].text.startswith("the bound of 30,")
 
 
 def test_the_ends_of_the_range() -> None:

@@ -198,7 +198,7 @@ def test_gateways_that_die_again_and_again_end_in_invalid(tmp_path: Path, arithm
     with directory(tmp_path, asked) as run:
         found = compared(asked, run, gateways)
     assert {f.status for f in found} == {"INVALID"}
-    assert "gateway home died" in " ".join(found[0].reasons)
+    assert "gateway home died" in " ".join(map(str, found[0].reasons))
     assert len(gateways.built) < 25
 
 
@@ -207,7 +207,7 @@ def test_arms_without_any_throughput_are_not_compared_at_loads(tmp_path: Path) -
     with directory(tmp_path, asked) as run:
         found = compared(asked, run, gateways, known=[])
     assert {f.status for f in found} == {"INVALID"}
-    assert "not even a lower bound" in found[0].reasons[0]
+    assert "not even a lower bound" in found[0].reasons[0].text
     assert gateways.built == []
 
 

@@ -15,11 +15,13 @@ from espbench.reporting import documents
 from espbench.reporting.figures import colours, groups_of, panel
 from espbench.reporting.report import markdown_cell, write_report
 from espbench.reporting.security_context import blocks
+from espbench.reporting.statements import condensed, condensed_text
 from espbench.reporting.trial_digest import digest
 from espbench.reporting.view import Report, view
-from espbench.reporting.wording import condensed, goal_name, number
+from espbench.reporting.wording import goal_name, number
 from espbench.results import RunDirectory
-from espbench.terms import Outcome, Trial
+from espbench.sentences import Code
+from espbench.terms import Outcome, Reason, Remark, Trial
 from support.synthetic import run as synthetic_run
 
 ODD = 'x|y <i>*z*</i> & "q"'
@@ -50,7 +52,7 @@ def markdown(run: RunDirectory) -> str:
 def test_short_trials_are_announced_loudly_with_the_clauses_not_kept(html: str, markdown: str) -> None:
     """Before any figure, in both documents."""
     for text, first_table in ((html, "Every case of this figure"), (markdown, "| Suite |")):
-        assert "24: final trials of 10 s, not 60 s" in text
+        assert "24: final trials of 10 s instead of 60 s" in text
         assert text.index("Short trials: not RFC 2544.") < text.index(first_table)
 
 
@@ -160,8 +162,9 @@ def test_boxes_whose_counters_cannot_be_read_are_marked_in_every_row(run: RunDir
 def test_warnings_are_numbered_and_flagged_where_they_apply(run: RunDirectory) -> None:
     """A row points to the warning's text by number and by the words before its colon."""
     outcomes = run.outcomes()
-    warned = outcomes[0].model_copy(update={"warnings": ["tester-limited: within 10 % of the ceiling"]})
-    report = view(run.manifest, [warned, *outcomes[1:]], digest([], 0))
+    warned = outcomes[0].model_copy(update={"warnings": [Remark.of(Code.TESTER_LIMITED, ceiling_fps=1e5)]})
+    others = [o.model_copy(update={"warnings": []}) for o in outcomes[1:]]
+    report = view(run.manifest, [warned, *others], digest([], 0))
     (flag,) = report.sections[0].rows[0].flags
     assert (flag.word, flag.number) == ("tester-limited", 3)
     assert report.sections[0].rows[1].flags == []
@@ -171,7 +174,7 @@ def test_warnings_are_numbered_and_flagged_where_they_apply(run: RunDirectory) -
 def test_a_warning_of_every_result_is_a_number_in_the_rows_and_in_words_once(run: RunDirectory) -> None:
     """What tells no result from another does not clutter the table, and is not hidden either."""
     shared = "Home and Office share CPU 3: every figure of the pair is that of both"
-    outcomes = [o.model_copy(update={"warnings": [shared]}) for o in run.outcomes()]
+    outcomes = [o.model_copy(update={"warnings": [Remark.told(shared)]}) for o in run.outcomes()]
     report = view(run.manifest.model_copy(update={"warnings": []}), outcomes, digest([], 0))
     assert [(n.text, n.outcomes) for n in report.notes] == [(shared, len(outcomes))]
     assert {(f.word, f.number) for s in report.sections for r in s.rows for f in r.flags} == {("", 1)}
@@ -179,7 +182,7 @@ def test_a_warning_of_every_result_is_a_number_in_the_rows_and_in_words_once(run
 
 def test_a_figure_that_is_a_bound_is_flagged_as_one_even_where_all_are(run: RunDirectory) -> None:
     """In words in each row, and by number in the answer."""
-    limited = ["at the search's maximum (3,000 frames/s): the DUT may be faster"]
+    limited = [Remark.of(Code.AT_MAXIMUM, fps=3_000)]
     outcomes = [o.model_copy(update={"warnings": limited}) for o in run.outcomes()]
     report = view(run.manifest.model_copy(update={"warnings": []}), outcomes, digest([], 0))
     words = {(f.word, f.number) for s in report.sections for r in s.rows for f in r.flags}
@@ -201,12 +204,18 @@ def test_warnings_that_differ_in_numbers_alone_are_one(run: RunDirectory) -> Non
     """Told once with an example; each row's flag still carries its own numbers."""
     text = "maximum lowered from {} to 5 frames/s: the generator could not offer more with this DUT"
     first, second, *others = run.outcomes()
-    warned = [o.model_copy(update={"warnings": [text.format(n)]}) for o, n in ((first, 700), (second, 8_000))]
+    warned = [
+        o.model_copy(update={"warnings": [Remark.of(Code.MAXIMUM_LOWERED, planned_fps=n, fps=5)]})
+        for o, n in ((first, 700), (second, 8_000))
+    ]
     plain = [o.model_copy(update={"warnings": []}) for o in others]
     report = view(run.manifest.model_copy(update={"warnings": []}), [*warned, *plain], digest([], 0))
     (note,) = report.notes
     assert note.text == f"{text.format('…')} (for one: {text.format(700)})"
-    assert [row.flags[0].text for row in report.sections[0].rows[:2]] == [text.format(700), text.format(8000)]
+    assert [row.flags[0].text for row in report.sections[0].rows[:2]] == [
+        text.format(700),
+        text.format("8,000"),
+    ]
     assert report.sections[0].rows[0].flags[0].word == "maximum lowered"
 
 
@@ -404,7 +413,7 @@ def test_overheads_are_ratios_to_plain_at_the_same_size(run: RunDirectory) -> No
 
 def test_a_ratio_to_a_baseline_that_met_the_testers_limit_says_what_it_is_worth(run: RunDirectory) -> None:
     """Plain may be faster than measured, so the suite may cost more than the ratio shows."""
-    limited = ["tester-limited: within 10 % of what the generator itself can offer"]
+    limited = [Remark.of(Code.TESTER_LIMITED, ceiling_fps=1e5)]
     outcomes = [
         o.model_copy(update={"warnings": limited if o.stack == "plain" else []}) for o in run.outcomes()
     ]
@@ -475,11 +484,17 @@ def test_frames_the_generator_did_not_send_are_no_part_of_the_loss(run: RunDirec
 
 def test_many_reasons_of_one_kind_are_told_once() -> None:
     """The table's line stays short; the whole text is in the list of results in words."""
-    text = "INVALID: sent 1 of 9 (11.1 %); sent 2 of 9 (22.2 %); sent 3 of 9 (33.3 %); stalled"
-    assert (
-        condensed(text) == "INVALID: sent 1 of 9 (11.1 %); sent 2 of 9 (22.2 %) (and 1 more like it); stalled"
+    why = [Reason.of(Code.HOST_STALL_OF_LOSS, frames=n) for n in (1, 2, 3)] + [Reason.of(Code.STOPPED_EARLY)]
+    text = condensed_text(Reason.of(Code.INVALID_TRIALS, trials=4, fps=1_000, why=why))
+    assert text == (
+        "4 trials at 1,000 frames/s were INVALID: host stall: 1 lost frames were due while host or sender stood still; "
+        "host stall: 2 lost frames were due while host or sender stood still (and 1 more like it); "
+        "generator stopped early"
     )
-    assert condensed("passes: 4,000 frames/s") == "passes: 4,000 frames/s"
+    assert condensed(why) == (
+        "host stall: 1 lost frames were due while host or sender stood still (and 2 more like it); "
+        "generator stopped early"
+    )
 
 
 def test_what_has_no_figure_is_no_point_and_breaks_its_line(run: RunDirectory) -> None:

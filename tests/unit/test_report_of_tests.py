@@ -287,7 +287,8 @@ def test_an_unknown_kind_of_few_figures_has_a_column_for_each(run: RunDirectory)
             update={
                 "test": "attack", "curve": [], "load_fps": 100.0,
                 "quantities": [Quantity(name="rate kept", unit="%", value=97.5),
-                               Quantity(name="rate, west-east", unit="frames/s", value=50.0)],
+                               Quantity(key="rate", name="rate, west-east", label="rate",
+                                        way="west-east", unit="frames/s", value=50.0)],
             }
         )
         for f in run.findings() if f.test == "flood"

@@ -19,10 +19,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from espbench.errors import EspbenchError
-from espbench.results import RunDirectory, seals
+from espbench.results import FORMAT, RunDirectory, seals
 from espbench.results.durable import to_json
 from espbench.results.trial_log import TrialLog
-from espbench.terms import DirectionReading, GatewayReading, Latency, Trial
+from espbench.terms import DirectionReading, GatewayReading, Latency, Reason, Trial
 from support.synthetic import run as synthetic_run
 
 SHAPE = synthetic_run.Shape()
@@ -240,7 +240,7 @@ def test_a_flipped_bit_anywhere_is_found_or_changes_nothing(place: int, bit: int
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trials.jsonl"
         path.write_bytes(data)
-        believed = list(TrialLog(path).trials())
+        believed = list(TrialLog(path, FORMAT).trials())
     assert believed == TRIALS[: len(believed)]
     assert len(believed) < 3
 
@@ -352,7 +352,7 @@ trials = st.builds(
     case=st.text(), sequence=counts, phase=st.sampled_from(["search", "final"]), intended_fps=floats,
     offered_fps=floats, duration_s=floats, intended_duration_s=floats, tx_frames=counts, rx_frames=counts,
     lost=counts, duplicated=counts, reordered=counts, corrupted=counts, frame_loss_ratio=floats,
-    validity=st.sampled_from(["VALID", "INVALID"]), reasons=st.lists(st.text()),
+    validity=st.sampled_from(["VALID", "INVALID"]), reasons=st.lists(st.builds(Reason.told, st.text())),
     loss_at=st.dictionaries(st.text(), counts), latency_us=latencies,
     per_direction=st.dictionaries(st.sampled_from(["west-east", "east-west"]), directions),
     gateways=st.dictionaries(st.sampled_from(["home", "office"]), st.builds(GatewayReading, cpu_pct=floats)),

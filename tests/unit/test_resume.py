@@ -14,7 +14,7 @@ from espbench.errors import UsageError
 from espbench.measure import machine
 from espbench.plan import load_plan
 from espbench.procedures.lab import choose
-from espbench.results import RunDirectory
+from espbench.results import FORMAT, RunDirectory
 from espbench.terms import Manifest
 
 PLAN: dict[str, Any] = {
@@ -138,6 +138,15 @@ def test_another_espbench_is_refused(begun: RunDirectory, monkeypatch: pytest.Mo
     """Its trials may be made and judged in another way."""
     begun.save_manifest(begun.manifest.model_copy(update={"espbench": "0.0.1"}))
     assert "espbench's version: 0.0.1" in refusal(begun)
+
+
+def test_a_run_of_an_older_format_is_refused_once_and_says_what_to_do(begun: RunDirectory) -> None:
+    """Its records have sentences without codes; two kinds of lines in one file would help nobody."""
+    begun.save_manifest(begun.manifest.model_copy(update={"format": FORMAT - 1}))
+    told = refusal(begun)
+    assert f"expected: a run of format {FORMAT}" in told
+    assert f"got: format {FORMAT - 1}, begun by espbench {begun.manifest.espbench}" in told
+    assert "start a new run" in told
 
 
 def test_a_run_of_before_every_key_was_kept_is_held_against_its_conditions(begun: RunDirectory) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from espbench.search import Observation, ThroughputSearch, TrialRequest
 from espbench.search.goals import DirectionCount
+from espbench.terms import Reason
 from support.simulated.duts import (
     Collapses,
     DeepQueue,
@@ -101,7 +102,7 @@ def test_a_dut_that_never_passes_is_below_the_minimum() -> None:
     """No figure, and the reason names the minimum."""
     for result in results_of(never_passes):
         assert (result.status, result.upper_fps) == ("BELOW_MINIMUM", 1_000)
-        assert "1,000 frames/s" in result.reasons[0]
+        assert "1,000 frames/s" in result.reasons[0].text
 
 
 def test_one_frame_in_200_000_fails_zero_loss_and_passes_a_thousandth_of_a_per_cent() -> None:
@@ -150,7 +151,7 @@ def test_too_few_frames_for_a_goal_are_unresolvable_not_met() -> None:
     zero, small = results_of(HardLimit(700), minimum_fps=500)
     assert zero.status == "OK"
     assert small.status == "UNRESOLVABLE"
-    assert "too few frames" in small.reasons[0]
+    assert "too few frames" in small.reasons[0].text
 
 
 def test_a_final_trial_is_lengthened_to_hold_the_frames_of_a_goal() -> None:
@@ -203,7 +204,7 @@ def test_a_pass_above_a_failure_on_enough_frames_is_a_warning() -> None:
     log = run(search, lambda asked: seen(asked, next(answers, 0)))
     assert_honest(search.results(), log)
     small = search.results()[1]
-    assert "not monotone: 100,000 frames/s passed" in small.warnings[0]
+    assert "not monotone: 100,000 frames/s passed" in small.warnings[0].text
 
 
 def test_an_invalid_trial_is_repeated_and_then_the_case_is_invalid() -> None:
@@ -219,7 +220,7 @@ def test_an_invalid_trial_is_repeated_and_then_the_case_is_invalid() -> None:
     assert len({asked.load_fps for asked in first}) == 1
     for result in search.results():
         assert result.status == "INVALID"
-        assert "host stall of 9 ms" in result.reasons[0]
+        assert "host stall of 9 ms" in result.reasons[0].text
         assert result.upper_fps == 100_000
 
 
@@ -325,7 +326,10 @@ def test_both_directions_need_twice_the_frames() -> None:
 def spoilt(observation: Observation, *reasons: str) -> Observation:
     """The same, but the host disturbed it: its counts are right, and it proves nothing."""
     return dataclasses.replace(
-        observation, valid=False, counted=True, reasons=reasons or ("host starvation",)
+        observation,
+        valid=False,
+        counted=True,
+        reasons=tuple(map(Reason.told, reasons or ("host starvation",))),
     )
 
 
@@ -343,7 +347,7 @@ def test_a_load_that_could_not_be_judged_leaves_a_lower_bound() -> None:
     assert result.status == "LOWER_BOUND"
     assert result.throughput_fps is not None
     assert 36_600 <= result.throughput_fps <= 37_000
-    assert "host starvation" in result.reasons[0]
+    assert "host starvation" in result.reasons[0].text
     assert result.void_finals == 4
     assert_honest([result], log)
 
@@ -441,7 +445,7 @@ def test_a_final_trial_short_of_its_load_confirms_what_it_offered() -> None:
     assert result.throughput_fps <= 37_000
     assert result.throughput_fps >= 0.95 * 37_000
     assert result.status == "LOWER_BOUND"
-    assert "less was offered" in result.reasons[0]
+    assert "less was offered" in result.reasons[0].text
 
 
 def test_loss_only_in_stalls_is_neither_a_pass_nor_a_miss() -> None:

@@ -8,8 +8,9 @@ import random
 
 import pytest
 
-from espbench.search import Judgement, Observation, goal_name, judge
+from espbench.search import Judgement, Observation, judge
 from espbench.search.goals import ERROR, DirectionCount, loss_bound, poisson_tail, weigh
+from espbench.sentences import goal_title
 
 
 def observed(
@@ -147,4 +148,4 @@ def test_the_poisson_tail_is_a_probability() -> None:
 
 def test_goals_are_named_in_per_cent() -> None:
     """1e-5 is written as the report and the articles write it."""
-    assert [goal_name(goal) for goal in (0.0, 1e-5, 0.01)] == ["zero-loss", "0.001 %", "1 %"]
+    assert [goal_title(goal) for goal in (0.0, 1e-5, 0.01)] == ["zero-loss", "0.001 %", "1 %"]

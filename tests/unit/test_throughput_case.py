@@ -9,51 +9,14 @@ from pathlib import Path
 import pytest
 
 from espbench.errors import UsageError
-from espbench.plan import Case, cases, load_plan
+from espbench.plan import cases, load_plan
 from espbench.plan.model import Throughput
 from espbench.procedures.limits import Limits, limits
 from espbench.procedures.throughput import ThroughputCase, rfc2544_deviations
 from espbench.search import MlrSearch
-from espbench.terms import DirectionReading, Trial
-from support.plans import plan_text
-
-PLAN = plan_text(
-    name="t", stacks="[plain]", suites=None, frame_sizes="[512]", tests="[{throughput: {loss_goals: [0]}}]"
-)
-MAXIMUM = 100_000.0
-
-
-def case(folder: Path) -> Case:
-    file = folder / "plan.yaml"
-    file.write_text(PLAN)
-    return cases(load_plan(file))[0]
-
-
-def short(
-    case: Case, sequence: int, *, share: float = 0.65, lost: float = 0.0, disturbed: bool = False
-) -> Trial:
-    """A first trial at the maximum, its `sequence`-th attempt, of which the tester offered a share."""
-    tx = int(2.0 * MAXIMUM * share)
-    rx = round(tx * (1 - lost))
-    direction = DirectionReading(
-        intended_fps=MAXIMUM, offered_fps=share * MAXIMUM, tx_frames=tx, rx_frames=rx, lost=tx - rx, duplicated=0,
-        reordered=0, corrupted=0,
-    )  # fmt: skip
-    return Trial(
-        case=case.id, sequence=sequence, phase="search", attempt=sequence, intended_fps=MAXIMUM,
-        offered_fps=share * MAXIMUM, duration_s=2.0, intended_duration_s=2.0, tx_frames=tx,
-        rx_frames=rx, lost=tx - rx, duplicated=0, reordered=0, corrupted=0, frame_loss_ratio=lost,
-        validity="INVALID" if disturbed else "VALID", reasons=["host starvation"] if disturbed else [],
-        per_direction={"west-east": direction},
-        host={"disturbed": disturbed},
-    )  # fmt: skip
-
-
-def maximum_after(folder: Path, *disturbed: bool) -> float:
-    measured = case(folder)
-    trials = [short(measured, n, disturbed=host) for n, host in enumerate(disturbed)]
-    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], trials)
-    return running.search.maximum_fps
+from espbench.sentences import Code
+from espbench.terms import Reason, Trial
+from support.simulated.throughput import MAXIMUM, PLAN, case, maximum_after, short
 
 
 def test_a_plans_maximum_is_held_to_line_rate_where_frames_are_too_large_for_it(tmp_path: Path) -> None:
@@ -98,7 +61,7 @@ def leaking(trial: Trial) -> Trial:
     return trial.model_copy(
         update={
             "validity": "INVALID",
-            "reasons": [f"encryption not proven: {problems[0]}"],
+            "reasons": [Reason.of(Code.NOT_PROVEN, problem=problems[0])],
             "proof": {"proven": False, "problems": problems, "violated": True},
         }
     )
@@ -112,7 +75,7 @@ def test_a_leak_is_for_ever(tmp_path: Path) -> None:
     assert running.next() is None
     (outcome,) = running.outcomes("dut", "not proven")
     assert (outcome.status, outcome.throughput_fps, outcome.rfc2544) == ("VIOLATED", None, False)
-    assert outcome.reasons == ["west-east: 10 frames arrived, office decrypted 9"]
+    assert [*map(str, outcome.reasons)] == ["west-east: 10 frames arrived, office decrypted 9"]
     with pytest.raises(ValueError, match="cleartext"):
         running.add(short(measured, 1, share=1.0))
 
@@ -155,7 +118,7 @@ def test_what_tolerates_a_lossy_trial_is_not_rfc_2544() -> None:
     sizes = [64, 128, 256, 512, 1024]
 
     def deviations(**written: object) -> list[str]:
-        return rfc2544_deviations(Throughput.model_validate(written), sizes)
+        return [*map(str, rfc2544_deviations(Throughput.model_validate(written), sizes))]
 
     assert deviations() == deviations(search="mlr") == []
     assert deviations(search="mlr", preset="tst009") == [

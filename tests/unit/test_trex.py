@@ -19,6 +19,7 @@ from espbench.generators.trex_server import Link
 from espbench.measure.faults import tester_faults
 from espbench.platforms.base import Port, PortName
 from espbench.platforms.registry import Registry
+from espbench.reporting.statements import flag
 from support.trex_server import FakeTrex
 
 
@@ -68,7 +69,7 @@ def offer(generator: TrexGenerator, *streams: Stream, duration_s: float = 0.2) -
 
 
 def reasons(offered: Offered) -> list[str]:
-    return tester_faults(offered, sum(p.rx_overrun for p in offered.ports), {})
+    return [*map(str, tester_faults(offered, sum(p.rx_overrun for p in offered.ports), {}))]
 
 
 def test_a_clean_trial_counts_what_was_sent_and_invents_nothing(registry: Registry, tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_clean_trial_counts_what_was_sent_and_invents_nothing(registry: Regist
     assert set(absent) == {None}
     assert "latency" in offered.not_measured
     assert "backlog" in offered.not_measured
-    assert offered.warnings[0].startswith("backlog not judged")
+    assert offered.warnings[0].text.startswith("backlog not judged")
     assert [p.owner for p in server.ports] == ["", ""]
     assert all(p.promiscuous for p in server.ports)
 
@@ -247,7 +248,7 @@ def test_what_af_packet_does_is_said_of_it_alone(registry: Registry, tmp_path: P
     ):
         with FakeTrex(driver=driver) as server:
             generator = opened(registry, server, tmp_path)
-            said = [text.partition(":")[0] for text in offer(generator, stream(rate_fps=rate)).warnings]
+            said = [flag(remark) for remark in offer(generator, stream(rate_fps=rate)).warnings]
             assert said == ["backlog not judged", *told]
             generator.close()
 

@@ -37,7 +37,7 @@ def test_a_clean_trial_has_no_fault() -> None:
 
 def test_too_few_frames_sent_is_the_generators_fault() -> None:
     """994 of 1000 is below 99.5 %, 995 is not."""
-    assert "generator sent 994 of 1000" in tester_faults(offered(994, 994), 0, {})[0]
+    assert "generator sent 994 of 1000" in tester_faults(offered(994, 994), 0, {})[0].text
     assert tester_faults(offered(995, 995), 0, {}) == []
 
 
@@ -47,7 +47,7 @@ def test_an_attack_that_was_weaker_than_asked_is_none() -> None:
         {"id": 9, "from": "west", "intended_frames": 1000, "tx_frames": 994, "tx_refused": 0, "unsent": 6,
          "duration_s": 1.0, "departure_fps": None}
     )  # fmt: skip
-    assert "noise 9: 994 of 1000" in tester_faults(offered(noise=[noise]), 0, {})[0]
+    assert "noise 9: 994 of 1000" in tester_faults(offered(noise=[noise]), 0, {})[0].text
     flood = noise.model_copy(update={"intended_frames": None})
     strong = noise.model_copy(update={"tx_frames": 995})
     assert tester_faults(offered(noise=[strong, flood]), 0, {}) == []
@@ -61,17 +61,17 @@ def test_a_starved_tester_is_told_from_a_slow_one() -> None:
 
 def test_a_receiver_overrun_is_the_testers_fault() -> None:
     """A frame that reached the tester was not lost by the DUT."""
-    assert "receiver overrun: 3 frames" in tester_faults(offered(rx=997), 3, {})[0]
+    assert "receiver overrun: 3 frames" in tester_faults(offered(rx=997), 3, {})[0].text
 
 
 def test_more_received_than_sent_is_a_fault() -> None:
     """Counters that contradict each other cannot be trusted."""
-    assert "more received" in tester_faults(offered(rx=1001), 0, {})[0]
+    assert "more received" in tester_faults(offered(rx=1001), 0, {})[0].text
 
 
 def test_a_clock_step_is_a_fault() -> None:
     """Latencies, and the backlog judged from them, are void when the clock jumps."""
-    assert "clock stepped by -50.0 ms" in tester_faults(offered(clock_step_ns=-50_000_000), 0, {})[0]
+    assert "clock stepped by -50.0 ms" in tester_faults(offered(clock_step_ns=-50_000_000), 0, {})[0].text
     assert tester_faults(offered(clock_step_ns=20_000), 0, {}) == []
 
 
@@ -83,7 +83,7 @@ def test_a_search_takes_what_was_offered_for_the_load() -> None:
 
 def test_a_test_at_a_load_wants_that_load() -> None:
     """All frames left, in 1.2 s instead of 1 s: what it measured is another load's."""
-    assert "in 1.200 s instead of 1.000 s" in tester_faults(offered(duration_s=1.2), 0, {})[0]
+    assert "in 1.200 s instead of 1.000 s" in tester_faults(offered(duration_s=1.2), 0, {})[0].text
     assert tester_faults(offered(duration_s=1.004), 0, {}) == []
 
 
@@ -128,7 +128,7 @@ def test_a_trial_half_of_which_left_late_was_not_offered_as_it_says(
     """Beyond 25 ms, the 0.5 % that a sender may fall behind, and one interval between frames."""
     trial = offered(frames, frames, frames)
     trial.streams[0] = trial.streams[0].model_copy(update={"lateness_us": {"p50": p50_us, "p99": 5000.0}})
-    assert ["departures late" in fault for fault in tester_faults(trial, 0, {})] == [True] * late
+    assert ["departures late" in fault.text for fault in tester_faults(trial, 0, {})] == [True] * late
 
 
 def test_foreign_use_is_what_neither_gateway_used() -> None:

@@ -18,7 +18,8 @@ from espbench.procedures.session import Session
 from espbench.procedures.warm_start import hints
 from espbench.search.frame_cost import predicted_fps
 from espbench.search.loads import Loads
-from espbench.terms import Outcome
+from espbench.sentences import Code
+from espbench.terms import Outcome, Remark
 from support.plans import plan_text
 from support.simulated.duts import (
     Collapses,
@@ -129,7 +130,7 @@ def test_a_figure_that_rests_on_loss_verification_says_so() -> None:
     (result,) = search.results()
     assert [asked.phase for asked, _ in log].count("final") == 2
     assert result.throughput_fps == log[-1][0].load_fps
-    assert "loss verification: 1 of 3 trials at this load lost frames" in result.warnings[0]
+    assert "loss verification: 1 of 3 trials at this load lost frames" in result.warnings[0].text
 
 
 def test_a_clear_loss_needs_no_verification() -> None:
@@ -234,7 +235,7 @@ def test_a_hint_comes_from_the_same_gateways_direction_and_repeat(tmp_path: Path
         {"status": "BELOW_MINIMUM"},
         {"status": "LOWER_BOUND"},
         {"upper_fps": None},
-        {"warnings": ["tester-limited: within 10 % of"]},
+        {"warnings": [Remark.of(Code.TESTER_LIMITED, ceiling_fps=1e5)]},
         {"trials": 6},
     ],
 )

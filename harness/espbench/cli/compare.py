@@ -143,9 +143,8 @@ def _table(pair: PairVerdicts, x_name: str, where: str) -> Table:
     table.add_column(f"{pair.b} / {pair.a}")
     table.add_column("verdict", no_wrap=True)
     table.add_column("rests on")
-    names = {"A": pair.a, "B": pair.b}
+    faster = {"A faster": f"{pair.a} faster", "B faster": f"{pair.b} faster"}
     for point in pair.points:
-        first, _, rest = point.word.partition(" ")
-        word = f"{names[first]} {rest}" if first in names else point.word
+        word = faster.get(point.word, point.word)
         table.add_row(str(point.x), ratio_or_bound(point), word, point.why)
     return table

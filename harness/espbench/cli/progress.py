@@ -16,8 +16,8 @@ from espbench.measure.bench import Request
 from espbench.plan import Case
 from espbench.platforms import machine_lock
 from espbench.platforms.machine_lock import Holder
-from espbench.search import goal_name
-from espbench.terms import WITH_FIGURE, Finding, Outcome, Trial
+from espbench.sentences import goal_title
+from espbench.terms import WITH_FIGURE, Finding, Outcome, Reason, Trial
 
 Bounds = list[tuple[float, float | None, float | None]]
 
@@ -35,7 +35,7 @@ class TerminalObserver:
         self._case: TaskID | None = None
         self._trial: TaskID | None = None
         self._bounds: Bounds = []
-        self._left = ""
+        self._left = self._which = ""
         self._told: set[str] = set()  # reasons of several lines: a gateway's last words
 
     def note(self, text: str) -> None:
@@ -44,13 +44,12 @@ class TerminalObserver:
     def case_started(self, case: Case, number: int, of: int, done_trials: int) -> None:
         resumed = f" (resumed after {done_trials} trials)" if done_trials else ""
         self._print(f"[bold]case {number} of {of}[/bold]  {case.id}{resumed}")
+        self._which = f"case {number}/{of}"
         if self._progress:
             if self._case is None:
                 self._case = self._progress.add_task("", total=of)
                 self._trial = self._progress.add_task("", total=1.0)
-            self._progress.update(
-                self._case, completed=number - 1, description=f"case {number}/{of}{self._left}"
-            )
+            self._progress.update(self._case, completed=number - 1, description=self._which + self._left)
 
     def trial_started(self, request: Request, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -67,7 +66,7 @@ class TerminalObserver:
         if record.validity == "INVALID":
             verdict = f"[yellow]INVALID[/yellow] {self._why(record.reasons)}"
         elif not record.sustained:
-            verdict = f"[red]not sustained[/red] {_plain('; '.join(record.reasons))}"
+            verdict = f"[red]not sustained[/red] {_plain('; '.join(map(str, record.reasons)))}"
         elif record.lost:
             verdict = f"[red]lost {record.lost:,}[/red] ({record.frame_loss_ratio:.4%})"
         else:
@@ -79,23 +78,26 @@ class TerminalObserver:
     def case_done(self, results: list[Outcome | Finding]) -> None:
         for result in results:
             colour = _COLOURS.get(result.status, "yellow")
-            why = f"  {_plain(result.reasons[0].splitlines()[0].removesuffix(':'))}" if result.reasons else ""
+            why = (
+                f"  {_plain(result.reasons[0].text.splitlines()[0].removesuffix(':'))}"
+                if result.reasons
+                else ""
+            )
             if isinstance(result, Finding):
                 text = _plain(result.words) if result.status in WITH_FIGURE else f"{_plain(result.test)}{why}"
             else:
-                text = f"{goal_name(result.loss_goal)}: {_figures(result)}{why}"
+                text = f"{goal_title(result.loss_goal)}: {_figures(result)}{why}"
             self._print(f"  [{colour}]{result.status}[/{colour}] {text}")
 
     def time_left(self, seconds: float) -> None:
         minutes, rest = divmod(int(seconds), 60)
         self._left = f", about {minutes}:{rest:02} left"
         if self._progress and self._case is not None:
-            task = self._progress.tasks[self._case]
-            self._progress.update(self._case, description=task.description.partition(",")[0] + self._left)
+            self._progress.update(self._case, description=self._which + self._left)
 
-    def _why(self, reasons: list[str]) -> str:
+    def _why(self, reasons: list[Reason]) -> str:
         """All that is to be said, its further lines the first time only."""
-        text = "; ".join(reasons)
+        text = "; ".join(map(str, reasons))
         first, *further = text.splitlines()
         if not further or text in self._told:
             return _plain(f"{first} as above" if further else first)
@@ -159,7 +161,7 @@ def _bounds(bounds: Bounds) -> str:
     def rate(fps: float | None) -> str:
         return "?" if fps is None else f"{fps:,.0f}"
 
-    return "  ".join(f"{goal_name(goal)}: {rate(low)} … {rate(high)}" for goal, low, high in bounds)
+    return "  ".join(f"{goal_title(goal)}: {rate(low)} … {rate(high)}" for goal, low, high in bounds)
 
 
 def _kind(request: Request) -> str:

@@ -11,7 +11,7 @@ from espbench.errors import UsageError
 from espbench.measure import machine
 from espbench.plan import Plan, Profile, conditions
 from espbench.plan.asked import Change, asked, changes, recorded_changes
-from espbench.results import RunDirectory
+from espbench.results import FORMAT, RunDirectory
 from espbench.terms import CaseEntry
 
 _MACHINE = ("cpu", "kernel", "cpus usable")  # the generator's ceiling is of these
@@ -31,6 +31,13 @@ def same_run(
 ) -> None:
     """UsageError if resuming would put figures of something else beside those already measured."""
     begun = directory.manifest
+    if begun.format != FORMAT:
+        raise _refused(
+            directory,
+            f"a run of format {FORMAT}, which this espbench ({__version__}) writes",
+            f"format {begun.format}, begun by espbench {begun.espbench}",
+            "resume it with the espbench that began it, or start a new run; `espbench report` reads it all the same",
+        )
     # A profile or recording beside the plan is not in the run directory: it may have changed.
     frames = plan.pattern.fingerprint
     if (before := begun.conditions.get("traffic", frames)) != frames:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from espbench.comparison.model import Axis, Difference
+from espbench.comparison.model import Axis, Condition, Difference, Part
 from espbench.comparison.samples import BASELINES, VERSION_OPTIONS, Run, options_of, said
 from espbench.terms import kind_of_test
 
@@ -18,14 +18,15 @@ _READERS = {"python", "pydantic", "pandas", "vl-convert-python"}
 # Matched point by point: one run may have more of them than another.
 _OF_POINTS = {"loss_goals", "stacks", "suites", "frame_sizes", "directions", "ip_versions", "repeat"}
 _TOLD_ELSEWHERE = ("topology", "line_rate")
-# What follows from the axis by its nature, by the start of a condition's name.
-_FOLLOWS: dict[Axis, tuple[str, ...]] = {
-    "dut": ("platform", "placement", "queues", "profile"),
-    "kernel": ("tools: linux.uml", "profile: kernel"),
-    "version": ("version of ",),
+Places = tuple[tuple[Part, str], ...]  # part, and a key within it; empty: the whole part
+# What follows from the axis by its nature.
+_FOLLOWS: dict[Axis, Places] = {
+    "dut": (("platform", ""), ("placement", ""), ("queues", ""), ("profile", "")),
+    "kernel": (("tools", "linux.uml"), ("profile", "kernel")),
+    "version": (("version", ""),),
 }
 _CEILINGS_DIFFER = 1.1
-_GENERATOR = "tools: generator"
+GENERATOR: tuple[Part, str] = ("tools", "generator")
 _PIN = (
     "by its default the generator takes the way that suits the ports; name one in every plan, such as "
     "generator: {native: {tx: af_packet, rx: af_packet}}, and measure again"
@@ -38,13 +39,19 @@ def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:
     What a run does not record (an older one, another platform) is not held against it.
     """
     follows = _follows(runs, axis)
-    return [found for found in _unequal(runs, axis) if not found.what.startswith(follows)]
+    return [found for found in _unequal(runs, axis) if not is_within(found, follows)]
 
 
 def following(runs: Sequence[Run], axis: Axis) -> list[Difference]:
     """What differs because the axis does: part of what is compared, and to be told."""
     follows = _follows(runs, axis)
-    return [found for found in _unequal(runs, axis) if found.what.startswith(follows)]
+    return [found for found in _unequal(runs, axis) if is_within(found, follows)]
+
+
+def is_within(found: Difference, places: Places) -> bool:
+    """Whether what differs stands at one of these places."""
+    condition = found.condition
+    return condition is not None and any(condition.is_within(part, key) for part, key in places)
 
 
 def unchecked(runs: Sequence[Run]) -> list[str]:
@@ -79,7 +86,7 @@ def unchecked(runs: Sequence[Run]) -> list[str]:
 def refusal(found: Sequence[Difference], axis: Axis, others: Sequence[Axis]) -> str:
     """The message for runs that differ in more than the axis."""
     told = "\n".join(f"    {in_words(d)}" for d in found)
-    if any(d.what == _GENERATOR for d in found):
+    if any(is_within(d, (GENERATOR,)) for d in found):
         told += f"\n      {_PIN}"
     rest = [other for other in others if other != axis]
     instead = f"; or compare by what differs: --by {' or --by '.join(rest)}" if rest else ""
@@ -100,27 +107,28 @@ def in_words(found: Difference) -> str:
 def _unequal(runs: Sequence[Run], axis: Axis) -> list[Difference]:
     facts = {run.name: dict(_facts(run, axis)) for run in runs}
     found = []
-    for what in dict.fromkeys(key for of_run in facts.values() for key in of_run):
-        values = {name: of_run[what] for name, of_run in facts.items() if of_run.get(what)}
+    for condition in dict.fromkeys(key for of_run in facts.values() for key in of_run):
+        values = {name: of_run[condition] for name, of_run in facts.items() if of_run.get(condition)}
         if len(set(values.values())) > 1:
-            found.append(Difference(what, values))
+            found.append(Difference(condition.title, values, condition))
     return found
 
 
-def _follows(runs: Sequence[Run], axis: Axis) -> tuple[str, ...]:
+def _follows(runs: Sequence[Run], axis: Axis) -> Places:
     # A namespace runs the host's kernel; a guest or a box has its own, and the host's is a condition.
     of_host = axis == "kernel" and all(run.manifest.platform == "netns" for run in runs)
-    return _FOLLOWS.get(axis, ()) + (("host: kernel",) if of_host else ())
+    own: Places = (("host", "kernel"),) if of_host else ()
+    return _FOLLOWS.get(axis, ()) + own
 
 
-def _facts(run: Run, axis: Axis) -> Iterator[tuple[str, str]]:
-    """Name → value, as text, of everything that must be equal."""
+def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
+    """Everything that must be equal, with its value as text."""
     m = run.manifest
-    yield "espbench", m.espbench
-    yield "platform", m.platform
-    yield "topology", m.topology
-    yield "line rate", f"{m.line_rate_bps:g} bit/s" if m.line_rate_bps else "not known"
-    sections: dict[str, Mapping[str, Any]] = {
+    yield _whole("espbench"), m.espbench
+    yield _whole("platform"), m.platform
+    yield _whole("topology"), m.topology
+    yield _whole("line rate"), f"{m.line_rate_bps:g} bit/s" if m.line_rate_bps else "not known"
+    sections: dict[Part, Mapping[str, Any]] = {
         "host": {key: value for key, value in m.host.items() if key not in _FLUCTUATING},
         "placement": m.placement,
         "queues": m.queues,
@@ -128,14 +136,14 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[str, str]]:
     }
     for section, values in sections.items():
         for key, value in _flat(values):
-            yield f"{section}: {key}", value
+            yield Condition(section, key, f"{section}: {key}"), value
     if m.conditions:
         yield from _of_plan({**m.conditions, "tests": _tests(run)}, axis)
     else:
         # Older runs record no settings; the length of their final trials shows in what they found.
         lengths = [round(o.final_trial_s, 1) for o in run.outcomes if o.final_trial is not None]
         if lengths:
-            yield "shortest final trial", f"{min(lengths):g} s"
+            yield Condition("final trial", "", "shortest final trial"), f"{min(lengths):g} s"
     yield from _of_stacks(run, axis)
 
 
@@ -148,39 +156,49 @@ def _tests(run: Run) -> list[Any]:
     ]
 
 
-def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[str, str]]:
+def _whole(part: Part) -> Condition:
+    return Condition(part, "", part)
+
+
+def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[Condition, str]]:
     """The plan's conditions, profiles by their names; but a DUT or kernel compared is one of another name."""
     profiles = recorded.get("profiles") or {}
     for name, profile in profiles.items():
         is_axis = axis in ("dut", "kernel") and len(profiles) == 1
         for key, value in _flat(profile):
-            yield f"profile: {key}" if is_axis else f"profile {name}: {key}", value
-    yield from _flat({k: v for k, v in recorded.items() if k not in (*_TOLD_ELSEWHERE, "profiles")})
+            if is_axis:
+                yield Condition("profile", key, f"profile: {key}"), value
+            else:
+                yield Condition("profile", f"{name}.{key}", f"profile {name}: {key}"), value
+    for key, value in _flat({k: v for k, v in recorded.items() if k not in (*_TOLD_ELSEWHERE, "profiles")}):
+        yield Condition("settings", key, key), value
 
 
-def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[str, str]]:
+def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
     """What each stack, by its label, was told and said of itself; and the kernels under them, by DUT."""
     m = run.manifest
-    facts: dict[str, set[str]] = {}
+    facts: dict[Condition, set[str]] = {}
     for entry in m.cases:
         told = said(m, entry.case)
         named = {
-            f"kind of {entry.stack}": entry.stack_kind,
-            f"version of {entry.stack}": told["stack_version"],
+            Condition("kind", entry.stack, f"kind of {entry.stack}"): entry.stack_kind,
+            Condition("version", entry.stack, f"version of {entry.stack}"): told["stack_version"],
         }
         if entry.stack_kind:  # else the run is of before options were recorded
             # Versions of a stack have a label each, and options that must be equal.
             label, without = (entry.stack_kind, VERSION_OPTIONS) if axis == "version" else (entry.stack, ())
-            named[f"options of {label}"] = options_of(entry.options, without)
+            named[Condition("options", label, f"options of {label}")] = options_of(entry.options, without)
             if axis == "stack" and entry.stack_kind not in BASELINES:
-                named["options of the stacks"] = options_of(entry.options, VERSION_OPTIONS)
+                of_stacks = Condition("options", "", "options of the stacks")
+                named[of_stacks] = options_of(entry.options, VERSION_OPTIONS)
         if axis not in ("dut", "kernel"):
-            named[f"kernel of the gateways ({entry.dut})"] = told["kernel"]
-        for name, value in named.items():
+            kernel = Condition("kernel", entry.dut, f"kernel of the gateways ({entry.dut})")
+            named[kernel] = told["kernel"]
+        for condition, value in named.items():
             if value:
-                facts.setdefault(name, set()).add(value)
-    for name, values in facts.items():
-        yield name, " / ".join(sorted(values))
+                facts.setdefault(condition, set()).add(value)
+    for condition, values in facts.items():
+        yield condition, " / ".join(sorted(values))
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -12,6 +12,11 @@ from typing import Literal
 from espbench.terms import Status
 
 Axis = Literal["stack", "suite", "dut", "kernel", "version", "frame_size", "run"]
+# Of what a run records, where a condition stands; a stack's kind, version and options by the stack's label.
+Part = Literal[
+    "espbench", "platform", "topology", "line rate", "host", "placement", "queues", "tools", "profile", "settings",
+    "final trial", "kind", "version", "options", "kernel",
+]  # fmt: skip
 # `no difference shown` is a finding of enough repeats; `no verdict` says there was too little to judge by.
 Word = Literal["A faster", "B faster", "no difference shown", "no verdict"]
 
@@ -168,11 +173,28 @@ class Overhead:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """What must be equal to compare runs: a part of what they record, and a key within it (empty: the part as a whole).
+
+    title is the condition for people; nothing but people looks at it.
+    """
+
+    part: Part
+    key: str
+    title: str
+
+    def is_within(self, part: Part, key: str = "") -> bool:
+        """Whether it is this part's, or of this key or one below it."""
+        return self.part == part and (key in ("", self.key) or self.key.startswith(f"{key}."))
+
+
+@dataclass(frozen=True)
 class Difference:
     """A condition that differs between the runs."""
 
-    what: str
+    what: str  # for people
     values: dict[str, str]  # run → its value
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,17 @@ def opening(panel: Panel, goals: Sequence[str] = ()) -> str:
     return f"{of} ({rest}): " if rest else f"{of}: "
 
 
+def told_again(panels: Sequence[Panel]) -> list[bool]:
+    """Of each panel, whether its verdicts are those of a panel before that differs from it in the loss goal alone."""
+    told = []
+    before: dict[tuple[tuple[str, str], ...], list[PairVerdicts]] = {}
+    for panel in panels:
+        rest = tuple((k, v) for k, v in panel.conditions.items() if k != "loss goal")
+        first = before.setdefault(rest, panel.pairs)
+        told.append(first is not panel.pairs and _verdicts(first) == _verdicts(panel.pairs))
+    return told
+
+
 def paragraph(panels: Sequence[Panel]) -> list[str]:
     """The verdicts of every panel, with its conditions in front; goals that agree told once.
 
@@ -140,11 +151,8 @@ def paragraph(panels: Sequence[Panel]) -> list[str]:
     every point, it is named and not told again.
     """
     told: list[str] = []
-    before: dict[tuple[tuple[str, str], ...], list[PairVerdicts]] = {}
-    for panel in panels:
-        rest = tuple((k, v) for k, v in panel.conditions.items() if k != "loss goal")
-        first = before.setdefault(rest, panel.pairs)
-        if first is not panel.pairs and _verdicts(first) == _verdicts(panel.pairs):
+    for panel, again in zip(panels, told_again(panels), strict=True):
+        if again:
             told.append(f"{opening(panel)[:-2]} every verdict is the same.")
         else:
             told += [f"{opening(panel)}{pair.words}" for pair in panel.pairs]

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from espbench.platforms.base import Port, PortName
-from espbench.terms import Latency
+from espbench.terms import Latency, Remark
 
 # A trial sends all its frames. Where that takes longer than intended, a generator goes on for so many times the
 # duration and so much more (traffic/src/trial.rs, deadline_ns); a flood, which has no plan, ends when it should.
@@ -323,7 +323,7 @@ class Offered(BaseModel):
     stopped_early: bool = False
     faults: list[str] = []
     shortfall: str = ""
-    warnings: list[str] = []
+    warnings: list[Remark] = []
     notes: list[str] = []
     not_measured: list[str] = []
 

@@ -31,7 +31,8 @@ from espbench.generators.trex_ports import Counters, TrexPorts
 from espbench.generators.trex_streams import frames_of, trex_streams
 from espbench.platforms.base import Port, PortName
 from espbench.platforms.registry import Registry
-from espbench.terms import FCS_BYTES
+from espbench.sentences import Code
+from espbench.terms import FCS_BYTES, Remark
 
 NOT_MEASURED = [
     "latency",
@@ -40,18 +41,6 @@ NOT_MEASURED = [
     "when frames left, when lost ones did, and when they arrived",
     "stalls of the tester",
 ]
-BACKLOG_NOT_JUDGED = (
-    "backlog not judged: TRex does not tell when a frame left, so a rate that a queue only stored passes as "
-    "forwarded; a long final trial makes that less likely"
-)
-BURSTS = (
-    "sent in bursts: through AF_PACKET TRex sends a millisecond's frames back to back; "
-    "a DUT may lose frames that it would forward were they spaced evenly"
-)
-FIRST_LOSS_UNSEEN = (
-    "first loss unseen: TRex's AF_PACKET port offers frames again that the next device refused, and that "
-    "server's kernel cannot be asked; a DUT without loss may only have been waited for"
-)
 _FRAMING_BYTES = 14 + FCS_BYTES
 # The server looks after its ports every 10 ms; it may need as long again to begin.
 _NOTICED_S, _BEGUN_S = 0.01, 0.05
@@ -267,14 +256,14 @@ class TrexGenerator:
             if c.tx_frames and not c.rx_frames
         ]
 
-    def _warnings(self, streams: list[Stream]) -> list[str]:
+    def _warnings(self, streams: list[Stream]) -> list[Remark]:
         """What any figure of these streams must say."""
-        told = [BACKLOG_NOT_JUDGED]
+        told = [Remark.of(Code.BACKLOG_NOT_JUDGED)]
         by_af_packet = [s for s in streams if _BURSTY in self._trex.drivers[s.from_]]
         if any((s.rate_fps or 0) > _TICKS for s in by_af_packet):
-            told.append(BURSTS)
+            told.append(Remark.of(Code.LEAVES_IN_BURSTS))
         if by_af_packet and self._trex.launched is None:
-            told.append(FIRST_LOSS_UNSEEN)
+            told.append(Remark.of(Code.FIRST_LOSS_UNSEEN))
         return told
 
     def _cpu_ns(self) -> int:

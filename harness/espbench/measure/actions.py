@@ -14,6 +14,8 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.platforms.placement import NICE
+from espbench.sentences import Code
+from espbench.terms import Reason
 
 # So much off its time an action may be: of trials of many seconds.
 LATE_S = 1.0
@@ -89,7 +91,7 @@ def performing(actions: Sequence[Action]) -> Iterator[list[Performed]]:
         raise failed[0]
 
 
-def untimely(performed: Sequence[Performed], first_frame_ns: int) -> list[str]:
+def untimely(performed: Sequence[Performed], first_frame_ns: int) -> list[Reason]:
     """Why a trial is not what it says: something was not done when it should have been; times from the first frame."""
     reasons = []
     for done in performed:
@@ -98,8 +100,12 @@ def untimely(performed: Sequence[Performed], first_frame_ns: int) -> list[str]:
         off_s = max(asked_ns - done.began_ns, last_ns - asked_ns) / 1e9
         if off_s > LATE_S:
             reasons.append(
-                f"host: {done.action.name}, meant for {done.action.at_s:g} s after the first frame, "
-                f"was from {(done.began_ns - first_frame_ns) / 1e9:.1f} s "
-                f"to {(done.ended_ns - first_frame_ns) / 1e9:.1f} s"
+                Reason.of(
+                    Code.ACTION_UNTIMELY,
+                    action=done.action.name,
+                    at_s=done.action.at_s,
+                    began_s=(done.began_ns - first_frame_ns) / 1e9,
+                    ended_s=(done.ended_ns - first_frame_ns) / 1e9,
+                )
             )
     return reasons

@@ -12,6 +12,8 @@ from typing import Any
 from espbench.generators.base import Offered, StreamCounts
 from espbench.measure import stalls
 from espbench.measure.traffic import Traffic
+from espbench.sentences import Code
+from espbench.terms import Reason
 
 # Of the load that a test other than a search asked for: with less its figure is another load's.
 OFFERED_LIMIT = 0.995
@@ -27,7 +29,6 @@ TAKEN_LIMIT_PCT = 2.0
 # Of an outage that is measured: more of it than this may not be the host's.
 OUTAGE_STALLS = 0.1
 CLOCK_STEP_LIMIT_MS = 1.0
-UNSENT, LATE = "generator sent", "departures late"
 
 
 def taken_from_senders(offered: Offered, cpus: Collection[int], *, together: bool) -> dict[str, float]:
@@ -51,7 +52,7 @@ def tester_faults(
     host_record: dict[str, Any],
     *,
     as_offered: bool = False,  # noqa: PT028
-) -> list[str]:
+) -> list[Reason]:
     """What the tester did wrong; any of it makes the trial INVALID, lossless or not.
 
     as_offered: the trial is taken for the load that was offered (RFC 2285 3.5.2), whatever was asked for.
@@ -66,29 +67,39 @@ def tester_faults(
         pass
     elif sent >= OFFERED_LIMIT * intended and took_longer:
         reasons.append(
-            f"{UNSENT} {sent} frames in {offered.duration_s:.3f} s instead of {offered.intended_duration_s:.3f} s"
+            Reason.of(
+                Code.SENT_SLOWLY,
+                sent=sent,
+                took_s=offered.duration_s,
+                intended_s=offered.intended_duration_s,
+            )
         )
     elif sent < OFFERED_LIMIT * intended:
-        why = f": {offered.shortfall}" if offered.shortfall else ""
-        reasons.append(f"{UNSENT} {sent} of {intended} frames ({100 * sent / max(1, intended):.2f} %){why}")
+        pct = 100 * sent / max(1, intended)
+        reasons.append(
+            Reason.of(Code.SENT_FEWER, sent=sent, intended=intended, pct=pct, why=offered.shortfall)
+        )
         taken = host_record.get("sender_foreign_pct", 0.0)
         if taken > TAKEN_LIMIT_PCT:
-            reasons.append(f"host starvation: others, or the host, had {taken:.1f} % of the sender's CPU")
+            reasons.append(Reason.of(Code.SENDER_STARVED, pct=taken))
     if not as_offered:
         reasons += [_lateness(s) for s in offered.streams if _is_late(s, offered)]
-    reasons += offered.faults
+    reasons += [Reason.of(Code.GENERATOR_FAULT, text=fault) for fault in offered.faults]
     for n in offered.noise:
         if n.intended_frames and n.tx_frames < OFFERED_LIMIT * n.intended_frames:
-            reasons.append(f"noise {n.id}: {n.tx_frames} of {n.intended_frames} frames left: a weaker attack")
+            reasons.append(
+                Reason.of(Code.NOISE_WEAK, stream=n.id, sent=n.tx_frames, intended=n.intended_frames)
+            )
     if offered.stopped_early:
-        reasons.append("generator stopped early")
+        reasons.append(Reason.of(Code.STOPPED_EARLY))
     if overrun:
-        reasons.append(f"receiver overrun: {overrun} frames reached the tester and were dropped there")
+        reasons.append(Reason.of(Code.RECEIVER_OVERRUN, frames=overrun))
     for s in offered.streams:
         if s.rx_frames > s.tx_frames:
-            reasons.append(f"{s.from_}-{s.to}: more received ({s.rx_frames}) than sent ({s.tx_frames})")
+            way = f"{s.from_}-{s.to}"
+            reasons.append(Reason.of(Code.MORE_RECEIVED, way=way, received=s.rx_frames, sent=s.tx_frames))
     if abs(offered.clock_step_ns) > CLOCK_STEP_LIMIT_MS * 1e6:
-        reasons.append(f"the system clock stepped by {offered.clock_step_ns / 1e6:.1f} ms during the trial")
+        reasons.append(Reason.of(Code.CLOCK_STEPPED, ms=offered.clock_step_ns / 1e6))
     return reasons
 
 
@@ -105,37 +116,31 @@ def _is_late(s: StreamCounts, offered: Offered) -> bool:
     return s.lateness_us["p50"] / 1e6 > HALF_LATE_S + interval_s + _falling_behind_s(offered)
 
 
-def _lateness(s: StreamCounts) -> str:
+def _lateness(s: StreamCounts) -> Reason:
     late = s.lateness_us or {}
-    return (
-        f"{LATE}: half of the frames left {late['p50'] / 1e3:.1f} ms after their time or later, "
-        f"1 % {late['p99'] / 1e3:.1f} ms"
-    )
+    return Reason.of(Code.LATE, half_ms=late["p50"] / 1e3, slowest_ms=late["p99"] / 1e3)
 
 
-def virtual_faults(offered: Offered, traffic: Traffic) -> list[str]:
+def virtual_faults(offered: Offered, traffic: Traffic) -> list[Reason]:
     """In virtual time no host makes a frame late. Where all are of one size none waits for another, either."""
     if len({size for size, *_ in traffic.frames}) > 1:
         return []
     late = [s for s in offered.streams if s.intended_frames and (s.lateness_us or {}).get("max", 0.0) > 1.0]
-    return [
-        f"{LATE}: up to {(s.lateness_us or {})['max']:.1f} µs in virtual time, beyond the rate of the link"
-        for s in late
-    ]
+    return [Reason.of(Code.LATE_IN_VIRTUAL_TIME, most_us=(s.lateness_us or {})["max"]) for s in late]
 
 
-def outage_faults(streams: list[StreamCounts], offered: Offered) -> list[str]:
+def outage_faults(streams: list[StreamCounts], offered: Offered) -> list[Reason]:
     """Where an outage is what is measured, its loss is the DUT's; the host must have had no part in its length."""
     shares = [stalls.share_of_outage(s, offered.host_stalls) for s in streams]
     worst = max(shares, default=0.0)
     if worst <= OUTAGE_STALLS:
         return []
-    return [f"host stall: {100 * worst:.0f} % of the time without traffic the host stood still"]
+    return [Reason.of(Code.HOST_STALL_IN_OUTAGE, pct=100 * worst)]
 
 
 def disturbance(
     offered: Offered, spans: list[tuple[int, int]], host_record: dict[str, Any]
-) -> tuple[float, list[str]]:
+) -> tuple[float, list[Reason]]:
     """(share of the trial in which host or sender stood still, why the trial is void for the host's sake).
 
     spans: stalls.windows. Where lists of stalls were cut, the sum of all stalls counts as well.
@@ -147,17 +152,12 @@ def disturbance(
         still_s = max(offered.host_stall_ms_total.values(), default=0.0) / 1e3
         share = max(share, still_s / max(1e-9, offered.duration_s))
     if share > COVERED_LIMIT:
-        reasons.append(
-            f"host stall: host or sender stood still, or made it good, for {100 * share:.1f} % of the trial"
-        )
+        reasons.append(Reason.of(Code.HOST_STALL, pct=100 * share))
     starved = host_record.get("starved_pct") or 0.0
     steal = max(host_record.get("steal_pct", {}).values(), default=0.0)
     # Of a short trial one tick of the books is more than the limit: only what is surely stolen counts.
     if max(starved, steal - host_record.get("tick_pct", 0.0)) > STARVATION_LIMIT_PCT:
-        reasons.append(
-            f"host starvation: others took {starved:.1f} % of the gateways' CPU, "
-            f"the hypervisor stole up to {steal:.1f} %"
-        )
+        reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
     return share, reasons
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from espbench.generators.base import Offered, StreamCounts
@@ -14,31 +15,44 @@ from espbench.measure.faults import tester_faults, virtual_faults
 from espbench.measure.standing_still import StandingStill, standing_still
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Side
-from espbench.terms import DirectionReading, GatewayReading, Latency, Trial
+from espbench.sentences import Code
+from espbench.terms import NOT_SENT, DirectionReading, GatewayReading, Latency, Reason, Trial
 
 
-def record(
-    bench: Bench,
-    traffic: Traffic,
-    request: Request,
-    offered: Offered,
-    delta: counters.Counters,
-    cpu: dict[Side, int | None],
-    host_record: dict[str, Any],
-    *,
-    case: str,
-    sequence: int,
-    resolution: float,
-    fragments: bool,
-    performed: list[Performed],
-    upset: bool,
-) -> Trial:
-    """Build the trial's record from what was offered, how the gateways' counters moved meanwhile (delta) and the CPU
-    time that they used (cpu, ns; None: not known).
+@dataclass(frozen=True)
+class OfCase:
+    """Which trial of which case a record is of, and what its verdict needs to know of the case.
 
-    host_record: host.compare's and the senders'. upset: SAs or gateways were replaced in the trial, so that counters
+    resolution: the share of the load by which the rate received may fall short of it until it counts as stored.
+    fragments: frames exceed the middle link's MTU after ESP.
+    """
+
+    case: str
+    sequence: int
+    resolution: float
+    fragments: bool = False
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a trial showed: what was offered, how the gateways' counters moved meanwhile (delta), the CPU time that they
+    used (cpu, ns; None: not known), what was done to them.
+
+    host: host.compare's record and the senders'. upset: SAs or gateways were replaced in the trial, so that counters
     before and after do not belong together.
     """
+
+    offered: Offered
+    delta: counters.Counters
+    cpu: dict[Side, int | None]
+    host: dict[str, Any]
+    performed: list[Performed] = field(default_factory=list)
+    upset: bool = False
+
+
+def record(bench: Bench, traffic: Traffic, request: Request, of: OfCase, seen: Seen) -> Trial:
+    """Build the trial's record from what it showed."""
+    offered, delta, cpu, upset = seen.offered, seen.delta, seen.cpu, seen.upset
     streams = offered.streams
     tx, rx = sum(s.tx_frames for s in streams), sum(s.rx_frames for s in streams)
     lost = sum(s.lost for s in streams)
@@ -46,16 +60,19 @@ def record(
     overrun = sum(overruns.values())
     # A load that is not steady may be stored: that is what its test is about.
     steady = request.shape.burst_frames is None and not request.shape.steps and not upset
-    judged = [backlog.judge(s.slices if steady else [], offered.duration_s, resolution) for s in streams]
+    judged = [backlog.judge(s.slices if steady else [], offered.duration_s, of.resolution) for s in streams]
     sustained = all(b.sustained for b in judged)
     as_offered = request.as_offered or request.phase != "measure"
-    reasons = tester_faults(offered, overrun, host_record, as_offered=as_offered)
-    reasons += untimely(performed, offered.start_ns)
-    reasons += [f"counter ran backwards: {name}" for name in (() if upset else counters.backwards(delta))]
+    reasons = tester_faults(offered, overrun, seen.host, as_offered=as_offered)
+    reasons += untimely(seen.performed, offered.start_ns)
+    reasons += [
+        Reason.of(Code.COUNTER_BACKWARDS, counter=name)
+        for name in (() if upset else counters.backwards(delta))
+    ]
     if not upset and (replaced := counters.rekeyed(delta)):
-        reasons.append(f"the SAs of {' and '.join(replaced)} were replaced during the trial (rekeying)")
-    proof = _proof(bench, offered, delta, fragments=fragments, upset=upset, trusted=not reasons)
-    reasons += [f"encryption not proven: {p}" for p in proof.get("problems", [])]
+        reasons.append(Reason.of(Code.SAS_REPLACED, sides=replaced))
+    proof = _proof(bench, offered, delta, fragments=of.fragments, upset=upset, trusted=not reasons)
+    reasons += [Reason.of(Code.NOT_PROVEN, problem=p) for p in proof.get("problems", [])]
     if bench.bed.virtual_time:
         reasons += virtual_faults(offered, traffic)
         still = StandingStill([0 for _ in streams])
@@ -63,7 +80,7 @@ def record(
         still = standing_still(
             request,
             offered,
-            host_record,
+            seen.host,
             _slowest_us_per_frame(bench, delta, cpu, upset=upset),
             judged,
             upset=upset,
@@ -73,14 +90,11 @@ def record(
     valid = not reasons
     if valid and not sustained:
         worst = max(judged, key=lambda b: b.excess)
-        reasons.append(
-            f"stored, not forwarded: the backlog grew by {worst.growth_ms:.0f} ms, "
-            f"{100 * worst.excess:.1f} % of the offered rate"
-        )
+        reasons.append(Reason.of(Code.STORED, growth_ms=worst.growth_ms, pct=100 * worst.excess))
     loss_at = _loss_places(bench, offered, delta, overruns, upset=upset)
     return Trial(
-        case=case,
-        sequence=sequence,
+        case=of.case,
+        sequence=of.sequence,
         phase=request.phase,
         attempt=request.attempt,
         intended_fps=round(request.load_fps, 3),
@@ -104,8 +118,8 @@ def record(
         proof=proof,
         warnings=offered.warnings,
         not_measured=[*offered.not_measured, *(["CPU of the gateways"] if None in cpu.values() else [])],
-        measured=_measured(performed, offered),
-        host=host_record
+        measured=_measured(seen.performed, offered),
+        host=seen.host
         | {
             "lost_in_stalls": sum(still.lost),
             "lost_in_stalls_by_direction": still.lost,
@@ -258,7 +272,7 @@ def _loss_places(
         ).items():
             places[place] = places.get(place, 0) + n
     if unsent := sum(s.unsent for s in offered.streams):
-        places["generator, not sent"] = unsent
+        places[NOT_SENT] = unsent
     return places
 
 

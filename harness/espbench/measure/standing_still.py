@@ -12,6 +12,8 @@ from espbench.measure import stalls
 from espbench.measure.backlog import Backlog
 from espbench.measure.bench import Request
 from espbench.measure.faults import disturbance, outage_faults, stalls_are_cut
+from espbench.sentences import Code
+from espbench.terms import Reason
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class StandingStill:
     lost: list[int]
     share: float = 0.0
     explains_backlog: bool = False
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
 
 
 def standing_still(
@@ -48,13 +50,13 @@ def standing_still(
     spans = stalls.windows(host_stalls, tx_stalls, stalls.own_ms(us_per_frame))
     cut = stalls_are_cut(offered)
     lost = [0 if cut else stalls.lost_in_stalls(stream, spans) for stream in streams]
-    share, reasons = (0.0, []) if burst else disturbance(offered, spans, host_record)
+    share, reasons = (0.0, list[Reason]()) if burst else disturbance(offered, spans, host_record)
     if upset:
         reasons += outage_faults(streams, offered)
     # A test that does not search has no other way to ask for a trial again whose loss is the host's.
     missing = sum(stream.tx_frames - stream.rx_frames for stream in streams)
     if request.phase == "measure" and not upset and not reasons and 0 < missing <= sum(lost):
-        reasons.append(f"host stall: {sum(lost)} lost frames were due while host or sender stood still")
+        reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(lost)))
     still_ms = sum(end - start for start, end in spans) / 1e6
     stored = [backlog for backlog in backlogs if not backlog.sustained]
     explained = bool(stored) and all(backlog.growth_ms <= still_ms for backlog in stored)

@@ -16,10 +16,11 @@ from espbench.measure import counters, host
 from espbench.measure.actions import Action, performing
 from espbench.measure.bench import Bench, Request, Shape, TrialBroken, Waits, blame
 from espbench.measure.faults import taken_from_senders
-from espbench.measure.record import proof_problems, record
+from espbench.measure.record import OfCase, Seen, proof_problems, record
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import Side
-from espbench.terms import Trial
+from espbench.sentences import Code
+from espbench.terms import Reason, Trial
 
 _LEARNING_FRAMES_S = 0.1
 _LEARNING_FPS = 100.0
@@ -80,19 +81,21 @@ def measure(
         if gone:
             raise TrialBroken(f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}")
     cpu = {side: _used(cpu_before[side], after_ns) for side, after_ns in cpu_after.items()}
+    of_host = host.compare(
+        host_before, host_after, gateway_cpus=_gateway_cpus(bench), gateway_ns=_sum(cpu),
+        gateways_waited_ns=None if waited_before is None or waited_after is None else waited_after - waited_before,
+        kept_ns=_used(kept_before, kept_after),
+        sender_cpus=set(bench.bed.placement.cpus["tester tx"]), sender_ns=_sender_ns(bench, offered),
+    ) | taken_from_senders(
+        offered, bench.bed.placement.cpus["tester tx"], together=_sends_and_receives_together(bench)
+    )  # fmt: skip
     trial = record(
-        bench, traffic, request, offered, counters.moved(before, after), cpu,
-        host.compare(
-            host_before, host_after, gateway_cpus=_gateway_cpus(bench), gateway_ns=_sum(cpu),
-            gateways_waited_ns=None if waited_before is None or waited_after is None else waited_after - waited_before,
-            kept_ns=_used(kept_before, kept_after),
-            sender_cpus=set(bench.bed.placement.cpus["tester tx"]), sender_ns=_sender_ns(bench, offered),
-        ) | taken_from_senders(
-            offered, bench.bed.placement.cpus["tester tx"], together=_sends_and_receives_together(bench)
-        ),
-        case=case, sequence=sequence, resolution=resolution, fragments=fragments,
-        performed=performed, upset=upset,
-    ).model_copy(update={"waits_s": waits.told(cold=request.shape.cold)})  # fmt: skip
+        bench,
+        traffic,
+        request,
+        OfCase(case, sequence, resolution, fragments),
+        Seen(offered, counters.moved(before, after), cpu, of_host, performed, upset),
+    ).model_copy(update={"waits_s": waits.told(cold=request.shape.cold)})
     if not bench.bed.virtual_time:
         sleep(waits.settle_s)
     return trial
@@ -120,13 +123,14 @@ def warm_up(bench: Bench, traffic: Traffic, load_fps: float, duration_s: float) 
         raise TrialBroken(blame(bench, error)) from error
 
 
-def broken(request: Request, reason: str, *, case: str, sequence: int) -> Trial:
+def broken(request: Request, why: str, *, case: str, sequence: int) -> Trial:
     """The record of a trial that could not be carried through."""
     return Trial(
         case=case, sequence=sequence, phase=request.phase, attempt=request.attempt,
         intended_fps=round(request.load_fps, 3), offered_fps=0.0, duration_s=0.0,
         intended_duration_s=request.duration_s, tx_frames=0, rx_frames=0, lost=0, duplicated=0,
-        reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID", reasons=[reason],
+        reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID",
+        reasons=[Reason.of(Code.BROKEN, text=why)],
     )  # fmt: skip
 
 

@@ -6,43 +6,39 @@ from __future__ import annotations
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import AtThroughput
 from espbench.procedures.procedure import Known
-from espbench.terms import Outcome, goal_name, ways
+from espbench.sentences import Code
+from espbench.terms import Outcome, Reason, Remark, ways
 
-AT_BOUND = "at a lower bound"
 
-
-def throughput_of(known: Known, goal: float) -> tuple[float | None, str]:
+def throughput_of(known: Known, goal: float) -> tuple[float | None, Reason | None]:
     """The throughput at this loss goal, fps in sum over the directions; or why there is none.
 
     Of a LOWER_BOUND it is the bound: `bound_note`.
     """
     outcome: Outcome | None = known.throughput.get(goal)
     if outcome is None:
-        return None, f"no throughput with the loss goal {goal_name(goal)} was measured at this point"
+        return None, Reason.of(Code.NO_THROUGHPUT, goal=goal)
     if outcome.throughput_fps is None:
-        return None, f"its throughput at {goal_name(goal)} is {outcome.status}"
-    return outcome.throughput_fps, ""
+        return None, Reason.of(Code.THROUGHPUT_IS, goal=goal, status=outcome.status)
+    return outcome.throughput_fps, None
 
 
-def bound_note(known: Known, goal: float) -> list[str]:
+def bound_note(known: Known, goal: float, code: Code = Code.AT_BOUND) -> list[Remark]:
     """The warning that what is measured at, or held against, the throughput goes with where that is only a bound."""
     outcome = known.throughput.get(goal)
     if outcome is None or outcome.status != "LOWER_BOUND":
         return []
-    return [
-        f"{AT_BOUND} ({outcome.throughput_fps:,.0f} frames/s at {goal_name(goal)}): above it the throughput that "
-        "this test builds on could not be judged; the DUT may carry more"
-    ]
+    return [Remark.of(code, fps=outcome.throughput_fps, goal=goal)]
 
 
-def load_note(known: Known, settings: AtThroughput) -> list[str]:
+def load_note(known: Known, settings: AtThroughput) -> list[Remark]:
     """`bound_note` of such a test; nothing where the plan names the load."""
     return [] if settings.load is not None else bound_note(known, settings.loss_goal)
 
 
-def load_of(case: Case, known: Known, settings: AtThroughput) -> tuple[float | None, str]:
+def load_of(case: Case, known: Known, settings: AtThroughput) -> tuple[float | None, Reason | None]:
     """The load of such a test, as `throughput_of`."""
     if settings.load is None:
         return throughput_of(known, settings.loss_goal)
     each = settings.load.to_fps(case.mean_frame_size, known.limits.line_rate_bps)
-    return each * ways(case.direction), ""
+    return each * ways(case.direction), None

@@ -24,11 +24,13 @@ from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import forwarding_fps
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
 from espbench.stacks import attack_packets
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.policies import dump_sas
 from espbench.stacks.xfrm import Xfrm
-from espbench.terms import Quantity, Trial
+from espbench.terms import Deviation, Reason, Statement, Trial
 
 _TRIAL_S = 60.0
 _PACKETS = 1024
@@ -37,7 +39,7 @@ _HEARD, _HEARING_S, _HEARD_FPS = 256, 3.0, 200.0
 # ESP's own part of a packet behind its header: initialization vector, padding, trailer, ICV; about.
 _OVERHEAD = 32
 _LONGEST = 1424  # what a packet of 1,500 B has room for
-_NAMES = {"ike-flood": "phase 1 flood", "bad-icv": "forged ESP with a bad ICV", "replay": "replayed ESP"}
+_NAMES = {"ike-flood": Code.IKE_FLOOD, "bad-icv": Code.BAD_ICV, "replay": Code.REPLAY}
 # Which counter of Home's kernel tells of an attacker's packets that were refused.
 _ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}
 
@@ -54,12 +56,12 @@ class AttackCase(IpsecSeries):
         ]
         super().__init__(case, known, trials)
 
-    def unfit(self) -> str:
+    def unfit(self) -> Reason | None:
         stack = self.case.stack
         if stack.in_udp and self.settings.kind != "ike-flood":
-            return "ESP in UDP is not forged here"
+            return Reason.of(Code.UDP_NOT_FORGED)
         if self.settings.kind == "replay" and stack.replay_window == 0:
-            return "its replay window is 0: replays are taken for new"
+            return Reason.of(Code.NO_REPLAY_WINDOW)
         return self._no_load
 
     def wanted(self) -> Request | None:
@@ -134,27 +136,30 @@ class AttackCase(IpsecSeries):
         free, worst = rows[0], rows[-1]
         unharmed = [row["attack_fps"] for row in rows if row["loss_pct"] <= 100 * self.settings.loss_goal]
         kept = worst["forwarded_fps"] / free["forwarded_fps"] * 100 if free["forwarded_fps"] else 0.0
-        what = _NAMES[self.settings.kind]
+        what = Statement.of(_NAMES[self.settings.kind])
         found = [
-            Quantity(name="forwarding rate kept under the fastest attack", unit="%", value=round(kept, 3)),
-            Quantity(name="forwarding rate under the fastest attack", unit="frames/s", value=worst["forwarded_fps"]),
-            Quantity(name="forwarding rate without attack", unit="frames/s", value=free["forwarded_fps"]),
-            Quantity(
-                name="fastest attack without loss beyond the goal", unit="packets/s",
-                value=max(unharmed) if unharmed else None, n=int(bool(unharmed)),
-            ),
-        ]  # fmt: skip
+            figure(Key.KEPT_UNDER_ATTACK, round(kept, 3)),
+            figure(Key.FORWARDING_UNDER_ATTACK, worst["forwarded_fps"]),
+            figure(Key.FORWARDING_WITHOUT_ATTACK, free["forwarded_fps"]),
+            figure(Key.HARMLESS_ATTACK, max(unharmed) if unharmed else None, n=int(bool(unharmed))),
+        ]
         cpu = [row["cpu_home_pct"] for row in (free, worst)]
-        cpu_words = "" if None in cpu else f"; Home's CPU goes from {cpu[0]} % to {cpu[1]} %"
+        cpu_told = None if None in cpu else Statement.of(Code.CPU_GOES, before_pct=cpu[0], pct=cpu[1])
         for side in ("home", "office"):
             found += [
-                Quantity(name=f"CPU of {side}, {when}", unit="%", value=row[f"cpu_{side}_pct"])
-                for when, row in (("without attack", free), ("under the fastest attack", worst))
+                figure(key, row[f"cpu_{side}_pct"], part=side, side=side)
+                for key, row in ((Key.CPU_WITHOUT_ATTACK, free), (Key.CPU_UNDER_ATTACK, worst))
             ]
         return {
             "status": "OK",
-            "words": f"Under {worst['attack_fps']:,.0f} packets/s of {what} legitimate traffic keeps {kept:.4g} % of "
-            f"its forwarding rate ({worst['loss_pct']:.3g} % of its frames are lost){cpu_words}.",
+            "words": Statement.of(
+                Code.UNDER_ATTACK,
+                fps=worst["attack_fps"],
+                what=what,
+                kept_pct=kept,
+                loss_pct=worst["loss_pct"],
+                cpu=cpu_told,
+            ),
             "load_fps": self._load,
             "warnings": load_note(self.known, self.settings),
             "quantities": found,
@@ -176,15 +181,11 @@ class AttackCase(IpsecSeries):
             row["refused by home"] = home.xfrm_errors.get(error, 0)
         return row
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         s = self.settings
         return [
-            *shorter("24", "trials of", shortest(self.answers, s.trial), _TRIAL_S),
-            *(
-                ["ipsec-meth 15: at a load of the plan's, not at the throughput"]
-                if s.load is not None
-                else []
-            ),
+            *shorter(Code.SHORT_TRIALS, "24", shortest(self.answers, s.trial), _TRIAL_S),
+            *([Deviation.from_clause(Code.LOAD_OF_PLAN, "ipsec-meth 15")] if s.load is not None else []),
             *common(s, self.known.frame_sizes, self.trials),
         ]
 

@@ -16,7 +16,6 @@ from statistics import median
 from typing import Any
 
 from espbench.measure.bench import Request, Shape
-from espbench.measure.faults import LATE, UNSENT
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import BackToBack
 from espbench.procedures.at_throughput import bound_note, throughput_of
@@ -24,7 +23,9 @@ from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import quantity
 from espbench.procedures.series import Series
-from espbench.terms import Quantity, Trial, ways
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial, ways
 
 _SEARCHES, _LONGEST_S, _DEPLETION_S = 50, 2.0, 2.0
 # Lengths are searched to this, relative, or to one frame.
@@ -47,7 +48,7 @@ class BackToBackCase(Series):
         assert isinstance(case.settings, BackToBack)
         self.settings = case.settings
         self.throughput_fps, self._no_throughput = throughput_of(known, case.settings.loss_goal)
-        self._bound = bound_note(known, case.settings.loss_goal)
+        self._bound = bound_note(known, case.settings.loss_goal, Code.AT_BOUND_BUFFER)
         self.directions = ways(case.direction)
         # The rate of the bursts, in sum over the directions: the highest load, or the most the tester makes.
         self.load_fps = known.limits.maximum_fps
@@ -59,12 +60,9 @@ class BackToBackCase(Series):
         """Frames in each direction."""
         return max(2, int(self.settings.longest * self.load_fps / self.directions))
 
-    def unfit(self) -> str:
+    def unfit(self) -> Reason | None:
         if not self.known.limits.line_rate_fps and self.settings.maximum is None:
-            return (
-                "bursts leave at the line rate (RFC 2544 26.4), which neither the plan (line_rate) nor a port tells: "
-                "write line_rate, or maximum for the rate of the bursts"
-            )
+            return Reason.of(Code.NO_LINE_RATE_FOR_BURSTS)
         return self._no_throughput
 
     @property
@@ -112,9 +110,9 @@ class BackToBackCase(Series):
             return trial
         rate = request.load_fps / self.directions
         if slow := _too_slow(trial):
-            reason = f"{UNSENT} the burst at {min(slow):,.0f} frames/s instead of {rate:,.0f}"
+            reason = Reason.of(Code.BURST_SLOW, fps=min(slow), intended_fps=rate)
         elif self._drained_meanwhile(trial) > max(1.0, _PAUSE * (request.shape.burst_frames or 0)):
-            reason = f"{LATE}: within the burst the tester paused for {1e6 * _late_s(trial):,.0f} µs"
+            reason = Reason.of(Code.BURST_PAUSED, pause_us=1e6 * _late_s(trial))
         else:
             return trial
         return trial.model_copy(update={"validity": "INVALID", "reasons": [*trial.reasons, reason]})
@@ -138,55 +136,57 @@ class BackToBackCase(Series):
         if self.is_fast:
             return {
                 "status": "OK",
-                "words": f"Not searched: its throughput is the load of the bursts, {self.load_fps:,.0f} frames/s, "
-                "so no burst fills a buffer (RFC 9004 6.1).",
+                "words": Statement.of(Code.NOT_SEARCHED, fps=self.load_fps),
                 "load_fps": self.load_fps,
             }
         lengths = [search.answer for search in self._searches if search.answer is not None]
-        burst = quantity("back-to-back frames", "frames", lengths)
+        burst = quantity(Key.BURST, lengths)
         assert burst.value is not None
         assert self.throughput_fps is not None
         rate = self.load_fps / self.directions
         implied_us = 1e6 * burst.value / rate
         corrected_us = implied_us * (1 - self.throughput_fps / self.load_fps)
         all_passed = max(lengths) >= self._longest
-        words = (
-            f"No frame of the longest burst tried was lost: {max(lengths):,} frames."
-            if min(lengths) >= self._longest
-            else f"Bursts of {burst.value:,.0f} frames (mean of {burst.n}) lost none, "
-            f"{1e-3 * implied_us:.3g} ms at {rate:,.0f} frames/s; the corrected buffer time is "
-            f"{1e-3 * corrected_us:.3g} ms."
-        )
+        words = Statement.of(Code.LONGEST_BURST_PASSED, frames=max(lengths))
+        if min(lengths) < self._longest:
+            words = Statement.of(
+                Code.BURSTS_PASSED,
+                frames=burst.value,
+                n=burst.n,
+                ms=1e-3 * implied_us,
+                fps=rate,
+                corrected_ms=1e-3 * corrected_us,
+            )
         slower = not self.known.limits.is_line_rate(self.load_fps)
-        line = "the line rate is not known"
+        below = Remark.of(Code.BURSTS_WITHOUT_LINE_RATE, fps=rate)
         if line_fps:
-            line = f"not at the line rate of {line_fps / self.directions:,.0f}"
+            line_rate_fps = line_fps / self.directions
+            below = Remark.of(Code.BURSTS_BELOW_LINE_RATE, fps=rate, line_rate_fps=line_rate_fps)
         return {
             "status": "OK",
             "words": words,
             "load_fps": self.load_fps,
             "quantities": [
                 burst,
-                Quantity(name="implied buffer time", unit="µs", value=round(implied_us, 3)),
-                Quantity(name="corrected buffer time", unit="µs", value=round(corrected_us, 3)),
-                Quantity(name="corrected buffer", unit="frames", value=round(corrected_us * rate / 1e6, 3)),
+                figure(Key.IMPLIED_BUFFER_TIME, round(implied_us, 3)),
+                figure(Key.CORRECTED_BUFFER_TIME, round(corrected_us, 3)),
+                figure(Key.CORRECTED_BUFFER, round(corrected_us * rate / 1e6, 3)),
             ],
             "warnings": [
-                *(f"{note}; the corrected buffer is at most what is given" for note in self._bound),
-                *([f"bursts at {rate:,.0f} frames/s, {line}"] if slower else []),
-                *(["the longest burst tried lost nothing: the buffer is larger than that shows"]
-                  if all_passed else []),
+                *self._bound,
+                *([below] if slower else []),
+                *([Remark.of(Code.NO_BURST_LOST)] if all_passed else []),
             ],
-        }  # fmt: skip
+        }
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         s = self.settings
         below = not self.known.limits.is_line_rate(self.load_fps)
         return [
-            *shorter("26.4", "searched", s.searches, _SEARCHES, " times"),
-            *shorter("26.4", "bursts of at most", s.longest, _LONGEST_S),
-            *shorter("RFC 9004 6.2", "after a burst", s.residue + s.settle, _DEPLETION_S),
-            *(["26.4: bursts at the tester's or the plan's maximum, not at the line rate"] if below else []),
+            *shorter(Code.FEW_SEARCHES, "26.4", s.searches, _SEARCHES),
+            *shorter(Code.SHORT_BURSTS, "26.4", s.longest, _LONGEST_S),
+            *shorter(Code.SHORT_DEPLETION, "RFC 9004 6.2", s.residue + s.settle, _DEPLETION_S),
+            *([Deviation.from_clause(Code.BURSTS_AT_MAXIMUM, "26.4")] if below else []),
             *common(s, self.known.frame_sizes, self.trials),
         ]
 

@@ -14,9 +14,11 @@ from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Capacity
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
 from espbench.procedures.procedure import Field, Known
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
 from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.sa_events import spans
-from espbench.terms import Quantity, Trial
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial
 
 
 class CapacityCase(IpsecSeries):
@@ -50,9 +52,9 @@ class CapacityCase(IpsecSeries):
                 memory = {f"memory {side}_MiB": mib for side, mib in _available_mib(field.bench).items()}
                 steps.append({self.settings.of: wanted, "step_s": round(took_s, 3), **memory})
             rekeyed = [*spans(home.events(), 1, "rekeyed"), *spans(home.events(), 2, "rekeyed")]
-        wrong = [f"{len(rekeyed)} rekeys during the test"] if rekeyed else []
+        wrong = [Reason.of(Code.REKEYED_MEANWHILE, rekeys=len(rekeyed))] if rekeyed else []
         if not steps:
-            wrong.append(f"not even {min(s.step, s.limit)} came up: {refused}")
+            wrong.append(Reason.of(Code.NONE_CAME_UP, wanted=min(s.step, s.limit), why=refused))
         measured = {"steps": steps, "refused": refused}
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
 
@@ -66,26 +68,22 @@ class CapacityCase(IpsecSeries):
         s = self.settings
         steps, refused = (self.answers[0].measured[key] for key in ("steps", "refused"))
         most = steps[-1][s.of]
-        what = "tunnels" if s.of == "tunnels" else "pairs of ESP SAs under one IKE SA"
+        what = Statement.of(Code.TUNNELS if s.of == "tunnels" else Code.SA_PAIRS)
+        words = Statement.of(Code.CARRIED_ALL, most=most, what=what)
         if refused:
-            words = (
-                f"{most} {what} carried traffic; with {min(most + s.step, s.limit)} it was over: {refused}."
-            )
-        else:
-            words = f"At least {most} {what}: all that were asked for came up and carried traffic."
+            following = min(most + s.step, s.limit)
+            words = Statement.of(Code.CARRIED_UNTIL, most=most, what=what, next=following, refused=refused)
         return {
             "status": "OK",
             "words": words,
             "quantities": [
-                Quantity(name=f"{s.of.replace('sas', 'SA pairs')} carried", unit=s.of, value=float(most))
+                figure(Key.TUNNELS_CARRIED if s.of == "tunnels" else Key.SA_PAIRS_CARRIED, float(most))
             ],
             "curve": steps,
-            "warnings": []
-            if refused
-            else [f"the limit of the plan ({s.limit}) was reached: it may hold more"],
+            "warnings": [] if refused else [Remark.of(Code.PLAN_LIMIT_REACHED, limit=s.limit)],
         }
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         return []
 
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from espbench.plan.rfc2544_tests import AroundTrials
-from espbench.terms import Trial
+from espbench.sentences import Code
+from espbench.terms import Deviation, Trial
 
 _SIZES = frozenset({64, 128, 256, 512, 1024, 1280, 1518})
 _RESIDUE_S, _SETTLE_S, _LEARNING_S = 2.0, 5.0, 2.0
 
 
-def shorter(clause: str, what: str, got: float, wanted: float, unit: str = " s") -> list[str]:
-    """One sentence if less than wanted, else nothing."""
-    return [] if got >= wanted else [f"{clause}: {what} {got:g}{unit} instead of {wanted:g}{unit}"]
+def shorter(code: Code, clause: str, got: float, wanted: float) -> list[Deviation]:
+    """One deviation if less than wanted, else nothing."""
+    return [] if got >= wanted else [Deviation.from_clause(code, clause, wanted, got)]
 
 
 def shortest(trials: Iterable[Trial], otherwise: float) -> float:
@@ -49,20 +50,18 @@ def kept_waits(settings: AroundTrials, trials: Iterable[Trial]) -> dict[str, flo
 
 def common(
     settings: AroundTrials, frame_sizes: Sequence[int | str], trials: Iterable[Trial] = ()
-) -> list[str]:
+) -> list[Deviation]:
     """Frame sizes (9.1) and the waits around every trial (23), of the trials' own records."""
     deviations = []
     if len(_SIZES & set(frame_sizes)) < 5:
-        deviations.append("9.1: fewer than five of the standard frame sizes")
+        deviations.append(Deviation.from_clause(Code.FEW_SIZES, "9.1"))
     kept = kept_waits(settings, trials)
-    for clause, what, got, wanted in (
-        ("23 b", "after learning frames", kept["learning"], _LEARNING_S),
-        ("23 d", "for the residue", kept["residue"], _RESIDUE_S),
-        ("23 e", "before the next trial", kept["settle"], _SETTLE_S),
-    ):
-        if got < wanted:
-            deviations.append(f"{clause}: {got:g} s {what} instead of {wanted:g} s")
-    return deviations
+    return [
+        *deviations,
+        *shorter(Code.SHORT_LEARNING, "23 b", kept["learning"], _LEARNING_S),
+        *shorter(Code.SHORT_RESIDUE, "23 d", kept["residue"], _RESIDUE_S),
+        *shorter(Code.SHORT_SETTLE, "23 e", kept["settle"], _SETTLE_S),
+    ]
 
 
 def _valid(trials: Iterable[Trial]) -> list[Trial]:

@@ -18,8 +18,10 @@ from espbench.procedures.clauses import common
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import quantity
+from espbench.quantities import Key
+from espbench.sentences import Code
 from espbench.stacks.sa_events import set_ups
-from espbench.terms import Trial
+from espbench.terms import Deviation, Reason, Statement, Trial
 
 
 class FirstPacketCase(IpsecSeries):
@@ -31,7 +33,7 @@ class FirstPacketCase(IpsecSeries):
         self._load, self._no_load = load_of(case, known, case.settings)
         super().__init__(case, known, trials)
 
-    def unfit(self) -> str:
+    def unfit(self) -> Reason | None:
         return self._no_load
 
     def wanted(self) -> Request | None:
@@ -44,7 +46,7 @@ class FirstPacketCase(IpsecSeries):
         with restarted(stack, on_demand=True):
             trial = field.trial(request, ())
             tunnels = set_ups(stack.daemons["home"].events())
-        wrong = [] if len(tunnels) == 1 else [f"{len(tunnels)} tunnels were set up instead of one"]
+        wrong = [] if len(tunnels) == 1 else [Reason.of(Code.NOT_ONE_TUNNEL, found=len(tunnels))]
         return noted(trial, {"tunnel_ms": [round(1e3 * tunnel.seconds, 3) for _, tunnel in tunnels]}, wrong)
 
     def expected_trials(self) -> int:
@@ -56,34 +58,36 @@ class FirstPacketCase(IpsecSeries):
         if never:
             return {
                 "status": "UNRESOLVABLE",
-                "words": f"UNRESOLVABLE: in {never} of {len(times)} trials no frame arrived within "
-                f"{self.settings.trial:g} s.",
-                "reasons": ["no frame had arrived when the trial ended: lengthen trial"],
+                "words": Statement.of(
+                    Code.NO_FRAME_WITHIN, never=never, trials=len(times), trial_s=self.settings.trial
+                ),
+                "reasons": [Reason.of(Code.NO_FRAME_CAME)],
                 "load_fps": self._load,
             }
-        found = quantity("time to first packet", "ms", [1e3 * t for t in times if t is not None], digits=3)
+        found = quantity(Key.FIRST_PACKET_TIME, [1e3 * t for t in times if t is not None], digits=3)
         lost = [trial.lost for trial in self.answers]
         return {
             "status": "OK",
-            "words": f"The first frame arrived {found.value:.4g} ms after the first was sent (mean of {found.n}, "
-            f"{found.minimum:.4g} to {found.maximum:.4g}).",
+            "words": Statement.of(
+                Code.FIRST_FRAME_CAME,
+                ms=found.value,
+                n=found.n,
+                least=found.minimum,
+                greatest=found.maximum,
+            ),
             "load_fps": self._load,
             "warnings": load_note(self.known, self.settings),
             "quantities": [
                 found,
-                quantity("of it, setting up the tunnel", "ms", _tunnel_ms(self.answers), digits=3),
-                quantity("frames lost meanwhile", "frames", lost, digits=1),
+                quantity(Key.TUNNEL_TIME, _tunnel_ms(self.answers), digits=3),
+                quantity(Key.FRAMES_LOST_MEANWHILE, lost, digits=1),
             ],
         }
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         s = self.settings
         return [
-            *(
-                ["ipsec-meth 10.5: at a load of the plan's, not at the throughput"]
-                if s.load is not None
-                else []
-            ),
+            *([Deviation.from_clause(Code.LOAD_OF_PLAN, "ipsec-meth 10.5")] if s.load is not None else []),
             *common(s, self.known.frame_sizes, self.trials),
         ]
 

@@ -14,7 +14,9 @@ from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.quantities import by_direction, forwarding_fps
 from espbench.procedures.series import Series
-from espbench.terms import Quantity, Trial, layer2_mbps
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial, layer2_mbps
 
 _TRIAL_S = 60.0
 # At line rate the throughput is the load, but for what the tester did not quite offer.
@@ -42,42 +44,41 @@ class FloodCase(Series):
         forwarding = forwarding_fps(trial)
         found, why = throughput_of(self.known, self.settings.loss_goal)
         if found and trial.intended_fps < _A_FLOOD * found:
-            why = f"the load is below the throughput of {found:,.0f} frames/s, which is no flood"
+            why = Reason.of(Code.NO_FLOOD, fps=found)
         ratio = forwarding / found if found and not why else None
-        beside = (
-            f"{ratio:.3g} times its throughput" if ratio is not None else f"with nothing to compare: {why}"
+        beside = Statement.of(Code.NOTHING_BESIDE, why=why)
+        if ratio is not None:
+            beside = Statement.of(Code.TIMES_THROUGHPUT, ratio=ratio)
+        words = Statement.of(
+            Code.FORWARDED_OF, fps=trial.offered_fps, forwarded_fps=forwarding, beside=beside
         )
-        words = f"Of {trial.offered_fps:,.0f} frames/s it forwarded {forwarding:,.0f}, {beside}."
         mbps = layer2_mbps(forwarding, self.case.mean_frame_size)
         return {
             "status": "OK",
             "words": words,
             "load_fps": trial.offered_fps,
             "quantities": [
-                Quantity(name="forwarding rate under flood", unit="frames/s", value=round(forwarding, 3)),
-                Quantity(name="forwarding rate under flood, Mbps", unit="Mbps", value=round(mbps, 4)),
-                Quantity(
-                    name="of the throughput", unit="1", value=None if ratio is None else round(ratio, 4)
-                ),
-                Quantity(name="throughput", unit="frames/s", value=found),
-                Quantity(name="frame loss", unit="%", value=round(100 * trial.frame_loss_ratio, 6)),
+                figure(Key.FLOOD_FORWARDING, round(forwarding, 3)),
+                figure(Key.FLOOD_MBPS, round(mbps, 4)),
+                figure(Key.OF_THROUGHPUT, None if ratio is None else round(ratio, 4)),
+                figure(Key.THROUGHPUT, found),
+                figure(Key.FRAME_LOSS, round(100 * trial.frame_loss_ratio, 6)),
                 *by_direction(
-                    "forwarding rate",
-                    "frames/s",
+                    Key.FORWARDING,
                     [trial],
                     lambda d: (d.rx_frames - (d.backlog_frames or 0)) / trial.duration_s,
                 ),
             ],
             "warnings": bound_note(self.known, self.settings.loss_goal)
             if ratio is not None
-            else [f"no ratio to the throughput: {why}"],
+            else [Remark.of(Code.NO_RATIO, why=why)],
         }
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         s, limits = self.settings, self.known.limits
         below = not limits.is_line_rate(limits.maximum_fps)
         return [
-            *shorter("24", "trials of", shortest(self.answers, s.trial), _TRIAL_S),
-            *(["the load is the tester's or the plan's maximum, not the line rate"] if below else []),
+            *shorter(Code.SHORT_TRIALS, "24", shortest(self.answers, s.trial), _TRIAL_S),
+            *([Deviation.from_clause(Code.MAXIMUM_NOT_LINE_RATE, "")] if below else []),
             *common(s, self.known.frame_sizes, self.trials),
         ]

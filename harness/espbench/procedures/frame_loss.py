@@ -17,7 +17,9 @@ from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.quantities import forwarding_fps
 from espbench.procedures.series import Series
-from espbench.terms import Quantity, Trial
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.terms import Deviation, Remark, Statement, Trial
 
 _TRIAL_S, _STEP = 60.0, 0.1
 
@@ -55,11 +57,10 @@ class FrameLossCase(Series):
         curve = [_point(trial, self.known.limits.line_rate_fps) for trial in self.answers]
         gaps = [trial for trial in self.answers if trial.validity == "INVALID"]
         if gaps:
-            rates = ", ".join(f"{trial.intended_fps:,.0f}" for trial in gaps)
+            rates = [trial.intended_fps for trial in gaps]
             return {
                 "status": "INVALID",
-                "words": f"INVALID: {len(gaps)} of {len(self.answers)} rates could not be measured "
-                f"({rates} frames/s); the curve has gaps there.",
+                "words": Statement.of(Code.CURVE_HAS_GAPS, gaps=len(gaps), rates=len(self.answers), at=rates),
                 "reasons": [*dict.fromkeys(reason for trial in gaps for reason in trial.reasons)],
                 "curve": curve,
             }
@@ -68,46 +69,38 @@ class FrameLossCase(Series):
         forwarding = [forwarding_fps(trial) for trial in valid]
         lossless = next((t.offered_fps for t in valid if not t.lost), None)
         kept = [t.offered_fps for t in valid if not t.lost and not t.sustained]
-        words = (
-            f"{100 * highest.frame_loss_ratio:.4g} % of the frames were lost at {highest.offered_fps:,.0f} "
-            "frames/s, the highest load; "
-            + (f"none at {lossless:,.0f}." if lossless is not None else "some at every load.")
+        below = Statement.of(Code.SOME_LOST_AT_ALL)
+        if lossless is not None:
+            below = Statement.of(Code.NONE_LOST_AT, fps=lossless)
+        words = Statement.of(
+            Code.LOST_OF_HIGHEST, pct=100 * highest.frame_loss_ratio, fps=highest.offered_fps, below=below
         )
         return {
             "status": "OK",
             "words": words,
             "load_fps": highest.offered_fps,
             "curve": curve,
-            "warnings": [
-                f"at {fps:,.0f} frames/s no frame was lost, but a queue grew: that load was stored, not forwarded"
-                for fps in kept
-            ],
+            "warnings": [Remark.of(Code.STORED_AT_LOAD, fps=fps) for fps in kept],
             "quantities": [
-                Quantity(
-                    name="frame loss at the highest load",
-                    unit="%",
-                    value=round(100 * highest.frame_loss_ratio, 6),
-                ),
-                Quantity(name="highest lossless load", unit="frames/s", value=lossless),
-                Quantity(name="highest forwarding rate", unit="frames/s", value=round(max(forwarding), 3)),
-                Quantity(
-                    name="forwarding rate at the highest load", unit="frames/s", value=round(forwarding[0], 3)
-                ),
+                figure(Key.LOSS_AT_HIGHEST, round(100 * highest.frame_loss_ratio, 6)),
+                figure(Key.LOSSLESS_LOAD, lossless),
+                figure(Key.MOST_FORWARDED, round(max(forwarding), 3)),
+                figure(Key.FORWARDED_AT_HIGHEST, round(forwarding[0], 3)),
             ],
         }
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         s, limits = self.settings, self.known.limits
         below = not limits.is_line_rate(limits.maximum_fps)
-        step = [f"26.3: steps of {100 * s.step:g} % instead of 10 %"] if s.step > _STEP else []
+        step = (
+            [Deviation.from_clause(Code.COARSE_STEPS, "26.3", wanted=100 * _STEP, got=100 * s.step)]
+            if s.step > _STEP
+            else []
+        )
         return [
-            *shorter("24", "trials of", shortest(self.answers, s.trial), _TRIAL_S),
+            *shorter(Code.SHORT_TRIALS, "24", shortest(self.answers, s.trial), _TRIAL_S),
             *step,
-            *(
-                ["26.3: from the tester's or the plan's maximum down, not from the line rate"]
-                if below
-                else []
-            ),
+            *([Deviation.from_clause(Code.MAXIMUM_DOWN, "26.3")] if below else []),
             *common(s, self.known.frame_sizes, self.trials),
         ]
 

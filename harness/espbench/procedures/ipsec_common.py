@@ -21,7 +21,7 @@ from espbench.procedures.series import Series
 from espbench.stacks.base import split
 from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.ike import IkeStack
-from espbench.terms import DirectionReading, Trial, ways
+from espbench.terms import DirectionReading, Reason, Trial, ways
 
 DRAFT = "draft-ietf-bmwg-ipsec-meth-05"
 
@@ -94,7 +94,7 @@ def record(
     sequence: int,
     measured: dict[str, Any],
     *,
-    reasons: Sequence[str] = (),
+    reasons: Sequence[Reason] = (),
     proof: dict[str, Any] | None = None,
 ) -> Trial:
     """Of a trial whose figures are not of the tester's frames; INVALID if there are reasons."""
@@ -107,7 +107,7 @@ def record(
     )  # fmt: skip
 
 
-def noted(trial: Trial, measured: dict[str, Any], reasons: Sequence[str] = ()) -> Trial:
+def noted(trial: Trial, measured: dict[str, Any], reasons: Sequence[Reason] = ()) -> Trial:
     """The record with more that was measured; INVALID if there are reasons."""
     update: dict[str, Any] = {"measured": trial.measured | measured}
     if reasons:

@@ -19,9 +19,20 @@ from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.quantities import by_direction, quantity, stored
 from espbench.procedures.series import Series
-from espbench.terms import Trial
+from espbench.quantities import Key
+from espbench.sentences import Code
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial
 
 _STREAM_S, _TAG_S, _REPEATS = 120.0, 60.0, 20
+_OF_ALL_FRAMES = {
+    Key.LATENCY_LEAST: "min",
+    Key.LATENCY_MEAN: "mean",
+    Key.LATENCY_P50: "p50",
+    Key.LATENCY_P90: "p90",
+    Key.LATENCY_P99: "p99",
+    Key.LATENCY_P999: "p999",
+    Key.LATENCY_GREATEST: "max",
+}
 
 
 class LatencyCase(Series):
@@ -43,7 +54,7 @@ class LatencyCase(Series):
         given = self.settings.tag_at
         return self.settings.trial / 2 if given is None else given
 
-    def unfit(self) -> str:
+    def unfit(self) -> Reason | None:
         return self._no_load
 
     def wanted(self) -> Request | None:
@@ -56,53 +67,55 @@ class LatencyCase(Series):
 
     def answer(self) -> dict[str, Any]:
         tagged = [d.tagged_us for trial in self.answers for d in trial.per_direction.values()]
-        first = quantity("latency, tagged frame", "µs", tagged)
+        first = quantity(Key.LATENCY_TAGGED, tagged)
         lost_tags = len([value for value in tagged if value is None])
         lossy = [trial for trial in self.answers if trial.lost]
         warnings = [*load_note(self.known, self.settings), *stored(self.answers)]
         if lossy:
             lost = sum(trial.lost for trial in lossy)
             warnings.append(
-                f"frames were lost at this load in {len(lossy)} of {len(self.answers)} trials ({lost:,} in all): "
-                "it is not the throughput of trials as long as these"
+                Remark.of(Code.LOST_AT_LOAD, lossy=len(lossy), trials=len(self.answers), lost=lost)
             )
         if first.value is None:
             return {
                 "status": "INVALID",
-                "words": "INVALID: no tagged frame arrived.",
-                "reasons": ["every tagged frame was lost, or the generator cannot tag"],
+                "words": Statement.of(Code.NO_TAG_ARRIVED),
+                "reasons": [Reason.of(Code.TAGS_LOST)],
                 "load_fps": self.load_fps,
                 "warnings": warnings,
             }
-        spread = f", from {first.minimum:g} to {first.maximum:g} µs" if first.n > 1 else ""
-        words = (
-            f"A tagged frame took {first.value:g} µs (mean of {first.n}{spread})"
-            f" at {self.load_fps:,.0f} frames/s" + (f"; {lost_tags} were lost." if lost_tags else ".")
+        spread = Statement.of(Code.SPREAD_US, least=first.minimum, greatest=first.maximum)
+        words = Statement.of(
+            Code.TAG_TOOK,
+            us=first.value,
+            n=first.n,
+            spread=spread if first.n > 1 else None,
+            fps=self.load_fps,
+            lost=lost_tags,
         )
-        names = {"min": "least", "mean": "mean", "p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99.9"}
         return {
             "status": "OK",
             "words": words,
             "load_fps": self.load_fps,
             "quantities": [
                 first,
-                *by_direction("latency, tagged frame", "µs", self.answers, lambda d: d.tagged_us),
-                *by_direction("latency, p50", "µs", self.answers, lambda d: d.latency_us.p50),
-                *by_direction("latency, p99", "µs", self.answers, lambda d: d.latency_us.p99),
+                *by_direction(Key.LATENCY_TAGGED, self.answers, lambda d: d.tagged_us),
+                *by_direction(Key.LATENCY_P50, self.answers, lambda d: d.latency_us.p50),
+                *by_direction(Key.LATENCY_P99, self.answers, lambda d: d.latency_us.p99),
                 *(
-                    quantity(f"latency, {told}", "µs", [getattr(t.latency_us, key) for t in self.answers])
-                    for key, told in (*names.items(), ("max", "greatest"))
+                    quantity(key, [getattr(trial.latency_us, name) for trial in self.answers])
+                    for key, name in _OF_ALL_FRAMES.items()
                 ),
             ],
             "warnings": warnings,
         }
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         s = self.settings
         return [
-            *shorter("26.2", "streams of", shortest(self.answers, s.trial), _STREAM_S),
-            *shorter("26.2", "tagged frames after", self.tag_at_s, _TAG_S),
-            *shorter("26.2", "repeated", s.repeats, _REPEATS, " times"),
-            *(["26.2: at a load of the plan's, not at the throughput"] if s.load is not None else []),
+            *shorter(Code.SHORT_STREAMS, "26.2", shortest(self.answers, s.trial), _STREAM_S),
+            *shorter(Code.EARLY_TAGS, "26.2", self.tag_at_s, _TAG_S),
+            *shorter(Code.FEW_REPEATS, "26.2", s.repeats, _REPEATS),
+            *([Deviation.from_clause(Code.LOAD_OF_PLAN, "26.2")] if s.load is not None else []),
             *common(s, self.known.frame_sizes, self.trials),
         ]

@@ -28,8 +28,10 @@ from espbench.procedures.ipsec_common import (
 )
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import by_direction, quantity
+from espbench.quantities import Key
+from espbench.sentences import Code
 from espbench.stacks.ike import IkeStack
-from espbench.terms import Trial
+from espbench.terms import Deviation, Reason, Statement, Trial
 
 
 class _OutageCase(IpsecSeries):
@@ -58,9 +60,7 @@ class _OutageCase(IpsecSeries):
         with restarted(stack, dpd_s=round(self._asked.dpd), **self.options):
             stack.initiate()
             trial = field.trial(request, self.actions(field, stack))
-        return noted(
-            trial, {}, [] if trial.lost else ["no frame was lost: what was taken away was not missed"]
-        )
+        return noted(trial, {}, [] if trial.lost else [Reason.of(Code.NOT_MISSED)])
 
     def expected_trials(self) -> int:
         return self._asked.repeats
@@ -70,27 +70,33 @@ class _OutageCase(IpsecSeries):
         if never:
             return {
                 "status": "UNRESOLVABLE",
-                "words": f"UNRESOLVABLE: in {never} of {len(self.answers)} trials no traffic flowed "
-                f"{self._asked.trial - self._asked.at:g} s after {self.event}.",
-                "reasons": ["it had not recovered when the trial ended: lengthen trial"],
+                "words": Statement.of(
+                    Code.NO_TRAFFIC_AGAIN,
+                    never=never,
+                    trials=len(self.answers),
+                    after_s=self._asked.trial - self._asked.at,
+                    event=self.event,
+                ),
+                "reasons": [Reason.of(Code.NOT_RECOVERED, key="trial")],
                 "load_fps": self.load_fps,
             }
         times = [max(outage_s(d) for d in trial.per_direction.values()) for trial in self.answers]
-        found = quantity(self.name, "s", times, digits=6)
+        found = quantity(self.key, times, digits=6)
         return {
             "status": "OK",
-            "words": f"Traffic flowed again {found.value:.4g} s after {self.event} (mean of {found.n}, "
-            f"{found.minimum:.4g} to {found.maximum:.4g}).",
+            "words": Statement.of(
+                Code.TRAFFIC_AGAIN,
+                s=found.value,
+                event=self.event,
+                n=found.n,
+                least=found.minimum,
+                greatest=found.maximum,
+            ),
             "load_fps": self.load_fps,
             "quantities": [
                 found,
-                *by_direction(self.name, "s", self.answers, outage_s, digits=6),
-                quantity(
-                    "frames lost",
-                    "frames",
-                    [float(t.lost) for t in self.answers],
-                    digits=1,
-                ),
+                *by_direction(self.key, self.answers, outage_s, digits=6),
+                quantity(Key.FRAMES_LOST, [float(t.lost) for t in self.answers], digits=1),
                 *self._of_actions(),
             ],
         }
@@ -100,26 +106,27 @@ class _OutageCase(IpsecSeries):
         done = [trial.measured["actions"] for trial in self.answers]
         return [
             quantity(
-                f"of it, {name}",
-                "s",
+                Key.ACTION_TIME,
                 [a["ended_s"] - a["began_s"] for all_ in done for a in all_ if a["name"] == name],
+                part=name,
+                action=name,
             )
             for name in dict.fromkeys(a["name"] for all_ in done for a in all_)
         ]
 
-    def impossible(self, field: Field) -> str:
-        """Why it cannot be done on these gateways; empty if it can."""
-        return ""
+    def impossible(self, field: Field) -> Reason | None:
+        """Why it cannot be done on these gateways; None if it can."""
+        return None
 
     @property
     @abstractmethod
-    def name(self) -> str:
-        """Of the quantity."""
+    def key(self) -> Key:
+        """The quantity that the test is about."""
 
     @property
     @abstractmethod
-    def event(self) -> str:
-        """What happened, in words."""
+    def event(self) -> Statement:
+        """What happened."""
 
     @property
     @abstractmethod
@@ -135,13 +142,13 @@ class FailoverCase(_OutageCase):
     """Office's daemon and SAs are gone; the standby is the same gateway's, started cold."""
 
     @property
-    def name(self) -> str:
-        return "tunnel failover time"
+    def key(self) -> Key:
+        return Key.FAILOVER_TIME
 
     @property
-    def event(self) -> str:
+    def event(self) -> Statement:
         assert isinstance(self._asked, Failover)
-        return f"Office's IPsec had died without a word (its standby started {self._asked.dead:g} s later)"
+        return Statement.of(Code.IPSEC_DIED, dead_s=self._asked.dead)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -163,8 +170,8 @@ class FailoverCase(_OutageCase):
         at, dead = self._asked.at, self._asked.dead
         return [Action("dying", at, die), Action("start of the standby", at + dead, take_over, lasts=True)]
 
-    def deviations(self) -> list[str]:
-        return ["ipsec-meth 14: the standby is the same gateway, started cold; there is no redundant pair"]
+    def deviations(self) -> list[Deviation]:
+        return [Deviation.from_clause(Code.NO_REDUNDANT_PAIR, "ipsec-meth 14")]
 
 
 class ResetCase(_OutageCase):
@@ -176,27 +183,23 @@ class ResetCase(_OutageCase):
         return self._asked
 
     @property
-    def name(self) -> str:
-        return "reset time"
+    def key(self) -> Key:
+        return Key.RESET_TIME
 
     @property
-    def event(self) -> str:
-        who = self._reset.gateway.capitalize()
-        return {
-            "daemon": f"{who}'s daemon began to stop, to be started again at once",
-            "sa-flush": f"the SAs of {who}'s kernel were deleted",
-            "power": f"{who} was switched off, and on again at once",
-        }[self._reset.what]
+    def event(self) -> Statement:
+        code = {"daemon": Code.DAEMON_STOPPED, "sa-flush": Code.SAS_DELETED, "power": Code.SWITCHED_OFF}
+        return Statement.of(code[self._reset.what], gateway=self._reset.gateway.capitalize())
 
     @property
     def options(self) -> dict[str, Any]:
         return {"on_demand": True}
 
-    def impossible(self, field: Field) -> str:
+    def impossible(self, field: Field) -> Reason | None:
         bed = field.bench.bed
         if self._reset.what != "power" or isinstance(bed, PowerSwitch):
-            return ""
-        return f"what: power: espbench cannot switch gateways of platform {bed.platform} off and on; use dut: uml"
+            return None
+        return Reason.of(Code.NO_POWER_SWITCH, platform=bed.platform)
 
     def actions(self, field: Field, stack: IkeStack) -> list[Action]:
         side: Side = self._reset.gateway
@@ -224,5 +227,5 @@ class ResetCase(_OutageCase):
         }
         return [Action(name[self._reset.what], at, act, lasts=self._reset.what != "sa-flush")]
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         return []

@@ -22,7 +22,9 @@ from typing import Any, Literal
 from espbench.measure.bench import Request
 from espbench.plan.fixed_loads import FixedLoads
 from espbench.procedures.quantities import quantity
-from espbench.terms import PAIRED, Encryption, Finding, Outcome, Trial
+from espbench.quantities import Key
+from espbench.sentences import Code
+from espbench.terms import PAIRED, Encryption, Finding, Outcome, Reason, Remark, Statement, Trial
 
 Arm = Literal["a", "b"]
 ARMS: tuple[Arm, Arm] = ("a", "b")
@@ -95,7 +97,7 @@ class PairedLoads:
         self.together = together
         self.trials: dict[Arm, list[Trial]] = {"a": [], "b": []}
         self.rows: list[dict[str, Any]] = []  # the pairs that hold, in their order
-        self.void: Counter[str] = Counter()  # reason → trials
+        self.void: Counter[Reason] = Counter()  # reason → trials
         self.violation: Trial | None = (
             None  # a trial in which frames crossed without encryption; it is the last
         )
@@ -281,30 +283,37 @@ class PairedLoads:
         identity: Mapping[str, Any],
         arms: Mapping[Arm, str],
         encryption: Encryption,
-        warnings: Sequence[str],
+        warnings: Sequence[Remark],
     ) -> Finding:
         """What was found, for results.json; `arms` are their names. The comparison judges it."""
         made = sum(map(len, self.trials.values()))
         if self.violation is not None:
-            where = f"{self.violation.case}, trial {self.violation.sequence}"
+            words = Statement.of(
+                Code.NOT_COMPARED_VIOLATED, case=self.violation.case, trial=self.violation.sequence
+            )
             return Finding(
                 **{**identity, "test": PAIRED}, status="VIOLATED", load_fps=round(self.slower_fps, 3), quantities=[],
                 trials=made, rfc2544=False, encryption="not proven", warnings=list(warnings),
-                words=f"Not compared at fixed loads: frames crossed without encryption ({where}).",
-                reasons=list(self.violation.proof.get("problems", [])),
+                words=words.text, answer=words,
+                reasons=self.violation.problems,
             )  # fmt: skip
         void = sum(self.void.values())
-        reasons = [f"{n} of {made} trials void: {why}" for why, n in self.void.most_common(3)]
+        reasons = [
+            Reason.of(Code.VOID_TRIALS, void=n, trials=made, why=why) for why, n in self.void.most_common(3)
+        ]
         a, b = arms["a"], arms["b"]
         quantities = []
         for share in self.settings.loads:
             here = [row for row in self.rows if row["load"] == share]
-            at = f"at {share:.0%} of {self.slower_fps:,.0f} frames/s"
+            at: dict[str, Any] = {"share": share, "of_fps": self.slower_fps}
             ratios = [row["b"]["cpu_us"] / row["a"]["cpu_us"] for row in here if _has_cpu(row)]
-            quantities.append(quantity(f"CPU per frame, {b} / {a}, {at}", "ratio", ratios, 5))
+            quantities.append(quantity(Key.CPU_RATIO, ratios, 5, part=f"{share:g}", a=a, b=b, **at))
             for arm in ARMS:
                 lost = [100 * row[arm]["loss"] for row in here]
-                quantities.append(quantity(f"frame loss of {arms[arm]}, {at}", "%", lost, 5))
+                quantities.append(
+                    quantity(Key.ARM_LOSS, lost, 5, part=f"{arm}/{share:g}", arm=arms[arm], **at)
+                )
+        words = Statement.of(Code.PAIRS_MADE, pairs=len(self.rows), a=a, b=b, void=void, trials=made)
         return Finding(
             **{**identity, "test": PAIRED},
             status="OK" if self.rows else "INVALID",
@@ -313,7 +322,8 @@ class PairedLoads:
             trials=made,
             rfc2544=False,
             encryption=encryption,
-            words=f"{len(self.rows)} pairs of trials of {b} and {a} at the same loads; {void} of {made} trials void.",
+            words=words.text,
+            answer=words,
             reasons=reasons,
             warnings=list(warnings),
             paired={
@@ -334,13 +344,13 @@ class PairedLoads:
         )
 
 
-def _void(trial: Trial) -> str:
-    """Why the trial does not count; empty if it does."""
+def _void(trial: Trial) -> Reason | None:
+    """Why the trial does not count; None if it does."""
     if trial.validity == "INVALID":
-        return trial.reasons[0] if trial.reasons else "no reason recorded"
+        return trial.reasons[0] if trial.reasons else Reason.of(Code.NO_REASON)
     if trial.offered_fps < (1 - OFFERED_WITHIN) * trial.intended_fps:
-        return "the tester offered another load than it was asked for"
-    return ""
+        return Reason.of(Code.OTHER_LOAD)
+    return None
 
 
 def _has_cpu(row: Mapping[str, Any]) -> bool:

@@ -22,8 +22,9 @@ from espbench.procedures.paired import ARMS, Arm, Ask, PairedLoads, bounds, othe
 from espbench.procedures.pairs import Pairs
 from espbench.procedures.procedure import identity
 from espbench.results import RunDirectory
+from espbench.sentences import Code
 from espbench.stacks.daemon import NegotiationFailed
-from espbench.terms import PAIRED, Encryption, Finding, Outcome, Trial
+from espbench.terms import PAIRED, Encryption, Finding, Outcome, Reason, Remark, Statement, Trial
 
 # Beside its length a trial takes about so long, s: learning frames, counters, late frames. For the guess of time left.
 OVERHEAD_S = 0.4
@@ -89,7 +90,7 @@ class Rig:
     observer: Observer
     maximum_fps: Callable[[Case], float]
     encryption: Callable[[Case, Iterable[Trial]], Encryption]
-    warnings: Callable[[Case], list[str]]
+    warnings: Callable[[Case], list[Remark]]
 
 
 def rivals(plan: Plan, cases: Sequence[Case]) -> list[Rivals]:
@@ -142,8 +143,7 @@ class PairedRun:
         for point in self._points:
             running = self._begin(point)
             if running is None:
-                why = "no throughput of both arms is known, not even a lower bound"
-                findings[point.id] = self._nothing(point, why)
+                findings[point.id] = self._nothing(point, Reason.of(Code.NO_BOUNDS))
                 self._rig.observer.case_done([findings[point.id]])
             else:
                 self._running[point.id] = running
@@ -211,7 +211,7 @@ class PairedRun:
                     self._rig.directory.append(record)
                     running.add(record)
                     self._rig.observer.trial_done(record)
-                    if not why and any(reason.startswith("host ") for reason in record.reasons):
+                    if not why and any(reason.of_host for reason in record.reasons):
                         time.sleep(HOST_PAUSE_S)
                     left = sum(self._running[p.id].left for p in self._points if p.id in self._running)
                     self._rig.observer.time_left(left * (self._settings.trial + OVERHEAD_S))
@@ -279,10 +279,11 @@ class PairedRun:
             list(dict.fromkeys([*self._rig.warnings(point.a), *self._rig.warnings(point.b)])),
         )
 
-    def _nothing(self, point: Rivals, why: str) -> Finding:
+    def _nothing(self, point: Rivals, why: Reason) -> Finding:
+        told = Statement.of(Code.NOT_COMPARED, why=why)
         return Finding(
             **self._identity(point), status="INVALID", load_fps=None, quantities=[], trials=0, rfc2544=False,
-            encryption="not proven", words=f"Not compared at fixed loads: {why}.", reasons=[why],
+            encryption="not proven", words=told.text, answer=told, reasons=[why],
         )  # fmt: skip
 
     def _identity(self, point: Rivals) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from espbench.measure.actions import Action
 from espbench.measure.bench import Bench, Request
 from espbench.plan.cases import Case
 from espbench.procedures.limits import Limits
-from espbench.terms import Encryption, Finding, Outcome, Trial
+from espbench.terms import Encryption, Finding, Outcome, Remark, Trial
 
 # Around each trial beside its waits, s: reading counters, starting threads. For the guess of the time left.
 OVERHEAD_S = 0.4
@@ -41,7 +41,7 @@ class Told:
 
     dut: str
     encryption: Encryption
-    warnings: list[str]
+    warnings: list[Remark]
 
 
 @dataclass(frozen=True)

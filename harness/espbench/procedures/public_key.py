@@ -11,8 +11,10 @@ from espbench.plan.ipsec_tests import PublicKey
 from espbench.platforms.base import SIDES
 from espbench.procedures.ipsec_common import IpsecSeries, record
 from espbench.procedures.procedure import Field
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
 from espbench.stacks.public_key import ALGORITHMS, speed
-from espbench.terms import Quantity, Trial
+from espbench.terms import Deviation, Reason, Statement, Trial
 
 
 class PublicKeyCase(IpsecSeries):
@@ -34,7 +36,9 @@ class PublicKeyCase(IpsecSeries):
                 for side in SIDES
             }
         except EspbenchError as error:
-            return record(self.case, request, len(self.trials), {}, reasons=[str(error)])
+            return record(
+                self.case, request, len(self.trials), {}, reasons=[Reason.of(Code.BROKEN, text=str(error))]
+            )
         return record(self.case, request, len(self.trials), {"operations_per_s": rates})
 
     def expected_trials(self) -> int:
@@ -46,7 +50,9 @@ class PublicKeyCase(IpsecSeries):
     def answer(self) -> dict[str, Any]:
         rates = self.answers[0].measured["operations_per_s"]
         found = [
-            Quantity(name=f"{name}, {side}", unit="operations/s", value=round(per_s, 3))
+            figure(
+                Key.PUBLIC_KEY_RATE, round(per_s, 3), part=f"{name}/{side}", operation=name, side=str(side)
+            )
             for name in rates["home"]
             for side in SIDES
             if (per_s := rates[side].get(name))
@@ -54,12 +60,11 @@ class PublicKeyCase(IpsecSeries):
         sign = rates["home"].get("RSA-2048 sign")
         return {
             "status": "OK",
-            "words": f"Home signs {sign:,.0f} times/s with RSA-2048 on one CPU, no set-up that needs a signature "
-            "of its is faster."
+            "words": Statement.of(Code.SIGNS, per_s=sign)
             if sign
-            else "Home's public-key operations.",
+            else Statement.of(Code.PUBLIC_KEY_OPERATIONS),
             "quantities": found,
         }
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         return []

@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements as a quantity: mean, least, greatest, standard deviation."""
+"""Makes quantities of measurements: mean, least, greatest, standard deviation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
+from typing import Any
 
-from espbench.terms import DirectionReading, Quantity, Trial
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.terms import DirectionReading, Quantity, Remark, Trial
 
 
-def quantity(name: str, unit: str, values: Iterable[float | None], digits: int = 3) -> Quantity:
-    """The mean of the values that are known; without any, no figure. `digits` are decimals."""
+def quantity(
+    key: Key, values: Iterable[float | None], digits: int = 3, *, way: str = "", part: str = "", **named: Any
+) -> Quantity:
+    """The mean of the values that are known; without any, no figure. `digits` are decimals; the rest as `figure`."""
     known = [value for value in values if value is not None]
     if not known:
-        return Quantity(name=name, unit=unit, value=None, n=0)
-    return Quantity(
-        name=name,
-        unit=unit,
-        value=round(fmean(known), digits),
-        n=len(known),
-        minimum=round(min(known), digits),
-        maximum=round(max(known), digits),
-        stdev=round(stdev(known), digits) if len(known) > 1 else None,
-    )
+        return figure(key, None, n=0, way=way, part=part, **named)
+    spread = {
+        "minimum": float(round(min(known), digits)),
+        "maximum": float(round(max(known), digits)),
+        "stdev": round(stdev(known), digits) if len(known) > 1 else None,
+    }
+    mean = round(fmean(known), digits)
+    return figure(key, mean, n=len(known), way=way, part=part, **named).model_copy(update=spread)
 
 
 def in_time_fps(trial: Trial) -> float | None:
@@ -45,17 +48,16 @@ def forwarding_fps(trial: Trial) -> float:
     return whole if found is None else found
 
 
-def stored(trials: Sequence[Trial]) -> list[str]:
+def stored(trials: Sequence[Trial]) -> list[Remark]:
     """A warning where the load grew a queue: what is measured then is the queue (docs/method.md, rule 6)."""
     n = sum(not trial.sustained for trial in trials)
-    return [f"in {n} of {len(trials)} trials the load was stored, not forwarded"] if n else []
+    return [Remark.of(Code.STORED_IN_SOME, stored=n, trials=len(trials))] if n else []
 
 
 def by_direction(
-    name: str,
-    unit: str,
+    key: Key,
     trials: Sequence[Trial],
-    figure: Callable[[DirectionReading], float | None],
+    reading: Callable[[DirectionReading], float | None],
     digits: int = 3,
 ) -> list[Quantity]:
     """The same of each direction by itself (RFC 2544 14), where both were loaded at once."""
@@ -63,6 +65,6 @@ def by_direction(
     if len(ways) < 2:
         return []
     return [
-        quantity(f"{name}, {way}", unit, [figure(trial.per_direction[way]) for trial in trials], digits)
+        quantity(key, [reading(trial.per_direction[way]) for trial in trials], digits, way=way)
         for way in ways
     ]

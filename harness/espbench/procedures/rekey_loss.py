@@ -13,8 +13,10 @@ from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted, upset
 from espbench.procedures.procedure import Field, Known
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
 from espbench.stacks.sa_events import spans
-from espbench.terms import Quantity, Trial
+from espbench.terms import Deviation, Reason, Statement, Trial
 
 _TRIAL_S = 60.0
 
@@ -28,7 +30,7 @@ class RekeyLossCase(IpsecSeries):
         self._load, self._no_load = load_of(case, known, case.settings)
         super().__init__(case, known, trials)
 
-    def unfit(self) -> str:
+    def unfit(self) -> Reason | None:
         return self._no_load
 
     def wanted(self) -> Request | None:
@@ -47,9 +49,7 @@ class RekeyLossCase(IpsecSeries):
         least = tunnels * max(1, int(self.settings.trial // self.settings.lifetime_s) - 1)
         wrong = []
         if len(rekeys) < least:
-            wrong = [
-                f"{len(rekeys)} rekeys were seen, at least {least} belong into {self.settings.trial:g} s"
-            ]
+            wrong = [Reason.of(Code.FEW_REKEYS, seen=len(rekeys), least=least, trial_s=self.settings.trial)]
         return noted(
             trial, {"rekeys": len(rekeys), "rekey_ms": [round(1e3 * r.seconds, 3) for r in rekeys]}, wrong
         )
@@ -60,29 +60,26 @@ class RekeyLossCase(IpsecSeries):
     def answer(self) -> dict[str, Any]:
         (trial,) = self.answers
         rekeys, lost = trial.measured["rekeys"], trial.lost
-        each = f" ({lost / rekeys:.4g} for each)" if lost else ""
+        each = Statement.of(Code.LOST_EACH, frames=lost / rekeys) if lost else None
         return {
             "status": "OK",
-            "words": f"While phase 2 was rekeyed {rekeys} times, {lost:,} of {trial.tx_frames:,} frames were "
-            f"lost{each}.",
+            "words": Statement.of(
+                Code.LOST_WHILE_REKEYED, rekeys=rekeys, lost=lost, sent=trial.tx_frames, each=each
+            ),
             "load_fps": self._load,
             "warnings": load_note(self.known, self.settings),
             "quantities": [
-                Quantity(name="frame loss ratio", unit="%", value=round(100 * trial.frame_loss_ratio, 6)),
-                Quantity(name="frames lost", unit="frames", value=float(lost)),
-                Quantity(name="phase 2 rekeys", unit="rekeys", value=float(rekeys)),
-                Quantity(name="lifetime of the ESP SAs", unit="s", value=self.settings.lifetime_s),
+                figure(Key.LOSS_RATIO, round(100 * trial.frame_loss_ratio, 6)),
+                figure(Key.FRAMES_LOST, float(lost)),
+                figure(Key.REKEYS, float(rekeys)),
+                figure(Key.SA_LIFETIME, self.settings.lifetime_s),
             ],
         }
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         s = self.settings
         return [
-            *shorter("24", "a trial of", shortest(self.answers, s.trial), _TRIAL_S),
-            *(
-                ["ipsec-meth 11.5: at a load of the plan's, not at the throughput"]
-                if s.load is not None
-                else []
-            ),
+            *shorter(Code.SHORT_TRIAL, "24", shortest(self.answers, s.trial), _TRIAL_S),
+            *([Deviation.from_clause(Code.LOAD_OF_PLAN, "ipsec-meth 11.5")] if s.load is not None else []),
             *common(s, self.known.frame_sizes, self.trials),
         ]

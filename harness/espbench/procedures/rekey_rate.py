@@ -17,9 +17,11 @@ from espbench.plan.ipsec_tests import RekeyRate
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import quantity
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.sa_events import Phase, Span, spans
-from espbench.terms import Quantity, Trial
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial
 
 # What the last of them may take, s.
 _AFTER_S = 3.0
@@ -40,16 +42,13 @@ class RekeyRateCase(IpsecSeries):
     def made(self, request: Request, field: Field) -> Trial:
         s, stack = self.settings, ike_of(field.bench)
         measured: dict[str, Any] = {}
-        wrong: list[str] = []
         with restarted(stack, s.tunnels, lifetime_s=round(s.lifetime)):
             measured["phase_2"] = self._seen(stack, 2)
             proof = show_all_carry(field.bench, self.case, s.tunnels)
         with restarted(stack, s.tunnels, ike_lifetime_s=round(s.lifetime), ike_sa_each=True):
             measured["phase_1"] = self._seen(stack, 1)
             show_all_carry(field.bench, self.case, s.tunnels)
-        wrong += [
-            f"no rekey of {name.replace('_', ' ')} was seen" for name, seen in measured.items() if not seen
-        ]
+        wrong = [Reason.of(Code.NO_REKEY, phase=phase) for phase in (2, 1) if not measured[f"phase_{phase}"]]
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
 
     def _seen(self, stack: IkeStack, phase: Phase) -> list[tuple[float, float]]:
@@ -72,28 +71,30 @@ class RekeyRateCase(IpsecSeries):
             seen = [Span(a, b) for a, b in self.answers[0].measured[f"phase_{phase}"]]
             rate = len(seen) / busy_s(seen)
             found.append(
-                Quantity(name=f"phase {phase} rekey rate", unit="rekeys/s", value=round(rate, 3), n=len(seen))
+                figure(Key.REKEY_RATE, round(rate, 3), n=len(seen), part=f"phase_{phase}", phase=phase)
             )
-            told.append(f"phase {phase} {rate:,.4g} rekeys/s ({len(seen)} of {due} due)")
+            told.append(Statement.of(Code.REKEYS_OF_PHASE, phase=phase, per_s=rate, seen=len(seen), due=due))
             if len(seen) < due:
-                warnings.append(f"phase {phase}: {due} rekeys were due, {len(seen)} were seen")
+                warnings.append(Remark.of(Code.REKEYS_MISSED, phase=phase, due=due, seen=len(seen)))
         found += [
             quantity(
-                f"phase {phase} rekey time",
-                "ms",
+                Key.REKEY_TIME,
                 [1e3 * (b - a) for a, b in self.answers[0].measured[f"phase_{phase}"]],
+                part=f"phase_{phase}",
+                phase=phase,
             )
             for phase in (1, 2)
         ]
         return {
             "status": "OK",
-            "words": f"{s.tunnels} SAs with a lifetime of {s.lifetime:g} s, for {s.lifetimes} lifetimes: "
-            f"{'; '.join(told)}.",
+            "words": Statement.of(
+                Code.REKEYED, sas=s.tunnels, lifetime_s=s.lifetime, lifetimes=s.lifetimes, phases=told
+            ),
             "quantities": found,
             "warnings": warnings,
         }
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         return []
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from espbench.measure.bench import Request
 from espbench.plan.cases import Case
 from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Told, identity
-from espbench.terms import Finding, Outcome, Quantity, Status, Trial
+from espbench.sentences import Code
+from espbench.terms import Deviation, Finding, Outcome, Quantity, Reason, Remark, Statement, Status, Trial
 
 
 class Series(ABC):
@@ -80,13 +81,13 @@ class Series(ABC):
     def results(self, told: Told) -> list[Outcome | Finding]:
         invalid = [*dict.fromkeys(reason for t in self.trials[-1:] for reason in t.reasons)]
         if why := self.unfit():
-            return [self._finding(told, "INVALID", reasons=[why], words=f"Not measured: {why}.")]
+            words = Statement.of(Code.NOT_MEASURED, why=why)
+            return [self._finding(told, "INVALID", reasons=[why], words=words)]
         if (violation := self.violation) is not None:
-            words = f"VIOLATED: frames crossed without encryption in trial {violation.sequence}."
-            problems = violation.proof.get("problems", [])
-            return [self._finding(told, "VIOLATED", reasons=problems, words=words)]
+            words = Statement.of(Code.VIOLATED, trial=violation.sequence)
+            return [self._finding(told, "VIOLATED", reasons=violation.problems, words=words)]
         if self.refused is not None:
-            words = f"INVALID: of {len(self.trials)} trials the last could not be trusted."
+            words = Statement.of(Code.INVALID, trials=len(self.trials))
             return [self._finding(told, "INVALID", reasons=invalid, words=words)]
         return [self._finding(told, **self.answer())]
 
@@ -95,15 +96,15 @@ class Series(ABC):
         told: Told,
         status: Status,
         *,
-        words: str,
+        words: Statement,
         quantities: Sequence[Quantity] = (),
-        reasons: Sequence[str] = (),
+        reasons: Sequence[Reason] = (),
         curve: Sequence[dict[str, Any]] = (),
         load_fps: float | None = None,
-        warnings: Sequence[str] = (),
+        warnings: Sequence[Remark] = (),
     ) -> Finding:
         deviations = self.deviations()
-        of_trials = [text for trial in self.answers for text in trial.warnings]
+        of_trials = [remark for trial in self.answers for remark in trial.warnings]
         return Finding(
             **identity(self.case, told.dut),
             status=status,
@@ -113,15 +114,16 @@ class Series(ABC):
             trials=len(self.trials),
             rfc2544=status == "OK" and not deviations and self.case.settings.of_rfc2544,
             encryption=told.encryption,
-            words=words,
+            words=words.text,
+            answer=words,
             reasons=list(reasons),
             warnings=[*dict.fromkeys([*told.warnings, *warnings, *of_trials])],
             rfc2544_deviations=deviations,
         )
 
-    def unfit(self) -> str:
-        """Why this case cannot be measured at all; empty if it can."""
-        return ""
+    def unfit(self) -> Reason | None:
+        """Why this case cannot be measured at all; None if it can."""
+        return None
 
     @abstractmethod
     def wanted(self) -> Request | None:
@@ -136,5 +138,5 @@ class Series(ABC):
         """How many there will be, as far as one can tell."""
 
     @abstractmethod
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         """Clauses of RFC 2544 that the settings do not keep."""

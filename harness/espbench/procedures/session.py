@@ -18,7 +18,7 @@ from espbench.measure.bench import Bench, Request, TrialBroken, Waits
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
 from espbench.plan.comparison import execution_order
-from espbench.plan.model import Plan
+from espbench.plan.model import Plan, Throughput
 from espbench.platforms.base import PortName, Testbed
 from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.kinds import procedure_for
@@ -28,9 +28,10 @@ from espbench.procedures.pairs import Lab, Pairs
 from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Procedure, Told
 from espbench.procedures.warm_start import hints
 from espbench.results import RunDirectory
+from espbench.sentences import Code
 from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.plain import Plain
-from espbench.terms import Calibration, Encryption, Finding, Outcome, Trial
+from espbench.terms import Calibration, Encryption, Finding, Outcome, Remark, Trial
 
 # A pair that dies again and again is not worth more rebuilding than this.
 MAXIMUM_REBUILDS = 2
@@ -245,7 +246,7 @@ class Session:
             self._directory.append(record)
             running.add(record)
             self._observer.trial_done(record)
-            if record.host.get("disturbed"):
+            if record.disturbed:
                 time.sleep(min(HOST_PAUSE_S * 2**record.attempt, MAXIMUM_PAUSE_S))
             self._observer.time_left(self._time_left(running, case, number))
         self._finish(case, running)
@@ -284,7 +285,7 @@ class Session:
                 case=case.id,
                 sequence=sequence,
                 waits=waits_of(case),
-                resolution=getattr(case.settings, "resolution", _RESOLUTION),
+                resolution=resolution_of(case),
                 fragments=case.fragments,
                 actions=actions,
                 on_progress=self._observer.trial_progress,
@@ -327,9 +328,13 @@ class Session:
     def _encryption(self, case: Case, running: Procedure) -> Encryption:
         return encryption_of(case, running.trials, external=self._plan.topology == "external")
 
-    def _case_warnings(self, case: Case) -> list[str]:
+    def _case_warnings(self, case: Case) -> list[Remark]:
         shared = self._directory.manifest.placement.get("shared", [])
-        return [*case.notes, *self._lab.notes(case), *shared]
+        return [
+            *(Remark.of(Code.OF_CASE, text=note) for note in case.notes),
+            *(Remark.of(Code.STANDING_IN, text=note) for note in self._lab.notes(case)),
+            *(Remark.of(Code.CPUS_SHARED, text=note) for note in shared),
+        ]
 
     def _time_left(self, running: Procedure, case: Case, number: int) -> float:
         """A rough guess: this case's remainder, and the other cases as long as those before."""
@@ -348,6 +353,11 @@ def waits_of(case: Case) -> Waits:
     """The waits around each trial that the plan asks for."""
     s = case.settings
     return Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle)
+
+
+def resolution_of(case: Case) -> float:
+    """How far the rate received may fall short of the load until it counts as stored, as a share of it."""
+    return case.settings.resolution if isinstance(case.settings, Throughput) else _RESOLUTION
 
 
 def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> Encryption:

@@ -17,13 +17,16 @@ from espbench.measure.bench import Bench, Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import SetUpRate
 from espbench.platforms.base import SIDES
+from espbench.procedures.clauses import shorter
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
 from espbench.procedures.procedure import Field, Known
 from espbench.procedures.quantities import quantity
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.public_key import of_set_up, speed
 from espbench.stacks.sa_events import Span, set_ups, spans
-from espbench.terms import Quantity, Trial
+from espbench.terms import Deviation, Quantity, Reason, Remark, Statement, Trial
 
 LEAST = 100
 _PER_TUNNEL_S = 1.0
@@ -60,9 +63,12 @@ class SetUpRateCase(IpsecSeries):
             "public_key": self._public_key(field.bench, stack) if self.settings.public_key else {},
         }
         wrong = [
-            f"{len(found)} {what} were set up by themselves, {wanted} were asked for"
-            for what, found in (("tunnels with an IKE SA each", tunnels), ("CHILD SAs", children))
-            if len(found) != wanted
+            Reason.of(code, found=found, wanted=wanted)
+            for code, found in (
+                (Code.TUNNELS_BY_THEMSELVES, len(tunnels)),
+                (Code.CHILD_SAS_BY_THEMSELVES, len(children)),
+            )
+            if found != wanted
         ]
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
 
@@ -97,31 +103,35 @@ class SetUpRateCase(IpsecSeries):
     def answer(self) -> dict[str, Any]:
         (trial,) = self.answers
         rates = {name: self._rate(trial.measured[name]) for name in ("tunnel", "phase_1", "phase_2")}
-        how = "all at once" if self.settings.together else "one at a time"
-        words = (
-            f"{rates['tunnel']:,.4g} tunnels/s, {how} (phase 1 alone {rates['phase_1']:,.4g}/s, phase 2 alone "
-            f"{rates['phase_2']:,.4g}/s; {self.settings.tunnels} of each)."
-        )
+        how = Statement.of(Code.TOGETHER if self.settings.together else Code.ONE_AT_A_TIME)
+        told = None
         shown = {"tunnel": "tunnel", "phase_1": "phase 1", "phase_2": "phase 2"}
         found = [
-            Quantity(
-                name=f"{shown[name]} set-up rate",
-                unit=f"{unit}/s",
-                value=round(rate, 3),
+            figure(
+                Key.SET_UP_RATE,
+                round(rate, 3),
                 n=self.settings.tunnels,
+                part=name,
+                what=shown[name],
+                of=unit,
             )
             for (name, rate), unit in zip(rates.items(), ("tunnels", "IKE SAs", "CHILD SAs"), strict=True)
         ]
         found += [
-            quantity(f"{shown[name]} set-up time", "ms", [1e3 * (b - a) for a, b in trial.measured[name]])
+            quantity(
+                Key.SET_UP_TIME,
+                [1e3 * (b - a) for a, b in trial.measured[name]],
+                part=name,
+                what=shown[name],
+            )
             for name in rates
         ]
         bound = trial.measured["public_key"]
-        missing = [f"no public-key bound: {bound['missing']}"] if "missing" in bound else []
+        missing = [Remark.of(Code.NO_PUBLIC_KEY_BOUND, why=bound["missing"])] if "missing" in bound else []
         if bound and not missing:
             more, told = self._bound(trial, bound)
             found += more
-            words += told
+        words = Statement.of(Code.SET_UP, **rates, how=how, n=self.settings.tunnels, bound=told)
         return {"status": "OK", "words": words, "quantities": found, "warnings": missing}
 
     def _rate(self, parts: list[tuple[float, float]]) -> float:
@@ -130,30 +140,24 @@ class SetUpRateCase(IpsecSeries):
             return len(parts) / (max(b for _, b in parts) - min(a for a, _ in parts))
         return len(parts) / sum(b - a for a, b in parts)
 
-    def _bound(self, trial: Trial, bound: dict[str, Any]) -> tuple[list[Quantity], str]:
+    def _bound(self, trial: Trial, bound: dict[str, Any]) -> tuple[list[Quantity], Statement]:
         """What the public-key operations allow, and what is left for the protocol and everything else."""
         of_one = bound["home"] + bound["office"]
         # One at a time the ends wait for each other; many at once, each end works on another tunnel meanwhile.
         limit = 1e3 / (max(bound["home"], bound["office"]) if self.settings.together else of_one)
-        found = [
-            Quantity(name=f"public-key time of a set-up, {side}", unit="ms", value=bound[side])
-            for side in SIDES
-        ]
-        found.append(Quantity(name="public-key bound", unit="tunnels/s", value=round(limit, 3)))
+        found = [figure(Key.PUBLIC_KEY_TIME, bound[side], part=str(side), side=str(side)) for side in SIDES]
+        found.append(figure(Key.PUBLIC_KEY_BOUND, round(limit, 3)))
         rate = self._rate(trial.measured["tunnel"])
         share = 100 * (1 - rate / limit)
-        found.append(Quantity(name="protocol and other overhead", unit="%", value=round(share, 2)))
-        operations = ", ".join(dict.fromkeys(bound["operations"]))
-        return found, (
-            f" Its public-key operations alone ({operations}, on both gateways) would allow {limit:,.4g} tunnels/s: "
-            f"{share:.0f} % of the time is protocol and other overhead."
-        )
+        found.append(figure(Key.PROTOCOL_OVERHEAD, round(share, 2)))
+        operations = list(dict.fromkeys(bound["operations"]))
+        return found, Statement.of(Code.PUBLIC_KEY_ALLOWS, operations=operations, per_s=limit, pct=share)
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         s = self.settings
         return [
-            *([f"ipsec-meth 12: {s.tunnels} tunnels instead of {LEAST}"] if s.tunnels < LEAST else []),
-            *(["ipsec-meth 12: all at once, not each after the one before"] if s.together else []),
+            *shorter(Code.FEW_TUNNELS, "ipsec-meth 12", s.tunnels, LEAST),
+            *([Deviation.from_clause(Code.ALL_AT_ONCE, "ipsec-meth 12")] if s.together else []),
         ]
 
 

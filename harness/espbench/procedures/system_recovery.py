@@ -18,7 +18,9 @@ from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known
 from espbench.procedures.quantities import by_direction, quantity
 from espbench.procedures.series import Series
-from espbench.terms import DirectionReading, Quantity, Trial
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.terms import Deviation, DirectionReading, Reason, Remark, Statement, Trial
 
 OVERLOAD, REDUCED = 1.1, 0.5
 _OVERLOAD_S = 60.0
@@ -41,8 +43,8 @@ class SystemRecoveryCase(Series):
     def warm_up_fps(self) -> float:
         return REDUCED * self.load_fps or self.known.limits.minimum_fps
 
-    def unfit(self) -> str:
-        return self._no_load if self._throughput is None else ""
+    def unfit(self) -> Reason | None:
+        return self._no_load if self._throughput is None else None
 
     @property
     def is_fast(self) -> bool:
@@ -64,30 +66,36 @@ class SystemRecoveryCase(Series):
         if self.is_fast:
             return {
                 "status": "OK",
-                "words": "Not overloaded: its throughput is the highest load there is, "
-                f"{self.load_fps:,.0f} frames/s, so there is nothing to recover from.",
+                "words": Statement.of(Code.NOT_OVERLOADED, fps=self.load_fps),
                 "load_fps": self.load_fps,
             }
         times = [self._recovery_s(trial) for trial in self.answers]
         lossless = sum(not trial.lost for trial in self.answers)
         never = [s for s in times if s > (1 - _AT_THE_END) * self.settings.recovery]
-        loads = (
-            f"from {self.load_fps:,.0f} frames/s ({100 * self.load_fps / (self._throughput or 1):.4g} % of its "
-            f"throughput) to {REDUCED * self.load_fps:,.0f}"
+        loads = Statement.of(
+            Code.LOAD_FELL,
+            fps=self.load_fps,
+            pct=100 * self.load_fps / (self._throughput or 1),
+            reduced_fps=REDUCED * self.load_fps,
         )
         if never:
             return {
                 "status": "UNRESOLVABLE",
-                "words": f"UNRESOLVABLE: in {len(never)} of {len(times)} trials frames were still lost "
-                f"{self.settings.recovery:g} s after the load fell {loads}.",
-                "reasons": ["it had not recovered when the trial ended: lengthen recovery"],
+                "words": Statement.of(
+                    Code.STILL_LOSING,
+                    never=len(never),
+                    trials=len(times),
+                    after_s=self.settings.recovery,
+                    loads=loads,
+                ),
+                "reasons": [Reason.of(Code.NOT_RECOVERED, key="recovery")],
                 "load_fps": self.load_fps,
             }
-        found = quantity("system recovery time", "s", times, digits=6)
+        found = quantity(Key.RECOVERY_TIME, times, digits=6)
         if lossless == len(times):
-            words = f"The overload lost no frame, so there was nothing to recover from ({loads})."
+            words = Statement.of(Code.NOTHING_TO_RECOVER, loads=loads)
         else:
-            words = f"It recovered {found.value:.4g} s (mean of {found.n}) after the load fell {loads}."
+            words = Statement.of(Code.RECOVERED, s=found.value, n=found.n, loads=loads)
         lost = [trial.frame_loss_ratio for trial in self.answers]
         return {
             "status": "OK",
@@ -95,15 +103,19 @@ class SystemRecoveryCase(Series):
             "load_fps": self.load_fps,
             "quantities": [
                 found,
-                *by_direction("system recovery time", "s", self.answers, self._of_direction_s, digits=6),
-                quantity("frame loss over the trial", "%", [100 * ratio for ratio in lost], digits=6),
-                Quantity(name="throughput", unit="frames/s", value=self._throughput),
-                Quantity(name="overload", unit="frames/s", value=round(self.load_fps, 3)),
-                Quantity(name="reduced load", unit="frames/s", value=round(REDUCED * self.load_fps, 3)),
+                *by_direction(Key.RECOVERY_TIME, self.answers, self._of_direction_s, digits=6),
+                quantity(Key.LOSS_OVER_TRIAL, [100 * ratio for ratio in lost], digits=6),
+                figure(Key.THROUGHPUT, self._throughput),
+                figure(Key.OVERLOAD, round(self.load_fps, 3)),
+                figure(Key.REDUCED_LOAD, round(REDUCED * self.load_fps, 3)),
             ],
             "warnings": [
                 *load_note(self.known, self.settings),
-                *([f"{lossless} of {len(times)} overloads lost no frame"] if lossless else []),
+                *(
+                    [Remark.of(Code.LOSSLESS_OVERLOADS, lossless=lossless, trials=len(times))]
+                    if lossless
+                    else []
+                ),
             ],
         }
 
@@ -114,12 +126,12 @@ class SystemRecoveryCase(Series):
     def _of_direction_s(self, direction: DirectionReading) -> float:
         return max(0.0, (direction.last_lost_s or 0.0) - self.settings.overload)
 
-    def deviations(self) -> list[str]:
+    def deviations(self) -> list[Deviation]:
         s = self.settings
         below = self._throughput is not None and self.load_fps < 0.999 * OVERLOAD * self._throughput
         return [
-            *shorter("26.5", "an overload of", s.overload, _OVERLOAD_S),
-            *(["26.5: the overload is below 110 % of the throughput"] if below else []),
-            *(["26.5: from a load of the plan's, not from the throughput"] if s.load is not None else []),
+            *shorter(Code.SHORT_OVERLOAD, "26.5", s.overload, _OVERLOAD_S),
+            *([Deviation.from_clause(Code.WEAK_OVERLOAD, "26.5")] if below else []),
+            *([Deviation.from_clause(Code.LOAD_OF_PLAN_FROM, "26.5")] if s.load is not None else []),
             *common(s, self.known.frame_sizes, self.trials),
         ]

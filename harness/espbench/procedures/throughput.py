@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from espbench.errors import UsageError
 from espbench.measure.bench import Request
-from espbench.measure.faults import LATE
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
 from espbench.plan.search_choice import PRESETS
@@ -15,15 +14,18 @@ from espbench.procedures.clauses import common, finals_at, shorter, shortest
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import OVERHEAD_S, Field, Told, identity
 from espbench.procedures.quantities import in_time_fps
-from espbench.search import GoalResult, MlrSearch, Observation, ThroughputSearch, goal_name
+from espbench.search import GoalResult, MlrSearch, Observation, SearchSpec, ThroughputSearch
 from espbench.search.goals import DirectionCount
+from espbench.sentences import Code
 from espbench.terms import (
-    AT_MAXIMUM,
-    LIMITED_BY_TESTER,
     WITH_FIGURE,
+    Deviation,
     Encryption,
     Finding,
     Outcome,
+    Reason,
+    Remark,
+    Statement,
     Trial,
     layer2_mbps,
     ways,
@@ -110,7 +112,7 @@ class ThroughputCase:
         """One outcome per loss goal."""
         return [*self.outcomes(told.dut, told.encryption, told.warnings)]
 
-    def outcomes(self, dut: str, encryption: Encryption, warnings: Sequence[str] = ()) -> list[Outcome]:
+    def outcomes(self, dut: str, encryption: Encryption, warnings: Sequence[Remark] = ()) -> list[Outcome]:
         """One row per loss goal; only when `next` is None."""
         if (violation := self.violation) is not None:
             found = [self._violated(goal, violation) for goal in self.settings.loss_goals]
@@ -129,39 +131,31 @@ class ThroughputCase:
             trials=len(self.trials),
             final_trial_index=None,
             at_maximum=False,
-            reasons=[*trial.proof.get("problems", [])],
-            words=f"{goal_name(goal)} has no result: frames crossed without encryption in trial {trial.sequence}",
+            reasons=trial.problems,
+            answer=Statement.of(
+                Code.NO_RESULT, goal=goal, why=Reason.of(Code.CROSSED_IN_CLEAR, trial=trial.sequence)
+            ),
         )
 
     def _new_search(self, hints_fps: Sequence[float | None]) -> ThroughputSearch | MlrSearch:
         s = self.settings
-        directions = ways(self.case.direction)
-        if s.search == "mlr":
-            assert s.preset is not None
-            return MlrSearch(
-                list(s.loss_goals),
-                minimum_fps=self.bounds.minimum_fps,
-                maximum_fps=self.bounds.maximum_fps,
-                resolution=s.resolution,
-                trial_s=s.trial,
-                final_trial_s=s.final_trial,
-                duration_sum_s=PRESETS[s.preset].trials * s.final_trial,
-                exceed_ratio=PRESETS[s.preset].exceed_ratio,
-                retries=s.retries,
-                directions=directions,
-            )
-        return ThroughputSearch(
-            list(s.loss_goals),
+        spec = SearchSpec(
+            goals=tuple(s.loss_goals),
             minimum_fps=self.bounds.minimum_fps,
             maximum_fps=self.bounds.maximum_fps,
             resolution=s.resolution,
             trial_s=s.trial,
             final_trial_s=s.final_trial,
             retries=s.retries,
-            hints_fps=hints_fps,
-            loss_verification=s.loss_verification,
-            directions=directions,
+            directions=ways(self.case.direction),
         )
+        if s.search == "mlr":
+            assert s.preset is not None
+            preset = PRESETS[s.preset]
+            return MlrSearch(
+                spec, duration_sum_s=preset.trials * s.final_trial, exceed_ratio=preset.exceed_ratio
+            )
+        return ThroughputSearch(spec, hints_fps=hints_fps, loss_verification=s.loss_verification)
 
     def _tester_gave_up(self, trial: Trial) -> bool:
         """The generator fell short of this load twice: beyond it nothing can be said of this DUT.
@@ -174,10 +168,12 @@ class ThroughputCase:
     def _too_fast(self, trial: Trial) -> bool:
         """Whether nothing kept the generator from its load but itself, or in virtual time the link."""
         short = trial.offered_fps < (1 - self.settings.resolution) * trial.intended_fps
-        beyond_link = len(trial.reasons) == 1 and trial.reasons[0].startswith(LATE)
+        beyond_link = [reason.code for reason in trial.reasons] in ([Code.LATE], [Code.LATE_IN_VIRTUAL_TIME])
         return (trial.validity == "VALID" and short) or beyond_link
 
-    def _outcome(self, result: GoalResult, dut: str, encryption: Encryption, warnings: list[str]) -> Outcome:
+    def _outcome(
+        self, result: GoalResult, dut: str, encryption: Encryption, warnings: list[Remark]
+    ) -> Outcome:
         case, s = self.case, self.settings
         final = self.trials[result.final_trial_index] if result.final_trial_index is not None else None
         size = case.mean_frame_size
@@ -210,25 +206,21 @@ class ThroughputCase:
             void_finals=result.void_finals,
             loss_bound=result.loss_bound,
             words=result.words,
+            answer=result.answer,
             reasons=result.reasons,
             warnings=warnings,
             rfc2544_deviations=deviations,
         )
 
-    def _flags(self, fps: float | None, result: GoalResult) -> list[str]:
+    def _flags(self, fps: float | None, result: GoalResult) -> list[Remark]:
         flags = []
         if fps is not None and self.bounds.ceiling_fps and fps >= TESTER_LIMITED * self.bounds.ceiling_fps:
-            flags.append(
-                f"{LIMITED_BY_TESTER}: within 10 % of what the generator itself can offer "
-                f"({self.bounds.ceiling_fps:,.0f} frames/s); the DUT may be faster"
-            )
+            flags.append(Remark.of(Code.TESTER_LIMITED, ceiling_fps=self.bounds.ceiling_fps))
         elif result.at_maximum:
-            flags.append(f"{AT_MAXIMUM} ({self.search.maximum_fps:,.0f} frames/s): the DUT may be faster")
+            flags.append(Remark.of(Code.AT_MAXIMUM, fps=self.search.maximum_fps))
         if self.search.maximum_fps < self.bounds.maximum_fps:
-            flags.append(
-                f"maximum lowered from {self.bounds.maximum_fps:,.0f} to {self.search.maximum_fps:,.0f} "
-                "frames/s: the generator could not offer more with this DUT"
-            )
+            planned_fps, fps = self.bounds.maximum_fps, self.search.maximum_fps
+            flags.append(Remark.of(Code.MAXIMUM_LOWERED, planned_fps=planned_fps, fps=fps))
         return flags
 
 
@@ -270,33 +262,25 @@ def rfc2544_deviations(
     frame_sizes: Sequence[int | str],
     trials: Sequence[Trial] = (),
     final: Trial | None = None,
-) -> list[str]:
+) -> list[Deviation]:
     """Which clauses of RFC 2544 a result did not keep, by the records of its trials; empty = all."""
     return [
         *shorter(
-            "24", "final trials of", shortest(finals_at(final, trials), settings.final_trial), RFC2544_FINAL_S
+            Code.SHORT_FINAL_TRIALS,
+            "24",
+            shortest(finals_at(final, trials), settings.final_trial),
+            RFC2544_FINAL_S,
         ),
         *_tolerated(settings),
         *common(settings, frame_sizes, trials),
     ]
 
 
-def _tolerated(settings: Throughput) -> list[str]:
+def _tolerated(settings: Throughput) -> list[Deviation]:
     """Trials that lost frames at a load that passes all the same."""
     exceed = PRESETS[settings.preset].exceed_ratio if settings.preset else 0.0
     if exceed:
-        return [f"26.1: a load passes although up to {exceed * 100:g} % of the time its trials miss the goal"]
-    if settings.loss_verification:
-        return [
-            f"26.1: a load that missed the goal was tried again, up to {settings.loss_verification} "
-            f"{'times' if settings.loss_verification > 1 else 'time'} (loss_verification)"
-        ]
+        return [Deviation.from_clause(Code.MISSES_TOLERATED, "26.1", pct=exceed * 100)]
+    if times := settings.loss_verification:
+        return [Deviation.from_clause(Code.LOSS_VERIFICATION, "26.1", times=times)]
     return []
-
-
-def describe(result: GoalResult) -> str:
-    """One goal's answer for the terminal."""
-    return f"{goal_name(result.goal)}: {result.words or result.status}"
-
-
-OnTrial = Callable[[Trial], None]

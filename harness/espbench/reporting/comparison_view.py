@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from espbench.comparison.model import ArmPoint, Comparison, PairVerdicts, Panel, PointVerdict
 from espbench.comparison.numbers import factor
 from espbench.comparison.statistics import PER_CENT
+from espbench.comparison.words import told_again
 from espbench.reporting.chart_parts import MARKS_IN_WORDS
 from espbench.reporting.comparison_figures import Kind, figures, styles
 from espbench.reporting.comparison_rows import series_of
@@ -268,7 +269,8 @@ def _caption(panel: Panel, kinds: list[Kind], comparison: Comparison) -> str:
 
 
 def _pair(pair: PairVerdicts, panel: Panel, comparison: Comparison) -> PairTable:
-    told = any(pair.words in text for text in comparison.words)
+    panels = zip(comparison.panels, told_again(comparison.panels), strict=True)
+    told = pair.words in {one.words for other, again in panels if not again for one in other.pairs}
     rows = [_row(point, pair, panel) for point in pair.points]
     return PairTable(pair.a, pair.b, "" if told else pair.words, rows)
 

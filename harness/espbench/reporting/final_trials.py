@@ -47,7 +47,7 @@ def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
             why = " / ".join(dict.fromkeys(one.status for one in found))
             verdict = f"no final trial: {why}"
             if o.status == "VIOLATED":
-                verdict = f"{VIOLATED}: {'; '.join(o.reasons)}"
+                verdict = f"{VIOLATED}: {'; '.join(map(str, o.reasons))}"
             elif o.encryption == "not proven":
                 verdict = f"{NOT_PROVEN}, {verdict}"
             rows.append([*name, NONE, NONE, NONE, NONE, NONE, NONE, verdict])

@@ -12,10 +12,9 @@ from espbench.reporting.finding_tables import told, unit_of
 from espbench.reporting.finding_view import labels
 from espbench.reporting.finding_words import Names
 from espbench.reporting.notes import Flag, Notes
+from espbench.reporting.statements import flag as short
 from espbench.reporting.wording import NONE, worst
 from espbench.terms import Finding, Manifest, Status
-
-_SHORT_WORDS = 20  # characters that fit a cell
 
 
 @dataclass(frozen=True)
@@ -133,6 +132,5 @@ def _cell(repeats: list[Finding], notes: Notes) -> FindingCell:
 
 
 def _instead(repeats: Sequence[Finding]) -> str:
-    """`not searched` of `Not searched: its throughput is the load …`."""
-    head, colon, _ = next((f.words for f in repeats if f.status == "OK"), "").partition(":")
-    return head[:1].lower() + head[1:] if colon and len(head) <= _SHORT_WORDS else NONE
+    """What stands for a figure where there was nothing to measure: `not searched`."""
+    return short(next((f.answer for f in repeats if f.status == "OK"), None)) or NONE

@@ -9,7 +9,7 @@ from statistics import median
 
 from espbench.terms import Finding, Quantity, kind_of_test
 
-WAYS = ("west-east", "east-west")  # how the name of a quantity of one direction ends, after a comma
+WAYS = ("west-east", "east-west")  # how the key of a curve's figure of one direction ends
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ def arm_of(f: Finding) -> str:
     return f.stack if f.suite == "none" else f"{f.stack} · {f.suite}"
 
 
-def quantity(f: Finding, name: str) -> Quantity | None:
-    """A quantity by its name."""
-    return next((q for q in f.quantities if q.name == name), None)
+def quantity(f: Finding, key: str) -> Quantity | None:
+    """A quantity by its key (quantities.py), of all directions."""
+    return next((q for q in f.quantities if q.key == key and not q.way), None)
 
 
-def value(f: Finding, name: str) -> float | None:
+def value(f: Finding, key: str) -> float | None:
     """Its figure."""
-    found = quantity(f, name)
+    found = quantity(f, key)
     return found.value if found else None
 
 
@@ -86,12 +86,12 @@ def headline(f: Finding) -> Quantity | None:
     return f.quantities[0] if f.quantities and f.quantities[0].value is not None else None
 
 
-def way_of(name: str) -> tuple[str, str]:
-    """`latency, tagged frame, west-east` → its name without the direction, and the direction; else empty."""
+def way_of(key: str) -> tuple[str, str]:
+    """`frame_loss_pct west-east`, a key of a curve → without the direction, and the direction; else empty."""
     for way in WAYS:
-        if name.endswith(way):
-            return name.removesuffix(way).rstrip(", "), way
-    return name, ""
+        if key.endswith(f" {way}"):
+            return key.removesuffix(f" {way}"), way
+    return key, ""
 
 
 def median_of(values: Sequence[float | None]) -> float | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from espbench.quantities import Key
 from espbench.reporting.chart_parts import MARKS_IN_WORDS, Spec, size_colours
 from espbench.reporting.curve_figures import axes_of, curve_panel
 from espbench.reporting.finding_curves import column_title
@@ -95,7 +96,7 @@ def _latency(group: FindingGroup, anchor: str) -> Figure:
         if page is None or picture is None:
             continue
         told = [
-            f"{f.frame_size} B: tagged frame {figure(q.value)} µs, p99 {figure(value(f, 'latency, p99'))} µs"
+            f"{f.frame_size} B: tagged frame {figure(q.value)} µs, p99 {figure(value(f, Key.LATENCY_P99))} µs"
             for f in found
             if (q := headline(f))
         ]
@@ -208,7 +209,7 @@ def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: di
         if draw[0] is None or draw[1] is None:
             continue
         told = [
-            f"{f.suite} {f.frame_size} B: {count(q.value)} frames/s, {number(value(f, 'of the throughput'), 3)} × "
+            f"{f.suite} {f.frame_size} B: {count(q.value)} frames/s, {number(value(f, Key.OF_THROUGHPUT), 3)} × "
             "its throughput"
             for f in found
             if (q := headline(f))

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from espbench.quantities import Key
 from espbench.reporting.final_trials import encryption_of
-from espbench.reporting.finding_groups import FindingGroup, arm_of, quantity, value, way_of
+from espbench.reporting.finding_groups import FindingGroup, arm_of, quantity, value
 from espbench.reporting.notes import Flag, Notes
-from espbench.reporting.wording import NONE, condensed, count, figure, number
+from espbench.reporting.statements import untold, why
+from espbench.reporting.wording import NONE, count, figure, number
 from espbench.terms import Finding, Quantity, Status, line_rate_fps
 
 
@@ -83,14 +85,14 @@ def table(group: FindingGroup, notes: Notes, line_rate_bps: float) -> FindingTab
 
 def _one_column_a_quantity(group: FindingGroup) -> _Columns:
     """For kinds of tests this file does not know whose figures are few, and one measurement each; else none."""
-    found = {q.name: q for f in group.findings for q in f.quantities if not way_of(q.name)[1]}
+    found = {q.key: q for f in group.findings for q in f.quantities if not q.way}
     single = all(q.n <= 1 for f in group.findings for q in f.quantities)
     if not found or not single or len(found) > _MOST_COLUMNS:
         return []
     load = [_LOAD] if any(f.load_fps is not None for f in group.findings) else []
     return load + [
-        (Column(name[:1].upper() + name[1:], unit_of(q), strong=position == 0), _told(name))
-        for position, (name, q) in enumerate(found.items())
+        (Column(q.name[:1].upper() + q.name[1:], unit_of(q), strong=position == 0), _told(key))
+        for position, (key, q) in enumerate(found.items())
     ]
 
 
@@ -106,7 +108,7 @@ def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
     rows = []
     for f in group.findings:
         figures: list[list[str]] = []
-        for q in (q for q in f.quantities if not way_of(q.name)[1]):
+        for q in (q for q in f.quantities if not q.way):
             load = [count(f.load_fps) if not figures else ""] if has_load else []
             spread = [figure(q.minimum), figure(q.maximum), figure(q.stdev)] if q.n > 1 else [NONE] * 3
             figures.append([*load, q.name, told(q), unit_of(q), count(q.n), *spread])
@@ -130,8 +132,7 @@ def _assembled(group: FindingGroup, columns: list[Column], cases: Sequence[list[
 
 
 def _row(f: Finding, notes: Notes, figures: Sequence[list[str]]) -> list[FindingRow]:
-    reasons = [reason for reason in f.reasons if reason not in f.words]
-    told = condensed(f.words) + (f" ({condensed('; '.join(reasons))})" if reasons else "")
+    reasons = untold(f)
     return [
         FindingRow(
             starts_case=position == 0,
@@ -144,8 +145,8 @@ def _row(f: Finding, notes: Notes, figures: Sequence[list[str]]) -> list[Finding
             rfc2544=_rfc2544(f),
             figures=cells,
             trials=count(f.trials),
-            words=f.words + (f" ({'; '.join(reasons)})" if reasons else ""),
-            telling=told if position == 0 and (f.status != "OK" or reasons or not f.quantities) else "",
+            words=f.words + (f" ({'; '.join(map(str, reasons))})" if reasons else ""),
+            telling=why(f) if position == 0 and (f.status != "OK" or reasons or not f.quantities) else "",
         )
         for position, cells in enumerate(figures)
     ]
@@ -178,14 +179,20 @@ _LOAD: tuple[Column, Cell] = (Column("Load", "frames/s"), lambda f: count(f.load
 
 
 def _latency() -> _Columns:
-    all_frames = ("mean", "p50", "p90", "p99", "p99.9")
+    all_frames = {
+        "mean": Key.LATENCY_MEAN,
+        "p50": Key.LATENCY_P50,
+        "p90": Key.LATENCY_P90,
+        "p99": Key.LATENCY_P99,
+        "p99.9": Key.LATENCY_P999,
+    }
     return [
         _LOAD,
-        *_spread("latency, tagged frame", "Tagged frame", "µs", "n"),
+        *_spread(Key.LATENCY_TAGGED, "Tagged frame", "µs", "n"),
         # Of all trials together the least is the least of theirs, and so the greatest.
-        (Column("All frames, µs", "least"), _extreme("latency, least", "minimum")),
-        *((Column("All frames, µs", name), _cell(f"latency, {name}")) for name in all_frames),
-        (Column("All frames, µs", "greatest"), _extreme("latency, greatest", "maximum")),
+        (Column("All frames, µs", "least"), _extreme(Key.LATENCY_LEAST, "minimum")),
+        *((Column("All frames, µs", name), _cell(key)) for name, key in all_frames.items()),
+        (Column("All frames, µs", "greatest"), _extreme(Key.LATENCY_GREATEST, "maximum")),
     ]
 
 
@@ -198,45 +205,45 @@ def _frame_loss(group: FindingGroup, line_rate_bps: float) -> _Columns:
     return [
         (Column("Highest load", "frames/s"), lambda f: count(f.load_fps)),
         (Column("Highest load", "% of line rate"), share),
-        (Column("Frame loss there", "%", strong=True), _cell("frame loss at the highest load")),
-        (Column("Forwarded there", "frames/s"), _whole("forwarding rate at the highest load")),
-        (Column("Most forwarded", "frames/s"), _whole("highest forwarding rate")),
-        (Column("Lossless up to", "frames/s"), _whole("highest lossless load")),
+        (Column("Frame loss there", "%", strong=True), _cell(Key.LOSS_AT_HIGHEST)),
+        (Column("Forwarded there", "frames/s"), _whole(Key.FORWARDED_AT_HIGHEST)),
+        (Column("Most forwarded", "frames/s"), _whole(Key.MOST_FORWARDED)),
+        (Column("Lossless up to", "frames/s"), _whole(Key.LOSSLESS_LOAD)),
     ]
 
 
 def _back_to_back() -> _Columns:
     return [
         (Column("Rate of bursts", "frames/s"), lambda f: count(f.load_fps)),
-        *_spread("back-to-back frames", "Burst", "frames", "searches"),
-        (Column("Buffer", "implied, µs"), _cell("implied buffer time")),
-        (Column("Buffer", "corrected, µs", strong=True), _cell("corrected buffer time")),
-        (Column("Buffer", "corrected, frames"), _cell("corrected buffer")),
+        *_spread(Key.BURST, "Burst", "frames", "searches"),
+        (Column("Buffer", "implied, µs"), _cell(Key.IMPLIED_BUFFER_TIME)),
+        (Column("Buffer", "corrected, µs", strong=True), _cell(Key.CORRECTED_BUFFER_TIME)),
+        (Column("Buffer", "corrected, frames"), _cell(Key.CORRECTED_BUFFER)),
     ]
 
 
 def _system_recovery() -> _Columns:
     return [
-        (Column("Throughput", "frames/s"), _whole("throughput")),
+        (Column("Throughput", "frames/s"), _whole(Key.THROUGHPUT)),
         (Column("Overload", "frames/s"), lambda f: count(f.load_fps)),
-        (Column("Reduced load", "frames/s"), _whole("reduced load")),
-        *_spread("system recovery time", "Recovery time", "s", "n"),
-        (Column("Frame loss", "whole trial, %"), _cell("frame loss over the trial")),
+        (Column("Reduced load", "frames/s"), _whole(Key.REDUCED_LOAD)),
+        *_spread(Key.RECOVERY_TIME, "Recovery time", "s", "n"),
+        (Column("Frame loss", "whole trial, %"), _cell(Key.LOSS_OVER_TRIAL)),
     ]
 
 
 def _flood() -> _Columns:
     return [
         _LOAD,
-        (Column("Frame loss", "%"), _cell("frame loss")),
-        (Column("Forwarding rate", "frames/s", strong=True), _whole("forwarding rate under flood")),
-        (Column("Forwarding rate", "Mbps"), _cell("forwarding rate under flood, Mbps")),
-        (Column("Throughput", "frames/s"), _whole("throughput")),
-        (Column("Forwarding rate", "/ throughput", strong=True), _times("of the throughput")),
+        (Column("Frame loss", "%"), _cell(Key.FRAME_LOSS)),
+        (Column("Forwarding rate", "frames/s", strong=True), _whole(Key.FLOOD_FORWARDING)),
+        (Column("Forwarding rate", "Mbps"), _cell(Key.FLOOD_MBPS)),
+        (Column("Throughput", "frames/s"), _whole(Key.THROUGHPUT)),
+        (Column("Forwarding rate", "/ throughput", strong=True), _times(Key.OF_THROUGHPUT)),
     ]
 
 
-def _spread(name: str, title: str, unit: str, n: str) -> _Columns:
+def _spread(key: Key, title: str, unit: str, n: str) -> _Columns:
     """Mean, least, greatest, standard deviation, and of how many."""
 
     def of(field: str) -> Cell:
@@ -244,13 +251,13 @@ def _spread(name: str, title: str, unit: str, n: str) -> _Columns:
         told = count if unit == "frames" and field in ("minimum", "maximum") else figure
 
         def cell(f: Finding) -> str:
-            found = quantity(f, name)
+            found = quantity(f, key)
             return told(getattr(found, field)) if found else NONE
 
         return cell
 
     def how_many(f: Finding) -> str:
-        found = quantity(f, name)
+        found = quantity(f, key)
         return count(found.n) if found else NONE
 
     return [
@@ -262,33 +269,33 @@ def _spread(name: str, title: str, unit: str, n: str) -> _Columns:
     ]
 
 
-def _cell(name: str) -> Cell:
-    return lambda f: figure(value(f, name))
+def _cell(key: Key) -> Cell:
+    return lambda f: figure(value(f, key))
 
 
-def _told(name: str) -> Cell:
+def _told(key: str) -> Cell:
     def cell(f: Finding) -> str:
-        found = quantity(f, name)
+        found = quantity(f, key)
         return told(found) if found else NONE
 
     return cell
 
 
-def _whole(name: str) -> Cell:
-    return lambda f: count(value(f, name))
+def _whole(key: Key) -> Cell:
+    return lambda f: count(value(f, key))
 
 
-def _times(name: str) -> Cell:
+def _times(key: Key) -> Cell:
     def cell(f: Finding) -> str:
-        ratio = value(f, name)
+        ratio = value(f, key)
         return NONE if ratio is None else f"{number(ratio, 3)} ×"
 
     return cell
 
 
-def _extreme(name: str, field: str) -> Cell:
+def _extreme(key: Key, field: str) -> Cell:
     def cell(f: Finding) -> str:
-        found = quantity(f, name)
+        found = quantity(f, key)
         if found is None:
             return NONE
         extreme = getattr(found, field)

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from espbench.reporting.wording import kind, merged
-from espbench.terms import Finding, Outcome
+from espbench.reporting.statements import flag, kind, merged
+from espbench.terms import Finding, Outcome, Remark
 
-_FLAG_LENGTH = 24
 _PLAIN_WORD = "note"
 
 
@@ -40,21 +38,22 @@ class Notes:
     """The kinds of warnings in the order they are numbered: those of the whole run first."""
 
     def __init__(self, of_run: Sequence[str], outcomes: Sequence[Outcome | Finding]) -> None:
-        carried: dict[str, list[str]] = {kind(text): [text] for text in of_run}
+        remarks = [Remark.told(text) for text in of_run]
+        carried: dict[Hashable, list[Remark]] = {kind(remark): [remark] for remark in remarks}
         count = dict.fromkeys(carried, 0)
         for outcome in outcomes:
-            for text in dict.fromkeys(outcome.warnings):
-                carried.setdefault(kind(text), []).append(text)
-            for which in {kind(text) for text in outcome.warnings}:
+            for remark in dict.fromkeys(outcome.warnings):
+                carried.setdefault(kind(remark), []).append(remark)
+            for which in {kind(remark) for remark in outcome.warnings}:
                 count[which] = count.get(which, 0) + 1
         self._by_kind = {
             which: Note(
                 number,
-                merged(list(dict.fromkeys(texts))),
+                merged(told),
                 count[which],
                 common=len(outcomes) > 1 and count[which] == len(outcomes),
             )
-            for number, (which, texts) in enumerate(carried.items(), start=1)
+            for number, (which, told) in enumerate(carried.items(), start=1)
         }
 
     @property
@@ -65,14 +64,8 @@ class Notes:
     def flags(self, outcome: Outcome | Finding) -> list[Flag]:
         """The warnings of one result, those that set it apart first."""
         found = []
-        for text in dict.fromkeys(outcome.warnings):
-            note = self._by_kind[kind(text)]
-            word = flag_word(text)
-            found.append(Flag(note.number, "" if note.common and word == _PLAIN_WORD else word, text))
+        for remark in dict.fromkeys(outcome.warnings):
+            note = self._by_kind[kind(remark)]
+            word = flag(remark)
+            found.append(Flag(note.number, word or ("" if note.common else _PLAIN_WORD), remark.text))
         return sorted(found, key=lambda flag: (flag.word == "", flag.number))
-
-
-def flag_word(text: str) -> str:
-    """A warning's first words as a flag: `tester-limited`, `at the search's maximum`, else `note`."""
-    head = re.split(r":| \(| from \d", text)[0]
-    return head if len(head) <= _FLAG_LENGTH and head != text else _PLAIN_WORD

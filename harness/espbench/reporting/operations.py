@@ -21,7 +21,9 @@ from espbench.terms import Manifest, Outcome
 SINGLE, PAIR = "single-gateway", "gateway-to-gateway"
 TITLE = "A single gateway beside a pair"
 # What differs because the topology does: who runs where, which links there are, how ESP is sent and received.
-_FOLLOWS = ("topology", "placement", "queues", "tools: generator")
+_FOLLOWS: conditions.Places = (
+    ("topology", ""), ("placement", ""), ("queues", ""), conditions.GENERATOR,
+)  # fmt: skip
 HOW = (
     "A frame that crosses a pair is encrypted once and decrypted once. Gateways with a core each do that side by "
     "side: the pair is no faster than the slower operation, min(encryption, decryption). Gateways that share a core "
@@ -75,7 +77,7 @@ def related(
     unequal = [
         conditions.in_words(difference)
         for difference in conditions.differences(read(runs), "run")
-        if not difference.what.startswith(_FOLLOWS)
+        if not conditions.is_within(difference, _FOLLOWS)
     ]
     if unequal and not allow_different:
         raise UsageError(

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from typing import Any
 
 from espbench.reporting.finding_words import Names
 from espbench.reporting.security_context import term
+from espbench.reporting.statements import kind, merged
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
-from espbench.reporting.wording import NONE, count, flat, kind, merged
-from espbench.terms import Manifest, line_rate_fps
-
-_NOT_SENT = "generator, not sent"  # booked beside the losses, though nothing was there to lose
+from espbench.reporting.wording import NONE, count, flat
+from espbench.terms import NOT_SENT, Manifest, Reason, line_rate_fps
 
 
 def losses(manifest: Manifest, trials: TrialDigest) -> Table:
@@ -26,10 +26,10 @@ def losses(manifest: Manifest, trials: TrialDigest) -> Table:
         places.update(trials.loss_of_case.get(case.case, {}))
     rows = []
     for which, places in groups.items():
-        total = places.total() - places[_NOT_SENT]
+        total = places.total() - places[NOT_SENT]
         for place, n in places.most_common():
             if n:
-                share = "not a loss" if place == _NOT_SENT else _share(n / total)
+                share = "not a loss" if place == NOT_SENT else _share(n / total)
                 rows.append([*which, place, count(n), share])
     head = ["DUT", "Stack", "Direction", "IP", "Place", "Frames", "% of the loss"]
     return Table(["Test", *head] if several else head, rows, numeric=[6, 7] if several else [5, 6])
@@ -41,7 +41,7 @@ def _share(part: float) -> str:
 
 def invalid(trials: TrialDigest) -> Table:
     """INVALID trials by reason; reasons that differ only in their numbers are one."""
-    kinds: dict[str, list[tuple[str, int, set[str]]]] = {}
+    kinds: dict[Hashable, list[tuple[Reason, int, set[str]]]] = {}
     for reason, (n, cases) in trials.invalid.items():
         kinds.setdefault(kind(reason), []).append((reason, n, cases))
     rows = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from espbench.quantities import Key
 from espbench.reporting.chart_parts import (
     GREY,
     MARKS,
@@ -22,10 +23,14 @@ from espbench.reporting.chart_parts import (
     size_axis,
     tip,
 )
-from espbench.reporting.finding_groups import median_of, quantity, value, way_of
+from espbench.reporting.finding_groups import median_of, quantity, value
 from espbench.terms import WITH_FIGURE, Finding, line_rate_fps
 
 TAGGED = "tagged frame, mean"
+_LATENCIES = {
+    "least": Key.LATENCY_LEAST, "p50": Key.LATENCY_P50, "p90": Key.LATENCY_P90, "p99": Key.LATENCY_P99,
+    "p99.9": Key.LATENCY_P999, "greatest": Key.LATENCY_GREATEST,
+}  # fmt: skip
 # Percentile → its colour, from the least to the greatest.
 PERCENTILES = {
     "least": "#7fb3d8", "p50": "#2f7ebc", "p90": "#2aa5a5", "p99": "#c79a2b", "p99.9": "#e07b39",
@@ -39,7 +44,7 @@ _SIZE = tip("size", "frame size, B")
 
 def latency_domain(findings: Sequence[Finding]) -> tuple[float, float] | None:
     """Of all panels that are to be read side by side, µs; None where nothing has a figure."""
-    figures = [q for f in findings for q in f.quantities if q.unit == "µs" and not way_of(q.name)[1]]
+    figures = [q for f in findings for q in f.quantities if q.unit == "µs" and not q.way]
     values = [v for q in figures for v in (q.value, q.minimum, q.maximum) if v]
     return log_domain(values) if values else None
 
@@ -58,7 +63,7 @@ def latency_panel(
     tagged, lines = [], []
     for size in sizes:
         here = [f for f in findings if f.frame_size == size]
-        found = [q for f in here if (q := quantity(f, "latency, tagged frame")) and q.value is not None]
+        found = [q for f in here if (q := quantity(f, Key.LATENCY_TAGGED)) and q.value is not None]
         if found:
             tagged.append(
                 _at(size, TAGGED)
@@ -71,7 +76,7 @@ def latency_panel(
                 }
             )  # fmt: skip
         lines += [
-            _at(size, name) | {"us": median_of([value(f, f"latency, {name}") for f in here])}
+            _at(size, name) | {"us": median_of([value(f, _LATENCIES[name]) for f in here])}
             for name in PERCENTILES
         ]
     known = [row for row in lines if row["us"] is not None]
@@ -111,11 +116,11 @@ def flood_panel(
     """Of one stack: what each suite forwards under flood, beside its throughput, and the line rate above both."""
     lines = []
     for suite in dict.fromkeys(f.suite for f in findings):
-        for what, name in ((FLOOD, "forwarding rate under flood"), (THROUGHPUT, "throughput")):
+        for what, key in ((FLOOD, Key.FLOOD_FORWARDING), (THROUGHPUT, Key.THROUGHPUT)):
             for size in sizes:
                 here = [f for f in findings if (f.suite, f.frame_size) == (suite, size)]
-                fps = median_of([value(f, name) for f in here])
-                ratio = median_of([value(f, "of the throughput") for f in here])
+                fps = median_of([value(f, key) for f in here])
+                ratio = median_of([value(f, Key.OF_THROUGHPUT) for f in here])
                 lines.append(_at(size, suite) | {"what": what, "fps": fps, "ratio": ratio})
     known = [row for row in lines if row["fps"]]
     if not any(row["what"] == FLOOD for row in known):

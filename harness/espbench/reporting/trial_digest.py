@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from espbench.reporting.crossings import Crossing, crossing
 from espbench.reporting.wording import count, flat, goal_name, number
-from espbench.terms import Trial
+from espbench.sentences import Code
+from espbench.terms import Reason, Trial
 
 # Beyond this many trials only the final and the INVALID ones are printed, to keep the page small.
 PRINT_LIMIT = 2_000
@@ -48,7 +49,7 @@ class TrialDigest:
     corrupted: int = 0
     unverified: int = 0  # trials whose generator does not look at each frame
     loss_of_case: dict[str, Counter[str]] = field(default_factory=dict)  # of VALID trials: place → frames
-    invalid: dict[str, tuple[int, set[str]]] = field(default_factory=dict)  # reason → trials, cases
+    invalid: dict[Reason, tuple[int, set[str]]] = field(default_factory=dict)  # reason → trials, cases
     rows: dict[str, list[TrialRow]] = field(default_factory=dict)
     invalid_of_case: Counter[str] = field(default_factory=Counter)
     total_of_case: Counter[str] = field(default_factory=Counter)
@@ -84,7 +85,7 @@ def digest(
                 _cross(result.crossings.setdefault(trial.case, {}), trial)
         else:
             result.invalid_of_case[trial.case] += 1
-            for reason in trial.reasons or ["no reason recorded"]:
+            for reason in trial.reasons or [Reason.of(Code.NO_REASON)]:
                 n, cases = result.invalid.get(reason, (0, set()))
                 result.invalid[reason] = (n + 1, cases | {trial.case})
         if total <= PRINT_LIMIT or trial.phase == "final" or trial.validity == "INVALID":
@@ -121,7 +122,7 @@ def _row(trial: Trial) -> TrialRow:
         received=count(trial.rx_frames),
         loss=_loss(trial.frame_loss_ratio),
         validity=trial.validity if trial.sustained or trial.validity == "INVALID" else "VALID, not sustained",
-        reasons="; ".join(trial.reasons),
+        reasons="; ".join(map(str, trial.reasons)),
         places="; ".join([*places, *odd, *_besides(trial)]),
         final=trial.phase == "final",
         home_cpu=number(home.cpu_pct if home else None, 3),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from espbench.reporting import final_trials, finding_proof, run_tables
@@ -18,6 +18,7 @@ from espbench.reporting.finding_words import Names
 from espbench.reporting.notes import Flag, Note, Notes
 from espbench.reporting.overhead import overhead
 from espbench.reporting.security_context import ContextBlock, blocks
+from espbench.reporting.statements import as_above, condensed, reason_told, untold, why
 from espbench.reporting.subject import subject
 from espbench.reporting.table import Table
 from espbench.reporting.trial_digest import TrialDigest
@@ -25,7 +26,6 @@ from espbench.reporting.wording import (
     NONE,
     STATUSES,
     at_least,
-    condensed,
     count,
     goal_name,
     number,
@@ -67,6 +67,8 @@ class ResultRow:
     words: str
     reasons: list[str]
     telling: str  # what the figures do not say, where some goal of this case has no figure; else empty
+    why: Hashable  # equal where the rows of a case tell the same reason; None without one
+    as_above: str  # `telling` where the row before tells the reason
     case: str
     repeat: int
 
@@ -160,7 +162,7 @@ def view(
         unproven=sum(map(_is_unproven, outcomes)) + sum(map(is_unproven, findings)),
         rfc2544_results=sum(r.rfc2544 for r in results),
         rfc2544_of=sum(r.rfc2544 or bool(r.rfc2544_deviations) or r.status != "OK" for r in results),
-        deviations=deviations.most_common(),
+        deviations=[(deviation.text, n) for deviation, n in deviations.most_common()],
         notes=notes.all,
         sections=[
             _section(n, group, manifest, notes, trials, names if several else None)
@@ -195,14 +197,8 @@ def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list
         size = f"{r.frame_size} B" if isinstance(r.frame_size, int) else r.frame_size
         told += [r.dut, r.stack, r.suite, size, r.direction, f"IPv{r.ip_version}"]
         name = " · ".join([*told, f"repeat {r.repeat}"] if r.repeat > 1 else told)
-        of_case.setdefault(r.case, (name, condensed("; ".join(r.reasons)) or r.words))
+        of_case.setdefault(r.case, (name, condensed(r.reasons) or r.words))
     return list(of_case.values())
-
-
-def _why(r: Outcome | Finding) -> str:
-    """Its words, and the reasons that are not among them."""
-    reasons = [reason for reason in r.reasons if reason not in r.words]
-    return condensed(r.words) + (f" ({condensed('; '.join(reasons))})" if reasons else "")
 
 
 def suite_colours(manifest: Manifest) -> dict[str, str]:
@@ -212,7 +208,7 @@ def suite_colours(manifest: Manifest) -> dict[str, str]:
 
 def _labels(outcomes: Sequence[Outcome]) -> list[str]:
     """What any of these results is not, for wherever their figures are shown."""
-    planned_short = any(text.startswith("24:") for o in outcomes for text in o.rfc2544_deviations)
+    planned_short = any(d.clause == "24" for o in outcomes for d in o.rfc2544_deviations)
     short = planned_short or any(o.is_short for o in outcomes)
     unproven = any(map(_is_unproven, outcomes))
     return [label for label, applies in ((SHORT, short), (final_trials.NOT_PROVEN, unproven)) if applies]
@@ -297,11 +293,8 @@ def _told_once(rows: list[ResultRow]) -> list[ResultRow]:
     """The rows, where two goals of a case failed for the same reasons, with the reasons at the first."""
     told = []
     for before, row in zip([None, *rows], rows, strict=False):
-        what, _, why = row.telling.partition(": ")
-        if before and why and before.case == row.case and before.telling.partition(": ")[2] == why:
-            told.append(replace(row, telling=f"{what}: as above"))
-        else:
-            told.append(row)
+        again = before is not None and before.case == row.case and before.why == row.why is not None
+        told.append(replace(row, telling=row.as_above) if again else row)
     return told
 
 
@@ -312,6 +305,7 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling:
         else None
     )
     bound = o.status == "LOWER_BOUND"
+    beside = _besides(o) if bound else []
     return ResultRow(
         suite=o.suite,
         size=str(o.frame_size),
@@ -335,8 +329,10 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling:
         rfc2544=NONE if o.final_trial is None else "yes" if o.rfc2544 else "short" if o.is_short else "no",
         flags=notes.flags(o),
         words="; ".join([o.words, *_besides(o)]),
-        reasons=[reason for reason in o.reasons if reason not in o.words],
-        telling="; ".join([_why(o), *(_besides(o) if o.status == "LOWER_BOUND" else [])]) if telling else "",
+        reasons=[reason.text for reason in untold(o)],
+        telling="; ".join([why(o), *beside]) if telling else "",
+        why=(reason_told(o), *beside) if telling and reason_told(o) is not None else None,
+        as_above=as_above(o) if reason_told(o) is not None else "",
         case=o.case,
         repeat=o.repeat,
     )

@@ -4,21 +4,17 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
 from collections.abc import Sequence
 
 from espbench.terms import Status, goal_name
-
-_NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 
 NONE = "–"
 # What a reader must know first stands first.
 STATUSES: tuple[Status, ...] = ("VIOLATED", "INVALID", "UNRESOLVABLE", "BELOW_MINIMUM", "LOWER_BOUND", "OK")
 
 __all__ = [
-    "NONE", "at_least", "condensed", "count", "figure", "flat", "goal_name", "kind", "merged", "number", "plural",
-    "ratio_at_most", "seconds", "worst",
+    "NONE", "at_least", "count", "figure", "flat", "goal_name", "number", "plural", "ratio_at_most", "seconds",
+    "worst",
 ]  # fmt: skip
 
 
@@ -84,29 +80,3 @@ def flat(value: object) -> str:
 def seconds(value: float) -> str:
     """The length of a trial, to the centisecond: 4.999994 s as measured is the plan's `5`."""
     return f"{round(value, 2):g}"
-
-
-def kind(text: str) -> str:
-    """A text without its numbers: what texts that differ in their numbers alone have in common."""
-    return _NUMBER.sub("…", text)
-
-
-def merged(texts: Sequence[str]) -> str:
-    """Texts of one kind as one: the numbers they share stay, the others become `…`, with an example."""
-    if len(set(texts)) == 1:
-        return texts[0]
-    columns = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
-    shown = iter([found[0] if len(set(found)) == 1 else "…" for found in columns])
-    return f"{_NUMBER.sub(lambda _: next(shown), texts[0])} (for one: {texts[0]})"
-
-
-def condensed(text: str) -> str:
-    """A list of reasons parted by `; `, those that differ in their numbers alone told once."""
-    parts = Counter(kind(part) for part in text.split("; "))
-    told: dict[str, str] = {}
-    for part in text.split("; "):
-        told.setdefault(kind(part), part)
-    return "; ".join(
-        part if parts[which] == 1 else f"{part} (and {parts[which] - 1} more like it)"
-        for which, part in told.items()
-    )

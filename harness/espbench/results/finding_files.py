@@ -12,7 +12,7 @@ _OF_CASE = (
     "case", "test", "dut", "stack", "suite", "ip_version", "frame_size", "direction", "repeat", "status",
     "rfc2544", "load_fps",
 )  # fmt: skip
-_OF_QUANTITY = tuple(Quantity.model_fields)
+_OF_QUANTITY = ("name", "unit", "value", "n", "minimum", "maximum", "stdev")
 _NONE = Quantity(name="", unit="", value=None, n=0)
 
 

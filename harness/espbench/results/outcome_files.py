@@ -13,10 +13,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from espbench.errors import EspbenchError
+from espbench.results import format_1
 from espbench.results.durable import to_json
 from espbench.terms import PAIRED, Finding, Latency, Outcome
 
-FORMAT = 1
+# Version of `results.json`: 1 had sentences without codes (format_1.py).
+FORMAT = 2
 
 # The first eighteen are a promise to the users' scripts: never renamed, never moved.
 CONTRACT_COLUMNS = (
@@ -26,7 +28,7 @@ CONTRACT_COLUMNS = (
 )  # fmt: skip
 LATENCY_COLUMNS = tuple(f"latency_{name}_us" for name in Latency.model_fields if name != "hdr")
 FURTHER_COLUMNS = (
-    *(name for name in Outcome.model_fields if name not in CONTRACT_COLUMNS and name != "latency_us"),
+    *(name for name in Outcome.model_fields if name not in (*CONTRACT_COLUMNS, "latency_us", "answer")),
     *LATENCY_COLUMNS,
 )
 # What a test other than throughput is about; the rest of its figures is in findings.csv.
@@ -75,8 +77,10 @@ def from_json_text(text: str, where: str) -> list[Outcome | Finding]:
         document = json.loads(text)
         if document["format"] > FORMAT:
             raise EspbenchError(f"{where}: format {document['format']}; this espbench reads up to {FORMAT}")
-        outcomes = [Outcome.model_validate(entry) for entry in document["outcomes"]]
-        return [*outcomes, *(Finding.model_validate(entry) for entry in document.get("findings", []))]
+        outcomes, findings = document["outcomes"], document.get("findings", [])
+        if document["format"] == 1:
+            outcomes, findings = map(format_1.result, outcomes), map(format_1.result, findings)
+        return [*map(Outcome.model_validate, outcomes), *map(Finding.model_validate, findings)]
     except (ValueError, KeyError, TypeError) as error:
         raise EspbenchError(f"{where}: not a results file: {error}") from error
 

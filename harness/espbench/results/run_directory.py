@@ -28,8 +28,9 @@ from espbench.results.trial_log import Damage, TrialLog
 from espbench.terms import CaseEntry, Finding, Manifest, Outcome, Trial, kind_of_test
 
 # Version of the run directory; a reader accepts its own and older ones.
-#   1  the first
-FORMAT = 1
+#   1  the first; sentences without codes (format_1.py)
+#   2  codes and values beside each sentence of trials and results, keys of quantities
+FORMAT = 2
 
 _NAME_LIMIT = 60
 
@@ -40,7 +41,7 @@ class RunDirectory:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
-        self._log = TrialLog(path / "trials.jsonl")
+        self._log = TrialLog(path / "trials.jsonl", manifest.format)
         self._lock: RunLock | None = None
 
     @classmethod
@@ -90,7 +91,7 @@ class RunDirectory:
             self._lock = RunLock(self.path / ".lock")
             # Another process may have written since this one looked: look again.
             self._log.close()
-            self._log = TrialLog(self._log.path)
+            self._log = TrialLog(self._log.path, self.manifest.format)
         return self._lock
 
     def append(self, trial: Trial) -> None:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from espbench.errors import EspbenchError
-from espbench.results import seals
+from espbench.results import format_1, seals
 from espbench.results.durable import sync_directory, write_failure
 from espbench.terms import Trial
 
@@ -65,8 +65,9 @@ class TrialLog:
     A reader (`espbench report` on a run in progress) sees the lines there were when it first read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, format_: int) -> None:
         self.path = path
+        self._format = format_  # of the run directory
         self._fd: int | None = None
         self._read: _Contents | None = None
 
@@ -210,20 +211,30 @@ class TrialLog:
         if head.sealed or seals_begun or seals.lost_its_name(line):
             return "not as it was written"
         try:  # no seal to tell
-            self._parse(line, "")
-        except EspbenchError as error:
-            return str(error).partition(": : ")[2]
+            self._trial(line)
+        except ValidationError as error:
+            return _not_a_trial(error)
         return ""
 
     def _parse(self, line: bytes, where: str) -> Trial:
         try:
-            trial = Trial.model_validate_json(line)
+            trial = self._trial(line)
         except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"]))
-            raise EspbenchError(f"{self.path}: {where}: not a trial: {key}: {first['msg']}") from error
+            raise EspbenchError(f"{self.path}: {where}: {_not_a_trial(error)}") from error
         trial.host.pop(seals.KEY, None)  # the log's own, no part of the trial
         return trial
+
+    def _trial(self, line: bytes) -> Trial:
+        """Raises ValidationError."""
+        if self._format == 1:
+            return Trial.model_validate(format_1.trial(from_json(line)))
+        return Trial.model_validate_json(line)
+
+
+def _not_a_trial(error: ValidationError) -> str:
+    """What is wrong with a line, by its first mistake."""
+    first = error.errors()[0]
+    return f"not a trial: {'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
+from espbench.search.arguments import SearchSpec
 from espbench.search.evidence import TrialRequest
 from espbench.search.goals import Judgement, Observation, frames_needed, judge
 from espbench.search.mlr import MlrSearch
 from espbench.search.results import GoalResult
 from espbench.search.throughput import ThroughputSearch
-from espbench.search.words import goal_name
 
 __all__ = [
     "GoalResult",
     "Judgement",
     "MlrSearch",
     "Observation",
+    "SearchSpec",
     "ThroughputSearch",
     "TrialRequest",
     "frames_needed",
-    "goal_name",
     "judge",
 ]

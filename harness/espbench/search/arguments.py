@@ -4,28 +4,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 
-def check_arguments(
-    goals: Sequence[float],
-    *,
-    minimum_fps: float,
-    maximum_fps: float,
-    resolution: float,
-    trial_s: float,
-    final_trial_s: float,
-    retries: int,
-    directions: int,
-) -> None:
-    """Raises ValueError on arguments that make no search; units as in throughput.py."""
-    if not goals or any(not 0 <= goal < 1 for goal in goals) or len(set(goals)) != len(goals):
-        raise ValueError(f"loss goals must be different ratios from 0 to below 1, not {list(goals)}")
-    if not 0 < minimum_fps <= maximum_fps < math.inf:
-        raise ValueError(f"0 < minimum <= maximum expected, not {minimum_fps} and {maximum_fps}")
-    if not 1e-4 <= resolution < 1:
-        raise ValueError(f"a resolution from 0.0001 to below 1 expected, not {resolution}")
-    if not 0 < trial_s <= final_trial_s:
-        raise ValueError(f"0 < trial <= final trial expected, not {trial_s} s and {final_trial_s} s")
-    if retries < 0 or directions not in (1, 2):
-        raise ValueError(f"retries >= 0 and 1 or 2 directions expected, not {retries} and {directions}")
+@dataclass(frozen=True)
+class SearchSpec:
+    """The arguments that all searches share.
+
+    goals: frame loss ratios; rates in frames/s, summed over `directions`; `resolution` relative to the upper bound.
+    trial_s and final_trial_s: the shortest and the longest trial, s. `retries` repeats of an INVALID trial at one
+    load. Raises ValueError on arguments that make no search.
+    """
+
+    goals: tuple[float, ...]
+    minimum_fps: float
+    maximum_fps: float
+    resolution: float
+    trial_s: float
+    final_trial_s: float
+    retries: int = 3
+    directions: int = 1
+
+    def __post_init__(self) -> None:
+        goals = self.goals
+        if not goals or any(not 0 <= goal < 1 for goal in goals) or len(set(goals)) != len(goals):
+            raise ValueError(f"loss goals must be different ratios from 0 to below 1, not {list(goals)}")
+        if not 0 < self.minimum_fps <= self.maximum_fps < math.inf:
+            raise ValueError(
+                f"0 < minimum <= maximum expected, not {self.minimum_fps} and {self.maximum_fps}"
+            )
+        if not 1e-4 <= self.resolution < 1:
+            raise ValueError(f"a resolution from 0.0001 to below 1 expected, not {self.resolution}")
+        if not 0 < self.trial_s <= self.final_trial_s:
+            raise ValueError(
+                f"0 < trial <= final trial expected, not {self.trial_s} s and {self.final_trial_s} s"
+            )
+        if self.retries < 0 or self.directions not in (1, 2):
+            raise ValueError(
+                f"retries >= 0 and 1 or 2 directions expected, not {self.retries} and {self.directions}"
+            )

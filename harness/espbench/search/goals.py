@@ -28,6 +28,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from espbench.terms import Reason
+
 SIGNIFICANCE = (
     0.01  # a search trial misses a goal on few frames only if chance explains the loss less often than this
 )
@@ -81,7 +83,7 @@ class Observation:
     valid: bool = True
     sustained: bool = True
     forwarding_fps: float | None = None
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
     offered_fps: float | None = None
     directions: tuple[DirectionCount, ...] = ()
     counted: bool = False

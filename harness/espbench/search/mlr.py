@@ -13,18 +13,17 @@ A load's trials are counted as the library counts them: each by its loss ratio, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from espbench.search import mlr_library
-from espbench.search.arguments import check_arguments
+from espbench.search.arguments import SearchSpec
 from espbench.search.evidence import Entry, TrialRequest, check_answer, faint_loss, tidy
 from espbench.search.goals import Judgement, Observation, frames_to_see, frames_to_steer, judge_counts
 from espbench.search.mlr_library import Replayed
-from espbench.search.results import GoalResult, invalid_words
-from espbench.search.words import goal_name
-from espbench.terms import Status
+from espbench.search.results import GoalResult, why_invalid
+from espbench.sentences import Code
+from espbench.terms import Reason, Remark, Statement, Status
 
 _S_DIGITS = 3  # a trial is as long as a reader can type
 
@@ -34,53 +33,22 @@ class MlrSearch:
 
     As ThroughputSearch (throughput.py), whose arguments it shares. A load passes a goal once trials of
     `duration_sum_s` together show it, of which at most the share `exceed_ratio` may have missed the
-    goal; final_trial_s is the longest trial, trial_s the shortest. Raises ValueError on arguments that
-    make no search.
+    goal. Raises ValueError where the library makes no goal of it.
     """
 
-    def __init__(
-        self,
-        goals: Sequence[float],
-        *,
-        minimum_fps: float,
-        maximum_fps: float,
-        resolution: float,
-        trial_s: float,
-        final_trial_s: float,
-        duration_sum_s: float,
-        exceed_ratio: float,
-        retries: int = 3,
-        directions: int = 1,
-    ) -> None:
-        check_arguments(
-            goals,
-            minimum_fps=minimum_fps,
-            maximum_fps=maximum_fps,
-            resolution=resolution,
-            trial_s=trial_s,
-            final_trial_s=final_trial_s,
-            retries=retries,
-            directions=directions,
-        )
-        self.goals = tuple(goals)
-        self.minimum_fps = minimum_fps
-        self.maximum_fps = maximum_fps
-        self.resolution = resolution
-        self.final_trial_s = final_trial_s
+    def __init__(self, spec: SearchSpec, *, duration_sum_s: float, exceed_ratio: float) -> None:
+        self.goals = spec.goals
+        self.minimum_fps = spec.minimum_fps
+        self.maximum_fps = spec.maximum_fps
+        self.resolution = spec.resolution
+        self.final_trial_s = spec.final_trial_s
         self.duration_sum_s = duration_sum_s
         self.exceed_ratio = exceed_ratio
-        self.retries = retries
-        self.directions = directions
+        self.retries = spec.retries
+        self.directions = spec.directions
         self._of_library = {
-            goal: mlr_library.goal(
-                goal,
-                resolution=resolution,
-                trial_s=trial_s,
-                final_trial_s=final_trial_s,
-                duration_sum_s=duration_sum_s,
-                exceed_ratio=exceed_ratio,
-            )
-            for goal in goals
+            goal: mlr_library.goal(goal, spec, duration_sum_s=duration_sum_s, exceed_ratio=exceed_ratio)
+            for goal in spec.goals
         }
         self._entries: list[Entry] = []
         self._begins_at = 0  # the trial after which the maximum was lowered: the library began anew
@@ -101,12 +69,12 @@ class MlrSearch:
 
     def _usable(self, seen: Observation) -> Observation:
         """As seen, or INVALID where it is no evidence for the load that the library asked for."""
-        why = ""
+        why = None
         if seen.offered_fps is not None and seen.offered_fps < (1 - self.resolution) * seen.load_fps:
-            why = f"only {seen.offered_fps:,.0f} frames/s were offered"
+            why = Reason.of(Code.ONLY_OFFERED, fps=seen.offered_fps)
         elif any(_judge(seen, goal) is Judgement.DISTURBED for goal in self.goals):
-            why = "frames were lost only while the host or the sender stood still"
-        if not seen.valid or not why:
+            why = Reason.of(Code.LOST_IN_STALLS)
+        if not seen.valid or why is None:
             return seen
         return replace(seen, valid=False, counted=True, reasons=(*seen.reasons, why))
 
@@ -199,17 +167,17 @@ class MlrSearch:
             at_maximum=at_maximum,
             reasons=[reason] if reason else [],
             warnings=self._exceeded(goal, lower) if status == "OK" else [],
-            words=self._words(goal, status, throughput, at_maximum, reason),
+            answer=self._answer(goal, status, throughput, reason, at_maximum=at_maximum),
             void_finals=sum(not e.seen.valid and e.seen.final and e.load_fps == lower for e in self._entries),
         )
 
-    def _status(self, goal: float, lower: float | None, upper: float | None) -> tuple[Status, str]:
+    def _status(self, goal: float, lower: float | None, upper: float | None) -> tuple[Status, Reason | None]:
         """How a goal ended, and why if not well."""
         replayed = self._replayed()
         if goal not in self._resolvable():
             return "UNRESOLVABLE", self._too_few(goal, self.maximum_fps)
         if replayed.wanted is not None:
-            return "INVALID", invalid_words(self._entries, replayed.wanted.load_fps)
+            return "INVALID", why_invalid(self._entries, replayed.wanted.load_fps)
         if replayed.why_none:
             return "INVALID", replayed.why_none
         return self._below_minimum(goal, upper) if not lower else self._at(goal, lower, upper)
@@ -225,24 +193,23 @@ class MlrSearch:
         load = max((load for load, took_s in passed_s.items() if took_s >= self.duration_sum_s), default=None)
         return next((e for e in reversed(self._entries) if e.seen.valid and e.load_fps == load), None)
 
-    def _below_minimum(self, goal: float, upper: float | None) -> tuple[Status, str]:
+    def _below_minimum(self, goal: float, upper: float | None) -> tuple[Status, Reason | None]:
         """No load passed; few frames at the minimum may have missed by chance."""
         if self._missed_at(upper, goal):
-            return "BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s"
+            return "BELOW_MINIMUM", Reason.of(Code.BELOW_MINIMUM, fps=self.minimum_fps)
         return "UNRESOLVABLE", self._too_few(goal, self.minimum_fps)
 
-    def _at(self, goal: float, lower: float, upper: float | None) -> tuple[Status, str]:
+    def _at(self, goal: float, lower: float, upper: float | None) -> tuple[Status, Reason | None]:
         """A load passed by the library's rules; now whether its trials held frames enough to tell."""
         if lower < self.minimum_fps:
-            return "BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s"
+            return "BELOW_MINIMUM", Reason.of(Code.BELOW_MINIMUM, fps=self.minimum_fps)
         if upper is not None and not self._missed_at(upper, goal):
-            few = f"the bound of {upper:,.0f} frames/s rests on trials with too few frames to judge the goal"
-            return "UNRESOLVABLE", f"{few}: longer trials would tell"
+            return "UNRESOLVABLE", Reason.of(Code.BOUND_ON_TOO_FEW, fps=upper)
         met = [e for e in self._long_at(lower) if _judge(e.seen, goal) is Judgement.MET]
         faint = faint_loss(self._entries[self._begins_at :], upper) if goal == 0 else None
         if not met or (faint is not None and sum(e.seen.frames for e in met) < frames_to_see(faint)):
             return "UNRESOLVABLE", self._too_few(goal, lower)
-        return "OK", ""
+        return "OK", None
 
     def _missed_at(self, load: float | None, goal: float) -> bool:
         """Whether a trial at a load missed the goal on frames enough to say so; to the library any loss is one."""
@@ -254,31 +221,37 @@ class MlrSearch:
         recent = self._entries[self._begins_at :]
         return [e for e in recent if e.seen.valid and e.seen.final and e.load_fps == load]
 
-    def _exceeded(self, goal: float, load: float | None) -> list[str]:
+    def _exceeded(self, goal: float, load: float | None) -> list[Remark]:
         """Trials at the throughput that missed the goal and were tolerated."""
         judged = [_judge(e.seen, goal) for e in self._long_at(load)]
         missed = judged.count(Judgement.MISSED)
-        return [f"{missed} of {len(judged)} final trials at this load missed the goal"] if missed else []
+        return [Remark.of(Code.EXCEEDED, missed=missed, trials=len(judged))] if missed else []
 
-    def _too_few(self, goal: float, load: float) -> str:
-        longest = (
-            f"{self.duration_sum_s:g} s of trials" if goal == 0 else f"trials of {self.final_trial_s:g} s"
-        )
-        return f"at {load:,.0f} frames/s {longest} hold too few frames to judge the goal"
+    def _too_few(self, goal: float, load: float) -> Reason:
+        if goal == 0:
+            return Reason.of(Code.TOO_FEW_IN_TRIALS, fps=load, sum_s=self.duration_sum_s)
+        return Reason.of(Code.TOO_FEW_IN_TRIAL, fps=load, trial_s=self.final_trial_s)
 
-    def _words(
-        self, goal: float, status: Status, throughput: float | None, at_maximum: bool, reason: str
-    ) -> str:
+    def _answer(
+        self,
+        goal: float,
+        status: Status,
+        throughput: float | None,
+        reason: Reason | None,
+        *,
+        at_maximum: bool,
+    ) -> Statement:
         if throughput is None:
-            return f"{goal_name(goal)} has no result: {reason}"
+            return Statement.of(Code.NO_RESULT, goal=goal, why=reason)
         if status == "LOWER_BOUND":
-            more = f"more could not be judged: {reason}"
-            return f"{goal_name(goal)} passes at {throughput:,.0f} frames/s at least; {more}"
-        more = " or more (the maximum tried)" if at_maximum else ""
-        allowed = f"at most {self.exceed_ratio * 100:g} %" if self.exceed_ratio else "nothing"
-        return (
-            f"{goal_name(goal)} passes: {throughput:,.0f} frames/s{more} (MLRsearch's conditional throughput; "
-            f"{allowed} of {self.duration_sum_s:g} s may exceed the goal)"
+            return Statement.of(Code.PASSES_AT_LEAST, goal=goal, fps=throughput, why=reason)
+        return Statement.of(
+            Code.PASSES_MLR,
+            goal=goal,
+            fps=throughput,
+            at_maximum=at_maximum,
+            exceed_pct=self.exceed_ratio * 100,
+            sum_s=self.duration_sum_s,
         )
 
 

@@ -15,8 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from espbench.search.arguments import SearchSpec
 from espbench.search.evidence import Entry, TrialRequest
 from espbench.search.goals import Observation
+from espbench.sentences import Code
+from espbench.terms import Reason
 
 MOST_TRIALS = 1000  # valid ones; only a DUT that never shows the same twice needs more
 PRECEDING_TARGETS = 2  # coarser searches with shorter trials before the final one: the library's default
@@ -32,10 +35,8 @@ def _library() -> Any:
 
 def goal(
     loss_ratio: float,
+    spec: SearchSpec,
     *,
-    resolution: float,
-    trial_s: float,
-    final_trial_s: float,
     duration_sum_s: float,
     exceed_ratio: float,
 ) -> Any:
@@ -43,9 +44,9 @@ def goal(
     return _library().SearchGoal(
         loss_ratio=loss_ratio,
         exceed_ratio=exceed_ratio,
-        relative_width=resolution,
-        initial_trial_duration=trial_s,
-        final_trial_duration=final_trial_s,
+        relative_width=spec.resolution,
+        initial_trial_duration=spec.trial_s,
+        final_trial_duration=spec.final_trial_s,
         duration_sum=duration_sum_s,
         preceding_targets=PRECEDING_TARGETS,
         fail_fast=False,
@@ -79,9 +80,9 @@ def replay(
     except _NotMadeYet as stop:
         return Replayed(library, wanted=stop.asked)
     except _TooMany:
-        return Replayed(library, why_none=f"{MOST_TRIALS} trials did not agree on a throughput")
+        return Replayed(library, why_none=Reason.of(Code.TRIALS_DISAGREE, trials=MOST_TRIALS))
     except (RuntimeError, ValueError) as error:
-        return Replayed(library, why_none=f"the MLRsearch library gave up: {error}")
+        return Replayed(library, why_none=Reason.of(Code.LIBRARY_GAVE_UP, why=str(error)))
     return Replayed(library)
 
 
@@ -91,7 +92,7 @@ class Replayed:
 
     library: Any
     wanted: TrialRequest | None = None
-    why_none: str = ""
+    why_none: Reason | None = None
 
     def relevant(self, goal: Any) -> Any:
         """The library's RelevantBounds of a goal; None for a goal it was not given."""

@@ -37,7 +37,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from espbench.search.arguments import check_arguments
+from espbench.search.arguments import SearchSpec
 from espbench.search.evidence import (
     MOST_FINALS_AT_A_LOAD,
     Entry,
@@ -55,9 +55,10 @@ from espbench.search.goals import (
     loss_bound,
 )
 from espbench.search.loads import Loads
-from espbench.search.results import GoalResult, given_up_words
-from espbench.search.words import in_words
-from espbench.terms import Phase, Status
+from espbench.search.results import GoalResult, why_given_up
+from espbench.search.words import answer
+from espbench.sentences import Code
+from espbench.terms import Phase, Reason, Remark, Status
 
 VERIFICATIONS = (
     MOST_FINALS_AT_A_LOAD  # final trials at one load, at most, to tell zero loss from a faint loss above it
@@ -88,59 +89,34 @@ class _Verdict:
     """A goal that needs no more trials: its status and why."""
 
     status: Status
-    reason: str = ""
+    reason: Reason | None = None
 
 
 class ThroughputSearch:
     """Ask `next()` for a trial, run it, `add()` what was seen, until `next()` is None.
 
-    goals: frame loss ratios; rates in frames/s, summed over `directions`; `resolution` relative to
-    the upper bound. `retries` repeats of an INVALID trial at one load. hints_fps: a guess of the
-    throughput for each goal, None without one; it says where to begin, never what is found.
+    hints_fps: a guess of the throughput for each goal, None without one; it says where to begin, never what is found.
     loss_verification: how often a load that lost little is tried again before it misses (evidence.py).
     Decisions depend on nothing but these arguments and the observations: replaying the trials of an
     interrupted run continues it.
-
-    Raises ValueError on arguments that make no search.
     """
 
     def __init__(
-        self,
-        goals: Sequence[float],
-        *,
-        minimum_fps: float,
-        maximum_fps: float,
-        resolution: float,
-        trial_s: float,
-        final_trial_s: float,
-        retries: int = 3,
-        hints_fps: Sequence[float | None] = (),
-        loss_verification: int = 0,
-        directions: int = 1,
+        self, spec: SearchSpec, *, hints_fps: Sequence[float | None] = (), loss_verification: int = 0
     ) -> None:
-        check_arguments(
-            goals,
-            minimum_fps=minimum_fps,
-            maximum_fps=maximum_fps,
-            resolution=resolution,
-            trial_s=trial_s,
-            final_trial_s=final_trial_s,
-            retries=retries,
-            directions=directions,
-        )
-        self.goals = tuple(goals)
-        self.minimum_fps = minimum_fps
-        self.maximum_fps = maximum_fps
-        self.resolution = resolution
-        self.trial_s = trial_s
-        self.final_trial_s = final_trial_s
+        self.goals = spec.goals
+        self.minimum_fps = spec.minimum_fps
+        self.maximum_fps = spec.maximum_fps
+        self.resolution = spec.resolution
+        self.trial_s = spec.trial_s
+        self.final_trial_s = spec.final_trial_s
         # Only goals above zero need a number of frames; zero loss alone never lengthens a trial.
-        self._longest_final_s = final_trial_s * (LENGTHEN if any(goals) else 1)
-        self.retries = retries
+        self._longest_final_s = spec.final_trial_s * (LENGTHEN if any(spec.goals) else 1)
+        self.retries = spec.retries
         self.loss_verification = loss_verification
-        self.directions = directions
+        self.directions = spec.directions
         self._hints = dict(zip(self.goals, hints_fps, strict=False))
-        self._loads = Loads(minimum_fps, maximum_fps, resolution)
+        self._loads = Loads(spec.minimum_fps, spec.maximum_fps, spec.resolution)
         self._entries: list[Entry] = []
         self._derived: dict[float, Evidence] = {}  # of the entries, until there is one more
 
@@ -230,19 +206,19 @@ class ThroughputSearch:
             return state
         # What could not be judged, and is wanted all the same, ends the search: nothing else helps.
         if (given_up := evidence.exhausted.get((state.load_fps, state.phase))) is not None:
-            return _Verdict("INVALID", given_up_words(given_up, goal))
+            return _Verdict("INVALID", why_given_up(given_up, goal))
         attempt = len(evidence.attempts(state.load_fps, state.phase))
         return _Wish(state.load_fps, state.duration_s, state.phase, attempt)
 
     def _wanted(self, evidence: Evidence) -> _Wish | _Verdict:
         floor = self._floor(evidence)
         if floor > self.maximum_fps:
-            return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, self.maximum_fps))
+            return _Verdict("UNRESOLVABLE", self._too_few(self.maximum_fps))
         if evidence.finals() >= MAXIMUM_FINALS:
-            return _Verdict("INVALID", f"{MAXIMUM_FINALS} final trials did not agree on a throughput")
+            return _Verdict("INVALID", Reason.of(Code.FINALS_DISAGREE, trials=MAXIMUM_FINALS))
         unjudged = [given for given in evidence.given_up if given.phase == "final" or not given.counted]
         if len(unjudged) >= MOST_GIVEN_UP:
-            return _Verdict("INVALID", given_up_words(unjudged[-1], evidence.goal))
+            return _Verdict("INVALID", why_given_up(unjudged[-1], evidence.goal))
         if evidence.upper is not None and evidence.upper <= floor:
             return self._at_the_floor(evidence, floor)
         return self._between_the_bounds(evidence, floor)
@@ -279,15 +255,15 @@ class ThroughputSearch:
         if evidence.upper in evidence.soft_missed:
             return self._final(evidence, evidence.upper)
         if evidence.upper <= self.minimum_fps:
-            return _Verdict("BELOW_MINIMUM", f"missed at the minimum of {self.minimum_fps:,.0f} frames/s")
+            return _Verdict("BELOW_MINIMUM", Reason.of(Code.BELOW_MINIMUM, fps=self.minimum_fps))
         longest = self._final_s(self.minimum_fps)
         if evidence.longest_s(self.minimum_fps) < longest:
             return _Wish(self.minimum_fps, longest, "search")
-        return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, floor))
+        return _Verdict("UNRESOLVABLE", self._too_few(floor))
 
-    def _too_few(self, goal: float, floor: float) -> str:
-        longest = f"{VERIFICATIONS} trials of {self._longest_final_s:g} s"
-        return f"below {floor:,.0f} frames/s even {longest} hold too few frames to judge the goal"
+    def _too_few(self, floor: float) -> Reason:
+        longest_s = self._longest_final_s
+        return Reason.of(Code.TOO_FEW_BELOW, fps=floor, trials=VERIFICATIONS, trial_s=longest_s)
 
     def _lengthened(self, evidence: Evidence, undecided: list[float]) -> _Wish | _Verdict:
         """The undecided load nearest the middle again, with frames enough to decide."""
@@ -300,7 +276,7 @@ class ThroughputSearch:
         frames = frames_to_steer(evidence.goal) * self.directions * FRAME_MARGIN
         duration = min(max(frames / load, self.trial_s), self._final_s(load))
         if evidence.longest_s(load) >= duration:
-            return _Verdict("UNRESOLVABLE", f"a trial at {load:,.0f} frames/s sent too few frames")
+            return _Verdict("UNRESOLVABLE", Reason.of(Code.TRIAL_SENT_TOO_FEW, fps=load))
         return _Wish(load, duration, "search")
 
     def _closed(self, lower: float, upper: float | None) -> bool:
@@ -316,7 +292,7 @@ class ThroughputSearch:
         if faint is not None and evidence.frames_at(load) < frames_to_see(faint):
             if evidence.finals_at(load) < VERIFICATIONS:
                 return _Wish(load, self._final_s(load, faint), "final")
-            return _Verdict("UNRESOLVABLE", self._too_few(evidence.goal, load))
+            return _Verdict("UNRESOLVABLE", self._too_few(load))
         if evidence.upper is not None and evidence.upper in evidence.soft_missed:
             return self._final(evidence, evidence.upper)
         return _Verdict("OK")
@@ -336,7 +312,7 @@ class ThroughputSearch:
             )
             wanted_s = _round_up(missing * self.directions * FRAME_MARGIN / load)
             return _Wish(load, min(max(self.final_trial_s, wanted_s), self._longest_final_s), "final")
-        return _Verdict("UNRESOLVABLE", f"final trials at {load:,.0f} frames/s sent too few frames")
+        return _Verdict("UNRESOLVABLE", Reason.of(Code.FINALS_SENT_TOO_FEW, fps=load))
 
     def _final_s(self, load: float, faint: float | None = None) -> float:
         """Length of a final trial at a load, s: what was asked for, or what the goals' frames take.
@@ -426,7 +402,7 @@ class ThroughputSearch:
             status, throughput = "LOWER_BOUND", final.pass_fps
         lower, upper = evidence.hard_lower(), evidence.hard_upper
         warnings = [
-            f"not monotone: {load:,.0f} frames/s passed although {upper:,.0f} frames/s missed"
+            Remark.of(Code.NOT_MONOTONE, passed_fps=load, missed_fps=upper)
             for load in evidence.passed_above_upper()
             if upper is not None and (load - upper) / load > self.resolution
         ]
@@ -437,15 +413,10 @@ class ThroughputSearch:
             excluded = max((bound for bound in bounds if bound is not None), default=None)
             if doubted := evidence.doubted(throughput):
                 lost = sum(entry.seen.lost_frames for entry in doubted)
-                warnings.append(
-                    f"loss verification: {len(doubted)} of {evidence.valid_at(throughput)} trials at this load "
-                    f"lost frames ({lost:,} in all); the last one did not"
-                )
+                trials = evidence.valid_at(throughput)
+                warnings.append(Remark.of(Code.LOSS_VERIFIED, lossy=len(doubted), trials=trials, lost=lost))
         if status == "LOWER_BOUND" and final is not None and not final.seen.valid:
-            why = "; ".join(final.seen.reasons)
-            warnings.append(
-                f"the final trial that passed was disturbed, which takes from a DUT and gives nothing: {why}"
-            )
+            warnings.append(Remark.of(Code.DISTURBED_PASS, why=final.seen.reasons))
         at_maximum = throughput == self.maximum_fps
         return GoalResult(
             goal=goal,
@@ -458,7 +429,7 @@ class ThroughputSearch:
             at_maximum=at_maximum,
             reasons=[state.reason] if state.reason else [],
             warnings=warnings,
-            words=in_words(evidence, status, state.reason, throughput, at_maximum),
+            answer=answer(evidence, status, state.reason, throughput, at_maximum=at_maximum),
             void_finals=void_finals,
             loss_bound=excluded,
         )

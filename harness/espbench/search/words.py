@@ -1,41 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer for one loss goal as one plain sentence."""
+"""Says the answer for one loss goal as one plain sentence."""
 
 from __future__ import annotations
 
 from espbench.search.evidence import Evidence
 from espbench.search.goals import Judgement, Observation, frames_to_see, frames_to_steer, judge
-from espbench.terms import Status
+from espbench.sentences import Code
+from espbench.terms import Reason, Statement, Status
 
 DIFFERENT_RATES = 1.5  # times the lowest: only then "whatever the rate" is said
 ALIKE = 3.0  # loss ratios within this factor are called the same: they rest on a handful of frames
 
 
-def goal_name(goal: float) -> str:
-    """`zero-loss`, or the goal in per cent: `0.001 %`."""
-    if goal == 0:
-        return "zero-loss"
-    return f"{goal * 100:.10f}".rstrip("0").rstrip(".") + " %"
-
-
-def in_words(
-    evidence: Evidence,
-    status: Status,
-    reason: str,
-    throughput: float | None,
-    at_maximum: bool,
-) -> str:
+def answer(
+    evidence: Evidence, status: Status, reason: Reason | None, throughput: float | None, *, at_maximum: bool
+) -> Statement:
     """The sentence for the report; `reason` says why status is not OK."""
-    name = goal_name(evidence.goal)
+    goal = evidence.goal
     if throughput is not None and status == "LOWER_BOUND":
-        return f"{name} passes at {throughput:,.0f} frames/s at least; more could not be judged: {reason}"
+        return Statement.of(Code.PASSES_AT_LEAST, goal=goal, fps=throughput, why=reason)
     if throughput is not None:
-        more = " or more (the maximum tried)" if at_maximum else ""
-        return f"{name} passes: {throughput:,.0f} frames/s{more}"
+        return Statement.of(Code.PASSES, goal=goal, fps=throughput, at_maximum=at_maximum)
     failing = _every_rate(evidence) if status in ("BELOW_MINIMUM", "UNRESOLVABLE") else ""
     if failing:
-        return f"{name} fails at every rate with enough frames: {failing}; {reason}"
-    return f"{name} has no result: {reason}"
+        return Statement.of(Code.FAILS_AT_EVERY_RATE, goal=goal, failing=failing, why=reason)
+    return Statement.of(Code.NO_RESULT, goal=goal, why=reason)
 
 
 def _every_rate(evidence: Evidence) -> str:

@@ -16,7 +16,8 @@ from espbench.comparison.model import Comparison, PointVerdict
 from espbench.comparison.samples import Run
 from espbench.results import FORMAT
 from espbench.search import GoalResult, Observation, TrialRequest
-from espbench.terms import CaseEntry, Manifest, Outcome, layer2_mbps
+from espbench.sentences import Code
+from espbench.terms import CaseEntry, Manifest, Outcome, Remark, layer2_mbps
 from support.simulated import duts
 
 SIZES = (64, 128, 256, 512, 1024, 1424)
@@ -26,7 +27,7 @@ EDGE = 0.05  # how far from an edge of the search the true rate lies at most, re
 _EDGES = {"": (1000, 150_000), "minimum": (20_000, 150_000), "maximum": (1000, 60_000)}
 STEP = 2e-4  # limits are told apart as finely as this, much finer than any resolution
 SPREAD = (0.99, 1.0, 1.01, 1.004, 0.996)  # of five repeats
-CAPPED: dict[str, Any] = {"warnings": ["tester-limited: within 10 % of what the generator itself can offer"]}
+CAPPED: dict[str, Any] = {"warnings": [Remark.of(Code.TESTER_LIMITED, ceiling_fps=1e5)]}
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def an_outcome(result: GoalResult, stack: str, size: int, repeat: int) -> Outcom
         trials=result.trials, final_trial_s=60.0, rfc2544=False, cpu_home_pct=None, cpu_office_pct=None,
         repeat=repeat, encryption="proven", lower_fps=result.lower_fps, upper_fps=result.upper_fps,
         final_trial=result.final_trial_index,
-        warnings=["at the search's maximum"] if result.at_maximum else [],
+        warnings=[Remark.of(Code.AT_MAXIMUM, fps=fps)] if result.at_maximum else [],
     )  # fmt: skip
 
 

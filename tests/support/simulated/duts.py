@@ -21,8 +21,9 @@ from espbench.search import (
     TrialRequest,
     judge,
 )
+from espbench.search.arguments import SearchSpec
 from espbench.search.goals import judge_counts, weigh_finals
-from espbench.terms import WITH_FIGURE
+from espbench.terms import WITH_FIGURE, Reason
 
 Dut = Callable[[TrialRequest], Observation]
 
@@ -161,7 +162,7 @@ def always_passes(asked: TrialRequest) -> Observation:
     return seen(asked, 0)
 
 
-def invalid(asked: TrialRequest, reason: str = "host stall") -> Observation:
+def invalid(asked: TrialRequest, why: str = "host stall") -> Observation:
     """A trial that may not be trusted."""
     return Observation(
         load_fps=asked.load_fps,
@@ -171,7 +172,7 @@ def invalid(asked: TrialRequest, reason: str = "host stall") -> Observation:
         duration_s=asked.duration_s,
         final=asked.phase == "final",
         valid=False,
-        reasons=(reason,),
+        reasons=(Reason.told(why),),
     )
 
 
@@ -202,7 +203,8 @@ def a_search(goals: tuple[float, ...] = (0.0, 1e-5), **changed: Any) -> Throughp
         "final_trial_s": 10,
         **changed,
     }
-    return ThroughputSearch(goals, **parameters)
+    beside = {name: parameters.pop(name) for name in ("hints_fps", "loss_verification") if name in parameters}
+    return ThroughputSearch(SearchSpec(goals, **parameters), **beside)
 
 
 def an_mlr_search(preset: PresetName, goals: tuple[float, ...] = (0.0, 1e-5), **changed: Any) -> MlrSearch:
@@ -214,11 +216,13 @@ def an_mlr_search(preset: PresetName, goals: tuple[float, ...] = (0.0, 1e-5), **
         "resolution": 0.01,
         "trial_s": min(2.0, asked.final_trial_s),
         "final_trial_s": asked.final_trial_s,
-        "duration_sum_s": asked.trials * asked.final_trial_s,
-        "exceed_ratio": asked.exceed_ratio,
         **changed,
     }
-    return MlrSearch(goals, **parameters)
+    return MlrSearch(
+        SearchSpec(goals, **parameters),
+        duration_sum_s=asked.trials * asked.final_trial_s,
+        exceed_ratio=asked.exceed_ratio,
+    )
 
 
 Log = list[tuple[TrialRequest, Observation]]

@@ -13,7 +13,8 @@ from espbench.comparison.model import FixedLoadVerdict
 from espbench.comparison.paired import judge
 from espbench.plan.fixed_loads import FixedLoads
 from espbench.procedures.paired import ARMS, Arm, Ask, PairedLoads
-from espbench.terms import Finding, GatewayReading, Trial
+from espbench.sentences import Code
+from espbench.terms import Finding, GatewayReading, Reason, Trial
 
 IDENTITY: Mapping[str, Any] = {
     "case": "0001-at", "dut": "simulated", "stack": "b", "suite": "aes128gcm16", "ip_version": 4,
@@ -96,7 +97,7 @@ def made(ask: Ask, us: float, *, lost: bool, valid: bool = True, sequence: int =
         duration_s=ask.request.duration_s, intended_duration_s=ask.request.duration_s, tx_frames=frames,
         rx_frames=frames - missing, lost=missing, duplicated=0, reordered=0, corrupted=0,
         frame_loss_ratio=missing / frames, validity="VALID" if valid else "INVALID",
-        reasons=[] if valid else ["host starvation: simulated"],
+        reasons=[] if valid else [Reason.of(Code.HOST_STARVATION, starved_pct=9.0, stolen_pct=0.0)],
         gateways={side: GatewayReading(cpu_us_per_frame=us / 2) for side in ("home", "office")},
     )  # fmt: skip
 

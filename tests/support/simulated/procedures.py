@@ -11,7 +11,7 @@ from espbench.plan import Case
 from espbench.plan.stack_choice import StackChoice
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import Known, Procedure, Told
-from espbench.terms import Encryption, Finding, Outcome
+from espbench.terms import Encryption, Finding, Outcome, Reason
 from support.simulated.queue import QueueDut
 
 LINE = 100_000.0  # frames/s
@@ -60,7 +60,9 @@ def run(
         asked.append(request)
         trial = dut.trial(request, procedure.case.id, len(procedure.trials))
         if spoil(request):
-            trial = trial.model_copy(update={"validity": "INVALID", "reasons": ["generator sent too few"]})
+            trial = trial.model_copy(
+                update={"validity": "INVALID", "reasons": [Reason.told("generator sent too few")]}
+            )
         procedure.add(trial)
         assert len(asked) < 5000
     return asked

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every quantity that a test beside throughput finds: its key, its label for people, its unit, which way is better.
+
+The program looks a quantity up by its key alone, so that a label may be reworded freely here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from espbench.terms import Better, Quantity
+
+
+class Key(StrEnum):
+    """What a quantity is. Some are of a part (an operation, a gateway): then `<key>/<part>` is the record's key."""
+
+    TUNNELS_CARRIED = "tunnels-carried"
+    SA_PAIRS_CARRIED = "sa-pairs-carried"
+    PUBLIC_KEY_RATE = "public-key-rate"
+    RECOVERY_TIME = "recovery-time"
+    LOSS_OVER_TRIAL = "loss-over-trial"
+    THROUGHPUT = "throughput"
+    OVERLOAD = "overload"
+    REDUCED_LOAD = "reduced-load"
+    LATENCY_TAGGED = "latency-tagged"
+    LATENCY_LEAST = "latency-least"
+    LATENCY_MEAN = "latency-mean"
+    LATENCY_P50 = "latency-p50"
+    LATENCY_P90 = "latency-p90"
+    LATENCY_P99 = "latency-p99"
+    LATENCY_P999 = "latency-p99.9"
+    LATENCY_GREATEST = "latency-greatest"
+    LOSS_AT_HIGHEST = "loss-at-highest-load"
+    LOSSLESS_LOAD = "lossless-load"
+    MOST_FORWARDED = "most-forwarded"
+    FORWARDED_AT_HIGHEST = "forwarded-at-highest-load"
+    BURST = "burst"
+    IMPLIED_BUFFER_TIME = "implied-buffer-time"
+    CORRECTED_BUFFER_TIME = "corrected-buffer-time"
+    CORRECTED_BUFFER = "corrected-buffer"
+    FLOOD_FORWARDING = "flood-forwarding"
+    FLOOD_MBPS = "flood-mbps"
+    OF_THROUGHPUT = "of-throughput"
+    FRAME_LOSS = "frame-loss"
+    FORWARDING = "forwarding"
+    REKEY_RATE = "rekey-rate"
+    REKEY_TIME = "rekey-time"
+    LOSS_RATIO = "loss-ratio"
+    FRAMES_LOST = "frames-lost"
+    REKEYS = "rekeys"
+    SA_LIFETIME = "sa-lifetime"
+    SET_UP_RATE = "set-up-rate"
+    SET_UP_TIME = "set-up-time"
+    PUBLIC_KEY_TIME = "public-key-time"
+    PUBLIC_KEY_BOUND = "public-key-bound"
+    PROTOCOL_OVERHEAD = "protocol-overhead"
+    FIRST_PACKET_TIME = "first-packet-time"
+    TUNNEL_TIME = "tunnel-time"
+    FRAMES_LOST_MEANWHILE = "frames-lost-meanwhile"
+    FAILOVER_TIME = "failover-time"
+    RESET_TIME = "reset-time"
+    ACTION_TIME = "action-time"
+    KEPT_UNDER_ATTACK = "kept-under-attack"
+    FORWARDING_UNDER_ATTACK = "forwarding-under-attack"
+    FORWARDING_WITHOUT_ATTACK = "forwarding-without-attack"
+    HARMLESS_ATTACK = "harmless-attack"
+    CPU_WITHOUT_ATTACK = "cpu-without-attack"
+    CPU_UNDER_ATTACK = "cpu-under-attack"
+    CPU_RATIO = "cpu-ratio"
+    ARM_LOSS = "arm-loss"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """label: a format string of the parts; better: whether more or less of it is."""
+
+    label: str
+    unit: str
+    better: Better | None = None
+
+
+KINDS: Mapping[str, Kind] = {
+    Key.TUNNELS_CARRIED: Kind("tunnels carried", "tunnels", "more"),
+    Key.SA_PAIRS_CARRIED: Kind("SA pairs carried", "sas", "more"),
+    Key.PUBLIC_KEY_RATE: Kind("{operation}, {side}", "operations/s", "more"),
+    Key.RECOVERY_TIME: Kind("system recovery time", "s", "less"),
+    Key.LOSS_OVER_TRIAL: Kind("frame loss over the trial", "%", "less"),
+    Key.THROUGHPUT: Kind("throughput", "frames/s", "more"),
+    Key.OVERLOAD: Kind("overload", "frames/s"),
+    Key.REDUCED_LOAD: Kind("reduced load", "frames/s"),
+    Key.LATENCY_TAGGED: Kind("latency, tagged frame", "µs", "less"),
+    Key.LATENCY_LEAST: Kind("latency, least", "µs", "less"),
+    Key.LATENCY_MEAN: Kind("latency, mean", "µs", "less"),
+    Key.LATENCY_P50: Kind("latency, p50", "µs", "less"),
+    Key.LATENCY_P90: Kind("latency, p90", "µs", "less"),
+    Key.LATENCY_P99: Kind("latency, p99", "µs", "less"),
+    Key.LATENCY_P999: Kind("latency, p99.9", "µs", "less"),
+    Key.LATENCY_GREATEST: Kind("latency, greatest", "µs", "less"),
+    Key.LOSS_AT_HIGHEST: Kind("frame loss at the highest load", "%", "less"),
+    Key.LOSSLESS_LOAD: Kind("highest lossless load", "frames/s", "more"),
+    Key.MOST_FORWARDED: Kind("highest forwarding rate", "frames/s", "more"),
+    Key.FORWARDED_AT_HIGHEST: Kind("forwarding rate at the highest load", "frames/s", "more"),
+    Key.BURST: Kind("back-to-back frames", "frames", "more"),
+    Key.IMPLIED_BUFFER_TIME: Kind("implied buffer time", "µs", "more"),
+    Key.CORRECTED_BUFFER_TIME: Kind("corrected buffer time", "µs", "more"),
+    Key.CORRECTED_BUFFER: Kind("corrected buffer", "frames", "more"),
+    Key.FLOOD_FORWARDING: Kind("forwarding rate under flood", "frames/s", "more"),
+    Key.FLOOD_MBPS: Kind("forwarding rate under flood, Mbps", "Mbps", "more"),
+    Key.OF_THROUGHPUT: Kind("of the throughput", "1", "more"),
+    Key.FRAME_LOSS: Kind("frame loss", "%", "less"),
+    Key.FORWARDING: Kind("forwarding rate", "frames/s", "more"),
+    Key.REKEY_RATE: Kind("phase {phase} rekey rate", "rekeys/s", "more"),
+    Key.REKEY_TIME: Kind("phase {phase} rekey time", "ms", "less"),
+    Key.LOSS_RATIO: Kind("frame loss ratio", "%", "less"),
+    Key.FRAMES_LOST: Kind("frames lost", "frames", "less"),
+    Key.REKEYS: Kind("phase 2 rekeys", "rekeys"),
+    Key.SA_LIFETIME: Kind("lifetime of the ESP SAs", "s"),
+    Key.SET_UP_RATE: Kind("{what} set-up rate", "{of}/s", "more"),
+    Key.SET_UP_TIME: Kind("{what} set-up time", "ms", "less"),
+    Key.PUBLIC_KEY_TIME: Kind("public-key time of a set-up, {side}", "ms", "less"),
+    Key.PUBLIC_KEY_BOUND: Kind("public-key bound", "tunnels/s", "more"),
+    Key.PROTOCOL_OVERHEAD: Kind("protocol and other overhead", "%", "less"),
+    Key.FIRST_PACKET_TIME: Kind("time to first packet", "ms", "less"),
+    Key.TUNNEL_TIME: Kind("of it, setting up the tunnel", "ms", "less"),
+    Key.FRAMES_LOST_MEANWHILE: Kind("frames lost meanwhile", "frames", "less"),
+    Key.FAILOVER_TIME: Kind("tunnel failover time", "s", "less"),
+    Key.RESET_TIME: Kind("reset time", "s", "less"),
+    Key.ACTION_TIME: Kind("of it, {action}", "s", "less"),
+    Key.KEPT_UNDER_ATTACK: Kind("forwarding rate kept under the fastest attack", "%", "more"),
+    Key.FORWARDING_UNDER_ATTACK: Kind("forwarding rate under the fastest attack", "frames/s", "more"),
+    Key.FORWARDING_WITHOUT_ATTACK: Kind("forwarding rate without attack", "frames/s", "more"),
+    Key.HARMLESS_ATTACK: Kind("fastest attack without loss beyond the goal", "packets/s", "more"),
+    Key.CPU_WITHOUT_ATTACK: Kind("CPU of {side}, without attack", "%", "less"),
+    Key.CPU_UNDER_ATTACK: Kind("CPU of {side}, under the fastest attack", "%", "less"),
+    Key.CPU_RATIO: Kind(
+        "CPU per frame, {b} / {a}, at {share:.0%} of {of_fps:,.0f} frames/s", "ratio", "less"
+    ),
+    Key.ARM_LOSS: Kind("frame loss of {arm}, at {share:.0%} of {of_fps:,.0f} frames/s", "%", "less"),
+}
+
+
+def figure(
+    key: Key, value: float | None, *, n: int = 1, way: str = "", part: str = "", **named: Any
+) -> Quantity:
+    """A quantity of one measurement, or of n that are one figure. part: of which part it is, for the key; named: the
+    label's values; way: of which direction alone.
+    """
+    kind = KINDS[key]
+    label = kind.label.format(**named)
+    return Quantity(
+        key=f"{key.value}/{part}" if part else key.value,
+        name=f"{label}, {way}" if way else label,
+        label=label,
+        unit=kind.unit.format(**named),
+        better=kind.better,
+        way=way,
+        value=value,
+        n=n,
+    )

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials of a throughput case whose tester falls short of the load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from espbench.plan import Case, cases, load_plan
+from espbench.procedures.limits import Limits
+from espbench.procedures.throughput import ThroughputCase
+from espbench.terms import DirectionReading, Reason, Trial
+from support.plans import plan_text
+
+PLAN = plan_text(
+    name="t", stacks="[plain]", suites=None, frame_sizes="[512]", tests="[{throughput: {loss_goals: [0]}}]"
+)
+MAXIMUM = 100_000.0
+
+
+def case(folder: Path) -> Case:
+    """Return the one case of a plan with a throughput test."""
+    file = folder / "plan.yaml"
+    file.write_text(PLAN)
+    return cases(load_plan(file))[0]
+
+
+def short(
+    case: Case, sequence: int, *, share: float = 0.65, lost: float = 0.0, disturbed: bool = False
+) -> Trial:
+    """Return a first trial at the maximum, its `sequence`-th attempt, of which the tester offered a share."""
+    tx = int(2.0 * MAXIMUM * share)
+    rx = round(tx * (1 - lost))
+    direction = DirectionReading(
+        intended_fps=MAXIMUM, offered_fps=share * MAXIMUM, tx_frames=tx, rx_frames=rx, lost=tx - rx, duplicated=0,
+        reordered=0, corrupted=0,
+    )  # fmt: skip
+    return Trial(
+        case=case.id, sequence=sequence, phase="search", attempt=sequence, intended_fps=MAXIMUM,
+        offered_fps=share * MAXIMUM, duration_s=2.0, intended_duration_s=2.0, tx_frames=tx,
+        rx_frames=rx, lost=tx - rx, duplicated=0, reordered=0, corrupted=0, frame_loss_ratio=lost,
+        validity="INVALID" if disturbed else "VALID", reasons=[Reason.told("host starvation")] if disturbed else [],
+        per_direction={"west-east": direction},
+        host={"disturbed": disturbed},
+    )  # fmt: skip
+
+
+def maximum_after(folder: Path, *disturbed: bool) -> float:
+    """Return the search's maximum after trials that all fell short, each disturbed by the host or not, frames/s."""
+    measured = case(folder)
+    trials = [short(measured, n, disturbed=host) for n, host in enumerate(disturbed)]
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], trials)
+    return running.search.maximum_fps
