@@ -11,7 +11,7 @@ from espbench_scapy.histogram import Histogram
 from espbench_scapy.pacing import Schedule
 from espbench_scapy.port import Port
 
-# As traffic/src/tx_stalls.rs: a stall begins where lateness jumps, and lasts until it is made good.
+# As traffic/src/count/tx_stalls.rs: a stall begins where lateness jumps, and lasts until it is made good.
 LATE_NS, STALL_NS = 100_000, 500_000
 _LISTED = 200
 _MARK_NS = 500_000  # how often it is noted which frame left when

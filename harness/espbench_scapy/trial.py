@@ -20,7 +20,7 @@ from espbench_scapy.sending import Outgoing
 
 LEAD_NS = 30_000_000
 # A trial sends all its frames: where that takes longer than intended it goes on for so many times its duration and
-# so much more. As traffic/src/trial.rs.
+# so much more. As traffic/src/send/pace.rs.
 LONGEST, LONGEST_MORE_NS = 1.5, 500_000_000
 SETTLE_S, SILENCE_S, PROGRESS_NS = 0.03, 0.1, 500_000_000
 FASTEST_FPS = 50e6

@@ -112,7 +112,7 @@ def test_rotating_tcp_flows_are_refused() -> None:
 
 
 def test_the_frame_is_the_native_generators() -> None:
-    """Field by field: traffic/src/frame.rs and RFC 2544 C.2.6.4; DF only where it is asked for."""
+    """Field by field: traffic/src/frame/template.rs and RFC 2544 C.2.6.4; DF only where it is asked for."""
     data = frame_bytes(stream(), FrameShare(size=66))
     assert data[:14] == bytes.fromhex("020000000011 020000000001 0800")
     assert data[14:24] == bytes.fromhex("4500 0030 0000 0000 0a 11")

@@ -30,7 +30,7 @@ struct run_key {
     u16 unused[3];
 };
 
-/* Folds a 128-bit product; the same as frame.rs. BPF multiplies 64 bits at most. */
+/* Folds a 128-bit product; the same as src/frame/test_header.rs. BPF multiplies 64 bits at most. */
 ALWAYS u64 mix(u64 a, u64 b)
 {
     u64 al = (u32)a, ah = a >> 32, bl = (u32)b, bh = b >> 32;

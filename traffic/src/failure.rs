@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What went wrong, and what the user can do about it.
+//! A failure: what went wrong, and what the user can do about it.
 
 use std::fmt;
 
-/// An error as it is told to the user: what happened, and the remedy.
+/// A failure as the user is told of it: what happened, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub message: String,
@@ -20,11 +20,12 @@ impl Failure {
         }
     }
 
-    /// A system call that failed while doing `what` (uses errno).
+    /// Makes the failure of a system call that failed while doing `what` (uses errno).
     pub fn last_os(what: impl fmt::Display) -> Self {
         Failure::io(what, &std::io::Error::last_os_error())
     }
 
+    /// Makes the failure of an error of the system while doing `what`, with a hint where one is known.
     pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
         let hint = match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {

@@ -1,58 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The native traffic generator of espbench.
+//!
+//! The folders below are listed from the top down: each imports only those that follow it.
 
-mod arrivals;
-mod cli;
-mod clock;
-mod departures;
-mod esp;
-mod failure;
-mod flows;
-mod frame;
-mod frames;
-mod header;
-mod lanes;
-mod latency;
-mod losses;
-mod neighbours;
-mod netlink;
-mod noise;
-mod one_trial;
-mod pace;
-mod port;
-mod preparation;
-mod protocol;
-mod receiver;
-mod request;
-mod result;
-mod sender;
-mod sequence;
-mod serve;
-mod session;
-mod signals;
-mod sizes;
-mod stalls;
-mod threads;
-mod trial;
-mod tx_stalls;
-mod verify;
+mod commands;
+
+mod real_time;
 mod virtual_time;
-mod waking;
-mod watch;
+
+mod port;
+mod trial;
+
+mod receive;
+mod send;
+
+mod esp;
 mod wire;
 mod xdp;
 
+mod count;
+mod frame;
+mod host;
+
+mod failure;
+mod protocol;
+
 use clap::Parser;
 
+use commands::cli::{Arguments, Command};
+use commands::{serve, shell_trial, taps};
+
 fn main() -> std::process::ExitCode {
-    let outcome = match cli::Arguments::parse().command {
-        cli::Command::Serve => {
+    let outcome = match Arguments::parse().command {
+        Command::Serve => {
             serve::serve();
             Ok(())
         }
-        cli::Command::Trial(arguments) => one_trial::run(&arguments),
-        cli::Command::Wire(arguments) => wire::run(&arguments),
-        cli::Command::Link(arguments) => virtual_time::memory::create(
+        Command::Trial(arguments) => shell_trial::run(&arguments),
+        Command::Wire(arguments) => taps::run(&arguments),
+        Command::Link(arguments) => virtual_time::memory::create(
             &arguments.path,
             arguments.latency_ns,
             arguments.step_ns,

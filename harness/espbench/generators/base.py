@@ -15,7 +15,7 @@ from espbench.platforms.base import Port, PortName
 from espbench.terms import Latency, Remark
 
 # A trial sends all its frames. Where that takes longer than intended, a generator goes on for so many times the
-# duration and so much more (traffic/src/trial.rs, deadline_ns); a flood, which has no plan, ends when it should.
+# duration and so much more (traffic/src/send/pace.rs, deadline_ns); a flood, which has no plan, ends when it should.
 LONGEST, LONGEST_MORE_S = 1.5, 0.5
 
 

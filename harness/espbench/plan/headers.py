@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from espbench.terms import FCS_BYTES
 
-TEST_HEADER_BYTES = 18  # traffic/src/frame.rs
+TEST_HEADER_BYTES = 18  # traffic/src/frame/test_header.rs
 ETHERNET_BYTES, TAG_BYTES = 14, 4
 _TAGS = frozenset({0x8100, 0x88A8})
 _IPV4, _IPV6 = 0x0800, 0x86DD

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One SA: its keys, the addresses outside, and how a packet of it is laid out.
+//! One SA: its keys, its outer addresses, and the layout of its packets.
 
 use std::net::IpAddr;
 use std::ops::Range;
 
 use crate::esp::suite::{HEADER, Keyed};
 use crate::failure::{Failure, Outcome};
-use crate::frame::{ETHERNET, be16, fold, sum};
+use crate::frame::octets::{ETHERNET, be16, fold, sum};
 use crate::protocol;
 
 const PROTOCOL_ESP: u8 = 50;
@@ -15,16 +15,17 @@ const NEXT_IPV6: u8 = 41;
 const TRAILER: usize = 2;
 const TTL: u8 = 64;
 
+/// An SA in tunnel mode.
 pub struct Sa {
     pub spi: u32,
     pub keyed: Keyed,
-    /// The outer header; length and, of IPv4, checksum are zero.
+    /// The outer header. Its length and, in IPv4, its checksum are zero.
     outer: Vec<u8>,
     outer_sum: u64,
     pub ethertype: u16,
 }
 
-/// An ESP packet found in a frame: where it begins and ends.
+/// An ESP packet found in a frame, from its first byte to its end.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
     pub spi: u32,
@@ -33,17 +34,17 @@ pub struct Found {
     pub end: usize,
 }
 
-/// What is inside a packet.
+/// The content of a packet.
 #[derive(Debug)]
 pub enum Content {
-    /// Where in the buffer the frame is.
+    /// The range of the buffer that is the frame.
     Frame(Range<usize>),
     BadIcv,
     Malformed,
 }
 
 impl Content {
-    /// The frame in the buffer; empty of a packet that was not opened.
+    /// Returns the frame in the buffer; nothing for a packet that was not opened.
     pub fn frame<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
         match self {
             Content::Frame(range) => &buffer[range.clone()],
@@ -100,12 +101,12 @@ impl Sa {
         })
     }
 
-    /// Bytes of the outer IP header.
+    /// Returns the length of the outer IP header.
     pub fn outer_bytes(&self) -> usize {
         self.outer.len()
     }
 
-    /// Bytes of the outer packet with an inner one of so many.
+    /// Returns the length of the outer packet around an inner one of so many bytes.
     pub fn packet_bytes(&self, inner: usize) -> usize {
         let suite = self.keyed.suite;
         let payload = (inner + TRAILER).next_multiple_of(suite.align());
@@ -146,7 +147,7 @@ impl Sa {
         length
     }
 
-    /// `frame`'s MAC addresses and what was sealed in `esp` become a frame in `buffer`.
+    /// Opens `esp`: its content becomes a frame in `buffer`, with the MAC addresses of `frame`.
     pub fn open(&self, esp: &[u8], number: u64, frame: &[u8], buffer: &mut Vec<u8>) -> Content {
         let suite = self.keyed.suite;
         let head = HEADER + suite.iv_bytes();
@@ -154,7 +155,7 @@ impl Sa {
         if payload.is_none_or(|payload| payload == 0 || payload % suite.align() != 0) {
             return Content::Malformed;
         }
-        // In front there is room for the Ethernet header that the inner packet gets.
+        // The inner packet gets an Ethernet header: there is room for it in front.
         buffer.clear();
         buffer.extend([0; ETHERNET]);
         buffer.extend(esp);
@@ -172,14 +173,14 @@ impl Sa {
         Content::Frame(range)
     }
 
-    /// Whether the outer addresses of a packet are this SA's.
+    /// Returns whether the outer addresses of a packet are this SA's.
     pub fn addresses_are(&self, packet: &[u8]) -> bool {
         let (from, octets) = if self.outer.len() == 20 { (12, 8) } else { (8, 32) };
         packet.get(from..from + octets) == Some(&self.outer[from..])
     }
 }
 
-/// An IV for CBC, different for each packet. That it can be guessed does no harm to test frames.
+/// Makes an IV for CBC, different for each packet. Test frames need none that nobody can guess.
 fn scramble(number: u64, spi: u32, iv: &mut [u8]) {
     let mut state = number ^ u64::from(spi) << 32;
     for part in iv.chunks_mut(8) {
@@ -189,7 +190,7 @@ fn scramble(number: u64, spi: u32, iv: &mut [u8]) {
     }
 }
 
-/// The ESP packet in an Ethernet frame; None if it has none, or a fragment of one, or not whole.
+/// Finds the ESP packet in an Ethernet frame; None if there is none, or a fragment, or a part.
 pub fn find(frame: &[u8]) -> Option<Found> {
     let packet = frame.get(14..)?;
     let (header, end) = match be16(frame, 12) {
@@ -219,7 +220,7 @@ pub fn find(frame: &[u8]) -> Option<Found> {
     })
 }
 
-/// Whether a frame is ESP at all, whole or not.
+/// Returns whether a frame is ESP at all, whole or not.
 pub fn is_esp(frame: &[u8]) -> bool {
     match frame.get(12..14) {
         Some([0x08, 0x00]) => frame.get(23) == Some(&PROTOCOL_ESP),
@@ -228,7 +229,7 @@ pub fn is_esp(frame: &[u8]) -> bool {
     }
 }
 
-/// The inner packet of a decrypted payload; None if its trailer is not as RFC 4303 2.4 wants it.
+/// Finds the inner packet of a decrypted payload; None if its trailer is not as RFC 4303 2.4 wants it.
 pub fn inner(payload: &[u8]) -> Option<&[u8]> {
     let [rest @ .., padding, next] = payload else {
         return None;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ESP on its way in: every packet's SPI, number, ICV and trailer are checked before its frame is judged.
+//! ESP that arrives: checks every packet's SPI, number, ICV and trailer before its frame is judged.
 //!
-//! Where the cipher is too slow for the rate, packets are kept, with their times, and opened after the trial.
+//! If the cipher is too slow for the rate, packets are kept, with their times, and opened after the trial.
 
 use std::collections::HashMap;
 
-use crate::clock::monotonic_ns;
-use crate::esp::Numbers;
+use crate::count::sequence::SequenceCount;
 use crate::esp::association::{self, Content, Found, Sa};
+use crate::esp::numbers::Numbers;
 use crate::failure::{Failure, Outcome};
-use crate::frame::ETHERNET;
-use crate::port::RxFrame;
+use crate::frame::octets::ETHERNET;
+use crate::host::clock::monotonic_ns;
 use crate::protocol::{self, EspCounts, Stream};
-use crate::sequence::SequenceCount;
+use crate::wire::RxFrame;
 
 const ROUND: u64 = 16;
 const ROUNDS: usize = 4;
-/// Packets that a thread opens before they are judged.
+/// Number of packets that a thread opens before they are judged.
 const TOGETHER: usize = 4096;
-/// Farther ahead of what came before no number can be: a damaged one, where the suite has no ICV to show it.
+/// Distance beyond which no number can be: it is damaged, and the suite has no ICV to show it.
 const FAR: u64 = 1 << 31;
 
 struct Inbound {
@@ -32,7 +32,7 @@ struct Inbound {
 }
 
 impl Inbound {
-    /// The whole number of which a packet bears the low half, near those that have come.
+    /// Returns the whole number of which a packet bears the low half, near those that have come.
     fn whole(&self, low: u32) -> u64 {
         if !self.sa.keyed.esn {
             return low.into();
@@ -47,14 +47,14 @@ impl Inbound {
     }
 }
 
-/// What opening a packet came to.
+/// The outcome of opening a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// Authentic and new: the frame is as it was before it was sealed.
+    /// The packet is authentic and new: its frame is as it was before it was sealed.
     Frame,
-    /// Of an SA of ours, but not as its peer sends it.
+    /// The packet belongs to an SA of ours, but is not as its peer sends it.
     Damaged,
-    /// Authentic, and seen before.
+    /// The packet is authentic, and was seen before.
     Repeated,
 }
 
@@ -71,19 +71,19 @@ pub struct Opening {
     sas: Vec<Inbound>,
     by_spi: HashMap<u32, usize>,
     pub counts: EspCounts,
-    /// Indexes, among the port's streams, of those that must not come in clear.
+    /// Indexes of those of the port's streams that must not come in clear.
     pub streams: Vec<usize>,
     keeps: bool,
     kept: Vec<Kept>,
     bytes: Vec<u8>,
     room: usize,
-    /// Packets for which there was no room.
+    /// Number of packets for which there was no room.
     pub overrun: u64,
     pub last_rx_ns: u64,
 }
 
 impl Opening {
-    /// For the streams that arrive at a port; None if all come in clear.
+    /// Sets up the SAs of the streams that arrive at a port; None if all come in clear.
     pub fn of<'a>(arriving: impl Iterator<Item = &'a Stream>, numbers: &Numbers) -> Outcome<Option<Self>> {
         let mut opening = Opening {
             sas: Vec::new(),
@@ -122,7 +122,7 @@ impl Opening {
         Ok((!opening.sas.is_empty()).then_some(opening))
     }
 
-    /// What opening a packet with an inner one of so many bytes costs, ns.
+    /// Measures what opening a packet with an inner one of so many bytes costs, ns.
     pub fn cost_ns(&self, inner: usize) -> f64 {
         let sa = &self.sas[0].sa;
         let mut frame = vec![0; ETHERNET + sa.packet_bytes(inner)];
@@ -139,25 +139,25 @@ impl Opening {
         (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
     }
 
-    /// Bytes that a packet with an inner one of so many takes while it is kept.
+    /// Returns how many bytes a packet with an inner one of so many takes while it is kept.
     pub fn kept_bytes(&self, inner: usize) -> usize {
         self.sas[0].sa.packet_bytes(inner) + ETHERNET + size_of::<Kept>()
     }
 
-    /// Keep packets for later, in so many bytes.
+    /// Keeps packets for later from now on, in so many bytes.
     pub fn keep(&mut self, room: usize) {
         self.keeps = true;
         self.room = room;
     }
 
-    /// Packets that wait to be opened.
+    /// Returns how many packets wait to be opened.
     pub fn waiting(&self) -> u64 {
         self.kept.len() as u64
     }
 
-    /// Takes a frame that is ESP of one of our SAs; false for any other.
+    /// Takes a frame that is ESP of one of our SAs; returns false for any other.
     ///
-    /// `each` gets what it came to, and the frame without ESP, unless the packet is kept.
+    /// Unless the packet is kept, `each` gets the outcome and the frame without ESP.
     pub fn take(
         &mut self,
         frame: &RxFrame,
@@ -242,8 +242,8 @@ impl Opening {
         Opened::Frame
     }
 
-    /// Opens what was kept, in the order in which it came, on all CPUs. `each` also gets the time of arrival, and
-    /// says whether to go on.
+    /// Opens the packets that were kept, in the order in which they came, on all CPUs. `each` also gets the time of
+    /// arrival, and says whether to go on.
     pub fn open_kept(&mut self, each: &mut dyn FnMut(Opened, &[u8], u64) -> bool) {
         let kept = std::mem::take(&mut self.kept);
         let bytes = std::mem::take(&mut self.bytes);
@@ -289,7 +289,7 @@ impl Opening {
         }
     }
 
-    /// What the SAs say when the trial is over; the numbers are remembered.
+    /// Ends the trial: returns the counts, and remembers the numbers.
     pub fn close(&mut self, numbers: &mut Numbers) -> EspCounts {
         for inbound in &self.sas {
             if let Some(first) = inbound.first {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ESP suites (stacks/suites.yaml): how long their fields are, and what they do to the bytes of a packet.
+//! The ESP suites (stacks/suites.yaml): the lengths of their fields, and the ciphers that seal and open a packet.
 //!
 //! ```text
 //!  0     4        8        8 + iv                          end − icv     end
@@ -16,35 +16,15 @@ use cbc::cipher::{
 use des::TdesEde3;
 use hmac::{Hmac, Mac};
 use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-use serde::Deserialize;
 use sha1::Sha1;
 use sha2::Sha256;
 
 use crate::failure::{Failure, Outcome};
+use crate::protocol::Suite;
 
 /// SPI and sequence number.
 pub const HEADER: usize = 8;
 const SALT: usize = 4;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub enum Suite {
-    #[serde(rename = "null-null")]
-    NullNull,
-    #[serde(rename = "null-sha1")]
-    NullSha1,
-    #[serde(rename = "3des-sha1")]
-    TripleDesSha1,
-    #[serde(rename = "aes128-sha1")]
-    Aes128Sha1,
-    #[serde(rename = "aes256-sha256")]
-    Aes256Sha256,
-    #[serde(rename = "aes128gcm16")]
-    Aes128Gcm16,
-    #[serde(rename = "aes256gcm16")]
-    Aes256Gcm16,
-    #[serde(rename = "chacha20poly1305")]
-    ChaCha20Poly1305,
-}
 
 impl Suite {
     pub fn iv_bytes(self) -> usize {
@@ -55,7 +35,7 @@ impl Suite {
         }
     }
 
-    /// What payload, padding and trailer together are a multiple of.
+    /// Returns the number that the length of payload, padding and trailer is a multiple of.
     pub fn align(self) -> usize {
         match self {
             Suite::TripleDesSha1 => 8,
@@ -79,7 +59,7 @@ impl Suite {
         )
     }
 
-    /// Bytes of the cipher's key (an AEAD's with its salt) and of the HMAC's.
+    /// Returns the lengths of the cipher's key (an AEAD's with its salt) and of the HMAC's.
     fn key_bytes(self) -> (usize, usize) {
         match self {
             Suite::NullNull => (0, 0),
@@ -120,7 +100,7 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// No message tells a key.
+    /// Sets up a suite. No message of a failure tells a key.
     pub fn new(suite: Suite, esn: bool, encryption: &[u8], integrity: &[u8]) -> Outcome<Self> {
         let (cipher_bytes, hmac_bytes) = suite.key_bytes();
         let refused = || {
@@ -200,7 +180,7 @@ impl Keyed {
         }
     }
 
-    /// Checks and decrypts a packet in place; false, and its payload not decrypted, if its ICV is wrong.
+    /// Checks and decrypts a packet in place; returns false, without decrypting its payload, if its ICV is wrong.
     pub fn open(&self, packet: &mut [u8], high: u32) -> bool {
         let (iv, icv) = (self.suite.iv_bytes(), self.suite.icv_bytes());
         let end = packet.len() - icv;
@@ -264,7 +244,7 @@ impl Keyed {
     }
 }
 
-/// What an AEAD authenticates beside the payload (RFC 4106 5): the header, with ESN the whole number.
+/// The data that an AEAD authenticates beside the payload (RFC 4106 5): the header, with ESN the whole number.
 struct AssociatedData {
     bytes: [u8; 12],
     length: usize,

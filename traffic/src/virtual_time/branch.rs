@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Branches: guests that stand are copied as they are, with their links, so that each trial begins in the same state.
+//! Branches: copies of standing guests and their links, so that each trial begins in the same state.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
-use crate::port::virtual_time::LinkPort;
+use crate::virtual_time::link_port::LinkPort;
 use crate::virtual_time::memory::{ATTACHED, Memory};
 use crate::virtual_time::world::World;
 
-/// A guest of a few hundred MB is copied in less.
+/// Longest wait for the copies: a guest of a few hundred MB is copied in less.
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAP: Duration = Duration::from_millis(1);
 
-/// Copies of link files; gone as soon as all who use them have them open.
+/// Copies of link files. They are removed as soon as all who use them have them open.
 struct Copies(Vec<PathBuf>);
 
 impl Copies {
@@ -34,6 +34,7 @@ impl Drop for Copies {
     }
 }
 
+/// Orders all guests to do something.
 fn order(trunk: &World, number: u32, name: &str) -> Outcome<()> {
     for port in &trunk.ports {
         port.link.order(number, name)?;
@@ -45,7 +46,7 @@ fn order(trunk: &World, number: u32, name: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Makes a branch of all that stands here; `trunk` stays as it is. `others`: the links between guests.
+/// Makes a branch of all that stands here; `trunk` stays as it is. `others` are the links between guests.
 pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf]) -> Outcome<World> {
     let name = format!(".{number}");
     let (stand, fork) = (2 * number - 1, 2 * number);
@@ -76,7 +77,7 @@ pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf]) -> Outcome<Wor
     Ok(trunk.with(ports))
 }
 
-/// Waits for the copies of all guests. Of one that died before it was copied only the trunk's link can tell.
+/// Waits for the copies of all guests. If one died before it was copied, only the trunk's link can tell.
 fn all_come(trunk: &World, ports: &[LinkPort], between: &[(&PathBuf, Memory)]) -> Outcome<()> {
     let lacks_a_guest = |memory: &Memory| (0..2).any(|end| memory.end(end).state.load(Acquire) != ATTACHED);
     let mut waited = Duration::ZERO;
@@ -109,11 +110,11 @@ fn all_come(trunk: &World, ports: &[LinkPort], between: &[(&PathBuf, Memory)]) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::virtual_time::link_port::STEP_NS;
     use crate::virtual_time::memory;
-    use crate::virtual_time::world::STEP_NS;
     use std::sync::atomic::Ordering::Release;
 
-    /// At once, and by its death: not when its copy has not come for a minute.
+    /// The failure comes at once and names the death: it does not wait a minute for the copy.
     #[test]
     fn a_guest_that_dies_before_it_is_copied_is_named() {
         let path = std::env::temp_dir().join(format!("esplink-{}-dies", std::process::id()));

@@ -1,80 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A guest's console: lines typed in arrive at an exact virtual time, so that what they cause is the same in each run.
+//! The output of a guest's console, line by line.
 
-use crate::failure::{Failure, Outcome};
-use crate::protocol::{self, Event};
-use crate::virtual_time::world::World;
-
-/// A guest that prints a longer line than this without an end has lost its mind.
-const LONGEST_LINE: usize = 1 << 20;
-
-/// What a guest has printed and nobody has read.
+/// The text that a guest has printed and nobody has read.
 #[derive(Debug, Default, Clone)]
 pub struct Console {
     unread: Vec<u8>,
 }
 
 impl Console {
+    /// Adds what was printed.
     pub fn take(&mut self, bytes: &[u8]) {
         self.unread.extend(bytes);
     }
 
-    /// The next whole line, without its end.
-    fn line(&mut self) -> Option<String> {
+    /// Takes the next whole line, without its end.
+    pub fn line(&mut self) -> Option<String> {
         let end = self.unread.iter().position(|&byte| byte == b'\n')?;
         let line: Vec<u8> = self.unread.drain(..=end).collect();
         Some(String::from_utf8_lossy(&line).trim_end().to_owned())
     }
-}
 
-/// Types a line into a guest's console and lets virtual time pass until a line comes that begins as asked.
-pub fn ask(
-    world: &mut World,
-    asked: &protocol::Console,
-    asked_to_stop: &mut dyn FnMut() -> bool,
-) -> Outcome<Event> {
-    let port = world.port(&asked.port)?;
-    if !(0.0..=86_400.0).contains(&asked.timeout_s) {
-        return Err(Failure::new(
-            format!("timeout_s is {}, expected 0 to 86400", asked.timeout_s),
-            "",
-        ));
-    }
-    let end_ns = world.now_ns() + (asked.timeout_s * 1e9) as u64;
-    if let Some(line) = &asked.line {
-        world.type_in(port, format!("{line}\n").as_bytes())?;
-    }
-    let mut lines = Vec::new();
-    loop {
-        while let Some(line) = world.console(port).line() {
-            let last = line.starts_with(&asked.until);
-            lines.push(line);
-            if last {
-                return Ok(Event::Console {
-                    port: asked.port.clone(),
-                    now_ns: world.now_ns(),
-                    lines,
-                });
-            }
-        }
-        let mut shown = lines.iter().rev().take(5).rev().cloned().collect::<Vec<_>>();
-        let rest = String::from_utf8_lossy(&world.console(port).unread).into_owned();
-        if world.now_ns() >= end_ns || rest.len() > LONGEST_LINE {
-            shown.push(rest.chars().take(200).collect());
-            return Err(Failure::new(
-                format!(
-                    "port {}: no line that begins with '{}' within {} s of virtual time; the console: {}",
-                    asked.port,
-                    asked.until,
-                    asked.timeout_s,
-                    shown.join(" / ")
-                ),
-                "the guest's console tells what it did instead",
-            ));
-        }
-        if asked_to_stop() {
-            return Err(Failure::new("stopped while a guest was asked", ""));
-        }
-        world.step(asked_to_stop, &mut |_, _| {})?;
+    /// Returns what was printed and is no whole line yet.
+    pub fn rest(&self) -> String {
+        String::from_utf8_lossy(&self.unread).into_owned()
     }
 }

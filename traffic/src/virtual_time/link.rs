@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One end of a link in virtual time: frames out and in, and how far each end may run (dut-profiles/e500/LINK.md).
+//! An end of a link in virtual time: frames out and in, and how far each end may run (dut-profiles/e500/LINK.md).
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -7,54 +7,55 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
-use crate::virtual_time::memory::{ABSENT, ATTACHED, LEFT, Memory};
+use crate::frame::octets::SHORTEST;
+use crate::virtual_time::memory::{ABSENT, ATTACHED, End, LEFT, Memory};
 
-/// Preamble and start of frame (8 bytes) and FCS (4): with the frame they make its time on the wire.
+/// Bytes that a frame takes on the wire beside itself: preamble and start of frame (8), and FCS (4).
 const AROUND: usize = 12;
-/// Between two frames.
+/// Bytes between two frames.
 const GAP: usize = 12;
-/// Without FCS; shorter ones are padded.
-const SHORTEST: usize = 60;
 
 const RECORD: usize = 16;
 const FRAME: u32 = 0;
 const CONSOLE: u32 = 1;
 
-/// The other end mostly answers within this.
+/// Number of looks within which the other end mostly answers.
 const SPINS: u32 = 500;
-/// How soon it shows that the other end died, or that the caller wants to stop.
+/// Time after which it shows that the other end died, or that the caller wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// An end that does not move for so long never will: waiting to be started, and once it runs, when the host may give
-/// it little or nothing for a while. What counts is the time slept, not the clock's: while all are stopped nobody waits.
+/// Time after which an end that does not move never will: COMING while it waits to be started, MOVING once it runs,
+/// when the host may give it little or nothing for a while. The time slept counts, not the clock's: while all are
+/// stopped nobody waits.
 const COMING: Duration = Duration::from_secs(60);
 const MOVING: Duration = Duration::from_secs(600);
 const NAP: Duration = Duration::from_millis(1);
 
-/// What came over a link.
+/// A frame, or console text, that came over a link.
 #[derive(Debug, Clone)]
 pub struct Arrived {
-    /// When its last bit was here.
+    /// Time at which its last bit was here.
     pub at_ns: u64,
     pub bytes: Vec<u8>,
 }
 
-/// Why a wait ended.
+/// The reason why a wait ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Waited {
     Reached,
     Stopped,
 }
 
+/// The end of a link.
 pub struct Link {
     path: PathBuf,
     memory: Memory,
     end: usize,
     head: u64,
     tail: u64,
-    /// When the wire is free for our next frame.
+    /// Time at which the wire is free for our next frame.
     free_ns: u64,
     pub frames: VecDeque<Arrived>,
-    /// What the guest at the other end has printed.
+    /// Text that the guest at the other end has printed.
     pub printed: VecDeque<Arrived>,
 }
 
@@ -94,7 +95,7 @@ impl Link {
         })
     }
 
-    /// The copy of this link that a branch uses, with all that is on its way.
+    /// Makes the copy of this link that a branch uses, with all that is on its way.
     pub fn copy(&self, to: &Path) -> Outcome<Self> {
         let mut copied = Self::take(to, self.memory.copy(&self.path, to)?, self.end)?;
         (copied.head, copied.tail, copied.free_ns) = (self.head, self.tail, self.free_ns);
@@ -107,7 +108,7 @@ impl Link {
         &self.path
     }
 
-    /// The guest at the other end is to do something as soon as it stands and is rung for.
+    /// Orders the guest at the other end to do something as soon as it stands and is rung for.
     pub fn order(&self, number: u32, branch: &str) -> Outcome<()> {
         self.memory.name_branch(branch)?;
         self.mine().order.store(number, Ordering::Release);
@@ -125,12 +126,12 @@ impl Link {
         Ok(())
     }
 
-    /// Whether there is somebody at the other end.
+    /// Returns whether there is somebody at the other end.
     pub fn met(&self) -> bool {
         self.theirs().state.load(Ordering::Acquire) == ATTACHED
     }
 
-    /// A failure if whoever was at the other end is gone.
+    /// Fails if whoever was at the other end is gone.
     pub fn lives(&self) -> Outcome<()> {
         self.alive(Duration::ZERO)
     }
@@ -147,7 +148,7 @@ impl Link {
         8_000 / self.memory.header.ns_per_byte
     }
 
-    /// How long a frame of so many bytes without FCS keeps the wire busy: with preamble, FCS and gap.
+    /// Returns how long a frame of so many bytes without FCS keeps the wire busy, with preamble, FCS and gap.
     pub fn busy_ns(&self, length: usize) -> u64 {
         self.wire_ns(length) + GAP as u64 * u64::from(self.memory.header.ns_per_byte)
     }
@@ -156,7 +157,7 @@ impl Link {
         (length.max(SHORTEST) + AROUND) as u64 * u64::from(self.memory.header.ns_per_byte)
     }
 
-    /// When the next frame may leave.
+    /// Returns when the next frame may leave.
     pub fn free_ns(&self) -> u64 {
         self.free_ns
     }
@@ -196,15 +197,15 @@ impl Link {
         Ok(())
     }
 
-    fn mine(&self) -> &crate::virtual_time::memory::End {
+    fn mine(&self) -> &End {
         self.memory.end(self.end)
     }
 
-    fn theirs(&self) -> &crate::virtual_time::memory::End {
+    fn theirs(&self) -> &End {
         self.memory.end(1 - self.end)
     }
 
-    /// Promises that whatever is still sent leaves at `until_ns` or later.
+    /// Promises that everything still sent leaves at `until_ns` or later.
     pub fn publish(&self, until_ns: u64) {
         self.mine().until_ns.store(until_ns, Ordering::Release);
         fence(Ordering::SeqCst);
@@ -219,16 +220,16 @@ impl Link {
         let theirs = self.theirs();
         theirs.wants_ns.store(0, Ordering::Relaxed);
         theirs.bell.fetch_add(1, Ordering::Release);
-        // SAFETY: wakes whoever waits for this word of the shared mapping.
+        // SAFETY: `bell` is an aligned word of the mapping, which lives as long as `self`; FUTEX_WAKE does not write it.
         unsafe { libc::syscall(libc::SYS_futex, theirs.bell.as_ptr(), libc::FUTEX_WAKE, 1) };
     }
 
-    /// Up to when everything that the other end sends has been sent.
+    /// Returns the time up to which the other end has sent everything.
     pub fn peer_until_ns(&self) -> u64 {
         self.theirs().until_ns.load(Ordering::Acquire)
     }
 
-    /// Takes what has arrived from the ring.
+    /// Takes everything that has arrived from the ring.
     pub fn drain(&mut self) {
         let head = self.theirs().head.load(Ordering::Acquire);
         while self.tail < head {
@@ -292,7 +293,7 @@ impl Link {
         mine.wants_ns.store(0, Ordering::Relaxed);
     }
 
-    /// A failure if there is no use in waiting any longer for the other end, which has not moved for so long.
+    /// Fails if there is no use in waiting any longer for the other end, which has not moved for so long.
     fn alive(&self, waited: Duration) -> Outcome<()> {
         let theirs = self.theirs();
         let (path, other) = (self.path.display(), 1 - self.end);
@@ -330,7 +331,8 @@ fn wait_for_bell(bell: &AtomicU32, heard: u32) {
         tv_sec: 0,
         tv_nsec: LOOK.as_nanos() as libc::c_long,
     };
-    // SAFETY: a word of the shared mapping and a valid timespec; every way to return is as good.
+    // SAFETY: `bell` is an aligned word of a live mapping, and `patience` lives through the call. No result is needed:
+    // callers look again, why ever it returned.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

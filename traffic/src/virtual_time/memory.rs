@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file that the two ends of a link share: its layout, and its mapping (dut-profiles/e500/LINK.md).
+//! The file that the two ends of a link share: its layout and its mapping (dut-profiles/e500/LINK.md).
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -11,50 +11,50 @@ use crate::failure::{Failure, Outcome};
 
 const MAGIC: [u8; 8] = *b"ESPLINK1";
 const RINGS_AT: usize = 4096;
-/// Of each direction: a burst of 2,700 of the longest frames.
+/// Bytes of the ring of each direction: a burst of 2,700 of the longest frames.
 const RING_BYTES: u32 = 4 << 20;
-/// Of latency and step: a guest runs some instructions, and it is not all at once.
+/// Bounds of latency and step: a guest runs some instructions, but not all at once.
 const SHORTEST_NS: u64 = 100;
 const LONGEST_NS: u64 = 1_000_000_000;
 
-/// What both ends have to agree upon.
+/// The figures that both ends have to agree upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Header {
     magic: [u8; 8],
-    /// From the last bit's departure to its arrival; as far may one end be ahead of the other.
+    /// Time from the last bit's departure to its arrival. One end may be as far ahead of the other.
     pub latency_ns: u64,
-    /// How often the ends exchange promises: longer than the latency where end 0 leads by so long.
+    /// Time between two promises of an end. It is longer than the latency where end 0 leads by so long.
     pub step_ns: u64,
     /// Time on the wire of a byte: 8 at 1 Gbps, 80 at 100 Mbps.
     pub ns_per_byte: u32,
     pub ring_bytes: u32,
 }
 
-/// What one end tells the other.
+/// The words that one end writes for the other.
 #[repr(C, align(128))]
 pub struct End {
-    /// Whatever this end still sends leaves at this time or later.
+    /// Time before which nothing leaves that this end still sends.
     pub until_ns: AtomicU64,
-    /// Bytes this end has put into its ring, ever.
+    /// Number of bytes that this end has put into its ring, ever.
     pub head: AtomicU64,
     _apart: [u64; 6],
-    /// Bytes this end has taken from the other's ring, ever.
+    /// Number of bytes that this end has taken from the other's ring, ever.
     pub tail: AtomicU64,
-    /// This end sleeps until the other's until_ns is this; 0: it does not.
+    /// Value of the other's until_ns for which this end sleeps; 0 if it does not.
     pub wants_ns: AtomicU64,
     /// Rung by the other to wake this end (futex).
     pub bell: AtomicU32,
     pub state: AtomicU32,
     pub pid: AtomicU32,
-    /// Of end 0: odd: tell when you stand; even: branch. The other repeats the odd ones.
+    /// Order of end 0: an odd one asks the other to tell when it stands, an even one to branch. The other repeats odd ones.
     pub order: AtomicU32,
 }
 
-/// Nobody was here yet.
+/// State of an end at which nobody was yet.
 pub const ABSENT: u32 = 0;
 pub const ATTACHED: u32 = 1;
-/// Was here and ended in order.
+/// State of an end that somebody left in order.
 pub const LEFT: u32 = 2;
 
 const HEADER_BYTES: usize = size_of::<Header>();
@@ -71,7 +71,8 @@ pub struct Memory {
     pub header: Header,
 }
 
-// SAFETY: the mapping belongs to this value, and what others write in it is only touched as atomics or copied.
+// SAFETY: the mapping belongs to this value and does not depend on the thread; bytes that others write in it are only
+// read as atomics or copied.
 unsafe impl Send for Memory {}
 
 fn length_of(ring_bytes: u32) -> usize {
@@ -108,13 +109,13 @@ pub fn create(path: &Path, latency_ns: u64, step_ns: u64, ns_per_byte: u32) -> O
         ns_per_byte,
         ring_bytes: RING_BYTES,
     };
-    // SAFETY: Header is plain data without padding.
+    // SAFETY: `header` lives on, and Header is repr(C) without padding (its size is checked above).
     let bytes = unsafe { std::slice::from_raw_parts((&raw const header).cast::<u8>(), HEADER_BYTES) };
     std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).map_err(failed)
 }
 
 fn lock_of(end: usize) -> libc::flock {
-    // SAFETY: flock is plain data for which all zero is valid.
+    // SAFETY: all zero is a valid flock.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
@@ -147,14 +148,14 @@ impl Memory {
         if std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).is_err() {
             return Err(wrong("it is too short to be a link".into()));
         }
-        // SAFETY: any bytes are a Header.
+        // SAFETY: `bytes` is as long as a Header, and any bytes are one.
         let header: Header = unsafe { bytes.as_ptr().cast::<Header>().read_unaligned() };
         let length = length_of(header.ring_bytes);
         let size = file.metadata().map_err(|e| failed(&e))?.len();
         if header.magic != MAGIC || !header.ring_bytes.is_power_of_two() || size != length as u64 {
             return Err(wrong("it is no link, or one of another version".into()));
         }
-        // SAFETY: a fresh shared mapping of a file that is open and as long.
+        // SAFETY: mmap with a null address replaces no other mapping; the file is as long, and the result is checked.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -199,7 +200,7 @@ impl Memory {
         Ok(copy)
     }
 
-    /// What branches made from now on add to the path of each link; at most 63 bytes.
+    /// Names the branches made from now on: they add the name, of at most 63 bytes, to the path of each link.
     pub fn name_branch(&self, name: &str) -> Outcome<()> {
         let mut bytes = [0u8; BRANCH_BYTES];
         if name.len() >= BRANCH_BYTES {
@@ -214,31 +215,33 @@ impl Memory {
     }
 
     pub fn end(&self, end: usize) -> &End {
-        // SAFETY: both ends lie within the mapping, aligned to 128 bytes; all their fields are atomics.
+        // SAFETY: both ends lie within the mapping, which lives as long as `self`, aligned to 128 bytes. Others write
+        // only fields that are atomics.
         unsafe { &*self.base.add(ENDS_AT * (1 + (end & 1))).cast::<End>() }
     }
 
-    /// Takes this end for as long as the file is open; false if another has it.
+    /// Takes this end for as long as the file is open; returns false if another has it.
     pub fn take(&self, end: usize) -> bool {
         let lock = lock_of(end);
-        // SAFETY: a valid flock for an open file.
+        // SAFETY: `lock` lives through the call, which only reads it.
         unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_SETLK, &lock) == 0 }
     }
 
-    /// Whether some process has that end: the lock goes with its process, however that ends.
+    /// Returns whether some process has that end: the lock goes with its process, however that ends.
     pub fn taken(&self, end: usize) -> bool {
         let mut lock = lock_of(end);
-        // SAFETY: a valid flock for an open file, to which the answer is written.
+        // SAFETY: `lock` lives through the call, which writes the answer to it.
         unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
         lock.l_type != libc::F_UNLCK as libc::c_short
     }
 
-    /// The pieces of `length` bytes from `at` on in the ring that `end` fills: two where it wraps.
+    /// Returns the pieces of `length` bytes from `at` on in the ring that `end` fills: two if it wraps.
     fn pieces(&self, end: usize, at: u64, length: usize) -> [(*mut u8, usize); 2] {
         let size = self.header.ring_bytes as usize;
         let from = at as usize & (size - 1);
         let first = length.min(size - from);
-        // SAFETY: the ring lies within the mapping, and neither piece leaves it: length is at most its size.
+        // SAFETY: the ring lies within the mapping. Neither piece leaves it: `from` is below its size, and the record fits
+        // because whoever put it waited for room.
         unsafe {
             let ring = self.base.add(RINGS_AT + size * (end & 1));
             [(ring.add(from), first), (ring, length - first)]
@@ -248,7 +251,7 @@ impl Memory {
     pub fn write(&self, end: usize, at: u64, bytes: &[u8]) {
         let mut done = 0;
         for (to, length) in self.pieces(end, at, bytes.len()) {
-            // SAFETY: room that only this end writes to until it moves its head over it.
+            // SAFETY: the piece is within the mapping, and only this end writes to it until it moves its head over it.
             unsafe { std::ptr::copy_nonoverlapping(bytes[done..].as_ptr(), to, length) };
             done += length;
         }
@@ -257,7 +260,7 @@ impl Memory {
     pub fn read(&self, end: usize, at: u64, bytes: &mut [u8]) {
         let mut done = 0;
         for (from, length) in self.pieces(end, at, bytes.len()) {
-            // SAFETY: bytes that the other end does not touch until our tail moves over them.
+            // SAFETY: the piece is within the mapping, and the other end does not touch it until our tail moves over it.
             unsafe { std::ptr::copy_nonoverlapping(from, bytes[done..].as_mut_ptr(), length) };
             done += length;
         }
@@ -266,7 +269,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `open`; nothing refers to it any more.
+        // SAFETY: `open` made the mapping with this length, and nothing refers to it any more.
         unsafe { libc::munmap(self.base.cast(), self.length) };
     }
 }

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The generator's ports in virtual time: it is the clock by which the gateways run, and it stands between commands.
+//! The generator's ports in virtual time. It is the clock by which the gateways run, and stands between commands.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use crate::failure::{Failure, Outcome};
-use crate::neighbours::{self, Neighbour};
-use crate::port::virtual_time::{self, LinkPort};
+use crate::frame::neighbours::{self, Neighbour};
 use crate::protocol::{OpenPort, OpenedPort};
 use crate::virtual_time::console::Console;
 use crate::virtual_time::link::{Arrived, Waited};
+use crate::virtual_time::link_port::STEP_NS;
+use crate::virtual_time::link_port::{self, LinkPort};
 
-/// Frames of so long a time are sent together, before anything that arrives meanwhile is looked at. The gateways
-/// run that far ahead without being held up; all that it decides is when waiting for something can end.
-pub const STEP_NS: u64 = 1_000_000;
-
+/// All links of the generator, at one virtual time.
 pub struct World {
     pub ports: Vec<LinkPort>,
     now_ns: u64,
@@ -24,12 +22,12 @@ impl World {
     pub fn open(asked: &[OpenPort]) -> Outcome<Self> {
         let mut ports = Vec::new();
         for (position, port) in asked.iter().enumerate() {
-            ports.push(virtual_time::open(port, position)?);
+            ports.push(link_port::open(port, position)?);
         }
         Ok(World { ports, now_ns: 0 })
     }
 
-    /// Another world at the same time.
+    /// Makes another world at the same time.
     pub fn with(&self, ports: Vec<LinkPort>) -> Self {
         World {
             ports,
@@ -41,11 +39,12 @@ impl World {
         self.ports.iter().map(|port| port.told.clone()).collect()
     }
 
-    /// Everything before this has happened at both ends of every link.
+    /// Returns the time before which everything has happened, at both ends of every link.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
+    /// Returns the position of a port.
     pub fn port(&self, name: &str) -> Outcome<usize> {
         self.ports
             .iter()
@@ -62,8 +61,8 @@ impl World {
         self.ports[port].link.type_in(now_ns, bytes)
     }
 
-    /// Lets the time of a step pass: what the ports send in it is in their rings already. Frames that arrive by its
-    /// end go to `each`, port by port. False if the caller asked to stop: some may be missing then.
+    /// Lets the time of a step pass; the frames that the ports send in it are in their rings already. Frames that arrive
+    /// by its end go to `each`, port by port. Returns false if the caller asked to stop: some may be missing then.
     pub fn step(
         &mut self,
         asked_to_stop: &mut dyn FnMut() -> bool,
@@ -93,7 +92,7 @@ impl World {
         Ok(true)
     }
 
-    /// From now on the port answers for the address.
+    /// Lets the port answer for the address from now on.
     pub fn answer_for(&mut self, port: usize, address: IpAddr, tags: &[u8]) {
         let here = &mut self.ports[port].answers;
         if !here.iter().any(|(known, _)| *known == address) {
@@ -102,13 +101,13 @@ impl World {
     }
 }
 
-/// The next that has arrived by then.
+/// Takes the next that has arrived by then.
 fn due(waiting: &mut VecDeque<Arrived>, by_ns: u64) -> Option<Arrived> {
     let next_ns = waiting.front()?.at_ns;
     (next_ns <= by_ns).then(|| waiting.pop_front()).flatten()
 }
 
-/// What the port replies to a question for one of its addresses.
+/// Makes the port's answer to a question for one of its addresses.
 fn answer(port: &LinkPort, arrived: &Arrived) -> Option<Vec<u8>> {
     let asked: Neighbour = neighbours::read(&arrived.bytes).filter(|heard| heard.question)?;
     let (_, tags) = port

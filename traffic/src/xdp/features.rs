@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a port's driver can do with XDP frames, asked of the kernel (generic netlink, family "netdev").
+//! The XDP features of a port's driver, as the kernel tells them (generic netlink, family "netdev").
 
-use crate::netlink::{Netlink, attribute};
+use crate::host::netlink::{Netlink, attribute};
 
-/// linux/netdev.h, `enum netdev_xdp_act`.
+/// Bits of `enum netdev_xdp_act` (linux/netdev.h).
 const BASIC: u64 = 1;
 const NDO_XMIT: u64 = 4;
 
@@ -15,7 +15,8 @@ const GENERIC: usize = 4; // bytes of a genlmsghdr
 const NETDEV_DEV_GET: u8 = 1;
 const NETDEV_A_IFINDEX: u16 = 1;
 const NETDEV_A_XDP_FEATURES: u16 = 3;
-/// genlmsghdr of a command, version 1, and one attribute.
+
+/// Makes a request: the genlmsghdr of a command, version 1, and one attribute.
 fn request(command: u8, kind: u16, value: &[u8]) -> Vec<u8> {
     let mut body = vec![command, 1, 0, 0];
     body.extend((4 + value.len() as u16).to_ne_bytes());
@@ -24,7 +25,7 @@ fn request(command: u8, kind: u16, value: &[u8]) -> Vec<u8> {
     body
 }
 
-/// Whether a port can run a program on what it receives, and send frames that a program redirects to it.
+/// A port's abilities: to run a program on what it receives, and to send frames that a program redirects to it.
 ///
 /// A veth can send them only if its other end has NAPI (`ethtool -K … gro on`, or a program of its own).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub struct Features {
     pub sends: bool,
 }
 
-/// None where the kernel (before 6.3) does not tell. In the calling thread's network namespace.
+/// Asks for an interface of the calling thread's network namespace; None if the kernel (before 6.3) does not tell.
 pub fn of(index: u32) -> Option<Features> {
     let kernel = Netlink::open(libc::NETLINK_GENERIC)?;
     let answer = kernel.ask(

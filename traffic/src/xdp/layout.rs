@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The maps of bpf/*.bpf.c as this program sees them; both sides must agree to the byte.
+//! The maps of bpf/*.bpf.c, as this program sees them. Both sides must agree to the byte.
+
+use crate::count::arrivals::LISTED;
+use crate::count::histogram::SLOTS;
+use crate::frame::octets::fold;
+use crate::frame::test_header::RunKey;
 
 pub const STREAMS: usize = 8;
 pub const LONGEST: usize = 3456;
@@ -8,16 +13,16 @@ pub const VARIANTS: usize = 64;
 pub const STALLS: usize = 200;
 pub const STEPS: usize = 16;
 pub const SLICES: usize = 20;
-pub const HDR_SLOTS: usize = 28_672;
-pub const GAPS: usize = crate::arrivals::LISTED;
+pub const HDR_SLOTS: usize = SLOTS;
+pub const GAPS: usize = LISTED;
 pub const BINS: usize = 16_384;
-/// Bins are no narrower, and so much wider that they reach the latest end of the trial.
+/// Narrowest bins; they are so much wider that they reach the latest end of the trial.
 pub const BIN_NS: u64 = 100_000;
 
 /// A type that is plain bytes in a map: every bit pattern is one of its values.
 ///
 /// # Safety
-/// Only for `repr(C)` structures of integers without padding.
+/// Implement it for integers, and for `repr(C)` structures of integers without padding.
 pub unsafe trait Plain: Copy {}
 
 macro_rules! plain {
@@ -27,6 +32,7 @@ macro_rules! plain {
     )* };
 }
 
+/// The run's key.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Key {
@@ -35,7 +41,17 @@ pub struct Key {
     pub unused: [u16; 3],
 }
 
-/// `control` of send.bpf.c.
+impl From<RunKey> for Key {
+    fn from(key: RunKey) -> Self {
+        Key {
+            secret: key.secret(),
+            magic: key.magic,
+            unused: [0; 3],
+        }
+    }
+}
+
+/// The map `control` of send.bpf.c.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct SendControl {
@@ -147,7 +163,7 @@ pub struct Mark {
     pub at_ns: u64,
 }
 
-/// `control` of receive.bpf.c.
+/// The map `control` of receive.bpf.c.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ReceiveControl {
@@ -205,7 +221,7 @@ pub struct Count {
     /// The highest number that came, plus one.
     pub highest: u64,
     pub last_rx_ns: u64,
-    /// Arrivals after the last bin of the tail.
+    /// Number of arrivals after the last bin of the tail.
     pub beyond: u64,
     /// The lowest number, plus one, of those sent at the time of the tag or later.
     pub tagged: u64,
@@ -220,7 +236,7 @@ pub struct Gap {
     pub to_ns: u64,
 }
 
-/// When the frames of a whole stream arrived.
+/// The arrivals of a whole stream.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Arrivals {
@@ -263,17 +279,18 @@ plain!(
     Pattern
 );
 
-/// A sum of big-endian words (frame.rs) as the programs add them: in the machine's byte order (RFC 1071, 2 B).
+/// Turns a sum of big-endian words (frame/octets.rs) into one as the programs add them: in the machine's byte order
+/// (RFC 1071, 2 B).
 pub fn machine_sum(total: u64) -> u64 {
-    u64::from(crate::frame::fold(total).to_be())
+    u64::from(fold(total).to_be())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{fold, sum};
+    use crate::frame::octets::sum;
 
-    /// Added in the machine's order the words of a frame come to the checksum that belongs into it.
+    /// The words of a frame, added in the machine's order, come to the checksum that belongs into it.
     #[test]
     fn sums_agree_in_either_order() {
         let bytes: Vec<u8> = (0..60).map(|i| (i * 37 + 11) as u8).collect();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sending and receiving inside the kernel, by XDP programs (bpf/): no socket and, when sending, no skb.
+//! The programs of bpf/: loading them, the maps they share with this program, and what a driver can do with them.
+//!
+//! `send` and `receive` use them: no socket is needed and, when sending, no skb. This folder imports `count`, `frame`
+//! and `host`.
 
 pub mod features;
 pub mod layout;
 pub mod object;
-pub mod receiver;
-pub mod sender;
-
-pub use layout::Key;

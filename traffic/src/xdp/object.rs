@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! BPF objects: loaded by aya, their maps seen as memory.
+//! BPF objects: aya loads them, and their maps are mapped as memory.
 
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -18,7 +18,7 @@ pub static RECEIVE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"),
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
 const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 2;
 
-/// Loads an object; `entries` are the sizes of maps that differ from the source's.
+/// Loads an object. `entries` are the sizes of maps that differ from the source's.
 pub fn load(bytes: &[u8], entries: &[(&'static str, u32)], globals: &[(&'static str, u32)]) -> Outcome<Ebpf> {
     let mut loader = EbpfLoader::new();
     for &(name, count) in entries {
@@ -30,7 +30,7 @@ pub fn load(bytes: &[u8], entries: &[(&'static str, u32)], globals: &[(&'static 
     loader.load(bytes).map_err(|error| refused("loading", &error))
 }
 
-/// So often at most: a signal that comes while the kernel verifies a program makes it give up with EAGAIN.
+/// Most attempts to load: a signal that comes while the kernel verifies a program makes it give up with EAGAIN.
 const LOADS: usize = 10;
 
 /// Has the kernel verify a program and take it.
@@ -46,7 +46,7 @@ pub fn load_program(program: &mut Xdp) -> Outcome<()> {
     program.load().map_err(|error| refused("loading", &error))
 }
 
-/// Whatever aya says, with its causes.
+/// Makes a failure of an error of aya, with its causes.
 pub fn refused(what: &str, error: &dyn std::error::Error) -> Failure {
     let mut text = format!("{what} an XDP program: {error}");
     let mut cause = error.source();
@@ -68,9 +68,10 @@ pub struct Mapped<T> {
     kind: PhantomData<T>,
 }
 
-// SAFETY: the memory is shared with the kernel anyway; all access is volatile and by value.
+// SAFETY: the mapping belongs to this value and lives as long as it. Programs in the kernel write to it at any time, so
+// nobody holds a reference into it: values are copied in and out, or reached by raw pointers.
 unsafe impl<T> Send for Mapped<T> {}
-// SAFETY: as above.
+// SAFETY: the same holds for several threads.
 unsafe impl<T> Sync for Mapped<T> {}
 
 impl<T: Plain> Mapped<T> {
@@ -111,10 +112,11 @@ impl<T: Plain> Mapped<T> {
         }
         let first: *mut u8 = self.at(entries.start).cast();
         let _ = self.at(entries.end - 1);
-        // SAFETY: from the first to the end of the last of these entries, which are within the mapping.
+        // SAFETY: `at` has checked that the first and the last of these entries, and so all, are within the mapping.
         unsafe { first.write_bytes(0, entries.len() * Self::STRIDE) };
     }
 
+    /// Returns where an entry is. Panics if there is no such entry.
     pub fn at(&self, index: usize) -> *mut T {
         assert!(index < self.entries, "entry {index} of {}", self.entries);
         // SAFETY: within the mapping, as just checked; entries are aligned to 8 bytes.
@@ -122,12 +124,12 @@ impl<T: Plain> Mapped<T> {
     }
 
     pub fn read(&self, index: usize) -> T {
-        // SAFETY: a valid entry, and T may hold any bytes.
+        // SAFETY: `at` returns a valid, aligned entry, and T may hold any bytes.
         unsafe { self.at(index).read_volatile() }
     }
 
     pub fn write(&self, index: usize, value: T) {
-        // SAFETY: a valid entry.
+        // SAFETY: `at` returns a valid, aligned entry.
         unsafe { self.at(index).write_volatile(value) }
     }
 }
@@ -140,7 +142,7 @@ impl<T> Drop for Mapped<T> {
 }
 
 fn map_memory(map: &MapData, bytes: usize) -> Outcome<*mut u8> {
-    // SAFETY: a new mapping of an array map made with BPF_F_MMAPABLE; the result is checked.
+    // SAFETY: mmap with a null address replaces no other mapping; the result is checked.
     let base = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -157,7 +159,7 @@ fn map_memory(map: &MapData, bytes: usize) -> Outcome<*mut u8> {
     Ok(base.cast())
 }
 
-/// `union bpf_attr` of BPF_PROG_TEST_RUN (linux/bpf.h).
+/// The part of `union bpf_attr` for BPF_PROG_TEST_RUN (linux/bpf.h).
 #[repr(C)]
 #[derive(Default)]
 struct TestRun {
@@ -181,7 +183,7 @@ struct TestRun {
 
 /// Runs a program on live frames as long as `frame`, again and again, until a signal comes.
 ///
-/// In the calling thread's network namespace. Frames of a batch leave together when it ends.
+/// Uses the calling thread's network namespace. Frames of a batch leave together when it ends.
 pub fn run_live(program: RawFd, frame: &[u8], batch: u32) -> std::io::Result<()> {
     let attributes = TestRun {
         prog_fd: program as u32,

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stalls of a sender: times at which it did not run, and until when it made good what they cost.
+//!
+//! bpf/send.bpf.c (`note_lateness`) does the same for live frames.
+
+use crate::protocol::TxStall;
+
+/// Lateness from which on a frame counts as late.
+pub const LATE_NS: u64 = 100_000;
+/// Growth of the lateness, from one frame to the next, that shows a pause.
+pub const STALL_NS: u64 = 500_000;
+const LISTED: usize = 200;
+
+/// Watches the lateness of a stream's frames. A sender that is merely too slow gets later frame by frame: it has
+/// no stall, whatever its lateness.
+#[derive(Debug, Default)]
+pub struct StallList {
+    pub listed: Vec<TxStall>,
+    pub more: u64,
+    late_ns: u64,
+    left_ns: u64,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    at_ns: u64,
+    paused_ns: u64,
+    /// Lateness before the pause; `after_ns` is the lateness after it.
+    before_ns: u64,
+    after_ns: u64,
+}
+
+impl StallList {
+    /// Notes a frame that left at this time, so late.
+    pub fn note(&mut self, now_ns: u64, late_ns: u64) {
+        let before_ns = std::mem::replace(&mut self.late_ns, late_ns);
+        let pause_ns = late_ns.saturating_sub(before_ns);
+        self.left_ns = now_ns;
+        match &mut self.open {
+            Some(open) if pause_ns > STALL_NS => {
+                open.paused_ns += pause_ns;
+                open.after_ns = late_ns;
+            }
+            // It is made good; or the sender falls behind by itself, and makes nothing good.
+            Some(open) if late_ns < open.before_ns + LATE_NS || late_ns > open.after_ns + STALL_NS => {
+                self.close();
+            }
+            Some(_) => {}
+            None if pause_ns > STALL_NS => {
+                self.open = Some(Open {
+                    at_ns: now_ns - pause_ns,
+                    paused_ns: pause_ns,
+                    before_ns,
+                    after_ns: late_ns,
+                });
+            }
+            None => {}
+        }
+    }
+
+    /// Lists the stall that is open: it is over, or sending is.
+    pub fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        if self.listed.len() < LISTED {
+            self.listed.push(TxStall {
+                at_ns: open.at_ns,
+                ms: open.paused_ns as f64 / 1e6,
+                until_ns: self.left_ns,
+            });
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+/// Merges the stalls of senders that take turns, in the order of time. Those that overlap become one.
+pub fn merged(mut stalls: Vec<TxStall>) -> Vec<TxStall> {
+    stalls.sort_by_key(|stall| (stall.at_ns, stall.until_ns));
+    let mut found: Vec<TxStall> = Vec::new();
+    for stall in stalls {
+        match found.last_mut() {
+            Some(last) if stall.at_ns <= last.until_ns => {
+                last.until_ns = last.until_ns.max(stall.until_ns);
+                let whole_ms = (last.until_ns - last.at_ns) as f64 / 1e6;
+                last.ms = (last.ms + stall.ms).min(whole_ms);
+            }
+            _ => found.push(stall),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Lists the stalls of frames due every millisecond that leave so late: begin, pause and end in µs.
+    fn listed(late: impl IntoIterator<Item = u64>) -> Vec<(u64, u64, u64)> {
+        let mut list = StallList::default();
+        for (number, late_ns) in late.into_iter().enumerate() {
+            list.note(number as u64 * MS + late_ns, late_ns);
+        }
+        list.close();
+        let us = |stall: &TxStall| {
+            (
+                stall.at_ns / 1000,
+                (stall.ms * 1e3).round() as u64,
+                stall.until_ns / 1000,
+            )
+        };
+        list.listed.iter().map(us).collect()
+    }
+
+    /// A pause begins where the sender stopped and lasts until its frames leave on time again.
+    #[test]
+    fn a_stall_lasts_until_it_is_made_good() {
+        let late = [
+            10_000, 3_010_000, 2_900_000, 1_500_000, 600_000, 120_000, 90_000, 20_000,
+        ];
+        assert_eq!(listed(late), [(1_010, 3_000, 6_090)]);
+        let begun_late = [3_000_000, 2_000_000, 0];
+        assert_eq!(listed(begun_late), [(0, 3_000, 2_000)]);
+    }
+
+    /// A second pause before the first is made good belongs to it; one afterwards is another.
+    #[test]
+    fn pauses_that_overlap_are_one_stall() {
+        let late = [0, 2 * MS, MS, 3 * MS, MS, 0, 0, 900_000, 0];
+        assert_eq!(listed(late), [(1_000, 4_000, 5_000), (7_000, 900, 8_000)]);
+    }
+
+    /// Overload makes frames later and later, and is no stall; a pause in it ends soon, for nothing makes it good.
+    #[test]
+    fn overload_is_no_stall() {
+        assert_eq!(listed((0..1_000).map(|n| n * 100_000)), []);
+        let paused = |n: u64| n * 100_000 + if n >= 500 { 5 * MS } else { 0 };
+        assert_eq!(listed((0..1_000).map(paused)), [(549_900, 5_100, 561_600)]);
+    }
+
+    /// Stalls of senders that take turns: apart they stay apart, together they are one, no longer than it lasted.
+    #[test]
+    fn stalls_of_several_senders_are_merged() {
+        let stall = |at_ns, ms, until_ns| TxStall { at_ns, ms, until_ns };
+        let both = vec![
+            stall(20 * MS, 5.0, 30 * MS),
+            stall(0, 1.0, 2 * MS),
+            stall(20 * MS, 7.0, 29 * MS),
+        ];
+        assert_eq!(
+            merged(both),
+            [stall(0, 1.0, 2 * MS), stall(20 * MS, 10.0, 30 * MS)]
+        );
+    }
+}

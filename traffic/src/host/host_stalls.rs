@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Stalls of the host: a thread for each CPU should wake every millisecond, and notes when it did not.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::host::clock::{monotonic_ns, sleep_until};
+use crate::host::threads;
+use crate::protocol::HostStall;
+
+const PERIOD_NS: u64 = 1_000_000;
+const LATE_NS: u64 = 500_000;
+/// Shorter stalls may be the doing of a DUT in softirq: they count in the sum, and are not listed.
+const LISTED_NS: u64 = 2_000_000;
+const LISTED: usize = 1000;
+
+/// The stalls of one CPU.
+#[derive(Debug, Default)]
+pub struct Stalls {
+    pub listed: Vec<HostStall>,
+    pub more: u64,
+    pub total_ms: f64,
+    /// Is true if these are the host's: the watcher was on its CPU, before every ordinary thread.
+    pub watched: bool,
+    pub notes: Vec<String>,
+}
+
+/// Watches one CPU from the calling thread until `stop`.
+///
+/// SCHED_FIFO 1 puts it before every ordinary thread, so that it sees the host's doing alone (steal, interrupts).
+/// Without the right to SCHED_FIFO it also sees the waits for its neighbours, and says so.
+pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
+    let mut stalls = Stalls::default();
+    if let Err(error) = threads::pin(cpu) {
+        stalls
+            .notes
+            .push(format!("CPU {cpu} cannot be watched for stalls: {error}"));
+        return stalls;
+    }
+    threads::no_timer_slack();
+    stalls.watched = threads::real_time(1);
+    if !stalls.watched {
+        stalls.notes.push(format!(
+            "CPU {cpu} is watched without SCHED_FIFO: host stalls include waiting for other threads"
+        ));
+    }
+    let mut due = monotonic_ns() + PERIOD_NS;
+    while !stop.load(Ordering::Relaxed) {
+        sleep_until(due);
+        let now = monotonic_ns();
+        if now < due {
+            continue; // a signal woke us
+        }
+        let late = now - due;
+        if late > LATE_NS {
+            let ms = late as f64 / 1e6;
+            stalls.total_ms += ms;
+            if late >= LISTED_NS && stalls.listed.len() < LISTED {
+                stalls.listed.push(HostStall { cpu, at_ns: due, ms });
+            } else if late >= LISTED_NS {
+                stalls.more += 1;
+            }
+            due = now;
+        }
+        due += PERIOD_NS;
+    }
+    stalls
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machine below: clocks, threads, signals, stalls, network namespaces, netlink.
+//!
+//! This folder imports `protocol`.
+
+pub mod clock;
+pub mod host_stalls;
+pub mod netlink;
+pub mod netns;
+pub mod signals;
+pub mod threads;

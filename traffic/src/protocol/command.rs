@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The commands of the controller.
+
+use serde::Deserialize;
+
+use crate::protocol::trial_request::Trial;
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "cmd", rename_all = "snake_case")]
+pub enum Command {
+    Hello,
+    Open(Open),
+    Resolve(Resolve),
+    Trial(Trial),
+    Console(Console),
+    Branch(Branch),
+    /// Ends the running trial early; without one it does nothing.
+    Stop,
+    Close,
+}
+
+/// Opens ports, and closes those that were open.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    /// Seeds the key that tells this run's frames from another's. Absent, it is random, and 0 in virtual time.
+    pub run_key: Option<u64>,
+    /// CPUs whose stalls are recorded during trials.
+    #[serde(default)]
+    pub watch_cpus: Vec<usize>,
+    pub ports: Vec<OpenPort>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenPort {
+    pub name: String,
+    #[serde(default)]
+    pub interface: String,
+    /// File of a link in virtual time, of which the generator has end 0. If one port has a link, all must, and none
+    /// has an interface; nothing but the port's name counts then.
+    #[serde(default)]
+    pub link: Option<std::path::PathBuf>,
+    /// Path of a network namespace. Null means the one the generator runs in.
+    #[serde(default)]
+    pub netns: Option<String>,
+    /// Needed for an interface of the initial namespace (RFC 6815: never on a production network).
+    #[serde(default)]
+    pub i_own_this_network: bool,
+    /// CPUs that send together. Only XDP uses more than the first.
+    #[serde(default)]
+    pub tx_cpus: Vec<usize>,
+    #[serde(default)]
+    pub rx_cpu: Option<usize>,
+    #[serde(default = "default_ring")]
+    pub rx_ring_mib: usize,
+    #[serde(default = "yes")]
+    pub promiscuous: bool,
+    #[serde(default)]
+    pub tx: Path,
+    #[serde(default)]
+    pub rx: Path,
+}
+
+/// A way to the wire, on which frames go out or come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Path {
+    /// Selects XDP if the port's driver can do it, else AF_PACKET.
+    #[default]
+    Auto,
+    /// Demands XDP; the failure says what is missing.
+    Xdp,
+    AfXdp,
+    AfPacket,
+}
+
+/// Finds the MAC of `gateway` and answers for `address` until the ports are closed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resolve {
+    pub port: String,
+    pub address: std::net::IpAddr,
+    pub gateway: std::net::IpAddr,
+    #[serde(default = "default_resolve_timeout")]
+    pub timeout_s: f64,
+    /// Base64 of the four bytes of a VLAN tag for the question and our answers. Empty means none.
+    #[serde(default)]
+    pub tags: String,
+}
+
+/// Types a line into the console of the guest at a port's link, and lets time pass until it prints a line that
+/// begins with `until`. Works in virtual time alone, which stands between commands.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Console {
+    pub port: String,
+    /// Null asks only to wait, for instance for the end of booting.
+    #[serde(default)]
+    pub line: Option<String>,
+    pub until: String,
+    /// Seconds of virtual time.
+    pub timeout_s: f64,
+}
+
+/// Copies all guests as they stand and goes on with the copies, in place of those of the last branch. The guests that
+/// were opened stay as they are: each branch begins there. Works in virtual time alone.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// The links between guests.
+    #[serde(default)]
+    pub others: Vec<std::path::PathBuf>,
+}
+
+fn default_ring() -> usize {
+    64
+}
+fn default_resolve_timeout() -> f64 {
+    3.0
+}
+fn yes() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An unknown key is refused by name instead of being ignored.
+    #[test]
+    fn unknown_key_is_named() {
+        let line =
+            r#"{"cmd":"resolve","port":"west","address":"10.0.0.2","gateway":"10.0.0.1","tiemout_s":1}"#;
+        let error = serde_json::from_str::<Command>(line).unwrap_err().to_string();
+        assert!(error.contains("tiemout_s"), "{error}");
+    }
+
+    /// Defaults make the smallest useful stream short.
+    #[test]
+    fn stream_defaults() {
+        let line = r#"{"cmd":"trial","id":"t","duration_s":1,"streams":[{"id":0,"from":"west","to":"east",
+            "frames":[{"size":64}],"src_mac":"02:00:00:00:00:01","dst_mac":"02:00:00:00:00:02","ip_version":4,
+            "src":"198.18.0.2","dst":"198.19.0.2","src_port":49184,"dst_port":7}]}"#;
+        let Command::Trial(trial) = serde_json::from_str(line).unwrap() else {
+            panic!("not a trial");
+        };
+        assert_eq!(trial.residue_s, 2.0);
+        assert_eq!((trial.streams[0].networks, trial.streams[0].tunnels), (1, 1));
+        assert_eq!(trial.streams[0].frames[0].weight, 1);
+    }
+}

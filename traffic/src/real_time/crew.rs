@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The threads of a trial: one for each lane of sending, each receiving port, and each CPU that is watched for stalls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+
+use crate::count::live::Live;
+use crate::failure::{Failure, Outcome};
+use crate::host::host_stalls::{self, Stalls};
+use crate::host::netlink::Link;
+use crate::port::Rx;
+use crate::real_time::lanes::{Lane, Way};
+use crate::real_time::watch::Watch;
+use crate::receive::port_count::PortCount;
+use crate::send::live_sender::LiveSender;
+use crate::send::packet_sender;
+use crate::send::report::SendReport;
+
+/// The work of one receiving thread.
+pub struct Receiver<'a> {
+    pub name: &'a str,
+    pub cpu: Option<usize>,
+    pub rx: &'a mut Rx,
+    pub count: &'a mut PortCount,
+}
+
+/// The work of all threads.
+pub struct Crew<'a> {
+    pub lanes: Vec<Lane<'a>>,
+    /// One for each lane that sends live frames.
+    pub live_senders: &'a [Option<LiveSender>],
+    pub receivers: Vec<Receiver<'a>>,
+    pub watch_cpus: &'a [usize],
+    /// Number of the trial's parts, over all lanes.
+    pub parts: usize,
+}
+
+/// The outcome of the work.
+#[derive(Default)]
+pub struct Done {
+    /// One for each part.
+    pub reports: Vec<SendReport>,
+    /// One for each CPU that was watched.
+    pub stalls: Vec<Stalls>,
+    pub warnings: Vec<String>,
+}
+
+/// The reports of a lane's parts, with their positions among all, and notes.
+type Sent = (Vec<usize>, Outcome<(Vec<SendReport>, Vec<String>)>);
+type Sending<'scope> = Vec<ScopedJoinHandle<'scope, Sent>>;
+type Receiving<'scope> = Vec<ScopedJoinHandle<'scope, Outcome<Vec<String>>>>;
+
+/// A sender of live frames, with the counters and the links of its streams: somebody must attend it while it runs.
+struct Attended<'a> {
+    sender: &'a LiveSender,
+    told: Vec<(Arc<Live>, &'a Link)>,
+}
+
+impl<'a> Crew<'a> {
+    /// Sends, waits for the residue, and ends all threads.
+    pub fn work(self, watch: &mut Watch) -> Outcome<Done> {
+        let (stop_sending, stop_receiving) = (AtomicBool::new(false), AtomicBool::new(false));
+        let start_ns = watch.start_ns;
+        let id = watch.trial.id.clone();
+        let done = std::thread::scope(|scope| {
+            let stop = &stop_receiving;
+            let watching: Vec<_> = (self.watch_cpus.iter())
+                .map(|&cpu| scope.spawn(move || host_stalls::watch(cpu, stop)))
+                .collect();
+            let receiving: Receiving = (self.receivers.into_iter())
+                .map(|receiver| scope.spawn(move || receiver.receive(stop)))
+                .collect();
+            let attended = attended(&self.lanes, self.live_senders);
+            let stop = &stop_sending;
+            let sending: Sending = (self.lanes.into_iter().zip(self.live_senders))
+                .map(|(lane, live)| scope.spawn(move || send(lane, live.as_ref(), start_ns, stop)))
+                .collect();
+            let mut done = Done::default();
+            let failed = wait_for_senders(&sending, &receiving, &attended, stop, watch);
+            let sent = join_senders(sending, self.parts, &mut done).and(failed.map_or(Ok(()), Err));
+            if sent.is_ok() {
+                wait_for_residue(&done.reports, &receiving, watch);
+            }
+            stop_receiving.store(true, Ordering::Relaxed);
+            let received = join_receivers(receiving, &mut done);
+            done.stalls = (watching.into_iter())
+                .filter_map(|thread| thread.join().ok())
+                .collect();
+            sent.and(received).map(|()| done)
+        });
+        done.map_err(|failure| Failure::new(format!("trial {id}: {}", failure.message), failure.hint))
+    }
+}
+
+impl Receiver<'_> {
+    fn receive(self, stop: &AtomicBool) -> Outcome<Vec<String>> {
+        match self.rx {
+            Rx::Packets(receiver) => self.count.run(self.cpu, receiver.as_mut(), stop),
+            Rx::Kernel(receiver) => receiver.run(self.cpu, self.count, stop),
+        }
+    }
+}
+
+fn attended<'a>(lanes: &[Lane<'a>], live_senders: &'a [Option<LiveSender>]) -> Vec<Attended<'a>> {
+    let both = lanes.iter().zip(live_senders);
+    both.filter_map(|(lane, sender)| {
+        let (Some(sender), Way::Live(ports)) = (sender, &lane.way) else {
+            return None;
+        };
+        let lives = lane.streams.iter().map(|stream| stream.live.clone());
+        let told = lives.zip(ports.iter().map(|port| port.link)).collect();
+        Some(Attended { sender, told })
+    })
+    .collect()
+}
+
+/// Sends the streams of a lane from the calling thread.
+fn send(lane: Lane, live: Option<&LiveSender>, start_ns: u64, stop: &AtomicBool) -> Sent {
+    let sent = match (lane.way, live) {
+        (Way::Packets(mut ports), _) => {
+            packet_sender::run(lane.cpu, lane.streams, &mut ports, start_ns, stop)
+        }
+        (Way::Live(_), Some(live)) => live
+            .run(lane.cpu)
+            .map(|notes| (live.reports(lane.streams), notes)),
+        (Way::Live(_), None) => Err(Failure::new("a lane without its sender", "report this")),
+    };
+    (lane.positions, sent)
+}
+
+/// Waits until all that is to be sent has been; returns the failure of a port that went down.
+fn wait_for_senders(
+    sending: &Sending,
+    receiving: &Receiving,
+    attended: &[Attended],
+    stop: &AtomicBool,
+    watch: &mut Watch,
+) -> Option<Failure> {
+    let mut failure = None;
+    while !sending.iter().all(ScopedJoinHandle::is_finished) {
+        if !watch.stopped_early && watch.asked_to_stop() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        if receiving.iter().any(ScopedJoinHandle::is_finished) {
+            stop.store(true, Ordering::Relaxed); // a port failed; its thread says how
+        }
+        for live in attended {
+            if let Err(down) = live.sender.attend(&live.told, stop) {
+                failure = Some(down);
+            }
+        }
+        watch.pause();
+    }
+    failure
+}
+
+/// Takes the reports of all lanes; fails as the last of them that failed.
+fn join_senders(sending: Sending, parts: usize, done: &mut Done) -> Outcome<()> {
+    let mut outcome = Ok(());
+    let mut reports: Vec<Option<SendReport>> = (0..parts).map(|_| None).collect();
+    for thread in sending {
+        match thread.join() {
+            Ok((positions, Ok((sent, more)))) => {
+                done.warnings.extend(more);
+                for (position, report) in positions.into_iter().zip(sent) {
+                    reports[position] = Some(report);
+                }
+            }
+            Ok((_, Err(failure))) => outcome = Err(failure),
+            Err(_) => outcome = Err(Failure::new("a sending thread panicked", "report this")),
+        }
+    }
+    done.reports = reports.into_iter().flatten().collect();
+    outcome
+}
+
+/// Waits for frames that are still on their way.
+fn wait_for_residue(reports: &[SendReport], receiving: &Receiving, watch: &mut Watch) {
+    let last_tx_ns = reports.iter().map(|report| report.last_tx_ns).max().unwrap_or(0);
+    while !watch.residue_over(last_tx_ns.max(watch.start_ns)) {
+        if watch.asked_to_stop() || receiving.iter().any(ScopedJoinHandle::is_finished) {
+            break;
+        }
+        watch.pause();
+    }
+}
+
+/// Takes the notes of all receivers; fails as the first of them that failed.
+fn join_receivers(receiving: Receiving, done: &mut Done) -> Outcome<()> {
+    let mut outcome = Ok(());
+    for thread in receiving {
+        match thread.join() {
+            Ok(Ok(more)) => done.warnings.extend(more),
+            Ok(Err(failure)) => outcome = outcome.and(Err(failure)),
+            Err(_) => outcome = outcome.and(Err(Failure::new("a receiving thread panicked", "report this"))),
+        }
+    }
+    outcome
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Trials in real time: the threads that send, receive and watch at open ports.
+//!
+//! This folder imports `port` and `trial`.
+
+mod crew;
+mod departures;
+mod esp_ports;
+mod lanes;
+pub mod real_trial;
+mod watch;

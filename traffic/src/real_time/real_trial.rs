@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A trial in real time: sends, waits for the residue, counts, and reports.
+
+use std::collections::HashSet;
+
+use crate::failure::Outcome;
+use crate::frame::test_header::RunKey;
+use crate::host::clock::{StepWatch, monotonic_ns};
+use crate::host::threads;
+use crate::port::{Port, Rx, Tx};
+use crate::protocol::{OpenPort, OpenedPort, Trial, TrialResult};
+use crate::real_time::crew::{Crew, Done, Receiver};
+use crate::real_time::departures::Departures;
+use crate::real_time::esp_ports;
+use crate::real_time::lanes::{self, Lane, Way};
+use crate::real_time::watch::Watch;
+use crate::receive::port_count::PortCount;
+use crate::receive::stream_count::SLICES;
+use crate::send::live_sender::LiveSender;
+use crate::send::pace::deadline_ns;
+use crate::send::report::SendReport;
+use crate::trial::caller::Caller;
+use crate::trial::numbering::Numbering;
+use crate::trial::parts::{Part, arriving};
+use crate::trial::preparation::{self, Prepared};
+use crate::trial::result::{self, Counted, Made};
+use crate::trial::{check_request, ciphers};
+
+/// Time for all threads to be up before the first frame is due.
+const LEAD_NS: u64 = 40_000_000;
+
+/// The things that a trial needs of the session.
+pub struct Bench<'a> {
+    pub ports: &'a mut [Port],
+    pub key: RunKey,
+    pub watch_cpus: &'a [usize],
+    /// Sending programs of earlier trials.
+    pub idle: &'a mut Vec<LiveSender>,
+    pub numbering: &'a mut Numbering,
+}
+
+/// The times of a trial.
+struct Times {
+    start_ns: u64,
+    duration_ns: u64,
+    deadline_ns: u64,
+}
+
+/// A trial whose threads have ended.
+struct Sent {
+    start_ns: u64,
+    stopped_early: bool,
+    steps: StepWatch,
+    done: Done,
+}
+
+/// Runs the trial from the calling thread.
+pub fn run(mut bench: Bench, trial: &Trial, caller: &mut Caller) -> Outcome<TrialResult> {
+    let ports: Vec<OpenedPort> = bench.ports.iter().map(|port| port.told.clone()).collect();
+    check_request::check(trial, &ports)?;
+    let mut prepared = prepare(&bench, trial)?;
+    let shortfalls = ciphers::prepare(trial, &mut prepared, caller)?;
+    begin_receiving(&mut bench, &prepared.counts)?;
+    let departures: Vec<Option<Departures>> = bench.ports.iter().map(Departures::begin).collect();
+    let mut sent = send_and_receive(&mut bench, trial, &mut prepared, caller)?;
+    let Prepared {
+        parts, mut counts, ..
+    } = prepared;
+    let reports = &mut sent.done.reports;
+    let (faults, notes) = settle_departures(bench.ports, &departures, &parts, reports);
+    for count in &mut counts {
+        ciphers::open_kept(trial, count, caller)?;
+    }
+    let opened = preparation::settle(&parts, reports, &mut counts, &mut bench.numbering.esp);
+    sent.steps.sample();
+    bench.numbering.pass(reports);
+    let counted = Counted {
+        parts: &parts,
+        reports,
+        counts: &counts,
+        opened: &opened,
+        ports: &ports,
+    };
+    let made = Made {
+        trial,
+        start_ns: sent.start_ns,
+        stopped_early: sent.stopped_early,
+    };
+    let mut result = result::trial_result(&made, &counted, notes)?;
+    result.shortfall = shortfalls.join("; ");
+    result.faults = faults;
+    add_host(&mut result, sent, bench.watch_cpus);
+    Ok(result)
+}
+
+fn prepare(bench: &Bench, trial: &Trial) -> Outcome<Prepared> {
+    let asked: Vec<(&OpenPort, bool)> = bench
+        .ports
+        .iter()
+        .map(|port| (&port.asked, matches!(port.tx, Tx::Live(_))))
+        .collect();
+    let prepared = preparation::prepare(trial, &asked, bench.key, bench.numbering)?;
+    esp_ports::check(&prepared.parts, bench.ports)?;
+    Ok(prepared)
+}
+
+/// Lets the ports forget what is waiting, and count from now on.
+fn begin_receiving(bench: &mut Bench, counts: &[PortCount]) -> Outcome<()> {
+    for (port, count) in bench.ports.iter_mut().zip(counts) {
+        match &mut port.rx {
+            Rx::Packets(receiver) => receiver.begin()?,
+            Rx::Kernel(receiver) => receiver.begin(count, bench.key, &port.netns)?,
+        }
+    }
+    Ok(())
+}
+
+/// Sets the time of the start, and lets the threads work until nothing more will come.
+fn send_and_receive(
+    bench: &mut Bench,
+    trial: &Trial,
+    prepared: &mut Prepared,
+    caller: &mut Caller,
+) -> Outcome<Sent> {
+    let duration_ns = (trial.duration_s * 1e9) as u64;
+    let parts = &prepared.parts;
+    let (mut senders, mut receivers) = (Vec::new(), Vec::new());
+    for (port, count) in bench.ports.iter_mut().zip(&mut prepared.counts) {
+        senders.push((&port.asked, port.index as u32, &port.netns, &mut port.tx));
+        receivers.push(Receiver {
+            name: &port.told.name,
+            cpu: port.asked.rx_cpu,
+            rx: &mut port.rx,
+            count,
+        });
+    }
+    let mut lanes = lanes::lanes(senders, parts, &mut prepared.outgoing);
+    let live_senders = live_senders(&lanes, bench.idle, bench.key, duration_ns)?;
+    let steps = StepWatch::start();
+    let start_ns = monotonic_ns() + LEAD_NS;
+    let times = Times {
+        start_ns,
+        duration_ns,
+        deadline_ns: deadline_ns(start_ns, duration_ns),
+    };
+    start_lanes(&mut lanes, &live_senders, &times);
+    start_receivers(&mut receivers, parts, &times);
+    let mut watch = Watch::new(trial, &prepared.lives, steps, start_ns, caller);
+    let crew = Crew {
+        lanes,
+        live_senders: &live_senders,
+        receivers,
+        watch_cpus: bench.watch_cpus,
+        parts: parts.len(),
+    };
+    let done = crew.work(&mut watch)?;
+    let Watch {
+        steps, stopped_early, ..
+    } = watch;
+    bench.idle.extend(live_senders.into_iter().flatten());
+    Ok(Sent {
+        start_ns,
+        stopped_early,
+        steps,
+        done,
+    })
+}
+
+/// Makes ready a sending program for each lane that sends live frames.
+fn live_senders(
+    lanes: &[Lane],
+    idle: &mut Vec<LiveSender>,
+    key: RunKey,
+    duration_ns: u64,
+) -> Outcome<Vec<Option<LiveSender>>> {
+    let mut found = Vec::new();
+    for lane in lanes {
+        found.push(match &lane.way {
+            Way::Packets(_) => None,
+            Way::Live(ports) => {
+                let mut sender = LiveSender::get(idle, &lane.streams)?;
+                sender.prepare(&lane.streams, ports, key, deadline_ns(0, duration_ns))?;
+                Some(sender)
+            }
+        });
+    }
+    Ok(found)
+}
+
+/// Tells all streams and sending programs when they start and when they end.
+fn start_lanes(lanes: &mut [Lane], live_senders: &[Option<LiveSender>], times: &Times) {
+    for (lane, sender) in lanes.iter_mut().zip(live_senders) {
+        for stream in &mut lane.streams {
+            stream.schedule.begin_at(times.start_ns);
+            stream.until_ns = match stream.schedule.planned() {
+                Some(_) => times.deadline_ns,
+                None => times.start_ns + times.duration_ns, // a flood is as long as it was asked for
+            };
+        }
+        if let Some(sender) = sender {
+            sender.set_times(&lane.streams, times.start_ns);
+        }
+    }
+}
+
+/// Tells all counts and receiving programs when sending starts and for how long it is planned.
+fn start_receivers(receivers: &mut [Receiver], parts: &[Part], times: &Times) {
+    for receiver in receivers {
+        for stream in &mut receiver.count.streams {
+            stream.begin_at(times.start_ns);
+        }
+        if let Rx::Kernel(program) = receiver.rx {
+            let durations: Vec<u64> = arriving(parts, receiver.name)
+                .map(|position| {
+                    let part = &parts[position];
+                    let burst = part.stream.as_ref().and_then(|stream| stream.burst_frames);
+                    burst.map_or(times.duration_ns, |frames| part.schedule.due_ns(frames))
+                })
+                .collect();
+            let slice_ns = (times.duration_ns / SLICES as u64).max(1);
+            program.set_times(
+                times.start_ns,
+                slice_ns,
+                &durations,
+                times.deadline_ns,
+                receiver.count,
+            );
+        }
+    }
+}
+
+/// Books what the ports refused and what never left to the streams. Returns faults and notes.
+fn settle_departures(
+    ports: &[Port],
+    departures: &[Option<Departures>],
+    parts: &[Part],
+    reports: &mut [SendReport],
+) -> (Vec<String>, Vec<String>) {
+    let (mut faults, mut notes) = (Vec::new(), Vec::new());
+    for (port, departures) in ports.iter().zip(departures) {
+        let Some(departures) = departures else { continue };
+        let mut leaving: Vec<&mut SendReport> = (parts.iter().zip(reports.iter_mut()))
+            .filter(|(part, _)| part.from == port.told.name)
+            .map(|(_, report)| report)
+            .collect();
+        let gone = departures.settle(port, &mut leaving);
+        let of_it = parts.iter().filter(|part| part.from == port.told.name);
+        let others: HashSet<_> = of_it.map(|part| (part.stream.is_some(), part.of)).collect();
+        if let Some(gone) = gone.as_ref().filter(|_| others.len() > 1) {
+            faults.push(format!("{gone}, and of which stream they were is not known"));
+        }
+        notes.extend(gone);
+    }
+    (faults, notes)
+}
+
+/// Adds what the host did meanwhile, and the warnings of the threads: who is not where it should be waits for others.
+fn add_host(result: &mut TrialResult, sent: Sent, watch_cpus: &[usize]) {
+    (result.senders_run_ms, result.senders_wait_ms) = threads::SENDERS.take_ms();
+    (result.receivers_run_ms, result.receivers_wait_ms) = threads::RECEIVERS.take_ms();
+    result.clock_step_ns = sent.steps.step_ns();
+    let mut warnings = sent.done.warnings;
+    for (&cpu, stalls) in watch_cpus.iter().zip(sent.done.stalls) {
+        result
+            .host_stall_ms_total
+            .insert(cpu.to_string(), stalls.total_ms);
+        result.host_stalls.extend(stalls.listed);
+        result.host_stalls_more += stalls.more;
+        result.stalls_watched &= stalls.watched;
+        warnings.extend(stalls.notes);
+    }
+    result.notes.extend(warnings.iter().cloned());
+    result.warnings.extend(warnings);
+    result.host_stalls.sort_by_key(|stall| stall.at_ns);
+}

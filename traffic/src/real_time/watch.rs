@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The watch over a trial while its threads work: tells the caller how far it is, and hears when it is to end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::count::live::Live;
+use crate::host::clock::{StepWatch, monotonic_ns};
+use crate::protocol::Trial;
+use crate::trial::caller::Caller;
+use crate::trial::progress::{PROGRESS_NS, progress, residue_over};
+
+pub struct Watch<'a, 'b> {
+    pub trial: &'a Trial,
+    lives: &'a [Arc<Live>],
+    caller: &'a mut Caller<'b>,
+    pub steps: StepWatch,
+    pub start_ns: u64,
+    next_progress_ns: u64,
+    pub stopped_early: bool,
+}
+
+impl<'a, 'b> Watch<'a, 'b> {
+    /// Watches over a trial that starts at this time.
+    pub fn new(
+        trial: &'a Trial,
+        lives: &'a [Arc<Live>],
+        steps: StepWatch,
+        start_ns: u64,
+        caller: &'a mut Caller<'b>,
+    ) -> Self {
+        Watch {
+            trial,
+            lives,
+            caller,
+            steps,
+            start_ns,
+            next_progress_ns: start_ns + PROGRESS_NS,
+            stopped_early: false,
+        }
+    }
+
+    /// Sleeps for a moment, and tells how far the trial is when the time for that has come.
+    pub fn pause(&mut self) {
+        std::thread::sleep(Duration::from_millis(10));
+        let now = monotonic_ns();
+        if now >= self.next_progress_ns {
+            self.next_progress_ns += PROGRESS_NS;
+            self.steps.sample();
+            let elapsed_ns = now.saturating_sub(self.start_ns);
+            (self.caller.emit)(&progress(self.trial, self.lives, elapsed_ns));
+        }
+    }
+
+    /// Asks the caller whether the trial is to end.
+    pub fn asked_to_stop(&mut self) -> bool {
+        let asked = (self.caller.asked_to_stop)();
+        self.stopped_early |= asked;
+        asked
+    }
+
+    /// Returns whether the wait for frames that are still on their way may end.
+    pub fn residue_over(&self, last_tx_ns: u64) -> bool {
+        residue_over(self.trial, self.lives, monotonic_ns(), last_tx_ns)
+    }
+}

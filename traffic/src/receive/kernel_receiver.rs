@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The receiver in the kernel: a native XDP program counts intact frames; user space judges the others.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use aya::Ebpf;
+use aya::maps::RingBuf;
+use aya::programs::Xdp;
+use aya::programs::xdp::{XdpFlags, XdpLink};
+
+use crate::count::arrivals::Arrivals;
+use crate::count::histogram::take_slots;
+use crate::failure::{Failure, Outcome};
+use crate::frame::octets::FCS;
+use crate::frame::test_header::{RunKey, pattern};
+use crate::host::netns::Netns;
+use crate::host::threads;
+use crate::protocol::Gap;
+use crate::receive::port_count::PortCount;
+use crate::receive::stream_count::{SLICES, SliceSum, StreamCount};
+use crate::receive::verify::Expected;
+use crate::wire::RxFrame;
+use crate::xdp::layout::{
+    self, BIN_NS, BINS, Count, ExpectedSize, HDR_SLOTS, LONGEST, Pattern, ReceiveControl, STREAMS, VARIANTS,
+    machine_sum,
+};
+use crate::xdp::object::{self, Mapped};
+
+const PAUSE: Duration = Duration::from_millis(2);
+/// Time by which the bins of the tail begin before the planned end of sending.
+const TAIL_LEAD_NS: u64 = 50_000_000;
+const SAMPLE_HEADER: usize = 16;
+/// Words for the numbers of four million frames; a trial of more gets a program with more.
+const FIRST_WORDS: usize = 1 << 16;
+
+/// The program at a port. A trial that needs more room gets a new one in its place.
+pub struct KernelReceiver {
+    index: u32,
+    object: Option<Loaded>,
+    link: Option<XdpLink>,
+}
+
+/// A loaded program and its maps.
+struct Loaded {
+    object: Ebpf,
+    control: Mapped<ReceiveControl>,
+    counts: Mapped<Count>,
+    arrivals: Mapped<layout::Arrivals>,
+    latency: Mapped<u64>,
+    tail: Mapped<u64>,
+    arrived: Mapped<u64>,
+    expected: Mapped<layout::Expected>,
+    samples: RingBuf<aya::maps::MapData>,
+    /// Begin and width of the bins of each stream's tail.
+    tail_ns: Vec<(u64, u64)>,
+    bitmap_at: Vec<usize>,
+}
+
+/// Returns why these streams cannot be received so; None if they can.
+fn unfit(count: &PortCount) -> Option<String> {
+    let sizes = |expected: &Expected| expected.plain() && expected.sizes().len() > VARIANTS;
+    let long = |expected: &Expected| expected.longest() > LONGEST;
+    if count.expected.len() > STREAMS {
+        Some(format!("more than {STREAMS} streams arrive at one port"))
+    } else if count.expected.iter().any(sizes) {
+        Some(format!("more than {VARIANTS} frame sizes"))
+    } else if count.expected.iter().any(long) {
+        Some(format!("frames of more than {} B", LONGEST + FCS))
+    } else {
+        None
+    }
+}
+
+impl KernelReceiver {
+    /// Attaches the program, as yet without streams to count.
+    pub fn open(index: u32, netns: &Netns) -> Outcome<Self> {
+        let mut made = KernelReceiver {
+            index,
+            object: None,
+            link: None,
+        };
+        made.replace(Loaded::new(FIRST_WORDS)?, netns)?;
+        Ok(made)
+    }
+
+    /// Starts to count a trial's streams from now on.
+    pub fn begin(&mut self, count: &PortCount, key: RunKey, netns: &Netns) -> Outcome<()> {
+        if let Some(what) = unfit(count) {
+            return Err(Failure::new(
+                format!("XDP cannot receive this: {what}"),
+                "\"rx\": \"af_packet\"",
+            ));
+        }
+        let words: usize = count.expected.iter().map(words_of).sum();
+        let room = self.object.as_ref().map_or(0, |loaded| loaded.arrived.entries());
+        if words > room {
+            self.replace(Loaded::new(words.next_power_of_two())?, netns)?;
+        }
+        if let Some(loaded) = &mut self.object {
+            loaded.begin(count, key);
+        }
+        Ok(())
+    }
+
+    /// Tells the program when sending starts, for how long it is planned, stream by stream (0: a burst), and when the
+    /// last frame leaves at the latest. To be called before the start.
+    pub fn set_times(
+        &mut self,
+        start_ns: u64,
+        slice_ns: u64,
+        durations_ns: &[u64],
+        deadline_ns: u64,
+        count: &PortCount,
+    ) {
+        let Some(loaded) = &mut self.object else { return };
+        for (which, duration_ns) in durations_ns.iter().enumerate() {
+            let mut expected = loaded.expected.read(which);
+            expected.start_ns = start_ns;
+            expected.slice_ns = slice_ns;
+            expected.tag_ns = count.streams[which].tag_ns;
+            expected.tail_ns = (start_ns + duration_ns).saturating_sub(TAIL_LEAD_NS);
+            let tail_ns = deadline_ns.saturating_sub(expected.tail_ns);
+            expected.bin_ns = BIN_NS.max(tail_ns.div_ceil(BINS as u64));
+            loaded.tail_ns[which] = (expected.tail_ns, expected.bin_ns);
+            loaded.expected.write(which, expected);
+        }
+    }
+
+    /// Attaches a program in the place of the one before.
+    fn replace(&mut self, mut loaded: Loaded, netns: &Netns) -> Outcome<()> {
+        let old = self.link.take();
+        let index = self.index;
+        let object = &mut loaded.object;
+        let link = netns.enter(move || {
+            let program: &mut Xdp = object
+                .program_mut("receive")
+                .and_then(|program| program.try_into().ok())
+                .ok_or_else(|| Failure::new("the receiving program is not there", "report this"))?;
+            object::load_program(program)?;
+            let attached = match old {
+                Some(link) => program.attach_to_link(link),
+                None => program.attach_to_if_index(index, XdpFlags::DRV_MODE),
+            };
+            let id = attached.map_err(|error| object::refused("attaching", &error))?;
+            program
+                .take_link(id)
+                .map_err(|error| object::refused("attaching", &error))
+        })?;
+        self.link = Some(link);
+        self.object = Some(loaded);
+        Ok(())
+    }
+
+    /// Judges the frames that the program could not, until `stop`; then takes over its counts.
+    pub fn run(
+        &mut self,
+        cpu: Option<usize>,
+        count: &mut PortCount,
+        stop: &AtomicBool,
+    ) -> Outcome<Vec<String>> {
+        let notes = threads::pin_if_asked("receiver", cpu);
+        let Some(loaded) = &mut self.object else {
+            return Err(Failure::new("the port is not receiving", "report this"));
+        };
+        while !stop.load(Ordering::Relaxed) {
+            loaded.judge(count);
+            for (which, stream) in count.streams.iter().enumerate() {
+                let there = loaded.counts.read(which);
+                stream.publish_with(
+                    there.received + there.duplicated,
+                    there.received,
+                    there.last_rx_ns,
+                );
+            }
+            std::thread::sleep(PAUSE);
+        }
+        loaded.judge(count);
+        loaded.take_over(count);
+        threads::RECEIVERS.book();
+        Ok(notes)
+    }
+}
+
+/// Reads the arrivals of one stream.
+fn arrivals_of(there: &layout::Arrivals) -> Arrivals {
+    let gap = |gap: &layout::Gap| Gap {
+        from_ns: gap.from_ns,
+        to_ns: gap.to_ns,
+    };
+    Arrivals {
+        first_ns: there.first_ns,
+        last_ns: there.last_ns,
+        longest: (there.longest.to_ns != 0).then(|| gap(&there.longest)),
+        over_ns: there.over_ns,
+        listed: there.gap[..there.listed as usize].iter().map(gap).collect(),
+        more: there.more,
+        torn: false,
+    }
+}
+
+/// Returns the words of a bitmap with one bit for each number that a stream can have.
+fn words_of(expected: &Expected) -> usize {
+    expected.sequences().div_ceil(64) as usize
+}
+
+impl Loaded {
+    fn new(words: usize) -> Outcome<Self> {
+        let mut object = object::load(object::RECEIVE, &[("arrived", words as u32)], &[])?;
+        let samples = object
+            .take_map("samples")
+            .and_then(|map| RingBuf::try_from(map).ok())
+            .ok_or_else(|| Failure::new("the ring for samples is not there", "report this"))?;
+        let shared: Mapped<Pattern> = Mapped::of(&object, "pattern")?;
+        let mut octets = Pattern {
+            bytes: [0; LONGEST + 8],
+        };
+        octets.bytes.copy_from_slice(&pattern(LONGEST + 8));
+        shared.write(0, octets);
+        Ok(Loaded {
+            control: Mapped::of(&object, "control")?,
+            counts: Mapped::of(&object, "counts")?,
+            arrivals: Mapped::of(&object, "arrivals")?,
+            latency: Mapped::of(&object, "latency")?,
+            tail: Mapped::of(&object, "tail")?,
+            arrived: Mapped::of(&object, "arrived")?,
+            expected: Mapped::of(&object, "expected")?,
+            samples,
+            tail_ns: Vec::new(),
+            bitmap_at: Vec::new(),
+            object,
+        })
+    }
+
+    /// Forgets what it counted and counts these streams.
+    fn begin(&mut self, count: &PortCount, key: RunKey) {
+        let mut control = self.control.read(0);
+        control.streams = 0; // no frame belongs to a stream until all is in place
+        self.control.write(0, control);
+        while self.samples.next().is_some() {}
+        self.clear(count);
+        self.bitmap_at.clear();
+        let mut base = 0;
+        for (which, expected) in count.expected.iter().enumerate() {
+            self.bitmap_at.push(base);
+            let described = describe(expected, count.lead[which], base);
+            self.expected.write(which, described);
+            base += words_of(expected);
+        }
+        self.control.write(
+            0,
+            ReceiveControl {
+                key: key.into(),
+                total: 0,
+                stale: 0,
+                odd: 0,
+                unjudged: 0,
+                streams: count.expected.len() as u32,
+                unused: 0,
+            },
+        );
+    }
+
+    /// Sets all counts of these streams to zero.
+    fn clear(&mut self, count: &PortCount) {
+        let streams = count.expected.len();
+        self.counts.clear(0..streams);
+        self.arrivals.clear(0..streams);
+        for (lead, arrivals) in count.arrivals.iter().enumerate() {
+            let over_ns = arrivals.over_ns;
+            self.arrivals.write(
+                lead,
+                layout::Arrivals {
+                    over_ns,
+                    ..self.arrivals.read(lead)
+                },
+            );
+        }
+        self.latency.clear(0..streams * HDR_SLOTS);
+        self.tail.clear(0..streams * BINS);
+        self.arrived.clear(0..count.expected.iter().map(words_of).sum());
+        self.tail_ns = vec![(0, BIN_NS); streams];
+    }
+
+    /// Judges the frames that the program could not.
+    fn judge(&mut self, count: &mut PortCount) {
+        while let Some(sample) = self.samples.next() {
+            let number = |at: usize| u32::from_ne_bytes(sample[at..at + 4].try_into().unwrap_or([0; 4]));
+            let at_ns = u64::from_ne_bytes(sample[..8].try_into().unwrap_or([0; 8]));
+            let captured = number(12) as usize;
+            count.count(&RxFrame {
+                bytes: &sample[SAMPLE_HEADER..SAMPLE_HEADER + captured],
+                wire_length: number(8) as usize,
+                at_ns,
+                checksum_pending: false,
+                vlan_tagged: false,
+            });
+        }
+    }
+
+    /// Adds the program's counts.
+    fn take_over(&self, count: &mut PortCount) {
+        let control = self.control.read(0);
+        count.total += control.total - (control.odd - control.unjudged);
+        count.foreign += control.stale;
+        count.overrun += control.unjudged;
+        for (lead, arrivals) in count.arrivals.iter_mut().enumerate() {
+            arrivals.take_over(arrivals_of(&self.arrivals.read(lead)));
+        }
+        for (which, stream) in count.streams.iter_mut().enumerate() {
+            self.take_over_stream(which, words_of(&count.expected[which]), stream);
+        }
+    }
+
+    fn take_over_stream(&self, which: usize, room: usize, stream: &mut StreamCount) {
+        let there = self.counts.read(which);
+        // Queues on several CPUs may write `highest` at once, and the lower value last: one more word is looked at.
+        let words = (there.highest as usize).div_ceil(64) + 1;
+        let bitmap: Vec<u64> = (0..words.min(room))
+            .map(|word| self.arrived.read(self.bitmap_at[which] + word))
+            .collect();
+        let last = (bitmap.iter().enumerate().rev()).find(|&(_, &word)| word != 0);
+        let highest = last.map_or(0, |(place, word)| {
+            place as u64 * 64 + u64::from(64 - word.leading_zeros())
+        });
+        stream.sequence.take_over(
+            bitmap,
+            there.duplicated,
+            there.reordered,
+            highest.max(there.highest),
+        );
+        take_slots(&mut stream.latency, |slot| {
+            self.latency.read(which * HDR_SLOTS + slot)
+        });
+        stream.last_rx_ns = stream.last_rx_ns.max(there.last_rx_ns);
+        if let Some(tagged) = there.tagged.checked_sub(1) {
+            stream.tag(tagged, there.tagged_latency_ns);
+        }
+        for (place, slice) in there.slices.iter().enumerate().take(SLICES) {
+            stream.add_slice(
+                place,
+                SliceSum {
+                    frames: slice.frames,
+                    min_ns: slice.min_ns,
+                    total_ns: slice.total_ns,
+                },
+            );
+        }
+        let bins = (0..BINS)
+            .map(|bin| self.tail.read(which * BINS + bin))
+            .collect::<Vec<_>>();
+        let (tail_ns, bin_ns) = self.tail_ns[which];
+        stream.take_tail(tail_ns, bin_ns, &bins, there.beyond);
+    }
+}
+
+/// Describes a stream to the program. The bits of its numbers begin at word `base`.
+fn describe(from: &Expected, lead: usize, base: usize) -> layout::Expected {
+    let mut sizes = [ExpectedSize {
+        length: 0,
+        unused: 0,
+        pattern_sum: 0,
+    }; VARIANTS];
+    // Frames with other headers are judged in user space: the program knows none of their sizes.
+    let known = if from.plain() { from.sizes().len() } else { 0 };
+    for (to, (length, sum)) in sizes.iter_mut().zip(from.sizes().take(known)) {
+        to.length = length as u32;
+        to.pattern_sum = machine_sum(sum);
+    }
+    layout::Expected {
+        first_sequence: from.first_sequence(),
+        sequences: from.sequences(),
+        start_ns: 0,
+        slice_ns: 1,
+        tail_ns: 0,
+        bin_ns: BIN_NS,
+        tag_ns: u64::MAX,
+        lead: lead as u32,
+        unused_too: 0,
+        bitmap_at: base as u64,
+        lengths: known as u32,
+        id: from.stream(),
+        ipv6: u8::from(from.ipv6()),
+        unused: 0,
+        sizes,
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The report of a stream's sender: how many frames left, and when.
+
+use hdrhistogram::Histogram;
+
+use crate::count::histogram::histogram;
+use crate::failure::Outcome;
+use crate::protocol::TxStall;
+use crate::send::pace::Schedule;
+
+/// Time after which the next mark is made: which frame was sent when.
+pub const MARK_NS: u64 = 500_000;
+
+/// The doings of one stream's sender.
+#[derive(Debug)]
+pub struct SendReport {
+    pub sent: u64,
+    pub planned: Option<u64>,
+    pub refused: u64,
+    /// Number of `sent` that the port's driver had no room for. They never left, and are nobody's loss.
+    pub vanished: u64,
+    pub retries: u64,
+    pub first_tx_ns: u64,
+    pub last_tx_ns: u64,
+    /// Time at which the last frame left; last_tx_ns may be the end of its system call.
+    pub last_left_ns: u64,
+    /// Time at which sending was ended although frames were left over. None if all were sent, or somebody stopped it.
+    pub cut_ns: Option<u64>,
+    /// Index of the first frame that left at the time of the tag or later, and when it left.
+    pub tagged: Option<(u64, u64)>,
+    pub interval_ns: f64,
+    pub schedule: Schedule,
+    pub lateness: Histogram<u64>,
+    pub late_frames: u64,
+    pub stalls: Vec<TxStall>,
+    pub stalls_more: u64,
+    /// Marks (frame, when it was sent), ascending, about one each half millisecond.
+    pub marks: Vec<(u64, u64)>,
+    /// The highest number of each of its SAs. Empty if the stream leaves in clear, or with a fault.
+    pub last_esp_numbers: Vec<u64>,
+    /// Is true if it was sealed before the trial. None if it leaves in clear.
+    pub sealed_before: Option<bool>,
+}
+
+impl SendReport {
+    /// Begins a report: nothing was sent yet.
+    pub fn new(schedule: &Schedule) -> Outcome<Self> {
+        Ok(SendReport {
+            sent: 0,
+            planned: schedule.planned(),
+            refused: 0,
+            vanished: 0,
+            retries: 0,
+            first_tx_ns: 0,
+            last_tx_ns: 0,
+            last_left_ns: 0,
+            cut_ns: None,
+            tagged: None,
+            interval_ns: schedule.last_interval_ns(),
+            schedule: schedule.clone(),
+            lateness: histogram()?,
+            late_frames: 0,
+            stalls: Vec::new(),
+            stalls_more: 0,
+            marks: Vec::new(),
+            last_esp_numbers: Vec::new(),
+            sealed_before: None,
+        })
+    }
+
+    /// Returns when frame `index` was sent: when it was due, and as late as the marks around it tell.
+    pub fn sent_at(&self, index: u64) -> u64 {
+        let after = self.marks.partition_point(|mark| mark.0 <= index);
+        let Some(&(from, from_ns)) = self.marks.get(after.saturating_sub(1)) else {
+            return self.first_tx_ns;
+        };
+        let last = (self.sent.saturating_sub(1), self.last_left_ns);
+        let (to, to_ns) = self.marks.get(after).copied().unwrap_or(last);
+        if to <= from || index <= from {
+            return from_ns;
+        }
+        let due = |frame| {
+            i128::from(if self.schedule.is_paced() {
+                self.schedule.due_ns(frame)
+            } else {
+                0
+            })
+        };
+        let (late_from, late_to) = (i128::from(from_ns) - due(from), i128::from(to_ns) - due(to));
+        let late = late_from + (late_to - late_from) * i128::from(index - from) / i128::from(to - from);
+        (due(index) + late) as u64
+    }
+
+    /// Notes when frame `index` left and, after a pause of `pause_ns`, when the one before it did.
+    pub fn mark(&mut self, index: u64, at_ns: u64, pause_ns: u64) {
+        let marked = self.marks.last().map(|&(marked, _)| marked);
+        if marked.is_some_and(|marked| index > marked + 1) && at_ns - self.last_left_ns >= pause_ns {
+            self.marks.push((index - 1, self.last_left_ns));
+        }
+        self.marks.push((index, at_ns));
+    }
+}

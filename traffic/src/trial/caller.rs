@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The caller of a trial, who follows it and may end it.
+
+use crate::failure::{Failure, Outcome};
+use crate::protocol::Event;
+
+/// The caller's ear and mouth: `emit` takes events of progress, `asked_to_stop` is polled.
+pub struct Caller<'a> {
+    pub emit: &'a mut dyn FnMut(&Event),
+    pub asked_to_stop: &'a mut dyn FnMut() -> bool,
+}
+
+impl Caller<'_> {
+    /// Does work on many packets, beside the sending of the trial. `work` gets a closure to tell how many are done, of
+    /// how many, which returns whether to go on. Fails, with `doing`, if the caller asked to stop.
+    pub fn while_packets<T>(
+        &mut self,
+        id: &str,
+        doing: &str,
+        work: impl FnOnce(&mut dyn FnMut(u64, u64) -> bool) -> T,
+    ) -> Outcome<T> {
+        let mut stopped = false;
+        let done = work(&mut |done, of| {
+            stopped |= (self.asked_to_stop)();
+            (self.emit)(&Event::Crypto {
+                id: id.into(),
+                done,
+                of,
+            });
+            !stopped
+        });
+        if stopped {
+            return Err(Failure::new(
+                format!("trial {id}: stopped while its packets were {doing}"),
+                "",
+            ));
+        }
+        Ok(done)
+    }
+}

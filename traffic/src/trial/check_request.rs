@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The check of a request for a trial.
+
+use crate::esp::association::Sa;
+use crate::failure::{Failure, Outcome};
+use crate::frame::headers;
+use crate::frame::noise::RawFrames;
+use crate::frame::octets::{ETHERNET, FCS};
+use crate::protocol::{FrameShare, Noise, OpenedPort, RateStep, Stream, Trial};
+use crate::xdp::layout::STEPS;
+
+/// Highest rate of any port, in frames per second.
+const FASTEST_FPS: f64 = 50e6;
+
+/// Refuses a request that makes no sense, before any frame is sent.
+pub fn check(trial: &Trial, ports: &[OpenedPort]) -> Outcome<()> {
+    seconds("duration_s", trial.duration_s, 0.001, 86_400.0)?;
+    seconds("residue_s", trial.residue_s, 0.0, 3_600.0)?;
+    seconds("residue_max_s", trial.residue_max_s, 0.0, 3_600.0)?;
+    seconds("quiet_s", trial.quiet_s.unwrap_or(0.0), 0.0, 3_600.0)?;
+    if trial.streams.is_empty() {
+        return Err(Failure::new(
+            "streams is empty",
+            "give one stream for each direction of traffic",
+        ));
+    }
+    for (position, stream) in trial.streams.iter().enumerate() {
+        let at_stream = |failure: Failure| {
+            Failure::new(format!("stream {}: {}", stream.id, failure.message), failure.hint)
+        };
+        if trial.streams[..position]
+            .iter()
+            .any(|other| other.id == stream.id)
+        {
+            return Err(at_stream(Failure::new(
+                "the id is used twice",
+                "each stream needs an id of its own",
+            )));
+        }
+        check_stream(trial, stream, ports).map_err(at_stream)?;
+        check_sizes(stream, ports)?;
+    }
+    for (position, noise) in trial.noise.iter().enumerate() {
+        let at_noise =
+            |failure: Failure| Failure::new(format!("noise {}: {}", noise.id, failure.message), failure.hint);
+        let streams = trial.streams.iter().map(|stream| stream.id);
+        let before = trial.noise[..position].iter().map(|other| other.id);
+        if streams.chain(before).any(|id| id == noise.id) {
+            return Err(at_noise(Failure::new(
+                "the id is used twice",
+                "each stream and each noise needs an id of its own",
+            )));
+        }
+        let port = check_noise(trial, noise, ports).map_err(at_noise)?;
+        let longest = RawFrames::new(noise)?.longest().len() - ETHERNET;
+        if longest > port.mtu as usize {
+            return Err(at_noise(Failure::new(
+                format!(
+                    "a packet of {longest} bytes exceeds the MTU of {}, {}",
+                    port.interface, port.mtu
+                ),
+                "use smaller packets, or raise the MTU of both ends",
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn seconds(name: &str, value: f64, least: f64, most: f64) -> Outcome<()> {
+    if (least..=most).contains(&value) {
+        Ok(())
+    } else {
+        Err(Failure::new(
+            format!("{name} is {value}, expected {least} to {most} seconds"),
+            "",
+        ))
+    }
+}
+
+/// Checks ports, rates and times of a stream.
+fn check_stream(trial: &Trial, stream: &Stream, ports: &[OpenedPort]) -> Outcome<()> {
+    for name in [&stream.from, &stream.to] {
+        if !ports.iter().any(|port| port.name == *name) {
+            let open: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
+            let open = if open.is_empty() {
+                "none".into()
+            } else {
+                open.join(", ")
+            };
+            return Err(Failure::new(
+                format!("port '{name}' is not open"),
+                format!("open ports: {open}"),
+            ));
+        }
+    }
+    check_rates(
+        stream.rate_fps,
+        &stream.steps,
+        stream.burst_frames,
+        trial.duration_s,
+    )?;
+    for (name, value) in [("tag_at_s", stream.tag_at_s), ("gaps_over_s", stream.gaps_over_s)] {
+        if let Some(value) = value {
+            seconds(name, value, 0.0, 86_400.0)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that both ports carry a stream's frames, in clear or as ESP.
+fn check_sizes(stream: &Stream, ports: &[OpenedPort]) -> Outcome<()> {
+    let at_stream =
+        |failure: Failure| Failure::new(format!("stream {}: {}", stream.id, failure.message), failure.hint);
+    let headers = headers::of(stream).map_err(at_stream)?;
+    let tags = |share: &FrameShare| {
+        headers
+            .get(share.header)
+            .map_or(0, |header| header.place.l3 - ETHERNET)
+    };
+    // The MTU does not count VLAN tags.
+    let untagged = stream
+        .frames
+        .iter()
+        .map(|share| share.size.saturating_sub(tags(share)));
+    let plain = untagged.max().unwrap_or(0);
+    for port in ports {
+        let as_esp = if port.name == stream.from {
+            stream.seal.first()
+        } else if port.name == stream.to {
+            stream.open.first()
+        } else {
+            continue;
+        };
+        let longest = match as_esp {
+            Some(sa) => framed(&Sa::new(sa)?, plain),
+            None => plain,
+        };
+        if longest > port.mtu as usize + ETHERNET + FCS {
+            return Err(at_stream(Failure::new(
+                format!(
+                    "frame size {longest}{} exceeds what {} can carry: MTU {} + 18 bytes of Ethernet header and FCS",
+                    if as_esp.is_some() { " as ESP" } else { "" },
+                    port.interface,
+                    port.mtu
+                ),
+                "use smaller frames, or raise the MTU of both ends",
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Checks port and rates of noise; returns the port.
+fn check_noise<'a>(trial: &Trial, noise: &Noise, ports: &'a [OpenedPort]) -> Outcome<&'a OpenedPort> {
+    let Some(port) = ports.iter().find(|port| port.name == noise.from) else {
+        return Err(Failure::new(
+            format!("port '{}' is not open", noise.from),
+            "open it first",
+        ));
+    };
+    check_rates(noise.rate_fps, &noise.steps, noise.burst_frames, trial.duration_s)?;
+    Ok(port)
+}
+
+/// Returns the bytes, with FCS, of the sealed frame that one of so many becomes.
+fn framed(sa: &Sa, plain: usize) -> usize {
+    let framing = ETHERNET + FCS;
+    framing + sa.packet_bytes(plain.saturating_sub(framing))
+}
+
+/// Checks a rate or none, its changes in the order of time, and the length of a burst.
+fn check_rates(rate: Option<f64>, steps: &[RateStep], burst: Option<u64>, duration_s: f64) -> Outcome<()> {
+    let wrong = |message: String, hint: &str| Err(Failure::new(message, hint));
+    let possible = |rate: f64| rate.is_finite() && (0.0..=FASTEST_FPS).contains(&rate);
+    let none = |rate: f64| rate == 0.0;
+    if let Some(rate) = rate {
+        if !possible(rate) || none(rate) && steps.iter().all(|step| none(step.rate_fps)) {
+            return wrong(
+                format!("rate_fps is {rate}, expected more than 0 and at most {FASTEST_FPS}"),
+                "",
+            );
+        }
+    }
+    if burst == Some(0) {
+        return wrong("burst_frames is 0".into(), "a burst has at least one frame");
+    }
+    if steps.is_empty() {
+        return Ok(());
+    }
+    if rate.is_none() || burst.is_some() {
+        return wrong(
+            "steps change a rate, and there is none, or a burst".into(),
+            "give rate_fps for the time before the first step, and no burst_frames",
+        );
+    }
+    if steps.len() >= STEPS {
+        return wrong(
+            format!("{} steps, expected at most {}", steps.len(), STEPS - 1),
+            "",
+        );
+    }
+    let mut before_s = 0.0;
+    for step in steps {
+        if !(before_s < step.at_s && step.at_s < duration_s) {
+            return wrong(
+                format!(
+                    "a step at {} s, expected one after {before_s} s and before the end at {duration_s} s",
+                    step.at_s
+                ),
+                "steps are in the order of time, and within the trial",
+            );
+        }
+        if !possible(step.rate_fps) {
+            return wrong(
+                format!(
+                    "the step at {} s is to {} frames/s, expected 0 to {FASTEST_FPS}",
+                    step.at_s, step.rate_fps
+                ),
+                "",
+            );
+        }
+        before_s = step.at_s;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rates that make no sense are refused with the figures.
+    #[test]
+    fn rates_are_checked() {
+        let step = |at_s, rate_fps| RateStep { at_s, rate_fps };
+        for (rate, steps, burst, words) in [
+            (Some(0.0), vec![], None, "rate_fps is 0, expected more than 0"),
+            (Some(0.0), vec![step(0.5, 0.0)], None, "rate_fps is 0"),
+            (Some(f64::NAN), vec![], None, "rate_fps is NaN"),
+            (None, vec![step(0.5, 1.0)], None, "there is none"),
+            (Some(1.0), vec![step(0.5, 1.0)], Some(7), "or a burst"),
+            (Some(1.0), vec![step(0.0, 1.0)], None, "a step at 0 s"),
+            (
+                Some(1.0),
+                vec![step(0.5, 1.0), step(0.5, 2.0)],
+                None,
+                "expected one after 0.5 s",
+            ),
+            (Some(1.0), vec![step(1.0, 1.0)], None, "before the end at 1 s"),
+            (Some(1.0), vec![step(0.5, -1.0)], None, "is to -1 frames/s"),
+            (
+                Some(1.0),
+                vec![step(0.5, 1.0); STEPS],
+                None,
+                "16 steps, expected at most 15",
+            ),
+            (None, vec![], Some(0), "a burst has"),
+        ] {
+            let failure = check_rates(rate, &steps, burst, 1.0).unwrap_err();
+            assert!(format!("{failure}").contains(words), "{failure}");
+        }
+        assert!(check_rates(Some(0.0), &[step(0.5, 1.0)], None, 1.0).is_ok());
+        assert!(check_rates(Some(1.0), &[], Some(7), 1.0).is_ok());
+    }
+}

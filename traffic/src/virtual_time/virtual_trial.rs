@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A trial in virtual time: it has no threads and no clock but the links', so that every departure and arrival is exact.
+
+use std::sync::Arc;
+
+use crate::count::live::Live;
+use crate::failure::Outcome;
+use crate::frame::test_header::RunKey;
+use crate::host::clock::monotonic_ns;
+use crate::protocol::{OpenPort, Trial, TrialResult};
+use crate::receive::port_count::PortCount;
+use crate::send::outgoing::Outgoing;
+use crate::send::report::SendReport;
+use crate::trial::caller::Caller;
+use crate::trial::check_request;
+use crate::trial::numbering::Numbering;
+use crate::trial::parts::Part;
+use crate::trial::preparation::{self, Prepared};
+use crate::trial::progress::{PROGRESS_NS, progress, residue_over};
+use crate::trial::result::{self, Counted, Made};
+use crate::virtual_time::link::Link;
+use crate::virtual_time::link_port::STEP_NS;
+use crate::virtual_time::world::World;
+use crate::wire::RxFrame;
+
+/// Most time, after the duration, in which frames that are late at its end may still leave; it is 0.1 % of the duration
+/// at most, too. Nothing stalls a sender here: one that is late asks more of its link than that carries.
+const GRACE_NS: f64 = 1_000_000.0;
+
+/// Returns when frames that are late are not sent any more.
+fn deadline_ns(start_ns: u64, duration_ns: u64) -> u64 {
+    start_ns + duration_ns + (duration_ns as f64 * 0.001).min(GRACE_NS) as u64
+}
+
+/// Runs the trial from where virtual time stands.
+pub fn run(
+    world: &mut World,
+    key: RunKey,
+    numbering: &mut Numbering,
+    trial: &Trial,
+    caller: &mut Caller,
+) -> Outcome<TrialResult> {
+    let ports = world.told();
+    check_request::check(trial, &ports)?;
+    let asked: Vec<OpenPort> = world.ports.iter().map(|port| port.asked.clone()).collect();
+    let asked: Vec<(&OpenPort, bool)> = asked.iter().map(|port| (port, false)).collect();
+    let Prepared {
+        parts,
+        lives,
+        mut counts,
+        outgoing,
+    } = preparation::prepare(trial, &asked, key, numbering)?;
+    let start_ns = world.now_ns();
+    let mut outgoing: Vec<Outgoing> = outgoing.into_iter().flatten().collect();
+    for stream in &mut outgoing {
+        stream.schedule.begin_at(start_ns);
+    }
+    for stream in counts.iter_mut().flat_map(|count| &mut count.streams) {
+        stream.begin_at(start_ns);
+    }
+    let mut passing = Passing {
+        world,
+        trial,
+        parts: &parts,
+        lives: &lives,
+        start_ns,
+        stopped_early: false,
+    };
+    let reports = passing.send_and_receive(outgoing, &mut counts, caller)?;
+    let stopped_early = passing.stopped_early;
+    numbering.pass(&reports);
+    let opened = preparation::settle(&parts, &reports, &mut counts, &mut numbering.esp);
+    let counted = Counted {
+        opened: &opened,
+        parts: &parts,
+        reports: &reports,
+        counts: &counts,
+        ports: &ports,
+    };
+    let made = Made {
+        trial,
+        start_ns,
+        stopped_early,
+    };
+    result::trial_result(&made, &counted, Vec::new())
+}
+
+/// A trial while virtual time passes.
+struct Passing<'a> {
+    world: &'a mut World,
+    trial: &'a Trial,
+    parts: &'a [Part],
+    lives: &'a [Arc<Live>],
+    start_ns: u64,
+    stopped_early: bool,
+}
+
+impl Passing<'_> {
+    /// Lets time pass, step by step, until nothing more will come.
+    fn send_and_receive(
+        &mut self,
+        outgoing: Vec<Outgoing>,
+        counts: &mut [PortCount],
+        caller: &mut Caller,
+    ) -> Outcome<Vec<SendReport>> {
+        let deadline_ns = deadline_ns(self.start_ns, (self.trial.duration_s * 1e9) as u64);
+        let mut reports: Option<Vec<SendReport>> = None;
+        let mut sending = Some(outgoing);
+        let mut next_progress_ns = monotonic_ns() + PROGRESS_NS;
+        loop {
+            let end_ns = self.world.now_ns() + STEP_NS;
+            if let Some(streams) = &mut sending {
+                self.send_before(end_ns.min(deadline_ns), streams)?;
+            }
+            // Sending ends before anything that arrives later is judged: that tells what came after the last frame left.
+            let stopped = self.stopped_early;
+            let over = |streams: &mut Vec<Outgoing>| {
+                stopped || end_ns >= deadline_ns || streams.iter().all(Outgoing::finished)
+            };
+            if let Some(streams) = sending.take_if(over) {
+                reports = Some(streams.into_iter().map(Outgoing::close).collect());
+            }
+            self.step(counts, caller)?;
+            if monotonic_ns() >= next_progress_ns {
+                next_progress_ns += PROGRESS_NS;
+                let elapsed_ns = self.world.now_ns() - self.start_ns;
+                (caller.emit)(&progress(self.trial, self.lives, elapsed_ns));
+            }
+            if let Some(reports) = reports.take_if(|reports| self.over(reports)) {
+                return Ok(reports);
+            }
+        }
+    }
+
+    /// Sends what leaves from all ports before that time.
+    fn send_before(&mut self, before_ns: u64, streams: &mut [Outgoing]) -> Outcome<()> {
+        for port in &mut self.world.ports {
+            let leaving: Vec<usize> = (0..self.parts.len())
+                .filter(|&position| self.parts[position].from == port.told.name)
+                .collect();
+            send(&mut port.link, streams, &leaving, before_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a step of time pass, and counts what arrives.
+    fn step(&mut self, counts: &mut [PortCount], caller: &mut Caller) -> Outcome<()> {
+        let whole = self.world.step(caller.asked_to_stop, &mut |port, arrived| {
+            counts[port].count(&RxFrame::whole(&arrived.bytes, arrived.at_ns));
+        })?;
+        for count in counts {
+            count.publish();
+        }
+        self.stopped_early |= !whole || (caller.asked_to_stop)();
+        Ok(())
+    }
+
+    /// Returns whether nothing more will come.
+    fn over(&self, reports: &[SendReport]) -> bool {
+        let last_tx_ns = reports.iter().map(|report| report.last_tx_ns).max();
+        let last_tx_ns = last_tx_ns.unwrap_or(self.start_ns);
+        self.stopped_early || residue_over(self.trial, self.lives, self.world.now_ns(), last_tx_ns)
+    }
+}
+
+/// Sends what leaves from a port before that time, each frame when it is due and the wire is free.
+fn send(link: &mut Link, streams: &mut [Outgoing], leaving: &[usize], before_ns: u64) -> Outcome<()> {
+    loop {
+        let next = leaving
+            .iter()
+            .filter(|&&position| !streams[position].finished())
+            .map(|&position| {
+                let stream = &streams[position];
+                (
+                    stream.schedule.next_ns().max(link.free_ns()),
+                    stream.schedule.sent(),
+                    position,
+                )
+            })
+            .min();
+        let Some((at_ns, _, position)) = next.filter(|&(at_ns, ..)| at_ns < before_ns) else {
+            return Ok(());
+        };
+        let stream = &mut streams[position];
+        let frame = stream.make(at_ns);
+        let busy_ns = link.busy_ns(frame.len());
+        link.send(at_ns, frame)?;
+        if !stream.schedule.is_paced() {
+            // The time spent sending frames back to back includes the last one's time on the wire.
+            stream.report.interval_ns = busy_ns as f64;
+        }
+    }
+}
