@@ -26,7 +26,7 @@ struct Shape {
     pattern_sum: u64,
 }
 
-/// The looks of one stream's frames at the port where they arrive.
+/// The frames of one stream as they must look at the port where they arrive.
 #[derive(Debug)]
 pub struct Expected {
     stream: u16,

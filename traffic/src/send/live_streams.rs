@@ -132,7 +132,7 @@ impl LiveStreams {
                 ..NOTHING
             };
             match &stream.frames {
-                // What is sealed was refused before.
+                // Sealed frames were refused before.
                 Frames::Test(template) | Frames::Sealed(template, _) => {
                     self.describe_test(which, template, &mut described);
                     address_base += template.parts().address_sums.len();

@@ -11,7 +11,7 @@ use crate::send::pace::Schedule;
 /// Time after which the next mark is made: which frame was sent when.
 pub const MARK_NS: u64 = 500_000;
 
-/// The doings of one stream's sender.
+/// The report of one stream's sender.
 #[derive(Debug)]
 pub struct SendReport {
     pub sent: u64,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The caller of a trial, who follows it and may end it.
+//! The caller of a trial: follows it, and may end it.
 
 use crate::failure::{Failure, Outcome};
 use crate::protocol::Event;
 
-/// The caller's ear and mouth: `emit` takes events of progress, `asked_to_stop` is polled.
+/// The callbacks of a caller: `emit` takes events of progress, `asked_to_stop` is polled.
 pub struct Caller<'a> {
     pub emit: &'a mut dyn FnMut(&Event),
     pub asked_to_stop: &'a mut dyn FnMut() -> bool,
