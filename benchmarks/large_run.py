@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long a run of 1,000 cases and 20,000 trials takes to resume, list and report, and how big it gets.
+"""How long a run of 1,000 cases and 20,000 trials takes to resume, load and report, and how big it gets.
 
     .venv/bin/python benchmarks/large_run.py
 
@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import espbench
 from espbench.results import RunDirectory
 from support.synthetic import run as synthetic_run
 
@@ -51,11 +52,10 @@ def resume(path: Path) -> str:
     return f"{trials:,} trials"
 
 
-def list_outcomes(path: Path) -> str:
-    """The outcomes as a pandas table."""
-    from espbench.results.tables import outcome_table  # noqa: PLC0415
-
-    return f"{len(outcome_table(RunDirectory.open(path).outcomes())):,} rows"
+def load_frames(path: Path) -> str:
+    """The results and the trials as data frames."""
+    run = espbench.load(path)
+    return f"{len(run.results):,} results, {len(run.trials):,} trials"
 
 
 def report(path: Path) -> str:
@@ -95,7 +95,7 @@ def main() -> int:
         print(f"built: {build(parent)}")
         (path,) = parent.iterdir()
         within = True
-        for step in (resume, list_outcomes, report):
+        for step in (resume, load_frames, report):
             seconds, rss, said = measured(step, path)
             within = within and seconds <= SECONDS_LIMIT
             print(f"{step.__name__:14} {seconds:6.2f} s  {rss:6.0f} MB RSS  {said}")

@@ -1,4 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""espbench: an RFC 2544 test harness for IPsec gateways."""
+"""espbench: an RFC 2544 test harness for IPsec gateways.
+
+For Python (docs/python.md): `load` a run and read its data frames, `load_many` runs into one frame, `compare` them.
+They are imported when first asked for, since pandas takes half a second that no command should pay.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from espbench.errors import EspbenchError, UnreadableRun
+
+if TYPE_CHECKING:
+    from espbench.frames import Run, compare, load, load_many
 
 __version__ = "0.1.0"
+__all__ = ["EspbenchError", "Run", "UnreadableRun", "__version__", "compare", "load", "load_many"]
+
+if not TYPE_CHECKING:  # else a type checker would accept any name
+
+    def __getattr__(name: str) -> Any:
+        """Import the package of the data frames when one of its names is first used."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from espbench import frames  # noqa: PLC0415  (pandas: slow to import)
+
+        return getattr(frames, name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

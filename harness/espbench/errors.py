@@ -3,6 +3,7 @@
 
 EspbenchError            exit code 1   something unexpected, said in one message
 ├── UsageError           exit code 2   the user's plan or command line is wrong
+├── UnreadableRun        exit code 1   not a run directory, or a damaged one (of the Python API)
 ├── MachineLacks         exit code 4   the machine lacks something espbench needs
 └── Interrupted          exit code 130 Ctrl-C or SIGTERM; the run can be resumed
 """
@@ -20,6 +21,10 @@ class UsageError(EspbenchError):
     """A mistake of the user's: where it is, what was expected, what came, what to do."""
 
     exit_code = 2
+
+
+class UnreadableRun(EspbenchError):
+    """A folder that is no run, or a run that is damaged: where, what is wrong, what to do."""
 
 
 class MachineLacks(EspbenchError):

@@ -19,8 +19,7 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.results import FORMAT, RunDirectory, finding_files, outcome_files
 from espbench.results.durable import write_atomically
 from espbench.results.outcome_files import COLUMNS, CONTRACT_COLUMNS
-from espbench.results.tables import outcome_table
-from espbench.terms import WITH_FIGURE, Finding
+from espbench.terms import PAIRED, Finding
 from support.synthetic import findings as synthetic_findings
 from support.synthetic import run as synthetic_run
 
@@ -179,13 +178,21 @@ def test_results_of_a_newer_format_are_refused(tmp_path: Path) -> None:
         run.outcomes()
 
 
-def test_the_table_has_numbers_where_there_are_figures(tmp_path: Path) -> None:
-    """A column can be averaged, missing figures left out."""
-    table = outcome_table(OUTCOMES)
-    assert list(table.columns) == list(COLUMNS)
-    assert table["throughput_fps"].dtype == float
-    assert table.loc[~table["status"].isin(WITH_FIGURE), "throughput_fps"].isna().all()
-    assert outcome_table([]).empty
+def test_results_of_several_tests_are_read_in_the_plans_order(tmp_path: Path) -> None:
+    """So `report` writes the same results.csv again; a comparison at fixed loads is of no case and comes last."""
+    shape = synthetic_run.Shape(stacks=("xfrm",), sizes=(512, 1280), tests=("latency", "throughput"))
+    cases = synthetic_run.cases_of(shape)
+    made = [result for case in cases for result in synthetic_run.results_of(case, shape)[1]]
+    assert [isinstance(result, Finding) for result in made[:4]] == [True, True, False, False]
+    first = next(result for result in made if isinstance(result, Finding))
+    compared = first.model_copy(update={"case": "elsewhere", "test": PAIRED, "trials": 9})
+    run = RunDirectory.create(tmp_path, "order", synthetic_run.manifest(cases, "order"), "name: order\n")
+    run.save_results([*made, compared])
+    before = (run.path / "results.csv").read_bytes()
+    run.save_results(run.results())
+    assert (run.path / "results.csv").read_bytes() == before
+    assert run.results()[-1] == compared
+    assert "elsewhere" not in {damage.case for damage in run.damage()}, "its trials are filed under its arms"
 
 
 def test_ctrl_c_in_the_middle_of_a_write_leaves_the_old_file_and_no_other(

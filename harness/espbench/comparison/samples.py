@@ -73,7 +73,7 @@ class Sample:
 def read(directories: Sequence[RunDirectory]) -> list[Run]:
     """The runs with distinct names; UsageError for one that has nothing to compare."""
     runs = []
-    names = _names(directories)
+    names = names_of(directories)
     for directory, name in zip(directories, names, strict=True):
         outcomes = directory.outcomes()
         if not outcomes:
@@ -165,8 +165,8 @@ def read_back(value: object) -> str:
     return ", ".join(f"{side} {text}" for side, text in told.items())
 
 
-def _names(directories: Sequence[RunDirectory]) -> list[str]:
-    """The runs' own names, or as much of their paths as tells them apart."""
+def names_of(directories: Sequence[RunDirectory]) -> list[str]:
+    """The runs' own names, or as much of their paths as tells them apart; UsageError where one is named twice."""
     candidates = (
         [d.manifest.name for d in directories],
         [d.path.resolve().name for d in directories],

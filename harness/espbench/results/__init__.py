@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory: append, read, resume; tables of it are in `tables` (pandas, imported on demand)."""
+"""The run directory: append, read, resume; `frames` makes data frames of it."""
 
 from espbench.results.run_directory import FORMAT, RunDirectory
 

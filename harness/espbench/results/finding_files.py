@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from espbench.results.outcome_files import table_text
 from espbench.terms import Finding, Quantity
@@ -14,14 +15,18 @@ _OF_CASE = (
 )  # fmt: skip
 _OF_QUANTITY = ("name", "unit", "value", "n", "minimum", "maximum", "stdev")
 _NONE = Quantity(name="", unit="", value=None, n=0)
+COLUMNS = (*_OF_CASE, *("quantity" if name == "name" else name for name in _OF_QUANTITY))
+
+
+def rows(finding: Finding) -> list[dict[str, Any]]:
+    """A row by column for each quantity; a finding without any has one, so that its status stands there."""
+    case = [getattr(finding, name) for name in _OF_CASE]
+    return [
+        dict(zip(COLUMNS, [*case, *(getattr(quantity, name, None) for name in _OF_QUANTITY)], strict=True))
+        for quantity in finding.quantities or [_NONE]
+    ]
 
 
 def csv_text(findings: Iterable[Finding]) -> str:
-    """Empty = no figure; a finding without any figure has one row, so that its status stands there."""
-    rows: list[list[object]] = []
-    for finding in findings:
-        case = [getattr(finding, name) for name in _OF_CASE]
-        for quantity in finding.quantities or [_NONE]:
-            rows.append([*case, *(getattr(quantity, name, None) for name in _OF_QUANTITY)])
-    columns = ("quantity" if name == "name" else name for name in _OF_QUANTITY)
-    return table_text((*_OF_CASE, *columns), rows)
+    """Empty = no figure."""
+    return table_text(COLUMNS, (row.values() for finding in findings for row in rows(finding)))

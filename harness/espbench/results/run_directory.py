@@ -25,7 +25,7 @@ from espbench.results import finding_files, outcome_files
 from espbench.results.durable import sync_directory, to_json, write_atomically, write_failure
 from espbench.results.run_lock import RunLock
 from espbench.results.trial_log import Damage, TrialLog
-from espbench.terms import CaseEntry, Finding, Manifest, Outcome, Trial, kind_of_test
+from espbench.terms import PAIRED, CaseEntry, Finding, Manifest, Outcome, Trial, kind_of_test
 
 # Version of the run directory; a reader accepts its own and older ones.
 #   1  the first; sentences without codes (format_1.py)
@@ -117,7 +117,10 @@ class RunDirectory:
 
     def damage(self) -> list[Damage]:
         """What of `trials.jsonl` is not as it was written; those trials are left out of all others are read as."""
-        return self._log.damage({result.case: result.trials for result in self.results()})
+        # The trials of a comparison at fixed loads are filed under its arms: of the case itself there are none.
+        return self._log.damage(
+            {result.case: result.trials for result in self.results() if result.test != PAIRED}
+        )
 
     def mend(self) -> list[str]:
         """Make the run fit to go on: cut each damaged case off where the damage begins; what was done, in sentences.
@@ -180,11 +183,14 @@ class RunDirectory:
         return [result for result in self.results() if isinstance(result, Finding)]
 
     def results(self) -> list[Outcome | Finding]:
-        """Both, in the plan's order."""
+        """Both, in the plan's order; what is of no case of the plan comes last."""
         path = self.path / "results.json"
         if not path.exists():
             return []
-        return outcome_files.from_json_text(path.read_text(encoding="utf-8"), str(path))
+        found = outcome_files.from_json_text(path.read_text(encoding="utf-8"), str(path))
+        # The file has outcomes first; sorting keeps the order within a case.
+        place = {entry.case: number for number, entry in enumerate(self.manifest.cases)}
+        return sorted(found, key=lambda result: place.get(result.case, len(place)))
 
     def close(self) -> None:
         """Release the lock and the files; everything appended is on disk already."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows → a data frame whose columns have a type and, where they are numbers, a unit.
+
+A column's name says what it is, here as in the files of a run: `_fps` is a rate in frames/s, `_us` a time in µs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+
+UNITS = "units"
+"""The key of `DataFrame.attrs` that holds the units: column → unit, of every numeric column; empty: a plain number."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a column holds: its dtype, and the unit of its numbers; unit None: no numbers."""
+
+    dtype: Literal["string", "bool", "Int64", "float64", "object"]
+    unit: str | None = None
+
+
+_TEXT = Kind("string")
+_RATIO = Kind("float64", "ratio")
+_OF_KIND: dict[Kind, tuple[str, ...]] = {
+    Kind("bool"): (
+        "rfc2544", "sustained", "is_lower_bound", "is_short", "is_void", "is_disturbed", "is_violated",
+        "a_is_lower_bound", "b_is_lower_bound",
+    ),
+    Kind("Int64", ""): ("ip_version", "repeat", "sequence", "attempt", "final_trial"),
+    Kind("Int64", "frames"): ("tx_frames", "rx_frames", "lost", "duplicated", "reordered", "corrupted"),
+    Kind("Int64", "trials"): ("trials", "void_finals"),
+    Kind("Int64", "measurements"): ("n",),
+    Kind("Int64", "bytes"): ("frame_bytes",),
+    Kind("object", "bytes"): ("frame_size",),  # a number, or the name of a mix of sizes
+    Kind("float64", "see column unit"): ("value", "minimum", "maximum", "stdev"),
+    _RATIO: ("loss_goal", "loss_bound", "at_least", "at_most"),
+}  # fmt: skip
+_NAMED = {name: found for found, names in _OF_KIND.items() for name in names}
+_BY_ENDING = {
+    "_us_per_frame": Kind("float64", "µs/frame"),
+    "_frames": Kind("Int64", "frames"),
+    "_fps": Kind("float64", "frames/s"),
+    "_mbps": Kind("float64", "Mbit/s"),
+    "_pct": Kind("float64", "%"),
+    "_us": Kind("float64", "µs"),
+    "_s": Kind("float64", "s"),
+    **dict.fromkeys(("ratio", "ratio_low", "ratio_high"), _RATIO),
+}
+
+
+def kind(column: str) -> Kind:
+    """What a column of this name holds; text unless the name says otherwise."""
+    by_ending = (found for ending, found in _BY_ENDING.items() if column.endswith(ending))
+    return _NAMED.get(column) or next(by_ending, _TEXT)
+
+
+def frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """One row a mapping; a value that is None or not there is missing (NaN, <NA>), a list is joined by `; `."""
+    listed = list(rows)
+    table = pd.DataFrame(
+        {
+            name: pd.Series([_cell(row.get(name)) for row in listed], dtype=kind(name).dtype)
+            for name in columns
+        }
+    )
+    table.attrs[UNITS] = units(columns)
+    return table
+
+
+def units(columns: Iterable[str]) -> dict[str, str]:
+    """Column → unit, of those that hold numbers."""
+    return {name: unit for name in columns if (unit := kind(name).unit) is not None}
+
+
+def frame_bytes(frame_size: object) -> int | None:
+    """The size as a number; None for a mix of sizes, which has a name."""
+    return frame_size if isinstance(frame_size, int) else None
+
+
+def _cell(value: object) -> object:
+    return "; ".join(map(str, value)) if isinstance(value, list) else value

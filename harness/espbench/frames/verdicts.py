@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison of runs as a data frame: one row a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from espbench.comparison import compare as compare_runs
+from espbench.comparison.conditions import in_words
+from espbench.comparison.model import (
+    ArmPoint,
+    Comparison,
+    Estimate,
+    FixedLoadVerdict,
+    PairVerdicts,
+    Panel,
+    PointVerdict,
+    Word,
+)
+from espbench.frames.columns import frame, frame_bytes
+from espbench.frames.run import RunLike, load_each
+from espbench.terms import PAIRED
+
+SEARCHES = "searches"
+_CONDITIONS = {
+    "test": "test",
+    "DUT": "dut",
+    "stack": "stack",
+    "suite": "suite",
+    "IP version": "ip_version",
+    "direction": "direction",
+    "frame size": "frame_size",
+}
+_OF_ARM = ("fps", "is_lower_bound", "cpu_us_per_frame")
+_COLUMNS = (
+    *_CONDITIONS.values(), "loss_goal", "method", "a", "b", "verdict", "faster",
+    "ratio", "ratio_low", "ratio_high", "at_least", "at_most", "bound_by",
+    "cpu_verdict", "cpu_ratio", "cpu_ratio_low", "cpu_ratio_high",
+    *(f"{arm}_{name}" for arm in "ab" for name in _OF_ARM), "why", "frame_bytes",
+)  # fmt: skip
+
+
+def compare(
+    *runs: RunLike | Iterable[RunLike],
+    by: str | None = None,
+    reference: str | None = None,
+    allow_different: bool = False,
+) -> pd.DataFrame:
+    """The verdicts of `espbench compare`, one row each: is b faster than the reference a, at one point?
+
+    ratio is b / a of the throughputs, with its interval; where one of them is a bound it is missing, and at_least or
+    at_most is what is known. `faster` names the faster one, missing where no difference is shown or no verdict was
+    possible: `why` says why. What the arms differ in, and what a verdict by trials at fixed loads has not, is missing.
+
+    `attrs`: units; axis; confidence, with which all verdicts hold together; words and warnings, as the command prints
+    them; differences, what else differs between the runs where that was allowed. UsageError where there is nothing to
+    compare or the runs differ in more than the axis, UnreadableRun as of `load`.
+    """
+    found = compare_runs([run.directory for run in load_each(runs)], by, reference, allow_different)
+    table = frame(_rows(found), _COLUMNS)
+    table.attrs |= {
+        "axis": found.axis,
+        "confidence": found.confidence,
+        "words": found.words,
+        "warnings": found.warnings,
+        "differences": [in_words(difference) for difference in found.differences],
+    }
+    return table
+
+
+def _rows(found: Comparison) -> Iterator[dict[str, Any]]:
+    for verdict in found.fixed_loads:
+        yield _at_fixed_loads(verdict)
+    for panel in found.panels:
+        for pair in panel.pairs:
+            for point in pair.points:
+                yield _by_searches(point, pair, panel, found.common)
+
+
+def _by_searches(
+    point: PointVerdict, pair: PairVerdicts, panel: Panel, common: dict[str, str]
+) -> dict[str, Any]:
+    return {
+        **_point({**common, **panel.conditions}, panel.x_name, point.x),
+        "loss_goal": panel.loss_goal,
+        "method": SEARCHES,
+        **_judged(point.word, pair.a, pair.b, point.why),
+        **_estimate("ratio", point.ratio),
+        "at_least": point.at_least,
+        "at_most": point.at_most,
+        "bound_by": point.bound_by or None,
+        **_estimate("cpu_ratio", point.cpu_ratio),
+        **_arm("a", panel.curves[pair.a].get(point.x)),
+        **_arm("b", panel.curves[pair.b].get(point.x)),
+    }
+
+
+def _at_fixed_loads(verdict: FixedLoadVerdict) -> dict[str, Any]:
+    return {
+        **_point(verdict.conditions, "frame size", verdict.x),
+        "method": PAIRED,
+        **_judged(verdict.word, verdict.a, verdict.b, verdict.why),
+        **_estimate("ratio", verdict.throughput),
+        "cpu_verdict": verdict.cpu_word,
+        **_estimate("cpu_ratio", verdict.cpu),
+        "a_is_lower_bound": False,
+        "b_is_lower_bound": False,
+    }
+
+
+def _point(conditions: dict[str, str], x_name: str, x: int | str) -> dict[str, Any]:
+    """Where a verdict stands, by column."""
+    named = {column: conditions.get(name) for name, column in _CONDITIONS.items()}
+    at = named | {_CONDITIONS[x_name]: x}
+    version = conditions.get("IP version")
+    return at | {
+        "ip_version": int(version.removeprefix("IPv")) if version else None,
+        "frame_bytes": frame_bytes(at["frame_size"]),
+    }
+
+
+def _judged(word: Word, a: str, b: str, why: str) -> dict[str, Any]:
+    return {"a": a, "b": b, "verdict": word, "faster": {"A faster": a, "B faster": b}.get(word), "why": why}
+
+
+def _estimate(name: str, found: Estimate | None) -> dict[str, float]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high} if found else {}
+
+
+def _arm(name: str, point: ArmPoint | None) -> dict[str, Any]:
+    fps, cpu = (point.fps, point.cpu_us) if point else (None, None)
+    return {
+        f"{name}_fps": fps and fps.value,
+        f"{name}_is_lower_bound": bool(point and point.at_least),
+        f"{name}_cpu_us_per_frame": cpu and cpu.value,
+    }
