@@ -20,19 +20,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import os
 import secrets
-import statistics
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
+import espbench
 from espbench.plan import load_plan
 from espbench.platforms.processes import tree_cpu_ns
 from espbench.platforms.registry import Registry, interpreter
@@ -42,6 +41,8 @@ CLONE = Path(__file__).resolve().parents[1]
 # Of a loaded run's results: 16 of the demo's 18.
 WITH_FIGURES = 16 / 18
 DONE = "exit.txt"
+RESULT = "result"
+NOTHING = pd.Series([], dtype=float, index=pd.Index([], name=RESULT))
 # Takes a share of its CPU, in bursts of its own CPU time; the periods vary, so that they beat with nothing.
 HOG = """
 import random, sys, time
@@ -66,28 +67,6 @@ def loads() -> dict[str, Load]:
     """By name."""
     every = sorted(os.sched_getaffinity(0))
     return {"quiet": Load([]), "ten": Load(every[:1], 0.10, 0.005), "bursts": Load(every, 0.25, 0.020)}
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of the plan: exit code, and result → its status and figure (frames/s)."""
-
-    code: int
-    statuses: dict[str, str]
-    figures: dict[str, float]
-
-    @classmethod
-    def read(cls, folder: Path) -> Run:
-        """Of a run that is done."""
-        (directory,) = _directories(folder)
-        statuses, figures = {}, {}
-        with (directory / "results.csv").open() as table:
-            for row in csv.DictReader(table):
-                name = " ".join(row[key] for key in ("stack", "suite", "frame_size", "loss_goal"))
-                statuses[name] = row["status"]
-                if row["status"] in WITH_FIGURE:
-                    figures[name] = float(row["throughput_fps"])
-        return cls(int((folder / DONE).read_text()), statuses, figures)
 
 
 def main() -> None:
@@ -136,39 +115,40 @@ def hogs(load: Load) -> Iterator[list[int]]:
         yield [registry.spawn(argv, f"hog {cpu}", cpus=[cpu], grace_s=0).pid for cpu in load.cpus]
 
 
-def report(found: dict[str, list[Run]], resolution: float) -> bool:
+def report(found: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
     """Print each run's statuses and how its figures stand to the quiet ones; whether all is as wanted."""
-    figures = [run.figures for run in found["quiet"]]
-    names = {name: [f[name] for f in figures if name in f] for f in figures for name in f}
-    quiet = {name: statistics.median(values) for name, values in names.items()}
+    quiet = pd.concat([run["throughput_fps"] for run in found["quiet"]] or [NOTHING]).groupby(RESULT).median()
     wanted = True
     for load, runs in found.items():
         for number, run in enumerate(runs, start=1):
-            counts = Counter(run.statuses.values())
-            ratios = {name: fps / quiet[name] for name, fps in run.figures.items() if name in quiet}
-            above = {name: ratio for name, ratio in ratios.items() if ratio > 1 + resolution}
-            least = len(run.statuses) if load == "quiet" else WITH_FIGURES * len(run.statuses)
-            enough = counts["OK"] if load == "quiet" else len(run.figures)
-            wanted = wanted and enough >= least and not (above and load != "quiet")
-            told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+            has_figure = run["status"].isin(WITH_FIGURE)
+            ratios = (run["throughput_fps"] / quiet.reindex(run.index)).dropna()
+            above = ratios[ratios > 1 + resolution]
+            least = len(run) if load == "quiet" else WITH_FIGURES * len(run)
+            enough = sum(run["status"] == "OK") if load == "quiet" else sum(has_figure)
+            wanted = wanted and enough >= least and not (len(above) and load != "quiet")
+            told = ", ".join(f"{count} {status}" for status, count in run["status"].value_counts().items())
             spread = (
-                f"; of the quiet figure {min(ratios.values()):.3f} to {max(ratios.values()):.3f}, "
-                f"median {statistics.median(ratios.values()):.3f}"
-                if ratios else ""
+                f"; of the quiet figure {ratios.min():.3f} to {ratios.max():.3f}, median {ratios.median():.3f}"
+                if len(ratios) else ""
             )  # fmt: skip
             print(f"{load} {number}: {told}{spread}{'' if enough >= least else '  TOO FEW'}")
             for name, ratio in above.items():
-                print(f"    {name}: {run.statuses[name]}, {ratio:.3f} of the quiet figure")
-            for name, status in run.statuses.items():
-                if status not in WITH_FIGURE:
-                    print(f"    {name}: {status}")
+                print(f"    {name}: {run.loc[name, 'status']}, {ratio:.3f} of the quiet figure")
+            for name, status in run.loc[~has_figure, "status"].items():
+                print(f"    {name}: {status}")
     return wanted
 
 
-def _kept(folder: Path) -> list[Run]:
-    """The finished runs of a load."""
+def _kept(folder: Path) -> list[pd.DataFrame]:
+    """The results of the finished runs of a load, by stack, suite, frame size and loss goal in words."""
     done = sorted(folder.glob(f"*/{DONE}"), key=lambda file: int(file.parent.name))
-    return [Run.read(file.parent) for file in done]
+    tables = [espbench.load(*_directories(file.parent)).results for file in done]
+    return [table.set_index(table.apply(_name, axis=1).rename(RESULT)) for table in tables]
+
+
+def _name(result: pd.Series) -> str:
+    return "{stack} {suite} {frame_size} {loss_goal:g}".format(**result)
 
 
 def _directories(folder: Path) -> list[Path]:
