@@ -82,7 +82,7 @@ def main() -> None:
             folder = asked.state / name / str(number)
             if not (folder / DONE).exists():
                 make(folder, asked.plan, loads()[name])
-    (test,) = (test.throughput for test in load_plan(asked.plan).tests if test.throughput is not None)
+    (test,) = (test.throughput for test in load_plan(asked.plan).plan.tests if test.throughput is not None)
     found = {name: _kept(asked.state / name) for name in loads()}
     sys.exit(0 if report(found, test.resolution) else 1)
 

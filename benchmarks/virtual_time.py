@@ -37,7 +37,7 @@ from espbench.measure import readiness
 from espbench.measure.bench import Bench
 from espbench.measure.traffic import Traffic
 from espbench.paths import data_dir
-from espbench.plan import Case, Plan, cases, check_plan, load_profile
+from espbench.plan import Case, ResolvedPlan, cases, load_profile, resolve
 from espbench.plan.reader import read_text
 from espbench.platforms import qemu_e500
 from espbench.platforms.base import Port, PortName, Testbed
@@ -161,7 +161,7 @@ def mirrors(registry: Registry, folder: Path) -> Iterator[Rig]:
 
 
 @contextmanager
-def boards(registry: Registry, folder: Path, plan: Plan, case: Case) -> Iterator[Rig]:
+def boards(registry: Registry, folder: Path, plan: ResolvedPlan, case: Case) -> Iterator[Rig]:
     """Two of them with the case's stack, of which it was shown that it encrypts, or that it does not."""
     logs = folder / case.stack.shown
     logs.mkdir()
@@ -201,7 +201,7 @@ def main() -> None:
         raise SystemExit("the emulated gateways are not built: espbench build e500")
     if options.profile and not shutil.which("perf"):
         raise SystemExit("--profile needs perf, of the Debian package linux-perf")
-    plan = check_plan(read_text(PLAN.format(dut=options.dut), "the benchmark's plan", "plan"))
+    plan = resolve(read_text(PLAN.format(dut=options.dut), "the benchmark's plan", "plan"))
     with contextlib.ExitStack() as open_rigs:
         folder = Path(open_rigs.enter_context(tempfile.TemporaryDirectory()))
         registry = open_rigs.enter_context(Registry(secrets.token_hex(3)))

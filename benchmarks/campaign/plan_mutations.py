@@ -25,7 +25,7 @@ from pathlib import Path
 from types import FrameType
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.plan import cases, check_plan
+from espbench.plan import cases, resolve
 from espbench.plan.asked import asked
 from espbench.plan.reader import read_text
 from espbench.search.loads import Loads
@@ -241,14 +241,14 @@ def tried(text: str, *, seconds: float = SECONDS, mib: float = MIB, folder: Path
 
 
 def _read(text: str, folder: Path) -> None:
-    plan = check_plan(read_text(text, _NAME, "plan"), folder / _NAME)
+    plan = resolve(read_text(text, _NAME, "plan"), folder / _NAME)
     listed = cases(plan)
     asked(plan, [])
     settings = {id(case.settings): case for case in listed}
     for case in settings.values():
         low, high = (getattr(case.settings, key, None) for key in ("minimum", "maximum"))
         if low is not None and high is not None:
-            rate = plan.line_rate or 1e9
+            rate = plan.plan.line_rate or 1e9
             minimum, maximum = (limit.to_fps(case.mean_frame_size, rate) for limit in (low, high))
             Loads(minimum, maximum, getattr(case.settings, "resolution", 0.01))
 

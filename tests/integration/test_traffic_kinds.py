@@ -27,7 +27,7 @@ from espbench.generators.base import Offered
 from espbench.generators.native import NativeGenerator
 from espbench.generators.scapy import ScapyGenerator
 from espbench.measure.traffic import Traffic
-from espbench.plan import Plan, cases, load_plan
+from espbench.plan import ResolvedPlan, cases, load_plan
 from espbench.plan.traffic_profiles import rfc2544_frame
 from espbench.platforms import placement
 from espbench.platforms.base import Testbed
@@ -54,7 +54,7 @@ class Bench:
     folder: Path
     registry: Registry
 
-    def plan(self, profile: str | dict[str, Any]) -> Plan:
+    def plan(self, profile: str | dict[str, Any]) -> ResolvedPlan:
         """A plan with one of espbench's profiles, or one written for it. Any topology: nothing runs it."""
         if isinstance(profile, dict):
             text = yaml.safe_dump({"name": "mine", "description": "d", **profile})
@@ -82,7 +82,7 @@ class Bench:
         case = cases(plan)[0]
         frame = rfc2544_frame()
         traffic = Traffic(
-            case.sizes, case.ip_version, direction, networks=plan.flows.networks, ports=plan.flows.ports,
+            case.sizes, case.ip_version, direction, networks=plan.plan.flows.networks, ports=plan.plan.flows.ports,
             ttl=frame.ttl, src_port=frame.udp_source, dst_port=frame.udp_destination, headers=case.headers,
         )  # fmt: skip
         hops = {name: port.next_hop_mac or "" for name, port in self.bed.ports.items()}

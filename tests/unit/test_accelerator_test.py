@@ -10,7 +10,7 @@ import pytest
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators.base import Generator
-from espbench.plan import Plan, cases, check_plan
+from espbench.plan import ResolvedPlan, cases, resolve
 from espbench.plan.cases import Case
 from espbench.plan.reader import read_text
 from espbench.platforms.base import Testbed
@@ -30,8 +30,8 @@ PLAN = plan_text(
 )
 
 
-def plan(text: str = PLAN) -> Plan:
-    return check_plan(read_text(text, "plan.yaml", "plan"), None)
+def plan(text: str = PLAN) -> ResolvedPlan:
+    return resolve(read_text(text, "plan.yaml", "plan"), None)
 
 
 def refused(text: str) -> str:
@@ -43,10 +43,10 @@ def refused(text: str) -> str:
 def test_it_is_no_case_of_its_own() -> None:
     """Throughput's cases are what they are without it."""
     asked = plan()
-    assert asked.accelerator is not None
-    assert (asked.accelerator.operations, asked.accelerator.sizes) == (50_000, [64, 1024])
+    assert asked.plan.accelerator is not None
+    assert (asked.plan.accelerator.operations, asked.plan.accelerator.sizes) == (50_000, [64, 1024])
     without = plan(PLAN.replace(PLAN.splitlines()[-1], ""))
-    assert without.accelerator is None
+    assert without.plan.accelerator is None
     assert [c.id for c in cases(asked)] == [c.id for c in cases(without)]
 
 
@@ -117,7 +117,7 @@ ANSWER = {
 def test_each_figure_begins_in_the_same_state_and_is_kept(tmp_path: Path) -> None:
     run = made.build(tmp_path, made.Shape())
     log: list[str] = []
-    asked = plan().accelerator
+    asked = plan().plan.accelerator
     assert asked is not None
     new = cast(Any, lambda: cast(Generator, Tester()))
     found = measure(asked, ["mpc8548e"], Lab(log, ANSWER), new, run, log.append)
@@ -134,7 +134,7 @@ def test_each_figure_begins_in_the_same_state_and_is_kept(tmp_path: Path) -> Non
 
 def test_a_guest_that_cannot_is_ended_and_the_figures_before_are_kept(tmp_path: Path) -> None:
     run = made.build(tmp_path, made.Shape())
-    asked = plan().accelerator
+    asked = plan().plan.accelerator
     assert asked is not None
     log: list[str] = []
     lab = Lab(log, EspbenchError("gateway home: accel: Bad message"))

@@ -10,7 +10,7 @@ import pytest
 
 from espbench.errors import UsageError
 from espbench.paths import data_dir
-from espbench.plan import Plan, cases, check_plan, conditions, load_profile
+from espbench.plan import ResolvedPlan, cases, conditions, load_profile, resolve
 from espbench.plan.boards import COSTS, SEC_VERSIONS
 from espbench.plan.reader import read_text
 from support.plans import plan_text
@@ -35,9 +35,9 @@ def profile_said(folder: Path, before: str, after: str) -> str:
     return str(error.value).removeprefix(f"{path}:")
 
 
-def plan(before: str = "", after: str = "") -> Plan:
+def plan(before: str = "", after: str = "") -> ResolvedPlan:
     assert before in PLAN
-    return check_plan(read_text(PLAN.replace(before, after, 1), "plan.yaml", "plan"))
+    return resolve(read_text(PLAN.replace(before, after, 1), "plan.yaml", "plan"))
 
 
 def said(before: str, after: str) -> str:
@@ -169,7 +169,7 @@ def test_a_sec_without_a_hash_has_no_dual_pass(tmp_path: Path) -> None:
         "xfrm]", "{stack: xfrm, crypto: dual-pass}]"
     )
     with pytest.raises(UsageError, match="expected no dual-pass with"):
-        check_plan(read_text(text, "plan.yaml", "plan"), tmp_path / "plan.yaml")
+        resolve(read_text(text, "plan.yaml", "plan"), tmp_path / "plan.yaml")
 
 
 def test_ways_to_drive_the_engine_are_stacks_of_their_own() -> None:

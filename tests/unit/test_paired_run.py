@@ -14,7 +14,7 @@ import pytest
 
 from espbench.measure import trial
 from espbench.measure.bench import TrialBroken
-from espbench.plan import Case, Plan, cases, load_plan
+from espbench.plan import Case, ResolvedPlan, cases, load_plan
 from espbench.procedures.paired import Ask
 from espbench.procedures.paired_run import PairedRun, Rig, rivals
 from espbench.results import RunDirectory
@@ -71,17 +71,17 @@ class Gateways:
         return SimpleNamespace(bed=SimpleNamespace(close=lambda: self.standing.remove(name)), name=name)
 
 
-def plan(folder: Path, text: str = PLAN) -> Plan:
+def plan(folder: Path, text: str = PLAN) -> ResolvedPlan:
     file = folder / "plan.yaml"
     file.write_text(text)
     return load_plan(file)
 
 
-def directory(folder: Path, asked: Plan) -> RunDirectory:
+def directory(folder: Path, asked: ResolvedPlan) -> RunDirectory:
     return RunDirectory.create(folder, "ab", run_of([], {"by": "stack"}).manifest, asked.text)
 
 
-def outcomes(asked: Plan) -> list[Any]:
+def outcomes(asked: ResolvedPlan) -> list[Any]:
     return [
         outcome(c.stack.shown, c.frame_size, 1, 20_000.0, dut=c.dut, case=c.id)
         for c in cases(asked)
@@ -90,10 +90,15 @@ def outcomes(asked: Plan) -> list[Any]:
 
 
 def compared(
-    asked: Plan, run: RunDirectory, gateways: Gateways, *, apart: str = "", known: list[Any] | None = None
+    asked: ResolvedPlan,
+    run: RunDirectory,
+    gateways: Gateways,
+    *,
+    apart: str = "",
+    known: list[Any] | None = None,
 ) -> list[Finding]:
     rig = Rig(
-        asked,
+        asked.plan,
         run,
         SimpleNamespace(virtual_time=False, apart=lambda cases: apart),
         gateways.pairs,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from espbench.plan import Plan, cases, check_plan, load_plan, notes
+from espbench.plan import ResolvedPlan, cases, load_plan, notes, resolve
 from espbench.plan.model import Throughput
 from espbench.plan.reader import read_text
 from support.plans import external_text, plan_text
@@ -31,8 +31,8 @@ FULL = plan_text(
 EXTERNAL = external_text(tests="\n  - throughput:")
 
 
-def _plan(text: str) -> Plan:
-    return check_plan(read_text(text, "plan.yaml", "plan"))
+def _plan(text: str) -> ResolvedPlan:
+    return resolve(read_text(text, "plan.yaml", "plan"))
 
 
 def test_the_example_plan_gives_the_golden_list() -> None:
@@ -148,7 +148,7 @@ def test_what_a_plan_leaves_out_is_what_rfc_2544_asks_for() -> None:
     """Defaults: the sizes of 9.1, final trials of 60 s (24), the waits of 23, both goals."""
     text = "{name: d, topology: gateway-to-gateway, stacks: [plain], tests: [throughput: ]}"
     plan = _plan(text)
-    assert plan.frame_sizes == [64, 128, 256, 512, 1024, 1280, 1518]
+    assert plan.plan.frame_sizes == [64, 128, 256, 512, 1024, 1280, 1518]
     settings = cases(plan)[0].settings
     assert isinstance(settings, Throughput)
     assert settings.loss_goals == [0.0, 1e-5]
@@ -158,7 +158,7 @@ def test_what_a_plan_leaves_out_is_what_rfc_2544_asks_for() -> None:
         2.0,
         2.0,
     )
-    assert (plan.directions, plan.ip_versions, plan.repeat, plan.dont_fragment) == (
+    assert (plan.plan.directions, plan.plan.ip_versions, plan.plan.repeat, plan.plan.dont_fragment) == (
         ["one-way"],
         [4],
         1,
@@ -168,12 +168,12 @@ def test_what_a_plan_leaves_out_is_what_rfc_2544_asks_for() -> None:
 
 @pytest.mark.parametrize("path", PLANS, ids=[path.name for path in PLANS])
 def test_every_example_plan_is_valid_and_keeps_its_text(path: Path) -> None:
-    """plans/*.yaml run as they are, and plan.text is the file, comments and all."""
+    """plans/*.yaml run as they are, and the resolved plan keeps the file, comments and all."""
     plan = load_plan(path)
     assert cases(plan, "any")
     assert plan.text == path.read_text(encoding="utf-8")
     assert plan.path == path
-    assert plan.name == path.stem
+    assert plan.plan.name == path.stem
 
 
 def test_there_are_example_plans() -> None:

@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 from espbench.errors import UsageError
 from espbench.plan import (
     Case,
-    Plan,
+    ResolvedPlan,
     arms,
     cases,
-    check_plan,
     compare_settings,
     conditions,
     execution_order,
     load_plan,
     load_profile,
     profile_names,
-    profiles_of,
+    resolve,
 )
 from espbench.plan.reader import read_text
 from support.plans import plan_text
@@ -44,8 +43,8 @@ VERSIONS = f"[{_OLD}, {_NEW}, xfrm]"
 AT = {"loads": ["50%", "90%"], "pairs": 12, "rounds": 6, "trial": "0.5s"}
 
 
-def _plan(text: str, path: Path | None = None) -> Plan:
-    return check_plan(read_text(text, "plan.yaml", "plan"), path)
+def _plan(text: str, path: Path | None = None) -> ResolvedPlan:
+    return resolve(read_text(text, "plan.yaml", "plan"), path)
 
 
 def _said(text: str, path: Path | None = None) -> str:
@@ -114,10 +113,10 @@ def test_duts_are_compared_by_their_profiles_names(tmp_path: Path) -> None:
 
 def test_a_comparison_repeats_five_times_unless_told() -> None:
     """Three at least by searches alone; one without compare."""
-    assert _plan(_with()).repeat == 5
-    assert _plan(_with() + "repeat: 3\n").repeat == 3
-    assert _plan(_with().replace("compare: stack\n", "")).repeat == 1
-    assert _plan(_with() + "repeat: 1\n").repeat == 1
+    assert _plan(_with()).plan.repeat == 5
+    assert _plan(_with() + "repeat: 3\n").plan.repeat == 3
+    assert _plan(_with().replace("compare: stack\n", "")).plan.repeat == 1
+    assert _plan(_with() + "repeat: 1\n").plan.repeat == 1
     assert _said(_with(compare="{by: stack, at: false}") + "repeat: 2\n") == (
         "10:9: repeat: expected at least 3 with compare by searches alone, got 2; "
         "fewer repeats tell no difference from noise; left out it is 5"
@@ -405,7 +404,7 @@ def test_conditions_are_everything_that_is_fixed_and_none_of_the_axes(tmp_path: 
     path.write_text(_with("[xfrm]", "kernel").replace("dut: netns", "dut: [./a.yaml, ./b.yaml]"))
     two = load_plan(path)
     kernels = {
-        name: of["kernel"]["home"] for name, of in conditions(two, profiles_of(two))["profiles"].items()
+        name: of["kernel"]["home"] for name, of in conditions(two, two.known_profiles or [])["profiles"].items()
     }
     assert kernels == {"a": str(tmp_path / "one"), "b": str(tmp_path / "two")}
     assert conditions(_plan(_with()), [])["profiles"] == {}

@@ -11,7 +11,7 @@ import yaml
 
 from espbench.errors import UsageError
 from espbench.generators.choose import GENERATORS
-from espbench.plan import Plan, check_plan, conditions, plan_schema
+from espbench.plan import ResolvedPlan, conditions, plan_schema, resolve
 from espbench.plan.generator_choice import GeneratorChoice
 from espbench.plan.reader import read_text
 from support.plans import plan_text
@@ -31,8 +31,8 @@ tests: [{throughput: {}}]
 NATIVE = {"tx": "auto", "rx": "auto", "senders": 1, "esp_memory_mib": 1024}
 
 
-def plan(base: str, generator: str) -> Plan:
-    return check_plan(read_text(f"{base}generator: {generator}\n", "x.yaml", "plan"))
+def plan(base: str, generator: str) -> ResolvedPlan:
+    return resolve(read_text(f"{base}generator: {generator}\n", "x.yaml", "plan"))
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_what_a_plan_may_say(
 ) -> None:
     """Name alone or with settings; the conditions of a run tell what is not a default; the schema agrees."""
     checked = plan(base, generator)
-    assert (checked.generator.name, checked.generator.settings) == (name, settings)
+    assert (checked.plan.generator.name, checked.plan.generator.settings) == (name, settings)
     assert conditions(checked, [])["generator"] == shown
     jsonschema.validate(yaml.safe_load(f"{base}generator: {generator}\n"), plan_schema())
 
 
 def test_native_is_the_default() -> None:
     """And the schema says so in the word a plan would use."""
-    assert check_plan(read_text(PAIR, "x.yaml", "plan")).generator.name == "native"
+    assert resolve(read_text(PAIR, "x.yaml", "plan")).plan.generator.name == "native"
     assert plan_schema()["properties"]["generator"]["default"] == "native"
 
 
@@ -117,6 +117,6 @@ def test_what_it_may_not(base: str, generator: str, message: str) -> None:
 
 def test_a_gateways_mac_is_taken_as_it_is_written() -> None:
     """In lower case, as every other MAC here; without it, it is asked for."""
-    ports = plan(BOXES, "native").ports
+    ports = plan(BOXES, "native").plan.ports
     assert ports is not None
     assert ports.west.gateway_mac == "02:00:00:00:00:1a"

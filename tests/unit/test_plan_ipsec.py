@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from espbench.errors import UsageError
-from espbench.plan import cases
+from espbench.plan import ResolvedPlan, cases, load_profile
 from espbench.plan.checks import problems
 from espbench.plan.model import Plan
+from espbench.plan.traffic_pattern import rfc2544_pattern
 
 GOOD = {
     "name": "ike", "topology": "gateway-to-gateway", "dut": "uml", "suites": ["aes128gcm16"],
@@ -22,13 +23,15 @@ GOOD = {
 }  # fmt: skip
 
 
-def plan_of(**test: object) -> Plan:
-    return Plan.model_validate(GOOD | {"tests": [test]})
+def plan_of(test: dict[str, object], dut: str = "auto") -> ResolvedPlan:
+    plan = Plan.model_validate(GOOD | {"tests": [test], "dut": dut})
+    profile = None if dut == "auto" else load_profile(dut)
+    return ResolvedPlan(plan, None, "", rfc2544_pattern(), (profile,))
 
 
 def said(dut: str = "uml", **test: object) -> str:
-    plan = Plan.model_validate(GOOD | {"tests": [test], "dut": dut})
-    return "; ".join(f"expected {p.expected}, got {p.got}; {p.remedy}" for p in problems(plan, None))
+    found = problems(plan_of(test, dut))
+    return "; ".join(f"expected {p.expected}, got {p.got}; {p.remedy}" for p in found)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +55,7 @@ def test_a_test_has_cases_where_there_is_something_to_measure(
     test: str, settings: dict[str, object], stacks: set[str], each: int
 ) -> None:
     """Tests of IKE need daemons on the kernel's ESP; those of a pair are there once, whatever the frame sizes."""
-    found = cases(plan_of(**{test: settings}))
+    found = cases(plan_of({test: settings}))
     assert {case.stack.shown for case in found} == stacks
     assert len(found) == each * len(stacks)
 
@@ -88,4 +91,4 @@ def test_only_guests_can_be_switched_off() -> None:
 
 def test_an_unknown_attack_is_refused() -> None:
     with pytest.raises((UsageError, ValueError), match="ike-flood"):
-        plan_of(attack={"kind": "syn-flood", "load": "1000fps"})
+        plan_of({"attack": {"kind": "syn-flood", "load": "1000fps"}})

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.errors import UsageError
-from espbench.plan import cases, check_plan, load_plan, profile_names
+from espbench.plan import cases, load_plan, profile_names, resolve
 from espbench.plan.model import Test
 from espbench.plan.reader import read_text
 from support.plans import external_text, plan_text
@@ -28,12 +28,12 @@ EXTERNAL = external_text(frame_sizes="[128]", tests="\n  - throughput: {}")
 
 def _said(text: str) -> str:
     with pytest.raises(UsageError) as error:
-        check_plan(read_text(text, "plans/x.yaml", "plan"))
+        resolve(read_text(text, "plans/x.yaml", "plan"))
     return str(error.value)
 
 
 def _accepted(text: str) -> None:
-    check_plan(read_text(text, "plans/x.yaml", "plan"))
+    resolve(read_text(text, "plans/x.yaml", "plan"))
 
 
 def test_the_plans_these_tests_spoil_are_good() -> None:
@@ -424,7 +424,7 @@ def test_no_odd_value_gets_past_the_reader_as_anything_but_a_usage_error(
     for number, value in spoils:
         lines[number] = re.sub(r":.*", f": {value}", lines[number], count=1)
     try:
-        assert cases(check_plan(read_text("\n".join(lines), "plans/x.yaml", "plan")))
+        assert cases(resolve(read_text("\n".join(lines), "plans/x.yaml", "plan")))
     except UsageError as error:
         for line in str(error).splitlines():
             assert re.match(r"plans/x\.yaml:\d+:\d+: (\S+: )?expected .*,? got.*; .+", line)

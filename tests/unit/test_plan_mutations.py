@@ -14,7 +14,7 @@ import pytest
 from campaign.plan_mutations import mutated, plans, tried
 
 from espbench.errors import UsageError
-from espbench.plan import check_plan, load_plan
+from espbench.plan import load_plan, resolve
 from espbench.plan.reader import read_text
 from espbench.search.loads import Loads
 from support.plans import plan_text
@@ -74,14 +74,14 @@ def test_more_combinations_than_anybody_waits_for_are_refused() -> None:
     """Before they are all made."""
     sizes = f"frame_sizes: [{', '.join(map(str, range(64, 1064)))}]\nrepeat: 1000\nstacks:"
     with pytest.raises(UsageError, match="expected at most 20,000 combinations of"):
-        check_plan(read_text(PLAN.replace("stacks:", sizes) % "", "plan.yaml", "plan"))
+        resolve(read_text(PLAN.replace("stacks:", sizes) % "", "plan.yaml", "plan"))
 
 
 def test_many_mistakes_are_one_message_of_bounded_length() -> None:
     """The first fifty, and how many more."""
     many = "".join(f"k{n}: 1\n" for n in range(500))
     with pytest.raises(UsageError) as caught:
-        check_plan(read_text(PLAN % "" + many, "plan.yaml", "plan"))
+        resolve(read_text(PLAN % "" + many, "plan.yaml", "plan"))
     *shown, last = str(caught.value).splitlines()
     assert (len(shown), last) == (50, "plan.yaml: and 450 more")
 

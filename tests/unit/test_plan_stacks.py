@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from espbench.errors import UsageError
-from espbench.plan import Plan, StackChoice, cases, check_plan, load_plan
+from espbench.plan import ResolvedPlan, StackChoice, cases, load_plan, resolve
 from espbench.plan.reader import read_text
 from espbench.stacks.names import STACKS
 from support.plans import plan_text
@@ -22,8 +22,8 @@ def _text(stacks: str, more: str = "") -> str:
     return GOOD.replace("[xfrm]", stacks) + more
 
 
-def _plan(stacks: str, more: str = "") -> Plan:
-    return check_plan(read_text(_text(stacks, more), "plan.yaml", "plan"))
+def _plan(stacks: str, more: str = "") -> ResolvedPlan:
+    return resolve(read_text(_text(stacks, more), "plan.yaml", "plan"))
 
 
 def _said(stacks: str, more: str = "") -> str:
@@ -36,12 +36,13 @@ def _said(stacks: str, more: str = "") -> str:
 def test_null_is_a_stack_however_yaml_reads_it(spelling: str) -> None:
     """A bare null is YAML's word for nothing, and the name of the best case."""
     plan = _plan(f"[plain, {spelling}, xfrm]")
-    assert [choice.shown for choice in plan.stacks] == ["plain", "null", "xfrm"]
+    assert [choice.shown for choice in plan.plan.stacks] == ["plain", "null", "xfrm"]
 
 
 def test_null_is_measured_with_its_own_suite_alone() -> None:
     """It takes none of the plan's, and a plan of baselines needs none."""
-    plan = _plan("[plain, null, xfrm]").model_copy(update={"suites": ["3des-sha1", "aes128gcm16"]})
+    text = _text("[plain, null, xfrm]").replace("[aes128gcm16]", "[3des-sha1, aes128gcm16]")
+    plan = resolve(read_text(text, "plan.yaml", "plan"))
     pairs = [(case.stack.shown, case.suite) for case in cases(plan)]
     assert pairs == [
         ("plain", "none"),
@@ -49,7 +50,7 @@ def test_null_is_measured_with_its_own_suite_alone() -> None:
         ("xfrm", "3des-sha1"),
         ("xfrm", "aes128gcm16"),
     ]
-    alone = check_plan(read_text(_text("[null]").replace("suites: [aes128gcm16]\n", ""), "p", "plan"))
+    alone = resolve(read_text(_text("[null]").replace("suites: [aes128gcm16]\n", ""), "p", "plan"))
     assert [case.suite for case in cases(alone)] == ["none", "null-null"]
 
 
@@ -73,7 +74,7 @@ def test_two_daemons_make_one_stack() -> None:
     plan = _plan(
         "[{home: strongswan, office: libreswan}, {home: libreswan, office: strongswan, label: back}]"
     )
-    assert [(c.kind, c.shown) for c in plan.stacks] == [
+    assert [(c.kind, c.shown) for c in plan.plan.stacks] == [
         ("strongswan+libreswan", "strongswan-to-libreswan"),
         ("libreswan+strongswan", "back"),
     ]
@@ -86,7 +87,7 @@ def test_options_are_the_keys_that_are_not_defaults() -> None:
     """As the plan writes them, for the manifest; label and name are not options."""
     choice = _plan(
         "[{stack: strongswan, label: a, esn: true, df: copy, lifetime: 10m, tunnels: 10, auth: certificates}]"
-    ).stacks[0]
+    ).plan.stacks[0]
     assert choice.options == {"esn": True, "lifetime": "600s", "tunnels": 10, "auth": "certificates"}
     assert StackChoice(stack="xfrm").options == {}
 
@@ -97,7 +98,7 @@ def test_a_prefix_starts_beside_the_plan(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(_text("[{stack: strongswan, prefix: built/strongswan}]"))
     plan = load_plan(file)
-    assert plan.stacks[0].prefix_beside(plan.path) == tmp_path / "built" / "strongswan"
+    assert plan.plan.stacks[0].prefix_beside(plan.path) == tmp_path / "built" / "strongswan"
     file.write_text(_text("[{stack: strongswan, prefix: built/libreswan}]"))
     with pytest.raises(
         UsageError, match=r'3:38: stacks\[0\].prefix: expected a folder that is there, got "bui'
@@ -208,13 +209,13 @@ def test_ike_cannot_negotiate_null_with_null() -> None:
     """The plan is sent to the stack that has it statically."""
     text = _text("[xfrm, strongswan]").replace("[aes128gcm16]", "[null-null]")
     with pytest.raises(UsageError) as error:
-        check_plan(read_text(text, "plan.yaml", "plan"))
+        resolve(read_text(text, "plan.yaml", "plan"))
     assert str(error.value) == (
         "plan.yaml:4:10: suites[0]: expected a suite IKE may negotiate for strongswan, got null-null; ESP "
         "without encryption and integrity is forbidden (RFC 4303 3.2): remove it and add null to stacks, "
         "which has static SAs"
     )
-    check_plan(read_text(text.replace(", strongswan", ""), "plan.yaml", "plan"))
+    resolve(read_text(text.replace(", strongswan", ""), "plan.yaml", "plan"))
 
 
 def test_tunnels_and_networks_both_spread_the_traffic() -> None:
@@ -230,7 +231,7 @@ def test_whole_frames_are_smaller_inside_udp() -> None:
 
     def checked(stacks: str, size: int) -> None:
         text = _text(stacks, "dont_fragment: true\n").replace("[512]", f"[{size}]")
-        check_plan(read_text(text, "plan.yaml", "plan"))
+        resolve(read_text(text, "plan.yaml", "plan"))
 
     checked("[{stack: xfrm, udp_encapsulation: true}]", 1456)
     with pytest.raises(UsageError, match=r"at most 1456 B .*\(aes128gcm16, tunnel mode in UDP, IPv4"):
@@ -244,9 +245,9 @@ def test_whole_frames_are_smaller_inside_udp() -> None:
 def test_frames_that_charons_tun_device_does_not_take(dont_fragment: str) -> None:
     """Whether they may be fragmented or not, and whoever else is in the plan."""
     text = _text("[xfrm, strongswan-libipsec]", f"dont_fragment: {dont_fragment}\n")
-    check_plan(read_text(text.replace("[512]", "[1418]"), "plan.yaml", "plan"))
+    resolve(read_text(text.replace("[512]", "[1418]"), "plan.yaml", "plan"))
     with pytest.raises(UsageError) as error:
-        check_plan(read_text(text.replace("[512]", "[64, 1419]"), "plan.yaml", "plan"))
+        resolve(read_text(text.replace("[512]", "[64, 1419]"), "plan.yaml", "plan"))
     assert str(error.value) == (
         "plan.yaml:5:19: frame_sizes[1]: expected frames of at most 1418 B with strongswan-libipsec (charon reads "
         "at most 1400 B from its TUN device), got 1419; choose 1418 or less, or measure that stack in a plan of its own"

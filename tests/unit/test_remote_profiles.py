@@ -119,7 +119,7 @@ def test_a_cable_cannot_be_captured(tmp_path: Path) -> None:
         "{name: p, topology: gateway-to-gateway, dut: ./mine.yaml, stacks: [xfrm], suites: [aes128gcm16],\n"
     )
     plan.write_text(text + "tests: [throughput: {}]}\n")
-    assert load_plan(plan).duts == ["./mine.yaml"]
+    assert load_plan(plan).plan.duts == ["./mine.yaml"]
     plan.write_text(text + "capture: true, tests: [throughput: {}]}\n")
     with pytest.raises(
         UsageError, match=r"plan\.yaml:2:\d+: capture: expected no capture with \./mine\.yaml"

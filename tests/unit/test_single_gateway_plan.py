@@ -18,7 +18,7 @@ from espbench.measure.esp_peer import EspPeer
 from espbench.measure.one_gateway import Passage, crossings, loss_places, proof_of_encryption
 from espbench.measure.path import UNACCOUNTED
 from espbench.measure.traffic import Traffic
-from espbench.plan import cases, check_plan, load_topology
+from espbench.plan import cases, load_topology, resolve
 from espbench.plan.reader import read_text
 from espbench.platforms.base import LinkCounters, Placement
 from espbench.platforms.ports import ciphertext_side, tester_ports
@@ -48,17 +48,17 @@ def plan(*changes: tuple[str, str]) -> str:
 
 def test_without_directions_both_operations_are_measured_each_by_itself() -> None:
     """Ipsec-meth 9.3 and 9.4, and the plain baseline of either; both at once where it is asked for."""
-    found = cases(check_plan(read_text(PLAN, "x.yaml", "plan")), "uml")
+    found = cases(resolve(read_text(PLAN, "x.yaml", "plan")), "uml")
     assert [c.direction for c in found] == ["encryption", "encryption", "decryption", "decryption"] * 3
     assert found[-1].id == "0012-xfrm-aes128gcm16-512-decryption"
     text = plan(("frame_sizes", "directions: [both-ways, decryption]\nframe_sizes"))
-    found = cases(check_plan(read_text(text, "x.yaml", "plan")), "uml")
+    found = cases(resolve(read_text(text, "x.yaml", "plan")), "uml")
     assert {c.direction for c in found} == {"both-ways", "decryption"}
 
 
 def test_the_line_rate_is_that_of_the_longer_frames_of_the_ciphertext_side() -> None:
     """64 B in clear are 114 B with 3DES-SHA1-96 (96 B of IPv4): more of them the tester's own link cannot carry."""
-    found = cases(check_plan(read_text(PLAN, "x.yaml", "plan")), "uml")
+    found = cases(resolve(read_text(PLAN, "x.yaml", "plan")), "uml")
     by_suite = {c.suite: c for c in found if c.frame_size == 64}
     assert by_suite["none"].ciphertext_frame_size is None
     assert by_suite["3des-sha1"].ciphertext_frame_size == 96 + 18
@@ -92,7 +92,7 @@ def test_the_line_rate_is_that_of_the_longer_frames_of_the_ciphertext_side() -> 
 )  # fmt: skip
 def test_what_a_single_gateway_cannot_do_is_told(old: str, new: str, message: str) -> None:
     with pytest.raises(UsageError) as error:
-        check_plan(read_text(plan((old, new)), "x.yaml", "plan"))
+        resolve(read_text(plan((old, new)), "x.yaml", "plan"))
     assert message in str(error.value)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from espbench.errors import UsageError
 from espbench.measure.traffic import Traffic
-from espbench.plan import Plan, cases, check_plan, conditions, load_plan, notes, plan_schema
+from espbench.plan import ResolvedPlan, cases, conditions, load_plan, notes, plan_schema, resolve
 from espbench.plan.reader import read_text
 from espbench.plan.traffic_pattern import load_pattern
 from espbench.plan.traffic_profiles import load, mix, mix_names, profile_names
@@ -45,8 +45,8 @@ def profile(folder: Path, text: str) -> Path:
     return path
 
 
-def plan(text: str) -> Plan:
-    return check_plan(read_text(text, "plan.yaml", "plan"))
+def plan(text: str) -> ResolvedPlan:
+    return resolve(read_text(text, "plan.yaml", "plan"))
 
 
 def said(text: str) -> str:
@@ -196,12 +196,12 @@ def test_a_mistake_about_traffic_in_a_plan_is_named_with_its_place(text: str, me
 
 def test_a_profile_fills_in_what_the_plan_leaves_out() -> None:
     """Sizes, IP version and networks; what the plan says itself stands."""
-    filled = plan(PLAN.format(traffic="ipv6"))
+    filled = plan(PLAN.format(traffic="ipv6")).plan
     assert (filled.frame_sizes[0], filled.ip_versions) == (84, [6])
-    assert plan(PLAN.format(traffic="networks-256")).flows.networks == 256
-    own = plan(PLAN.format(traffic="networks-256\nframe_sizes: [512]\nflows: {networks: 4, ports: 2}"))
+    assert plan(PLAN.format(traffic="networks-256")).plan.flows.networks == 256
+    own = plan(PLAN.format(traffic="networks-256\nframe_sizes: [512]\nflows: {networks: 4, ports: 2}")).plan
     assert (own.frame_sizes, own.flows.networks, own.flows.ports) == ([512], 4, 2)
-    assert plan(PLAN.format(traffic="rfc2544")).frame_sizes == [64, 128, 256, 512, 1024, 1280, 1518]
+    assert plan(PLAN.format(traffic="rfc2544")).plan.frame_sizes == [64, 128, 256, 512, 1024, 1280, 1518]
 
 
 def test_the_schema_knows_the_key() -> None:

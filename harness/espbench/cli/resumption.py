@@ -9,7 +9,7 @@ from typing import Any
 from espbench import __version__
 from espbench.errors import UsageError
 from espbench.measure import machine
-from espbench.plan import Plan, Profile, conditions
+from espbench.plan import Profile, ResolvedPlan, conditions
 from espbench.plan.asked import Change, asked, changes, recorded_changes
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import CaseEntry
@@ -22,7 +22,7 @@ _UNDO = "undo the change, or start a new run, which measures every case anew"
 
 def same_run(
     directory: RunDirectory,
-    plan: Plan,
+    resolved: ResolvedPlan,
     profiles: Sequence[Profile],
     *,
     platform: str,
@@ -39,7 +39,7 @@ def same_run(
             "resume it with the espbench that began it, or start a new run; `espbench report` reads it all the same",
         )
     # A profile or recording beside the plan is not in the run directory: it may have changed.
-    frames = plan.pattern.fingerprint
+    frames = resolved.traffic.fingerprint
     if (before := begun.conditions.get("traffic", frames)) != frames:
         raise _refused(
             directory,
@@ -48,11 +48,11 @@ def same_run(
             "undo the change of the traffic profile or its recording, or start a new run",
         )
     if begun.platform == platform:
-        now = asked(plan, profiles)
+        now = asked(resolved, profiles)
         found = (
             changes(begun.asked, now)
             if begun.asked
-            else recorded_changes(begun.conditions, conditions(plan, profiles))
+            else recorded_changes(begun.conditions, conditions(resolved, profiles))
         )
         if found:
             raise _changed(directory, found)

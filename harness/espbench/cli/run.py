@@ -20,7 +20,7 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
 from espbench.measure import machine
-from espbench.plan import Case, Plan, cases, load_plan, notes
+from espbench.plan import Case, ResolvedPlan, cases, load_plan, notes
 from espbench.plan.asked import asked
 from espbench.plan.comparison import compare_settings, execution_order
 from espbench.plan.conditions import conditions
@@ -71,30 +71,32 @@ def run(
     if resume is not None:
         directory = RunDirectory.open(resume)
         stood = directory.manifest.plan_path
-        checked = load_plan(resume / "plan.yaml", beside=Path(stood) if stood else None)
+        resolved = load_plan(resume / "plan.yaml", beside=Path(stood) if stood else None)
     else:
         assert plan is not None
-        checked = load_plan(plan)
-    choices = choose(checked)
+        resolved = load_plan(plan)
+    choices = choose(resolved)
     if dry_run:
-        _dry_run(checked, choices)
+        _dry_run(resolved, choices)
         return
     if resume is not None:
-        _same_run(directory, checked, choices)
-    require(checked, choices, lambda text: print(text, file=sys.stderr))
-    generators.require(checked.generator.name, checked.generator.settings)
+        _same_run(directory, resolved, choices)
+    require(resolved, choices, lambda text: print(text, file=sys.stderr))
+    generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
     if resume is not None:
         directory.lock()
     with measuring(shared=virtual(choices), wait=wait):
         if resume is None:
-            directory = RunDirectory.create(out, checked.name, _manifest(checked, choices), checked.text)
+            directory = RunDirectory.create(
+                out, resolved.plan.name, _manifest(resolved, choices), resolved.text
+            )
         else:
             for text in directory.mend():
                 print(text, file=sys.stderr)
             moments = [*directory.manifest.resumed, _now()]
             directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
         with directory:
-            results = _measure(checked, choices, directory)
+            results = _measure(resolved, choices, directory)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
     if is_incomplete(results):
         raise typer.Exit(INCOMPLETE)
@@ -105,30 +107,34 @@ def is_incomplete(results: Iterable[Outcome | Finding]) -> bool:
     return any(result.status not in ANSWERED for result in results)
 
 
-def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list[Outcome | Finding]:
-    listed = _cases(plan, choices)
+def _measure(
+    resolved: ResolvedPlan, choices: list[Choice], directory: RunDirectory
+) -> list[Outcome | Finding]:
+    listed = _cases(resolved, choices)
     try:
         with Registry(secrets.token_hex(3)) as registry, terminal(directory.path) as observer:
             for choice in choices:
                 observer.note(f"platform {choice.profile.platform}: {choice.reason}")
-            for note in notes(plan):
+            for note in notes(resolved):
                 observer.note(note)
-            lab = _lab(plan, choices, registry, place(plan, choices), directory, observer.note)
+            lab = _lab(resolved, choices, registry, place(resolved, choices), directory, observer.note)
 
             def new_generator() -> Generator:
                 return generators.new(
-                    plan.generator.name,
-                    plan.generator.settings,
+                    resolved.plan.generator.name,
+                    resolved.plan.generator.settings,
                     registry,
                     directory.logs / "generator.log",
-                    esp=plan.topology == SINGLE,
+                    esp=resolved.plan.topology == SINGLE,
                 )
 
-            session = Session(plan, listed, directory, lab, new_generator, observer)
+            session = Session(resolved, listed, directory, lab, new_generator, observer)
             results = session.run()
-            if plan.accelerator is not None:
+            if resolved.plan.accelerator is not None:
                 duts = [choice.profile.name for choice in choices]
-                accelerator.measure(plan.accelerator, duts, lab, new_generator, directory, observer.note)
+                accelerator.measure(
+                    resolved.plan.accelerator, duts, lab, new_generator, directory, observer.note
+                )
             return results
     except KeyboardInterrupt:
         print(f"interrupted; go on with: espbench run --resume {directory.path}", file=sys.stderr)
@@ -139,7 +145,7 @@ def _measure(plan: Plan, choices: list[Choice], directory: RunDirectory) -> list
 
 
 def _lab(
-    plan: Plan,
+    resolved: ResolvedPlan,
     choices: list[Choice],
     registry: Registry,
     placed: Placement,
@@ -147,31 +153,34 @@ def _lab(
     on_note: Callable[[str], None],
 ) -> Lab:
     if not choices:
-        return ExternalLab(plan, placed)
+        return ExternalLab(resolved, placed)
     return Labs(
-        {c.profile.name: PairLab(plan, c.profile, registry, placed, directory.logs, on_note) for c in choices}
+        {
+            c.profile.name: PairLab(resolved, c.profile, registry, placed, directory.logs, on_note)
+            for c in choices
+        }
     )
 
 
-def _manifest(plan: Plan, choices: list[Choice]) -> Manifest:
+def _manifest(resolved: ResolvedPlan, choices: list[Choice]) -> Manifest:
     profiles = [choice.profile for choice in choices]
     return Manifest(
         format=FORMAT,
         espbench=__version__,
-        name=plan.name,
+        name=resolved.plan.name,
         started=_now(),
-        plan_path=str(plan.path.resolve()) if plan.path else "",
+        plan_path=str(resolved.path.resolve()) if resolved.path else "",
         platform=_platform(choices),
         platform_reason="; ".join(dict.fromkeys(c.reason for c in choices)) or "the plan's own boxes",
-        topology=plan.topology,
-        line_rate_bps=line_rate_of(plan, profiles),
-        cases=[case.entry() for case in _cases(plan, choices)],
+        topology=resolved.plan.topology,
+        line_rate_bps=line_rate_of(resolved, profiles),
+        cases=[case.entry() for case in _cases(resolved, choices)],
         tools=machine.tools(),
         host=machine.describe(),
-        warnings=notes(plan),
-        conditions=conditions(plan, profiles),
-        asked=asked(plan, profiles),
-        compare=compare_settings(plan),
+        warnings=notes(resolved),
+        conditions=conditions(resolved, profiles),
+        asked=asked(resolved, profiles),
+        compare=compare_settings(resolved),
     )
 
 
@@ -179,14 +188,14 @@ def _platform(choices: list[Choice]) -> str:
     return ", ".join(dict.fromkeys(c.profile.platform for c in choices)) or "external"
 
 
-def _same_run(directory: RunDirectory, plan: Plan, choices: list[Choice]) -> None:
+def _same_run(directory: RunDirectory, resolved: ResolvedPlan, choices: list[Choice]) -> None:
     same_run(
         directory,
-        plan,
+        resolved,
         [choice.profile for choice in choices],
         platform=_platform(choices),
         reasons="; ".join(dict.fromkeys(choice.reason for choice in choices)),
-        entries=[case.entry() for case in _cases(plan, choices)],
+        entries=[case.entry() for case in _cases(resolved, choices)],
     )
 
 
@@ -203,24 +212,26 @@ def _write_report(path: Path) -> Path:
     return Path(done.stdout.strip().splitlines()[-1])
 
 
-def _dry_run(plan: Plan, choices: list[Choice]) -> None:
-    listed = _cases(plan, choices)
+def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
+    listed = _cases(resolved, choices)
     duts = ", ".join(dict.fromkeys(case.dut for case in listed))
     where = "; ".join(dict.fromkeys(f"{c.profile.platform}: {c.reason}" for c in choices)) or "external boxes"
-    print(f"{plan.name}: {len(listed)} cases on {duts} ({where})")
-    for note in notes(plan):
+    print(f"{resolved.plan.name}: {len(listed)} cases on {duts} ({where})")
+    for note in notes(resolved):
         print(f"note: {note}")
-    if plan.accelerator is not None:
-        print(f"  accelerator test: {', '.join(plan.accelerator.suites)}; {plan.accelerator.sizes} B")
-    for case in execution_order(listed, plan):
+    if resolved.plan.accelerator is not None:
+        print(
+            f"  accelerator test: {', '.join(resolved.plan.accelerator.suites)}; {resolved.plan.accelerator.sizes} B"
+        )
+    for case in execution_order(listed, resolved):
         print(f"  {case.id}" + "".join(f"  ({note})" for note in case.notes))
 
 
-def _cases(plan: Plan, choices: list[Choice]) -> list[Case]:
+def _cases(resolved: ResolvedPlan, choices: list[Choice]) -> list[Case]:
     if not choices:
-        return cases(plan, plan.duts[0])
+        return cases(resolved, resolved.plan.duts[0])
     names = [choice.profile.name for choice in choices]
-    return cases(plan, names, mtu=min(choice.profile.mtu for choice in choices))
+    return cases(resolved, names, mtu=min(choice.profile.mtu for choice in choices))
 
 
 def _now() -> str:

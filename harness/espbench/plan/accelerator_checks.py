@@ -1,30 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a plan's accelerator test: asked twice, or of something that is not an emulated board."""
+"""Finds an accelerator test that is asked for twice, or of something that is not an emulated board."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from espbench.errors import UsageError
-from espbench.plan.model import Plan
-from espbench.plan.profiles import load_profile
 from espbench.plan.reader import Problem, shown
+from espbench.plan.resolved import AUTO, ResolvedPlan
 
 
-def accelerator_problems(plan: Plan, path: Path | None) -> Iterator[Problem]:
-    """A profile that cannot be read is somebody else's to tell."""
+def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find a second accelerator test, and one of a device that is not emulated."""
+    plan = resolved.plan
     asked = [index for index, test in enumerate(plan.tests) if test.accelerator is not None]
     for index in asked[1:]:
         yield Problem(("tests", index), "one accelerator test", "another", "list its sizes and suites in one")
-    for dut in plan.duts if asked else []:
-        try:
-            emulated = (
-                plan.topology != "external" and dut != "auto" and load_profile(dut, path).board is not None
-            )
-        except UsageError:
-            continue
-        if not emulated:
+    for dut, profile in resolved.duts if asked else []:
+        is_known = profile is not None or dut == AUTO or plan.topology == "external"
+        if is_known and (profile is None or profile.board is None):
             yield Problem(
                 ("tests", asked[0]),
                 "an emulated board (platform: qemu_e500) for an accelerator test",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything a run was asked for, key by key: the plan, and what it names beside itself. The manifest keeps it.
+"""Lists everything a run was asked for, key by key: the plan, and what it names beside itself. The manifest keeps it.
 
 A resumed run must be asked for the same: figures of two plans do not belong into one table.
 """
@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from espbench.plan.model import Plan
 from espbench.plan.profiles import Profile
 from espbench.plan.reader import KeyPath, key_path, shown
+from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.topology import load_topology
 from espbench.plan.traffic_profiles import rfc2544_frame
 
@@ -28,11 +28,12 @@ class Change:
     now: str
 
 
-def asked(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
-    """Every key with its value, defaults filled in, written as a plan writes them; comments and format are not in it.
+def asked(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str, Any]:
+    """Return every key with its value, defaults filled in, as a plan writes them; comments and format are not in it.
 
     profiles: those the plan's DUTs came to, `auto` resolved; none with topology external.
     """
+    plan = resolved.plan
     return {
         "plan": plan.model_dump(mode="json"),
         "topology": load_topology(plan.topology).model_dump(mode="json", exclude={"description"}),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan as the list of cases to measure, in the order that reuses a gateway pair longest."""
+"""Lists the cases of a plan, in the order that reuses a gateway pair longest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import product
 
 from espbench.plan.frames import FRAMING_BYTES, USUAL_MTU, largest_whole, mean_frame_size, shares_of
 from espbench.plan.model import SINGLE, Plan
-from espbench.plan.profiles import profiles_of
+from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.rfc2544_tests import AroundTrials
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.traffic_pattern import Shares
@@ -71,17 +71,20 @@ class Case:
         )
 
 
-def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = USUAL_MTU) -> list[Case]:
-    """The plan's cases, the same for the same plan.
+def cases(
+    resolved: ResolvedPlan, dut_label: str | Sequence[str] | None = None, mtu: int = USUAL_MTU
+) -> list[Case]:
+    """List the plan's cases, the same for the same plan.
 
     Order: DUT → stack (plain first) → suite → IP version → repeat → test → direction → frame size.
     dut_label names the DUT once `auto` is resolved; several, those of a plan that compares DUTs.
     Without it, the plan's own word or the profiles' names. mtu is the middle link's; frames that
     exceed it after ESP carry a note.
     """
+    plan, traffic = resolved.plan, resolved.traffic
     names = _test_names(plan)
     settings = [settings for _, settings in plan.traffic_tests]
-    labels = _dut_labels(plan, dut_label)
+    labels = _dut_labels(resolved, dut_label)
     found: list[Case] = []
     for label, (stack, suite), version, repeat, index, direction, size in product(
         labels,
@@ -107,8 +110,8 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
             names[index] if len(names) > 1 else "",
             f"r{repeat}" if plan.repeat > 1 else "",
         ]
-        sizes = shares_of(plan, size)
-        too_large = _fragments(plan, stack, suite, sizes, version, mtu)
+        sizes = shares_of(traffic, size)
+        too_large = _fragments(resolved, stack, suite, sizes, version, mtu)
         found.append(
             Case(
                 id=_slug(parts),
@@ -118,23 +121,23 @@ def cases(plan: Plan, dut_label: str | Sequence[str] | None = None, mtu: int = U
                 suite=suite,
                 frame_size=size,
                 sizes=sizes,
-                mean_frame_size=mean_frame_size(plan, size),
+                mean_frame_size=mean_frame_size(traffic, size),
                 direction=direction,
                 ip_version=version,
                 repeat=repeat,
                 dut=label,
                 fragments=bool(too_large),
                 notes=tuple(too_large),
-                headers=tuple(header.data for header in plan.pattern.headers),
+                headers=tuple(header.data for header in traffic.headers),
                 ciphertext_frame_size=_ciphertext_frame_size(plan, suite, sizes, version),
             )
         )
     return found
 
 
-def notes(plan: Plan) -> list[str]:
-    """What espbench does that the plan does not say, for the terminal and the manifest."""
-    return [*plan.pattern.notes, *_notes_of_baselines(plan)]
+def notes(resolved: ResolvedPlan) -> list[str]:
+    """Say what espbench does that the plan does not, for the terminal and the manifest."""
+    return [*resolved.traffic.notes, *_notes_of_baselines(resolved.plan)]
 
 
 def _notes_of_baselines(plan: Plan) -> list[str]:
@@ -159,12 +162,13 @@ def _stacks_and_suites(plan: Plan) -> Iterator[tuple[StackChoice, str]]:
             yield choice, suite
 
 
-def _dut_labels(plan: Plan, given: str | Sequence[str] | None) -> list[str]:
+def _dut_labels(resolved: ResolvedPlan, given: str | Sequence[str] | None) -> list[str]:
+    plan = resolved.plan
     if given is not None:
         return [given] if isinstance(given, str) else list(given)
     if plan.topology == "external":
         return ["external" if plan.dut == "auto" else plan.duts[0]]
-    return [profile.name for profile in profiles_of(plan)] if isinstance(plan.dut, list) else plan.duts
+    return resolved.dut_names if isinstance(plan.dut, list) else plan.duts
 
 
 def _test_names(plan: Plan) -> list[str]:
@@ -178,17 +182,17 @@ def _test_names(plan: Plan) -> list[str]:
 
 
 def _fragments(
-    plan: Plan,
+    resolved: ResolvedPlan,
     stack: StackChoice,
     suite: str,
     sizes: Shares,
     version: int,
     mtu: int,
 ) -> list[str]:
-    """A note if ESP makes packets larger than the MTU, else nothing."""
-    if plan.topology == "external" or suite == NO_SUITE:
+    """Return a note if ESP makes packets larger than the MTU, else nothing."""
+    if resolved.plan.topology == "external" or suite == NO_SUITE:
         return []
-    fits = largest_whole(stack, suite, version, mtu) + plan.pattern.tag_bytes
+    fits = largest_whole(stack, suite, version, mtu) + resolved.traffic.tag_bytes
     if max(size for size, *_ in sizes) <= fits:
         return []
     form = f"{suite} in UDP" if stack.in_udp else suite

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a plan's `compare`: too few arms or repeats, arms that differ in more than the axis."""
+"""Finds mistakes in a plan's `compare`: too few arms or repeats, arms that differ in more than the axis."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from espbench.errors import UsageError
 from espbench.plan.comparison import arms, versions
 from espbench.plan.model import Plan
-from espbench.plan.profiles import Profile, profiles_of
+from espbench.plan.profiles import Profile
 from espbench.plan.reader import KeyPath, Problem, did_you_mean, shown
+from espbench.plan.resolved import ResolvedPlan
 
 LEAST_REPEATS = 3
 _BY: KeyPath = ("compare", "by")
@@ -24,8 +24,9 @@ _MORE = {
 }
 
 
-def compare_problems(plan: Plan) -> Iterator[Problem]:
-    """Everything about `compare`, and about a list of DUTs."""
+def compare_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find every mistake in `compare`, and in a list of DUTs."""
+    plan = resolved.plan
     by = plan.compare.by if plan.compare else None
     if isinstance(plan.dut, list):
         if by not in (None, "dut", "kernel"):
@@ -37,7 +38,7 @@ def compare_problems(plan: Plan) -> Iterator[Problem]:
                 involves=(_BY,),
             )
             return
-        yield from _duts(plan, by)
+        yield from _duts(resolved.known_profiles or [], by)
     if plan.compare is None or by is None:
         return
     if plan.repeat < LEAST_REPEATS and plan.fixed_loads is None:
@@ -56,7 +57,7 @@ def compare_problems(plan: Plan) -> Iterator[Problem]:
             "frame sizes are compared by their searches alone: one load in frames/s is not the same load for them",
             involves=(_BY,),
         )
-    found = arms(plan)
+    found = arms(resolved)
     if len(found) < 2:
         yield Problem(
             _BY,
@@ -79,7 +80,7 @@ def compare_problems(plan: Plan) -> Iterator[Problem]:
 
 
 def _versions(plan: Plan) -> Iterator[Problem]:
-    """One stack, and its entries alike but for version and prefix."""
+    """Find versions of more than one stack, and entries that differ in more than version and prefix."""
     groups = versions(plan)
     if len(groups) > 1:
         names = ", ".join(entries[0].kind for entries in groups)
@@ -100,12 +101,8 @@ def _versions(plan: Plan) -> Iterator[Problem]:
                 )
 
 
-def _duts(plan: Plan, by: str | None) -> Iterator[Problem]:
-    """The profiles of a list share what a run has once; one that cannot be read is said elsewhere."""
-    try:
-        profiles = profiles_of(plan)
-    except UsageError:
-        return
+def _duts(profiles: Sequence[Profile], by: str | None) -> Iterator[Problem]:
+    """Find profiles of a list that do not share what a run has only once."""
     for index, profile in enumerate(profiles[1:], 1):
         at: KeyPath = ("dut", index)
         if profile.name in [earlier.name for earlier in profiles[:index]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan compares (its arms), and the shuffled order in which its cases are then measured."""
+"""Names what a plan compares (its arms), and shuffles the order in which its cases are then measured."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from espbench.errors import UsageError
 from espbench.plan.cases import Case
 from espbench.plan.model import Plan
-from espbench.plan.profiles import profiles_of
+from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.stack_choice import StackChoice
 from espbench.stacks.names import BASELINES
 
@@ -19,12 +18,13 @@ _Point = tuple[Any, ...]
 _Axis = tuple[str, ...]
 
 
-def arms(plan: Plan) -> list[str]:
-    """What `compare` puts side by side, by the names results show; in the plan's order.
+def arms(resolved: ResolvedPlan) -> list[str]:
+    """List what `compare` puts side by side, by the names results show; in the plan's order.
 
     By stack, baselines the plan names are arms only where fewer than two other stacks are left. By
     dut and kernel they are the profiles' names. Empty without `compare`.
     """
+    plan = resolved.plan
     if plan.compare is None:
         return []
     match plan.compare.by:
@@ -38,11 +38,11 @@ def arms(plan: Plan) -> list[str]:
         case "frame_size":
             return [str(size) for size in plan.frame_sizes]
         case _:
-            return _dut_names(plan)
+            return resolved.dut_names
 
 
 def versions(plan: Plan) -> list[list[StackChoice]]:
-    """The entries of each stack that the plan lists in two or more versions or builds."""
+    """List the entries of each stack that the plan lists in two or more versions or builds."""
     by_kind: dict[str, list[StackChoice]] = {}
     for choice in plan.stacks:
         by_kind.setdefault(choice.kind, []).append(choice)
@@ -53,37 +53,32 @@ def versions(plan: Plan) -> list[list[StackChoice]]:
     ]
 
 
-def _dut_names(plan: Plan) -> list[str]:
-    try:
-        return [profile.name for profile in profiles_of(plan)]
-    except UsageError:  # said by the check of `dut`
-        return plan.duts
-
-
-def compare_settings(plan: Plan) -> dict[str, Any]:
-    """`compare` as the manifest keeps it: by, reference, seed and, where there is any, at; empty without it."""
+def compare_settings(resolved: ResolvedPlan) -> dict[str, Any]:
+    """Return `compare` as the manifest keeps it: by, reference, seed and, where there is any, at; empty without it."""
+    plan = resolved.plan
     if plan.compare is None:
         return {}
-    reference = plan.compare.reference or arms(plan)[0]
+    reference = plan.compare.reference or arms(resolved)[0]
     found = {"by": plan.compare.by, "reference": reference, "seed": plan.compare.seed}
     return found | ({"at": plan.fixed_loads.model_dump(mode="json")} if plan.fixed_loads else {})
 
 
-def execution_order(cases: Sequence[Case], plan: Plan) -> list[Case]:
-    """The cases in the order of measuring: as they are or, with `compare`, shuffled by its seed.
+def execution_order(cases: Sequence[Case], resolved: ResolvedPlan) -> list[Case]:
+    """Return the cases in the order of measuring: as they are or, with `compare`, shuffled by its seed.
 
     Repeats are outermost. Within one, the points (all that is equal but the axis) are shuffled, and
     at each point its arms follow one another in an order drawn for this point and repeat alone: what
     drifts in the host meets both arms alike, and no arm is the first more often than chance makes it.
     The baselines plain and null, which take no suite of the plan, join one point of their frame size.
     """
-    if plan.compare is None:
+    compare = resolved.plan.compare
+    if compare is None:
         return list(cases)
-    rng = random.Random(plan.compare.seed)
+    rng = random.Random(compare.seed)
     ordered: list[Case] = []
     by_repeat = sorted(cases, key=lambda case: case.repeat)
     for _, repeat in groupby(by_repeat, key=lambda case: case.repeat):
-        ordered += _chained(_points(list(repeat), _AXES[plan.compare.by], rng))
+        ordered += _chained(_points(list(repeat), _AXES[compare.by], rng))
     return ordered
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything about a plan that must be equal for two runs to be comparable; the manifest keeps it."""
+"""Lists everything of a plan that must be equal for two runs to be comparable; the manifest keeps it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.plan.model import Plan
 from espbench.plan.profiles import Profile
+from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.rfc2544_tests import AroundTrials
 from espbench.plan.units import Rate
 
@@ -20,11 +20,12 @@ _DEFAULT = {
 }
 
 
-def conditions(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
-    """The plan's conditions in plain text and numbers, as a plan writes them; stacks and suites are not any.
+def conditions(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str, Any]:
+    """Return the plan's conditions in plain text and numbers, as a plan writes them; stacks and suites are not any.
 
     profiles: those the plan's DUTs came to, `auto` resolved; none with topology external.
     """
+    plan = resolved.plan
     line_rate = plan.line_rate or (profiles[0].line_rate if profiles else None)
     return {
         "topology": plan.topology,
@@ -33,7 +34,7 @@ def conditions(plan: Plan, profiles: Sequence[Profile]) -> dict[str, Any]:
         "dont_fragment": plan.dont_fragment,
         "line_rate": str(Rate(line_rate, "bps")) if line_rate else "as the interface reports",
         "mtu": min((profile.mtu for profile in profiles), default=None),
-        "traffic": plan.pattern.fingerprint,
+        "traffic": resolved.traffic.fingerprint,
         "generator": plan.generator.shown,
         "capture": plan.capture,
         "profiles": {profile.name: _profile(profile) for profile in profiles},

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a plan's tests beside throughput: a load nobody has found, a tag after the trial's end."""
+"""Finds mistakes in a plan's tests beside throughput: a load nobody has found, a tag after the trial's end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from espbench.plan.model import Plan, Throughput
+from espbench.plan.model import Throughput
 from espbench.plan.reader import Problem, shown
+from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.rfc2544_tests import AtThroughput, BackToBack, Flood, Latency
 from espbench.plan.units import format_duration, format_fraction
 
 _NEEDING_THROUGHPUT = AtThroughput | BackToBack | Flood
 
 
-def dependent_problems(plan: Plan) -> Iterator[Problem]:
-    """Everything about tests that build upon another's figure, and about the times of a tag."""
+def dependent_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find mistakes in tests that build upon another's figure, and in the times of a tag."""
+    plan = resolved.plan
     goals: list[float] = []
     for index, test in enumerate(plan.tests):
         settings, at = test.settings, ("tests", index, test.name)

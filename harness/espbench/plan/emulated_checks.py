@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan cannot ask of emulated boards, and what it can ask of nothing else."""
+"""Finds what a plan cannot ask of emulated boards, and what it can ask of nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from espbench.e500.crypto import WITHOUT_DUAL_PASS
-from espbench.errors import UsageError
 from espbench.plan.boards import LINE_RATES, Board
 from espbench.plan.model import Plan
-from espbench.plan.profiles import load_profile
 from espbench.plan.reader import KeyPath, Problem, shown
+from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.units import Rate
 
@@ -20,9 +18,10 @@ _DUT: tuple[KeyPath, ...] = (("dut",),)
 MOST_TUNNELS = 200
 
 
-def emulated_problems(plan: Plan, path: Path | None) -> Iterator[Problem]:
-    """A profile that cannot be read is somebody else's to tell."""
-    boards = {dut: board for dut in plan.duts if (board := _board(dut, path))}
+def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find what emulated boards cannot do, and what nothing else can."""
+    plan = resolved.plan
+    boards = {dut: profile.board for dut, profile in resolved.duts if profile and profile.board}
     if not boards:
         yield from _only_emulated(plan)
         return
@@ -109,10 +108,3 @@ def _dual_pass(boards: dict[str, Board], at: KeyPath) -> Iterator[Problem]:
                 f"Linux has no driver for the hash of a SEC {board.sec.version}: measure that board without it",
                 involves=_DUT,
             )
-
-
-def _board(dut: str, path: Path | None) -> Board | None:
-    try:
-        return None if dut == "auto" else load_profile(dut, path).board
-    except UsageError:
-        return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a plan for boxes espbench did not build: ports, labels, keys it cannot serve."""
+"""Finds mistakes in a plan for boxes espbench did not build: ports, labels, keys it cannot serve."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from espbench.plan.model import Plan
 from espbench.plan.ports import ExternalPort
 from espbench.plan.reader import Problem, shown
+from espbench.plan.resolved import ResolvedPlan
 
 
-def external_problems(plan: Plan) -> Iterator[Problem]:
-    """Everything only such a plan can get wrong."""
+def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find everything that only a plan with `topology: external` can get wrong."""
+    plan = resolved.plan
     for key in ("stacks", "suites"):
         if len(getattr(plan, key)) > 1:
             yield Problem(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a plan's generator where it depends on the topology and its ports."""
+"""Finds mistakes in a plan's generator where it depends on the topology and its ports."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from espbench.plan.generator_choice import shown_server
 from espbench.plan.model import Plan
 from espbench.plan.reader import Problem, shown
+from espbench.plan.resolved import ResolvedPlan
 
 
-def generator_problems(plan: Plan) -> Iterator[Problem]:
-    """Everything about `generator` that no key of its own can show."""
+def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find every mistake in `generator` that no key of its own can show."""
+    plan = resolved.plan
     trex = plan.generator.trex
     if trex is None:
         return

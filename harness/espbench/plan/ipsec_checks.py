@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a plan's IPsec tests: times that do not fit into a trial, a gateway nobody can switch off."""
+"""Finds mistakes in a plan's IPsec tests: times that do not fit into a trial, a gateway nobody can switch off."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from espbench.errors import UsageError
 from espbench.plan.ipsec_tests import Failover, RekeyLoss, RekeyRate, Reset
-from espbench.plan.model import Plan
-from espbench.plan.profiles import load_profile
 from espbench.plan.reader import KeyPath, Problem, shown
+from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.units import format_duration
 
 _SHORTEST_LIFETIME_S = 2.0  # daemons count in whole seconds
 
 
-def ipsec_problems(plan: Plan, path: Path | None) -> Iterator[Problem]:
-    """Everything about the tests of plan/ipsec_tests.py."""
-    for index, test in enumerate(plan.tests):
+def ipsec_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find every mistake in the settings of the tests of plan/ipsec_tests.py."""
+    for index, test in enumerate(resolved.plan.tests):
         settings, at = test.settings, ("tests", index, test.name)
         if isinstance(settings, RekeyLoss):
             yield from _lifetime(settings.lifetime_s, settings.lifetime is not None, at)
@@ -43,7 +40,7 @@ def ipsec_problems(plan: Plan, path: Path | None) -> Iterator[Problem]:
                     involves=((*at, "trial"), (*at, "dead")),
                 )
         if isinstance(settings, Reset) and settings.what == "power":
-            yield from _power(plan, path, at)
+            yield from _power(resolved, at)
 
 
 def _lifetime(lifetime_s: float, given: bool, at: KeyPath) -> Iterator[Problem]:
@@ -56,18 +53,14 @@ def _lifetime(lifetime_s: float, given: bool, at: KeyPath) -> Iterator[Problem]:
         )
 
 
-def _power(plan: Plan, path: Path | None, at: KeyPath) -> Iterator[Problem]:
-    """A profile that cannot be read is somebody else's to tell; what `auto` comes to shows when it runs."""
-    for dut in plan.duts:
-        try:
-            platform = None if dut == "auto" else load_profile(dut, path).platform
-        except UsageError:
-            continue
-        if platform not in (None, "uml"):
+def _power(resolved: ResolvedPlan, at: KeyPath) -> Iterator[Problem]:
+    """Find gateways that cannot be switched off; what `auto` comes to shows when the plan is run."""
+    for dut, profile in resolved.duts:
+        if profile is not None and profile.platform != "uml":
             yield Problem(
                 (*at, "what"),
                 "daemon or sa-flush",
-                f"power with {dut} (platform: {platform})",
+                f"power with {dut} (platform: {profile.platform})",
                 "espbench can switch off guests of User-Mode Linux alone: use dut: uml",
                 involves=(("dut",),),
             )

@@ -6,10 +6,9 @@ The docstring under each key is also its description in the JSON Schema editors 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, JsonValue, PlainValidator, PrivateAttr, WithJsonSchema, model_validator
+from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
 
 from espbench.plan.fixed_loads import FixedLoads
 from espbench.plan.generator_choice import GeneratorChoice, Native
@@ -36,7 +35,6 @@ from espbench.plan.rfc2544_tests import (
 )
 from espbench.plan.search_choice import PresetName, Search, with_preset
 from espbench.plan.stack_choice import StackChoice
-from espbench.plan.traffic_pattern import Pattern, rfc2544_pattern
 from espbench.plan.traffic_profiles import RFC2544, rfc2544_frame
 from espbench.plan.units import Expected
 from espbench.plan.values import (
@@ -299,10 +297,6 @@ class Plan(Strict):
     tests: Annotated[list[Test], Field(min_length=1)]
     """The tests, in order."""
 
-    _path: Path | None = PrivateAttr(default=None)
-    _text: str = PrivateAttr(default="")
-    _pattern: Pattern | None = PrivateAttr(default=None)
-
     @model_validator(mode="before")
     @classmethod
     def _a_comparison_repeats(cls, value: Any) -> Any:
@@ -316,21 +310,6 @@ class Plan(Strict):
         if isinstance(value, dict) and value.get("topology") == SINGLE and "directions" not in value:
             return value | {"directions": [*OPERATIONS]}
         return value
-
-    @property
-    def path(self) -> Path | None:
-        """The file the plan was read from; a profile's relative path starts beside it."""
-        return self._path
-
-    @property
-    def text(self) -> str:
-        """The plan as given, comments and all: the run directory's plan.yaml."""
-        return self._text
-
-    @property
-    def pattern(self) -> Pattern:
-        """What `traffic` comes to."""
-        return self._pattern or rfc2544_pattern()
 
     @property
     def duts(self) -> list[str]:

@@ -6,13 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PlainValidator, PrivateAttr, model_validator
+from pydantic import Field, PlainValidator, model_validator
 
 from espbench.errors import UsageError
 from espbench.paths import data_dir, data_names
 from espbench.plan.boards import Board, board_problems
 from espbench.plan.boxes import Boxes, TesterPorts, box_problems, with_files_beside
-from espbench.plan.model import Plan
 from espbench.plan.reader import Problem, Strict, check, did_you_mean, read, shown
 from espbench.plan.units import Expected, parse_memory
 from espbench.plan.values import LineRate, Name
@@ -73,13 +72,6 @@ class Profile(Strict):
     board: Board | None = None
     """The processor that is emulated (qemu_e500)."""
 
-    _path: Path = PrivateAttr(default=Path())
-
-    @property
-    def path(self) -> Path:
-        """The file it was read from."""
-        return self._path
-
     @property
     def core_note(self) -> str:
         """`core: …` where the emulated core is not of the device's own kind; else empty."""
@@ -108,14 +100,7 @@ def load_profile(dut: str, plan_path: Path | None = None) -> Profile:
         raise UsageError(
             f"dut: expected a profile ({', '.join(known)}) or a path, got {shown(dut)}; {remedy}"
         )
-    profile = check(Profile, read(path, "DUT profile"), _problems)
-    profile._path = path
-    return _with_paths_beside(profile, path.parent)
-
-
-def profiles_of(plan: Plan) -> list[Profile]:
-    """The profile of each DUT a plan names, in its order; not for `auto`. Raises UsageError."""
-    return [load_profile(dut, plan.path) for dut in plan.duts]
+    return _with_paths_beside(check(Profile, read(path, "DUT profile"), _problems), path.parent)
 
 
 _KEYS_OF = {

@@ -252,6 +252,7 @@ class _Walk:
 
 
 M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R")
 
 
 def check(
@@ -260,9 +261,19 @@ def check(
     cross: Callable[[M], list[Problem]] = lambda _: [],
     stand_ins: dict[str, Any] | None = None,
 ) -> M:
-    """The document as a model; UsageError lists every mistake.
+    """Return the document as a model; `cross` finds what no single key can show (see check_and_resolve)."""
+    return check_and_resolve(model, document, lambda checked: (checked, cross(checked)), stand_ins)
 
-    `cross` finds what no single key can show. It also runs when some keys are wrong: on the
+
+def check_and_resolve(
+    model: type[M],
+    document: Document,
+    resolve: Callable[[M], tuple[R, list[Problem]]],
+    stand_ins: dict[str, Any] | None = None,
+) -> R:
+    """Return what `resolve` makes of the document's model; UsageError lists every mistake.
+
+    `resolve` also tells what no single key can show. It runs when some keys are wrong, too: on the
     rest, with `stand_ins` for required keys, and what it concludes from a wrong key is left out.
     """
     try:
@@ -271,12 +282,12 @@ def check(
         problems = [_problem(model, document, details) for details in error.errors()]
         rest = _the_rest(model, document, problems, stand_ins or {})
         if rest is not None:
-            problems += _not_concluded_from(rest.wrong, cross(rest.model))
+            problems += _not_concluded_from(rest.wrong, resolve(rest.model)[1])
         raise document.error(problems) from None
-    found = cross(checked)
+    resolved, found = resolve(checked)
     if found:
         raise document.error(found)
-    return checked
+    return resolved
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a throughput test searches: by bisection, or by MLRsearch with one of its presets."""
+"""Says how a throughput test may search: by bisection, or by MLRsearch with one of its presets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-from espbench.plan.reader import KeyPath, Problem
-
-if TYPE_CHECKING:
-    from espbench.plan.model import Throughput
+from typing import Any, Literal
 
 Search = Literal["bisection", "mlr"]
 PresetName = Literal["rfc2544", "tst009", "csit"]
@@ -34,7 +28,6 @@ PRESETS: dict[PresetName, Preset] = {
     "csit": Preset(1.0, 21, 0.5),
 }
 _USUAL_TRIAL_S = 2.0
-_OF_BISECTION = ("loss_verification", "warm_start")
 
 
 def with_preset(value: Any) -> Any:
@@ -51,28 +44,3 @@ def with_preset(value: Any) -> Any:
         "final_trial": f"{preset.final_trial_s:g}s",
     }
     return lengths | value | {"preset": name}
-
-
-def search_problems(settings: Throughput, at: KeyPath) -> Iterator[Problem]:
-    """Keys of the one search with the other."""
-    given, search = settings.model_fields_set, (*at, "search")
-    if settings.search == "bisection" and settings.preset is not None:
-        yield Problem(
-            (*at, "preset"),
-            "a preset with search: mlr alone",
-            "one",
-            "add search: mlr, or remove it",
-            on_key=True,
-            involves=(search,),
-        )
-    for key in _OF_BISECTION if settings.search == "mlr" else ():
-        if key in given:
-            instead = "preset: tst009 tolerates a bad trial" if key == "loss_verification" else "remove it"
-            yield Problem(
-                (*at, key),
-                f"no {key} with search: mlr",
-                "one",
-                instead,
-                on_key=True,
-                involves=(search,),
-            )

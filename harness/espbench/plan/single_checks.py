@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a plan for a single gateway, whose ESP peer is the tester; and with its words elsewhere."""
+"""Finds mistakes in a plan for a single gateway, whose ESP peer is the tester, and its directions in other plans."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
-from espbench.errors import UsageError
 from espbench.plan.frames import largest_whole, sizes_of
 from espbench.plan.model import SINGLE, Plan
-from espbench.plan.profiles import load_profile
 from espbench.plan.reader import Problem, shown
+from espbench.plan.resolved import ResolvedPlan
 from espbench.stacks.suites import suites
 from espbench.terms import OPERATIONS
 
@@ -23,8 +21,9 @@ _TESTS_OF_PAIRS = (
 _PLATFORMS = ("netns", "uml", "qemu_e500")
 
 
-def direction_problems(plan: Plan) -> Iterator[Problem]:
-    """Directions that are not those of the plan's topology."""
+def direction_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find directions that are not those of the plan's topology."""
+    plan = resolved.plan
     single = plan.topology == SINGLE
     for index, direction in enumerate(plan.directions):
         if single and direction == "one-way":
@@ -45,27 +44,24 @@ def direction_problems(plan: Plan) -> Iterator[Problem]:
             )
 
 
-def single_problems(plan: Plan, path: Path | None, mtu: int) -> Iterator[Problem]:
-    """Everything only such a plan can get wrong; empty for another."""
+def single_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find everything that only a plan for a single gateway can get wrong; nothing in another."""
+    plan = resolved.plan
     if plan.topology == SINGLE:
-        yield from _gateway(plan, path)
+        yield from _gateway(resolved)
         yield from _stacks(plan)
         yield from _tests(plan)
         yield from _generator(plan)
-        yield from _frames(plan, mtu)
+        yield from _frames(resolved)
 
 
-def _gateway(plan: Plan, path: Path | None) -> Iterator[Problem]:
-    for dut in plan.duts:
-        try:
-            platform = "uml" if dut == "auto" else load_profile(dut, path).platform
-        except UsageError:
-            continue  # told elsewhere
-        if platform not in _PLATFORMS:
+def _gateway(resolved: ResolvedPlan) -> Iterator[Problem]:
+    for dut, profile in resolved.duts:
+        if profile is not None and profile.platform not in _PLATFORMS:
             yield Problem(
                 ("dut",),
                 f"a DUT of platform {', '.join(_PLATFORMS)} with topology: {SINGLE}",
-                f"{dut} (platform: {platform})",
+                f"{dut} (platform: {profile.platform})",
                 "measure it as a pair: topology: gateway-to-gateway",
                 involves=(("topology",),),
             )
@@ -136,8 +132,9 @@ def _generator(plan: Plan) -> Iterator[Problem]:
         )
 
 
-def _frames(plan: Plan, mtu: int) -> Iterator[Problem]:
-    if plan.pattern.tag_bytes:
+def _frames(resolved: ResolvedPlan) -> Iterator[Problem]:
+    plan, mtu = resolved.plan, resolved.mtu
+    if resolved.traffic.tag_bytes:
         yield Problem(
             ("traffic",),
             f"frames without VLAN tags with topology: {SINGLE}",
@@ -151,7 +148,8 @@ def _frames(plan: Plan, mtu: int) -> Iterator[Problem]:
         for suite in choice.suites(plan.suites):
             if suite not in suites():
                 continue
-            fits, largest = largest_whole(choice, suite, version, mtu), max(sizes_of(plan, frame_size))
+            fits = largest_whole(choice, suite, version, mtu)
+            largest = max(sizes_of(resolved.traffic, frame_size))
             if largest > fits:
                 yield Problem(
                     ("frame_sizes", index),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the stacks of a plan and their suites: names, keys that do not belong together."""
+"""Finds mistakes in the stacks of a plan and their suites: names, keys that do not belong together."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from espbench.plan.model import Plan
 from espbench.plan.reader import KeyPath, Problem, did_you_mean, shown
+from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.stack_choice import StackChoice
 from espbench.plan.units import format_duration
 from espbench.stacks.names import INTEROPERABLE, NULL_SUITE, STACKS
@@ -23,7 +24,7 @@ _INTEROPERATION = frozenset({"home", "office"} | _ALWAYS | _KERNEL | _IKE)
 
 
 def keys_of(name: str) -> frozenset[str]:
-    """The keys an entry of this stack may have."""
+    """Return the keys that an entry of this stack may have."""
     keys = {"stack"} | _ALWAYS
     facts = STACKS[name]
     if facts.kernel_esp:
@@ -34,8 +35,9 @@ def keys_of(name: str) -> frozenset[str]:
     return frozenset(keys)
 
 
-def stack_problems(plan: Plan, path: Path | None) -> Iterator[Problem]:
-    """Everything about `stacks` and `suites` of gateways espbench builds; path is the plan's file."""
+def stack_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find every mistake in `stacks` and `suites` of gateways espbench builds."""
+    plan = resolved.plan
     if not plan.stacks:
         yield Problem(
             ("stacks",), f"at least one of {', '.join(STACKS)}", "none", "add stacks: [plain, xfrm]"
@@ -49,12 +51,12 @@ def stack_problems(plan: Plan, path: Path | None) -> Iterator[Problem]:
         wrong = list(named)
         yield from wrong
         if not wrong:
-            yield from _options(plan, choice, at, path)
+            yield from _options(plan, choice, at, resolved.path)
     yield from _suites(plan)
 
 
 def _one_stack(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
-    """The name, and keys which that stack does not have."""
+    """Find a wrong name, and keys which that stack does not have."""
     assert choice.stack is not None
     if choice.stack not in STACKS:
         remedy = did_you_mean(choice.stack, STACKS, "espbench list stacks shows them")
@@ -80,7 +82,7 @@ def _one_stack(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
 
 
 def _interoperation(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
-    """Two daemons, one on each gateway."""
+    """Find mistakes in an entry of two daemons, one on each gateway."""
     both = ((*at, "home"), (*at, "office"), (*at, "stack"))
     pair = f"two different ones of {', '.join(INTEROPERABLE)} as home and office"
     if choice.stack is not None:
@@ -110,7 +112,7 @@ def _interoperation(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
 
 
 def _options(plan: Plan, choice: StackChoice, at: KeyPath, path: Path | None) -> Iterator[Problem]:
-    """Keys that contradict each other, the tests or the flows."""
+    """Find keys that contradict each other, the tests or the flows."""
     static = choice.stack in ("null", "xfrm")
     this = (*at, "stack")
     if choice.esn and choice.replay_window == 0:
@@ -195,7 +197,7 @@ def _lifetime(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]
 
 
 def _user_space(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
-    """What ESP in user space cannot do."""
+    """Find what ESP in user space cannot do."""
     this = (*at, "stack")
     if choice.tunnels > 1:
         # Its routes need an address of the gateway's own behind each tunnel.

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan's traffic profile: read, fitted into the plan, and what of it contradicts the rest."""
+"""Reads a plan's traffic profile, fills it into the plan, and tells what of it contradicts the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from espbench.errors import UsageError
 from espbench.plan.model import Flows, Plan
 from espbench.plan.reader import Problem, did_you_mean, shown
-from espbench.plan.traffic_pattern import Pattern, load_pattern
+from espbench.plan.traffic_pattern import Pattern, load_pattern, rfc2544_pattern
 from espbench.plan.traffic_profiles import is_path, profile_names
 
 _AT = ("traffic",)
@@ -17,30 +18,33 @@ _AT = ("traffic",)
 _KEEP_ORDER = frozenset({"native", "scapy"})
 
 
-def with_traffic(plan: Plan) -> tuple[Plan, list[Problem]]:
-    """The plan with what its profile fills in, as far as that can be read, and what is wrong with it.
+def with_traffic(plan: Plan, path: Path | None) -> tuple[Plan, Pattern, list[Problem]]:
+    """Read the traffic profile of a plan, whose file is path, and fill its keys into the plan.
 
-    plan.path must be set: a profile's relative path starts beside it.
+    The third is what is wrong with it; where it cannot be read, the plan stays as it is and the pattern is RFC 2544's.
     """
+    unread = rfc2544_pattern()
     if not is_path(plan.traffic) and plan.traffic not in profile_names():
         known = profile_names()
         remedy = did_you_mean(
             plan.traffic, known, "write the path of a file of your own as ./my-traffic.yaml"
         )
-        return plan, [Problem(_AT, f"one of {', '.join(known)}, or a path", shown(plan.traffic), remedy)]
+        return (
+            plan,
+            unread,
+            [Problem(_AT, f"one of {', '.join(known)}, or a path", shown(plan.traffic), remedy)],
+        )
     try:
-        pattern = load_pattern(plan.traffic, plan.path)
+        pattern = load_pattern(plan.traffic, path)
     except UsageError as error:
-        said = str(error)
-        return plan, [
-            Problem(_AT, "a traffic profile that can be read", shown(plan.traffic), f"it says: {said}")
-        ]
-    found = [*_contradictions(plan, pattern)]
-    return _filled_in(plan, pattern), [*found, *_beyond_the_generator(plan, pattern)]
+        said = f"it says: {error}"
+        return plan, unread, [Problem(_AT, "a traffic profile that can be read", shown(plan.traffic), said)]
+    found = [*_contradictions(plan, pattern), *_beyond_the_generator(plan, pattern)]
+    return _filled_in(plan, pattern), pattern, found
 
 
 def at_the_profile(plan: Plan, problem: Problem) -> Problem:
-    """The problem where its author can mend it: at `traffic`, if the profile brought the key it is about."""
+    """Move a problem to where its author can mend it: to `traffic`, if the profile brought the key it is about."""
     key = problem.path[0] if problem.path else ""
     if key not in ("frame_sizes", "ip_versions", "flows") or key in plan.model_fields_set:
         return problem
@@ -58,11 +62,8 @@ def _filled_in(plan: Plan, pattern: Pattern) -> Plan:
         changes["ip_versions"] = [pattern.ip_version]
     if pattern.networks and "networks" not in plan.flows.model_fields_set:
         changes["flows"] = Flows(networks=pattern.networks, ports=plan.flows.ports)
-    # As the user wrote it, it stays told apart from what the profile fills in.
-    filled = plan.model_copy(update=changes)
-    filled.__pydantic_fields_set__.intersection_update(given)
-    filled._pattern = pattern
-    return filled
+    # The keys that the user wrote stay apart from those that the profile fills in.
+    return Plan.model_construct(_fields_set={*given}, **dict(plan) | changes)
 
 
 def _contradictions(plan: Plan, pattern: Pattern) -> Iterator[Problem]:

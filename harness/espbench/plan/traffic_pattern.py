@@ -10,7 +10,7 @@ from pathlib import Path
 
 from espbench.plan.headers import Header
 from espbench.plan.pcap import NotARecording
-from espbench.plan.reader import KeyPath, Problem, check, read, shown
+from espbench.plan.reader import KeyPath, Problem, check_and_resolve, read, shown
 from espbench.plan.replay import replay
 from espbench.plan.templates import BadTemplate, rendered
 from espbench.plan.traffic_profiles import (
@@ -87,18 +87,15 @@ def load_pattern(traffic: str, plan_path: Path | None = None) -> Pattern:
     if traffic == RFC2544:
         return rfc2544_pattern()
     path = path_of(traffic, plan_path)
-    made: list[Pattern] = []
 
-    def cross(profile: Profile) -> list[Problem]:
-        problems = profile_problems(profile)
-        if not problems:
-            pattern, problems = _pattern(profile, path.parent)
-            made.append(pattern)
-        return problems
+    def resolve(profile: Profile) -> tuple[Pattern, list[Problem]]:
+        if problems := profile_problems(profile):
+            return rfc2544_pattern(), problems
+        pattern, problems = _pattern(profile, path.parent)
+        notes = (f"traffic {profile.name}: {profile.description}", *pattern.notes)
+        return replace(pattern, notes=notes), problems
 
-    told = check(Profile, read(path, "traffic profile"), cross)
-    notes = (f"traffic {told.name}: {told.description}", *made[-1].notes)
-    return replace(made[-1], notes=notes)
+    return check_and_resolve(Profile, read(path, "traffic profile"), resolve)
 
 
 def mix_shares(name: str) -> Shares:

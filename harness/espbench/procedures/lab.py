@@ -14,7 +14,7 @@ from typing import Any
 from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
 from espbench.measure import machine
-from espbench.plan import Case, Plan, Profile, Topology, load_profile, load_topology
+from espbench.plan import Case, Plan, Profile, ResolvedPlan, Topology, load_profile, load_topology
 from espbench.plan.boards import Board
 from espbench.plan.model import SINGLE
 from espbench.platforms import capture, external, netns, own_ssh, placement, qemu_e500, remote, uml
@@ -27,7 +27,6 @@ from espbench.procedures import emulated, stacking
 from espbench.stacks import layers, netlink_xfrm
 from espbench.stacks.base import Stack, Tunnel, split
 
-AUTO = "auto"
 REMOTE = "remote"
 _SPARE_MB = 512  # of memory, left for the tester and everybody else
 EMULATED = "qemu_e500"
@@ -41,12 +40,17 @@ class Choice:
     reason: str
 
 
-def choose(plan: Plan) -> list[Choice]:
+def choose(resolved: ResolvedPlan) -> list[Choice]:
     """What each of the plan's DUTs came to, in its order; none for boxes espbench did not build."""
-    return [] if plan.topology == "external" else [_choose(plan, dut) for dut in plan.duts]
+    if resolved.plan.topology == "external":
+        return []
+    return [
+        Choice(profile, f"the plan asks for {dut}") if profile else _choose()
+        for dut, profile in resolved.duts
+    ]
 
 
-def place(plan: Plan, choices: Sequence[Choice]) -> Placement:
+def place(resolved: ResolvedPlan, choices: Sequence[Choice]) -> Placement:
     """Who runs where; this process is kept off the gateways' CPUs: what it uses there would look like their load.
 
     UsageError where there are too few CPUs for what the plan asks.
@@ -54,8 +58,8 @@ def place(plan: Plan, choices: Sequence[Choice]) -> Placement:
     if virtual(choices):
         return qemu_e500.placement()
     here = any(c.profile.platform != REMOTE for c in choices)
-    gateways = (1 if plan.topology == SINGLE else 2) if here else 0
-    placed = placement.choose(gateways=gateways, senders=plan.generator.senders)
+    gateways = (1 if resolved.plan.topology == SINGLE else 2) if here else 0
+    placed = placement.choose(gateways=gateways, senders=resolved.plan.generator.senders)
     placement.pin_controller(placed)
     return placed
 
@@ -65,10 +69,8 @@ def virtual(choices: Sequence[Choice]) -> bool:
     return bool(choices) and all(choice.profile.platform == EMULATED for choice in choices)
 
 
-def _choose(plan: Plan, dut: str) -> Choice:
-    """`auto`: namespaces where the running kernel has ESP, else UML; otherwise what the plan names."""
-    if dut != AUTO:
-        return Choice(load_profile(dut, plan.path), f"the plan asks for {dut}")
+def _choose() -> Choice:
+    """`auto`: namespaces where the running kernel has ESP, else UML."""
     lack = esp_missing()
     if not lack:
         return Choice(load_profile("netns"), "auto: the running kernel does ESP in namespaces")
@@ -91,14 +93,15 @@ class PairLab:
 
     def __init__(
         self,
-        plan: Plan,
+        resolved: ResolvedPlan,
         profile: Profile,
         registry: Registry,
         placed: Placement,
         logs: Path,
         on_note: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._plan = plan
+        self._plan = plan = resolved.plan
+        self._path = resolved.path
         self._on_note = on_note
         self._profile = profile
         self._registry = registry
@@ -149,7 +152,7 @@ class PairLab:
 
     def stack(self, bed: Testbed, case: Case) -> Stack:
         """The case's stack, neither blocking nor established; its daemons' files laid over the gateways."""
-        return stacking.on_bed(bed, self._tunnel(case), case, self._plan.path, self._on_note)
+        return stacking.on_bed(bed, self._tunnel(case), case, self._path, self._on_note)
 
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
         """What emulated boards do with their crypto engine; other platforms have nothing to add."""
@@ -216,8 +219,9 @@ class PairLab:
         )
 
 
-def line_rate_of(plan: Plan, profiles: Sequence[Profile]) -> float:
+def line_rate_of(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> float:
     """Bit/s: the plan's, else the profiles', else what the user's ports report; 0 where nobody knows."""
+    plan = resolved.plan
     if plan.line_rate or profiles:
         return plan.line_rate or profiles[0].line_rate
     return external.line_rate_bps(_given(plan).values())
@@ -238,10 +242,10 @@ class ExternalLab:
 
     virtual_time = False
 
-    def __init__(self, plan: Plan, placed: Placement) -> None:
-        self._plan = plan
+    def __init__(self, resolved: ResolvedPlan, placed: Placement) -> None:
+        self._plan = resolved.plan
         self._placement = placed
-        self.line_rate_bps = line_rate_of(plan, [])
+        self.line_rate_bps = line_rate_of(resolved, [])
 
     def apart(self, cases: Sequence[Case]) -> str:
         """There is one pair, the user's."""
@@ -422,12 +426,13 @@ def demand(needs: list[Readiness]) -> None:
         raise MachineLacks(what, "; ".join(dict.fromkeys(need.install for need in lacking)))
 
 
-def require(plan: Plan, choices: Sequence[Choice], on_note: Callable[[str], None]) -> None:
+def require(resolved: ResolvedPlan, choices: Sequence[Choice], on_note: Callable[[str], None]) -> None:
     """MachineLacks if the machine cannot carry the plan's platforms and stacks, before anything is made.
 
     Daemons are looked for and their packages fetched here: a run that was begun should not fail for want of
     them. UsageError where a plan's prefix holds none.
     """
+    plan = resolved.plan
     if not choices:
         demand(external.readiness())
         _require_own_ports(plan)
@@ -443,12 +448,12 @@ def require(plan: Plan, choices: Sequence[Choice], on_note: Callable[[str], None
         elif choice.profile.platform == EMULATED:
             demand(qemu_e500.readiness())
         elif choice.profile.platform == REMOTE:
-            _require_boxes(plan, choice.profile, on_note)
+            _require_boxes(resolved, choice.profile, on_note)
         else:
             demand(uml.readiness(_uml_profile(choice.profile)))
     if choices:
         for stack in plan.stacks:
-            stacking.builds_of(stack, plan.path, on_note)
+            stacking.builds_of(stack, resolved.path, on_note)
 
 
 def _require_own_ports(plan: Plan) -> None:
@@ -458,7 +463,7 @@ def _require_own_ports(plan: Plan) -> None:
             own_ssh.refuse_port(f"ports: {name}", port.interface, netns)
 
 
-def _require_boxes(plan: Plan, profile: Profile, on_note: Callable[[str], None]) -> None:
+def _require_boxes(resolved: ResolvedPlan, profile: Profile, on_note: Callable[[str], None]) -> None:
     """Both boxes answer, have what is needed, and can run the daemons that are brought to them."""
     demand(remote.readiness())
     facts = remote.examine(boxes_of(profile))
@@ -466,11 +471,11 @@ def _require_boxes(plan: Plan, profile: Profile, on_note: Callable[[str], None])
         kind = "a virtual machine, " if said["virtual"] else ""
         on_note(f"{side}: {kind}Linux {said['kernel']} on {said['machine']}, {said['cpus']} CPUs")
     strangers = remote.of_another_architecture(facts)
-    for stack in plan.stacks:
+    for stack in resolved.plan.stacks:
         if stacking.daemons_of(stack) and strangers and stack.prefix is None:
             raise UsageError(
                 f"stack {stack.shown}: expected boxes that run programs of this machine, got: "
                 f"{'; '.join(strangers)}; measure plain and xfrm there, or give prefix: an image built for them"
             )
-        for build in stacking.builds_of(stack, plan.path, on_note).values():
+        for build in stacking.builds_of(stack, resolved.path, on_note).values():
             layers.refuse_elsewhere(build)

@@ -18,6 +18,7 @@ from espbench.plan.cases import Case
 from espbench.plan.comparison import arms
 from espbench.plan.fixed_loads import FixedLoads
 from espbench.plan.model import Plan, Throughput
+from espbench.plan.resolved import ResolvedPlan
 from espbench.procedures.paired import ARMS, Arm, Ask, PairedLoads, bounds, other
 from espbench.procedures.pairs import Pairs
 from espbench.procedures.procedure import identity
@@ -93,11 +94,12 @@ class Rig:
     warnings: Callable[[Case], list[Remark]]
 
 
-def rivals(plan: Plan, cases: Sequence[Case]) -> list[Rivals]:
+def rivals(resolved: ResolvedPlan, cases: Sequence[Case]) -> list[Rivals]:
     """Every point at which an arm can be held against the reference, in the order that builds gateways least."""
+    plan = resolved.plan
     if plan.fixed_loads is None or plan.compare is None:
         return []
-    names = arms(plan)
+    names = arms(resolved)
     reference = plan.compare.reference or names[0]
     by = plan.compare.by
 

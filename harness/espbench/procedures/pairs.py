@@ -16,7 +16,7 @@ from espbench.measure import decryption, readiness
 from espbench.measure.bench import Bench, blame
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
-from espbench.plan.model import Plan
+from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.traffic_profiles import rfc2544_frame
 from espbench.platforms.base import EMULATION, PortName, Testbed
 from espbench.results import RunDirectory
@@ -65,13 +65,14 @@ class Pairs:
 
     def __init__(
         self,
-        plan: Plan,
+        resolved: ResolvedPlan,
         cases: Sequence[Case],
         directory: RunDirectory,
         lab: Lab,
         new_generator: Callable[[], Generator],
     ) -> None:
-        self._plan = plan
+        self._plan = resolved.plan
+        self._tags = resolved.traffic.tags
         self._cases = cases
         self._directory = directory
         self._lab = lab
@@ -146,7 +147,7 @@ class Pairs:
                 continue
             for version, gateway in port.gateway.items() if resolve else ():
                 next_hops[port.name] = self.generator.resolve(
-                    port.name, port.address[version], gateway, 3.0, self._plan.pattern.tags
+                    port.name, port.address[version], gateway, 3.0, self._tags
                 )
         return Bench(bed, self.generator, None, next_hops)
 

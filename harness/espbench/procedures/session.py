@@ -18,7 +18,8 @@ from espbench.measure.bench import Bench, Request, TrialBroken, Waits
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
 from espbench.plan.comparison import execution_order
-from espbench.plan.model import Plan, Throughput
+from espbench.plan.model import Throughput
+from espbench.plan.resolved import ResolvedPlan
 from espbench.platforms.base import PortName, Testbed
 from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.kinds import procedure_for
@@ -61,21 +62,22 @@ class Session:
 
     def __init__(
         self,
-        plan: Plan,
+        resolved: ResolvedPlan,
         cases: Sequence[Case],
         directory: RunDirectory,
         lab: Lab,
         new_generator: Callable[[], Generator],
         observer: Observer,
     ) -> None:
-        self._plan = plan
-        self._cases = execution_order(cases, plan)
+        self._resolved = resolved
+        self._plan = resolved.plan
+        self._cases = execution_order(cases, resolved)
         self._listed = cases
         self._directory = directory
         self._lab = lab
         self._new_generator = new_generator
         self._compared: list[Finding] = []
-        self._pairs = Pairs(plan, self._cases, directory, lab, new_generator)
+        self._pairs = Pairs(resolved, self._cases, directory, lab, new_generator)
         self._observer = observer
         self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
         self._results: dict[str, list[Outcome | Finding]] = {}
@@ -97,12 +99,12 @@ class Session:
         return self._save_results()
 
     def _compare_at_fixed_loads(self) -> None:
-        points = rivals(self._plan, self._listed)
+        points = rivals(self._resolved, self._listed)
         if not points:
             return
 
         def new_pairs() -> Pairs:
-            pairs = Pairs(self._plan, self._cases, self._directory, self._lab, self._new_generator)
+            pairs = Pairs(self._resolved, self._cases, self._directory, self._lab, self._new_generator)
             if self._pairs.way:
                 pairs.way = self._pairs.way
                 pairs.generator.take(pairs.way)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a plan and everything it names, once, and checks it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from espbench.errors import UsageError
+from espbench.plan.checks import problems
+from espbench.plan.model import Plan
+from espbench.plan.profiles import Profile, is_path, load_profile, profile_names
+from espbench.plan.reader import Document, KeyPath, Problem, check_and_resolve, did_you_mean, read, shown
+from espbench.plan.resolved import AUTO, ResolvedPlan
+from espbench.plan.traffic_checks import at_the_profile, with_traffic
+
+_STAND_INS = {"name": "plan", "tests": [{"throughput": {}}]}
+
+
+def load_plan(path: Path, beside: Path | None = None) -> ResolvedPlan:
+    """Read, resolve and check a plan; UsageError lists every mistake, one line each.
+
+    beside: the file that a copied plan was at first, for the relative paths in it.
+    """
+    return resolve(read(path, "plan"), beside or path)
+
+
+def resolve(document: Document, path: Path | None = None) -> ResolvedPlan:
+    """Resolve and check a plan that was read; path is its file. UsageError lists every mistake, one line each."""
+    return check_and_resolve(Plan, document, lambda plan: _resolved(plan, path, document.text), _STAND_INS)
+
+
+def _resolved(plan: Plan, path: Path | None, text: str) -> tuple[ResolvedPlan, list[Problem]]:
+    filled, traffic, about_traffic = with_traffic(plan, path)
+    profiles, about_duts = _profiles(plan, path)
+    resolved = ResolvedPlan(filled, path, text, traffic, profiles)
+    contradictions = [at_the_profile(plan, problem) for problem in problems(resolved)]
+    return resolved, [*about_traffic, *about_duts, *contradictions]
+
+
+def _profiles(plan: Plan, path: Path | None) -> tuple[tuple[Profile | None, ...], list[Problem]]:
+    """Read the profile of each device under test; the only place where a plan's profiles are read."""
+    if plan.topology == "external":
+        return (None,) * len(plan.duts), []
+    found: list[Profile | None] = []
+    problems: list[Problem] = []
+    for index, dut in enumerate(plan.duts):
+        listed = isinstance(plan.dut, list)
+        at: KeyPath = ("dut", index) if listed else ("dut",)
+        profile = None
+        if not is_path(dut) and dut not in profile_names():
+            if listed or dut != AUTO:
+                known = (*(() if listed else (AUTO,)), *profile_names())
+                remedy = did_you_mean(
+                    dut, known, "write the path of a profile of your own as ./my-profile.yaml"
+                )
+                problems.append(Problem(at, f"one of {', '.join(known)}, or a path", shown(dut), remedy))
+        else:
+            try:
+                profile = load_profile(dut, path)
+            except UsageError as error:
+                problems.append(
+                    Problem(at, "a DUT profile that can be read", shown(dut), f"it says: {error}")
+                )
+        found.append(profile)
+    return tuple(found), problems
