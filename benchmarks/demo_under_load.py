@@ -34,7 +34,7 @@ import pandas as pd
 import espbench
 from espbench.plan import load_plan
 from espbench.platforms.processes import tree_cpu_ns
-from espbench.platforms.registry import Registry, interpreter
+from espbench.platforms.registry import Registry, Surroundings, interpreter
 from espbench.terms import WITH_FIGURE
 
 CLONE = Path(__file__).resolve().parents[1]
@@ -112,7 +112,7 @@ def hogs(load: Load) -> Iterator[list[int]]:
     """Processes that take their share while the block runs; their PIDs."""
     with Registry(secrets.token_hex(3)) as registry:
         argv = [interpreter(), "-c", HOG, str(load.burst_s), str(load.share)]
-        yield [registry.spawn(argv, f"hog {cpu}", cpus=[cpu], grace_s=0).pid for cpu in load.cpus]
+        yield [registry.spawn(argv, f"hog {cpu}", Surroundings(cpus=[cpu]), grace_s=0).pid for cpu in load.cpus]
 
 
 def report(found: dict[str, list[pd.DataFrame]], resolution: float) -> bool:

@@ -36,7 +36,7 @@ from espbench.errors import EspbenchError
 from espbench.generators.native import binary
 from espbench.paths import clone_root
 from espbench.platforms.placement import NICE
-from espbench.platforms.registry import Registry
+from espbench.platforms.registry import Registry, Surroundings
 from espbench.results import RunDirectory
 from espbench.stacks import packages
 from espbench.terms import WITH_FIGURE, Trial
@@ -165,9 +165,15 @@ def boot(machine: Path, folder: Path) -> list[tuple[str, float]]:
     with Registry(secrets.token_hex(3)) as registry, console.open("wb") as log:
         # A machine of its own has no neighbours: what is looked at is how late its timers are.
         qemu = registry.spawn(
-            command(machine, kernel, initramfs, out), "qemu emulated-x86", stdout=log, stderr=log,
-            env=os.environ | {"LD_LIBRARY_PATH": str(libraries), "QEMU_MODULE_DIR": str(libraries / "qemu")},
-            nice=NICE, grace_s=0,
+            command(machine, kernel, initramfs, out),
+            "qemu emulated-x86",
+            Surroundings(
+                env=os.environ | {"LD_LIBRARY_PATH": str(libraries), "QEMU_MODULE_DIR": str(libraries / "qemu")},
+                nice=NICE,
+            ),
+            stdout=log,
+            stderr=log,
+            grace_s=0,
         )  # fmt: skip
         return watch(qemu, console)
 

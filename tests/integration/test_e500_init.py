@@ -21,7 +21,7 @@ import pytest
 from espbench.e500 import guest
 from espbench.e500.tools import Runner
 from espbench.platforms.addressing import SYSCTLS, GatewayAddressing, LinkEnd, ip_lines
-from espbench.platforms.registry import NETNS_DIR, Registry
+from espbench.platforms.registry import NETNS_DIR, Registry, Surroundings
 from espbench.stacks import netlink_xfrm as xfrm
 
 pytestmark = pytest.mark.root
@@ -99,7 +99,7 @@ def here(program: Path, tmp_path: Path) -> Iterator[Guest]:
         process = registry.spawn(
             [str(program)],
             "init",
-            netns=str(NETNS_DIR / netns),
+            Surroundings(netns=str(NETNS_DIR / netns)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

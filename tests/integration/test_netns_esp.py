@@ -20,7 +20,7 @@ import yaml
 
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.registry import Registry
-from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, boot
+from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, UmlMachine, boot
 from espbench.platforms.uml_kernel import UmlKernel
 from espbench.terms import WITH_FIGURE
 from support.session.unsettled import require_settled
@@ -35,7 +35,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentGateway]:
     """A guest in which espbench can be run; its /tmp is its own."""
     logs = tmp_path_factory.mktemp("guest")
     with Registry("t" + secrets.token_hex(3)) as registry:
-        started = boot(registry, "lab", UmlKernel(), logs, memory_mb=512, preload=MODULES)
+        started = boot(registry, "lab", UmlMachine(UmlKernel(), 512, preload=MODULES), logs)
         started.channel.wait_ready(BOOT_TIMEOUT_S)
         inside = AgentGateway(started.channel, "home", "", "", lambda: 0, started.notebook, started.console)
         # The host's /run, with the journals and namespaces of other runs, is not the guest's.

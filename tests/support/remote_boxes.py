@@ -21,7 +21,7 @@ import yaml
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.registry import NETNS_DIR, Registry, interpreter
-from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, boot
+from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, UmlMachine, boot
 from espbench.platforms.uml_kernel import XFRM_MODULES, UmlKernel
 from espbench.stacks import packages
 from support.boxes import sh
@@ -189,15 +189,17 @@ def _boot(registry: Registry, side: Side, netns: str, logs: Path) -> Guest:
     return boot(
         registry,
         f"box-{side}",
-        UmlKernel(),
+        UmlMachine(
+            UmlKernel(),
+            384,
+            devices=[
+                f"vec0:transport=tap,ifname={_LAN[side]},depth=64,gro=1",
+                f"vec1:transport=tap,ifname=middle-{side},depth=64,gro=1",
+                f"vec2:transport=tap,ifname=mgmt-{side},depth=64,gro=1",
+            ],
+            preload=XFRM_MODULES,
+        ),
         logs,
-        memory_mb=384,
-        preload=XFRM_MODULES,
-        devices=[
-            f"vec0:transport=tap,ifname={_LAN[side]},depth=64,gro=1",
-            f"vec1:transport=tap,ifname=middle-{side},depth=64,gro=1",
-            f"vec2:transport=tap,ifname=mgmt-{side},depth=64,gro=1",
-        ],
         netns=str(NETNS_DIR / netns),
     )
 

@@ -90,7 +90,7 @@ def test_a_gateway_with_fewer_sas_than_its_tunnels_need_is_named() -> None:
     office=st.integers(0, 10**4),
     overrun=st.integers(0, 10**4),
 )
-def test_the_places_add_up_to_the_loss(
+def test_the_places_add_up_to_the_loss(  # noqa: PLR0913  (one for each place)
     tx: int,
     first_port: int,
     home: int,

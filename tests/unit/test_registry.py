@@ -15,17 +15,17 @@ import pytest
 
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.processes import descendants, start_time
-from espbench.platforms.registry import Registry, clean
+from espbench.platforms.registry import Registry, Surroundings, clean
 
 CONTROLLER = """
 import sys, time
 from pathlib import Path
 from espbench.platforms.processes import descendants, start_time
-from espbench.platforms.registry import Registry
+from espbench.platforms.registry import Registry, Surroundings
 with Registry("killed", Path(sys.argv[1])) as registry:
     directory = registry.directory("private")
     (directory / "file").write_text("x")
-    process = registry.spawn(["sh", "-c", "sleep 1000 & wait"], "sleeper", own_pids=sys.argv[2] == "own")
+    process = registry.spawn(["sh", "-c", "sleep 1000 & wait"], "sleeper", Surroundings(own_pids=sys.argv[2] == "own"))
     print(directory, process.pid, flush=True)
     time.sleep(1000)
 """
@@ -193,7 +193,9 @@ def test_a_program_runs_where_it_was_put(tmp_path: Path) -> None:
     """CPU, policy and session are what was asked for."""
     cpu = max(os.sched_getaffinity(0))
     with Registry("r", tmp_path) as registry:
-        process = registry.spawn(["sh", "-c", f"echo > {tmp_path}/up; exec sleep 1000"], "pinned", cpus=[cpu])
+        process = registry.spawn(
+            ["sh", "-c", f"echo > {tmp_path}/up; exec sleep 1000"], "pinned", Surroundings(cpus=[cpu])
+        )
         wait_for(tmp_path / "up")
         assert os.sched_getaffinity(process.pid) == {cpu}
         assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
@@ -220,9 +222,7 @@ def test_a_read_only_program_cannot_write_the_host(tmp_path: Path) -> None:
         process = registry.spawn(
             ["sh", "-c", script],
             "caged",
-            own_pids=True,
-            read_only=True,
-            mounts=[("tmpfs", str(own), "size=1m")],
+            Surroundings(own_pids=True, read_only=True, mounts=[("tmpfs", str(own), "size=1m")]),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

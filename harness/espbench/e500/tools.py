@@ -11,7 +11,7 @@ from pathlib import Path
 
 from espbench.errors import EspbenchError
 from espbench.platforms.base import Readiness
-from espbench.platforms.registry import Registry
+from espbench.platforms.registry import Registry, Surroundings
 
 CROSS = "powerpc-linux-gnu-"
 LAST_LINES = 15
@@ -120,9 +120,9 @@ class Runner:
         process = self._registry.spawn(
             ["env", f"--chdir={folder}", *argv],
             what,
+            Surroundings(env=dict(os.environ) | own if online else own),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=dict(os.environ) | own if online else own,
         )
         assert process.stdout is not None
         printed = []

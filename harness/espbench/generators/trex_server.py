@@ -17,7 +17,7 @@ from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.base import Port, Readiness
 from espbench.platforms.placement import NICE
 from espbench.platforms.processes import tree_cpu_ns
-from espbench.platforms.registry import Registry
+from espbench.platforms.registry import Registry, Surroundings
 
 DIRECTORY = "TREX_DIR"
 LARGEST_MTU = 1500
@@ -87,7 +87,7 @@ class TrexServer:
                 ["env", "-C", str(program), f"LD_LIBRARY_PATH={program}", f"./{_PROGRAM}",
                  "-i", "--stl", "--cfg", str(config), "--no-scapy-server", "--iom", "0", "--no-key",
                  "--no-termio", "--no-watchdog"],
-                "TRex", netns=self.netns, nice=NICE, cpus=_cpus(ports), own_pids=True,
+                "TRex", Surroundings(netns=self.netns, nice=NICE, cpus=_cpus(ports), own_pids=True),
                 stdout=output, stderr=output,
             )  # fmt: skip
         self.made = registry.entries[first:]

@@ -28,7 +28,7 @@ _LEARNING_FPS = 100.0
 _READ_AGAIN, _LATE_COUNTERS_S = 2, 0.2
 
 
-def measure(
+def measure(  # noqa: PLR0913
     bench: Bench,
     traffic: Traffic,
     request: Request,

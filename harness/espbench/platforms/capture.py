@@ -13,7 +13,7 @@ from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.base import Testbed
-from espbench.platforms.registry import Registry
+from espbench.platforms.registry import Registry, Surroundings
 
 _READY_S = 10.0
 _QUIET_S = 0.4
@@ -53,7 +53,7 @@ def capturing(registry: Registry, bed: Testbed, file: Path) -> Iterator[None]:
                 str(file),
             ],
             "tcpdump",
-            netns=bed.capture_netns,
+            Surroundings(netns=bed.capture_netns),
             stderr=said,
         )
         try:

@@ -33,7 +33,7 @@ from espbench.platforms.gateway import AgentGateway, tail
 from espbench.platforms.placement import NICE
 from espbench.platforms.ports import ciphertext_side, tester_ports
 from espbench.platforms.processes import WaitAccount, tree_cpu_ns
-from espbench.platforms.registry import NETNS_DIR, Entry, Registry, interpreter
+from espbench.platforms.registry import NETNS_DIR, Entry, Registry, Surroundings, interpreter
 
 AGENT = Path(__file__).with_name("agent.py")
 VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c
@@ -211,16 +211,18 @@ def _start_agent(
         process = registry.spawn(
             [interpreter(), "-I", "-S", str(AGENT), "--fd", str(fd), str(fd)],
             f"agent of {side}",
-            netns=str(NETNS_DIR / netns),
-            # Its daemons too are the gateway: on its CPU, in its account.
-            cpus=threads.cpus,
-            nice=NICE,
-            # A gateway's daemons are root: they can write no file of the host, only what is laid for them.
-            read_only=True,
-            # What the agent leaves running dies with it. /sys shows the interfaces of the network
-            # namespace in which it was mounted, /proc the processes of the PID namespace.
-            own_pids=True,
-            mounts=[("sysfs", "/sys", ""), ("proc", "/proc", "")],
+            Surroundings(
+                netns=str(NETNS_DIR / netns),
+                # Its daemons too are the gateway: on its CPU, in its account.
+                cpus=threads.cpus,
+                nice=NICE,
+                # A gateway's daemons are root: they can write no file of the host, only what is laid for them.
+                read_only=True,
+                # What the agent leaves running dies with it. /sys shows the interfaces of the network
+                # namespace in which it was mounted, /proc the processes of the PID namespace.
+                own_pids=True,
+                mounts=[("sysfs", "/sys", ""), ("proc", "/proc", "")],
+            ),
             stdout=output,
             stderr=output,
             pass_fds=(fd,),

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -73,6 +73,25 @@ class Entry:
     name: str
     undo: Callable[[], None]
     detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where a program runs, and what it may do there.
+
+    netns is the path of a network namespace. cpus: all this process may use, if empty. own_pids: it has a PID
+    namespace of its own, so that all its descendants die with it, stopped and traced ones too. read_only: it cannot
+    write a file of the host. nice: for it and its session, where the right to is there. mounts: (type, target,
+    options) mounted for it alone. env: the whole environment; None: this process's own.
+    """
+
+    netns: str | None = None
+    cpus: Sequence[int] = ()
+    own_pids: bool = False
+    read_only: bool = False
+    nice: int = 0
+    mounts: Sequence[tuple[str, str, str]] = ()
+    env: Mapping[str, str] | None = None
 
 
 class Registry:
@@ -213,36 +232,28 @@ class Registry:
         self,
         argv: Sequence[str],
         name: str,
+        surroundings: Surroundings | None = None,
         *,
-        netns: str | None = None,
-        cpus: Sequence[int] = (),
-        own_pids: bool = False,
-        read_only: bool = False,
-        nice: int = 0,
-        mounts: Sequence[tuple[str, str, str]] = (),
         stdin: Redirection = subprocess.DEVNULL,
         stdout: Redirection = None,
         stderr: Redirection = None,
         pass_fds: Sequence[int] = (),
-        env: dict[str, str] | None = None,
         grace_s: float = 2.0,
     ) -> subprocess.Popen[bytes]:
         """Start a program that dies when this thread does, in a session of its own, under SCHED_OTHER.
 
-        netns is the path of a network namespace. own_pids: its own PID namespace, so that all its
-        descendants die with it, stopped and traced ones too. read_only: it cannot write a file of the
-        host. nice: for it and its session, where the right to is there. mounts: (type, target,
-        options) mounted for it alone. Undone by SIGTERM, after grace_s (0: at once) SIGKILL, and waiting
-        for its end; process 1 of a PID namespace only hears a SIGTERM it has a handler for.
+        Undone by SIGTERM, after grace_s (0: at once) SIGKILL, and waiting for its end; process 1 of a PID
+        namespace only hears a SIGTERM it has a handler for.
         """
+        around = surroundings or Surroundings()
         spec = {
             "parent": os.getpid(),
-            "netns": netns,
-            "cpus": list(cpus),
-            "own_pids": own_pids,
-            "read_only": read_only,
-            "nice": nice,
-            "mounts": [list(mount) for mount in mounts],
+            "netns": around.netns,
+            "cpus": list(around.cpus),
+            "own_pids": around.own_pids,
+            "read_only": around.read_only,
+            "nice": around.nice,
+            "mounts": [list(mount) for mount in around.mounts],
             "argv": list(argv),
         }
         with uninterrupted():
@@ -252,11 +263,13 @@ class Registry:
                 stdout=stdout,
                 stderr=stderr,
                 pass_fds=pass_fds,
-                env=env,
+                env=around.env,
                 start_new_session=True,
             )
             start = start_time(process.pid)
-            self.add("process", name, lambda: _end(process, grace_s, own_pids), pid=process.pid, start=start)
+            self.add(
+                "process", name, lambda: _end(process, grace_s, around.own_pids), pid=process.pid, start=start
+            )
         return process
 
     def _write(self, record: dict[str, Any]) -> None:

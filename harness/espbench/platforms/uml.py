@@ -40,8 +40,8 @@ from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.placement import NICE
 from espbench.platforms.ports import ciphertext_side, tester_ports
 from espbench.platforms.processes import WaitAccount, pin, tree_cpu_ns
-from espbench.platforms.registry import NETNS_DIR, Entry, Registry
-from espbench.platforms.uml_guest import Guest, boot
+from espbench.platforms.registry import NETNS_DIR, Entry, Registry, Surroundings
+from espbench.platforms.uml_guest import Guest, UmlMachine, boot
 from espbench.platforms.uml_kernel import UmlProfile, readiness
 
 __all__ = ["UmlPlatform", "UmlProfile", "UmlTestbed", "readiness"]
@@ -264,8 +264,7 @@ class UmlPlatform:
         process = registry.spawn(
             [*wire, "--a", "west", "--b", "east", "--netns", path],
             "wire",
-            cpus=placement.cpus["home"],
-            nice=NICE,
+            Surroundings(cpus=placement.cpus["home"], nice=NICE),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             grace_s=0,
@@ -349,14 +348,16 @@ class UmlPlatform:
         return boot(
             registry,
             side,
-            self.profile.kernel_of(side),
+            UmlMachine(
+                self.profile.kernel_of(side),
+                self.profile.memory_mb,
+                devices=[
+                    f"vec0:transport=tap,ifname={LAN_OF[side]},depth={VECTOR_DEPTH},gro=1",
+                    f"vec1:{transport},depth={VECTOR_DEPTH},gro=1",
+                ],
+                preload=self.profile.preload,
+            ),
             logs,
-            memory_mb=self.profile.memory_mb,
-            preload=self.profile.preload,
-            devices=[
-                f"vec0:transport=tap,ifname={LAN_OF[side]},depth={VECTOR_DEPTH},gro=1",
-                f"vec1:{transport},depth={VECTOR_DEPTH},gro=1",
-            ],
             netns=str(NETNS_DIR / netns),
             cpus=cpus,
             pass_fds=fds,

@@ -17,7 +17,7 @@ from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import tail
 from espbench.platforms.placement import NICE
 from espbench.platforms.processes import renice_sessions
-from espbench.platforms.registry import Registry, interpreter
+from espbench.platforms.registry import Registry, Surroundings, interpreter
 from espbench.platforms.uml_kernel import (
     GUEST_PATH,
     UmlKernel,
@@ -59,6 +59,20 @@ exec sleep 60
 """
 
 
+@dataclass(frozen=True)
+class UmlMachine:
+    """What a guest is made of.
+
+    devices: words of the kernel command line that give it network devices; preload: modules loaded before the
+    agent's greeting.
+    """
+
+    kernel: UmlKernel
+    memory_mb: int
+    devices: Sequence[str] = ()
+    preload: Sequence[str] = ()
+
+
 @dataclass
 class Guest:
     """A guest between its start and its agent's greeting."""
@@ -82,21 +96,18 @@ class Guest:
 def boot(
     registry: Registry,
     name: str,
-    kernel: UmlKernel,
+    machine: UmlMachine,
     logs: Path,
     *,
-    memory_mb: int,
-    preload: Sequence[str] = (),
-    devices: Sequence[str] = (),
     netns: str | None = None,
     cpus: Sequence[int] = (),
     pass_fds: Sequence[int] = (),
 ) -> Guest:
     """Start a guest and return at once; its agent greets on `channel` when it is up (BOOT_TIMEOUT_S).
 
-    devices: words of the kernel command line that give it network devices; preload: modules loaded
-    before the greeting. Its logs are <name>-console.log and <name>.log.
+    Its logs are <name>-console.log and <name>.log.
     """
+    kernel = machine.kernel
     executable = find_kernel(kernel)
     private = registry.directory(name)
     if len(str(private).split()) != 1:
@@ -108,7 +119,7 @@ def boot(
         INIT.format(
             path=GUEST_PATH,
             modules=shlex.quote(str(find_modules(kernel))),
-            preload=shlex.join(preload),
+            preload=shlex.join(machine.preload),
             agent=shlex.join([interpreter(), "-I", "-S", str(AGENT), "--tty", "/dev/ttyS0"]),
         )
     )
@@ -120,7 +131,7 @@ def boot(
     fd = theirs.fileno()
     argv = [
         executable,
-        f"mem={memory_mb}M",
+        f"mem={machine.memory_mb}M",
         f"umid={name}",
         f"uml_dir={state}",
         "root=/dev/root",
@@ -131,7 +142,7 @@ def boot(
         "con0=null,fd:1",
         "ssl=null",
         f"ssl0=fd:{fd},fd:{fd}",
-        *devices,
+        *machine.devices,
     ]
     env = {"PATH": os.defpath, "TMPDIR": str(state)}
     if needs_xstate_shim(kernel):
@@ -143,17 +154,19 @@ def boot(
         process = registry.spawn(
             argv,
             f"{name} ({executable})",
-            netns=netns,
-            cpus=cpus,
-            own_pids=True,
-            read_only=True,
-            nice=NICE,
-            # The guest's memory and control socket: gone with its mount namespace.
-            mounts=[("tmpfs", str(state), f"size={memory_mb + 16}m,mode=0700")],
+            Surroundings(
+                netns=netns,
+                cpus=cpus,
+                own_pids=True,
+                read_only=True,
+                nice=NICE,
+                # The guest's memory and control socket: gone with its mount namespace.
+                mounts=[("tmpfs", str(state), f"size={machine.memory_mb + 16}m,mode=0700")],
+                env=env,
+            ),
             stdout=output,
             stderr=output,
             pass_fds=(fd, *pass_fds),
-            env=env,
             grace_s=0,
         )
     return Guest(name, process, channel, notebook, console)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from espbench.errors import EspbenchError
-from espbench.generators.base import Generator, Offered
+from espbench.generators.base import Generator, Offered, Stream
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Testbed
 
@@ -73,7 +74,15 @@ def examine(
             try:
                 bed, hops, how = attach(generator)
                 found.append(
-                    _examine(candidate.name, generator, bed, hops, how, size, traffic, seconds, rate_fps)
+                    _examine(
+                        candidate.name,
+                        generator,
+                        partial(traffic.streams, bed, hops),
+                        how,
+                        size,
+                        seconds,
+                        rate_fps,
+                    )
                 )
             except EspbenchError as error:
                 found.append(Examined(candidate.name, size, _first_line(error)))
@@ -85,16 +94,14 @@ def examine(
 def _examine(
     name: str,
     generator: Generator,
-    bed: Testbed,
-    hops: dict[PortName, str],
+    streams: Callable[[float | None], list[Stream]],
     how: tuple[str, str],
     size: int,
-    traffic: Traffic,
     seconds: float,
     rate_fps: float | None,
 ) -> Examined:
     def offer(load_fps: float | None, duration_s: float) -> Offered:
-        return generator.offer(traffic.streams(bed, hops, load_fps), duration_s, _RESIDUE_S, quiet_s=_QUIET_S)
+        return generator.offer(streams(load_fps), duration_s, _RESIDUE_S, quiet_s=_QUIET_S)
 
     flood = offer(None, _FLOOD_S)
     (sent,) = flood.streams
