@@ -112,7 +112,9 @@ def hogs(load: Load) -> Iterator[list[int]]:
     """Processes that take their share while the block runs; their PIDs."""
     with Registry(secrets.token_hex(3)) as registry:
         argv = [interpreter(), "-c", HOG, str(load.burst_s), str(load.share)]
-        yield [registry.spawn(argv, f"hog {cpu}", Surroundings(cpus=[cpu]), grace_s=0).pid for cpu in load.cpus]
+        yield [
+            registry.spawn(argv, f"hog {cpu}", Surroundings(cpus=[cpu]), grace_s=0).pid for cpu in load.cpus
+        ]
 
 
 def report(found: dict[str, list[pd.DataFrame]], resolution: float) -> bool:

@@ -23,7 +23,7 @@ from espbench.measure.traffic import Traffic
 from espbench.plan import load_topology
 from espbench.platforms import machine_lock, netns, placement
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import addressing_of
+from espbench.procedures.platform_kinds import addressing_of
 
 SIZES = (64, 512, 1424)
 KEYS = {

@@ -22,7 +22,7 @@ from espbench.platforms import machine_lock, netns, placement, uml
 from espbench.platforms.base import Testbed
 from espbench.platforms.processes import descendants
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import addressing_of
+from espbench.procedures.platform_kinds import addressing_of
 
 BUILDS = 5
 ADDRESSING = addressing_of(load_topology("gateway-to-gateway"), mtu=1500)

@@ -37,13 +37,14 @@ from espbench.measure import readiness
 from espbench.measure.bench import Bench
 from espbench.measure.traffic import Traffic
 from espbench.paths import data_dir
-from espbench.plan import Case, ResolvedPlan, cases, load_profile, resolve
+from espbench.plan import Case, ResolvedPlan, cases, resolve
 from espbench.plan.reader import read_text
 from espbench.platforms import qemu_e500
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.platforms.processes import descendants, tree_cpu_ns
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import PairLab
+from espbench.procedures.lab import Lab, choose
+from espbench.procedures.platform import Workspace
 
 # What two guests and the source cost in the feasibility prototype, whose links were stream sockets and whose
 # instructions took 1 ns; issue 5 asks for half of it at 40,000 frames/s.
@@ -165,7 +166,9 @@ def boards(registry: Registry, folder: Path, plan: ResolvedPlan, case: Case) -> 
     """Two of them with the case's stack, of which it was shown that it encrypts, or that it does not."""
     logs = folder / case.stack.shown
     logs.mkdir()
-    lab = PairLab(plan, load_profile(case.dut), registry, qemu_e500.placement(), logs)
+    (choice,) = choose(plan)
+    workspace = Workspace(registry, logs, qemu_e500.placement())
+    lab = Lab(plan, {case.dut: choice.platform}, workspace)
     generator = NativeGenerator(registry, logs / "generator.log")
     first = len(registry.entries)
     bed = lab.build(case)

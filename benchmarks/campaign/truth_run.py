@@ -26,10 +26,10 @@ from espbench.cli.main import main
 from espbench.errors import EspbenchError
 from espbench.generators import choose
 from espbench.generators.base import Offered, Stream
-from espbench.plan import Case, Plan
+from espbench.plan import Case
 from espbench.platforms.base import LinkCounters, Side
 from espbench.platforms.registry import Registry
-from espbench.results import RunDirectory
+from espbench.procedures.platform import Workspace
 from espbench.stacks.base import SaCounters
 from support import truth_dut
 from support.truth_dut import Bed, Generator, build
@@ -188,10 +188,8 @@ def _counts(bed: Bed) -> dict[str, list[int]]:
     return found
 
 
-def _lab(
-    plan: Plan, choices: object, registry: Registry, placed: object, directory: RunDirectory, on_note: object
-) -> TruthLab:
-    return TruthLab(registry, directory.logs)
+def _lab(resolved: object, platforms: object, workspace: Workspace, on_note: object) -> TruthLab:
+    return TruthLab(workspace.registry, workspace.logs)
 
 
 def _generator(name: str, settings: object, registry: Registry, log: Path, *, esp: bool = False) -> Teller:
@@ -201,7 +199,7 @@ def _generator(name: str, settings: object, registry: Registry, log: Path, *, es
 if __name__ == "__main__":
     if "TRUTH_PROGRAM" in os.environ:
         truth_dut.program = lambda: Path(os.environ["TRUTH_PROGRAM"])  # type: ignore[assignment]
-    command._lab = _lab  # type: ignore[assignment]
+    command.Lab = _lab  # type: ignore[assignment, attr-defined]
     # Its ports are links in memory.
     command.require = lambda *asked: None  # type: ignore[attr-defined]
     command.virtual = lambda choices: True  # type: ignore[attr-defined]

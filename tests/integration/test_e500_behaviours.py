@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import pytest
 
 from espbench.e500 import crypto
-from espbench.e500.build import Built
 from espbench.e500.crypto import BEHAVIOURS, Behaviour, Crypto
+from espbench.platforms.e500_guest import Built
 from espbench.platforms.registry import Registry
 from support.e500_machine import Machine, built_by_command, sec, starter
 

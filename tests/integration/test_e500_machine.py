@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from espbench.e500 import guest, recipe, sources
-from espbench.e500.build import Built
 from espbench.e500.tools import Runner
+from espbench.platforms.e500_guest import Built
 from espbench.platforms.registry import Registry
 from support.e500_machine import BUILD, built_by_command, sec, starter
 

@@ -29,7 +29,7 @@ from espbench.plan import load_topology
 from espbench.platforms import qemu_e500
 from espbench.platforms.processes import start_time
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import addressing_of
+from espbench.procedures.platform_kinds import addressing_of
 from support.boxes import leftovers
 from support.e500_machine import COSTS, SEC_HZ, built_by_command
 from support.plans import pair_plan, write_plan
@@ -316,7 +316,7 @@ def pairs(tmp_path: Path) -> Iterator[Any]:
 
         def make(crypto: str = "") -> Pair:
             addressing = addressing_of(load_topology("gateway-to-gateway"), 1500)
-            platform = qemu_e500.QemuE500Platform("board", addressing, binary)
+            platform = qemu_e500.QemuE500Platform("board", addressing, binary, e500.require)
             machine = qemu_e500.Machine(128, Fraction(1), "2.1", SEC_HZ, COSTS, crypto)
             generator = NativeGenerator(registry, tmp_path / "generator.log")
             bed = platform.build(registry, tmp_path, qemu_e500.placement(), machine, {})

@@ -28,7 +28,7 @@ from espbench.plan import load_profile
 from espbench.platforms import remote_gateway
 from espbench.platforms.base import SIDES
 from espbench.platforms.remote_gateway import Box, survey
-from espbench.procedures.lab import boxes_of
+from espbench.procedures.platform_kinds import boxes_of
 from espbench.terms import WITH_FIGURE
 from support.boxes import sh
 from support.plans import pair_plan, write_plan

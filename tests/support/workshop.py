@@ -20,7 +20,8 @@ from espbench.measure.trial import measure
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import PairLab, choose
+from espbench.procedures.lab import Lab, choose
+from espbench.procedures.platform import Workspace
 from espbench.terms import Trial
 from support.plans import pair_plan, write_plan
 
@@ -47,9 +48,10 @@ class Workshop:
             | plan,
         )  # fmt: skip
         checked = load_plan(written)
-        case = next(case for case in cases(checked) if case.stack.kind != "plain")
         (choice,) = choose(checked)
-        lab = PairLab(checked, choice.profile, self.registry, self.placed, self.folder)
+        case = next(case for case in cases(checked, choice.dut) if case.stack.kind != "plain")
+        workspace = Workspace(self.registry, self.folder, self.placed)
+        lab = Lab(checked, {choice.dut: choice.platform}, workspace)
         bed = lab.build(case)
         try:
             watched = sorted({c for cpus in self.placed.cpus.values() for c in cpus})

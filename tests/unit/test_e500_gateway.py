@@ -12,12 +12,11 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.e500.build import Built
 from espbench.errors import EspbenchError
 from espbench.platforms.base import LinkCounters, NetlinkRefused, PortName
 from espbench.platforms.channel import AgentRefused
 from espbench.platforms.e500_gateway import E500Gateway
-from espbench.platforms.e500_guest import Guest, LinkEnd, Machine, command
+from espbench.platforms.e500_guest import Built, Guest, LinkEnd, Machine, command
 
 MACHINE = Machine(128, Fraction(5, 3), "2.1", 266_000_000, "descriptor=500:rng=1", "polling")
 BUILT = Built(Path("/c/vmlinux"), Path("/c/initramfs"), Path("/c/qemu"), {})

@@ -404,7 +404,8 @@ def test_conditions_are_everything_that_is_fixed_and_none_of_the_axes(tmp_path: 
     path.write_text(_with("[xfrm]", "kernel").replace("dut: netns", "dut: [./a.yaml, ./b.yaml]"))
     two = load_plan(path)
     kernels = {
-        name: of["kernel"]["home"] for name, of in conditions(two, two.known_profiles or [])["profiles"].items()
+        name: of["kernel"]["home"]
+        for name, of in conditions(two, two.known_profiles or [])["profiles"].items()
     }
     assert kernels == {"a": str(tmp_path / "one"), "b": str(tmp_path / "two")}
     assert conditions(_plan(_with()), [])["profiles"] == {}

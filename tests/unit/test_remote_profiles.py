@@ -20,7 +20,7 @@ from espbench.platforms import remote_box, remote_gateway, ssh
 from espbench.platforms.base import CommandResult
 from espbench.platforms.remote_gateway import Box, cpu_times
 from espbench.platforms.ssh import Login
-from espbench.procedures.lab import boxes_of
+from espbench.procedures.platform_kinds import boxes_of
 from espbench.stacks import layers
 from espbench.stacks.builds import Build
 

@@ -24,7 +24,8 @@ from espbench.plan import load_topology
 from espbench.platforms import external, netns, placement
 from espbench.platforms.base import Placement, PortName, Testbed
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import addressing_of, demand
+from espbench.procedures.platform import demand
+from espbench.procedures.platform_kinds import addressing_of
 from espbench.procedures.side_by_side import Candidate, Examined, examine
 
 MTU = 1500

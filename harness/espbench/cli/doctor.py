@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -15,9 +15,9 @@ from rich.table import Table
 from espbench.e500 import build as e500
 from espbench.errors import MachineLacks
 from espbench.generators import choose
-from espbench.platforms import external, irq_time, netns, placement, qemu_e500, remote, uml
+from espbench.platforms import irq_time, placement
 from espbench.platforms.base import Readiness
-from espbench.procedures.lab import esp_missing
+from espbench.procedures.platform_kinds import PLATFORMS, esp_missing
 from espbench.stacks import packages
 from espbench.stacks.names import STACKS
 
@@ -47,30 +47,25 @@ def doctor(
 
 def survey() -> dict[str, list[Readiness]]:
     """Everything espbench can use, asked of this machine."""
-    namespaces = _all("netns", netns.readiness())
-    guests = _all("uml", uml.readiness())
-    boards = _all("qemu_e500", qemu_e500.readiness())
+    platforms = {name: _all(name, kind.readiness()) for name, kind in PLATFORMS.items()}
+    namespaces = platforms["netns"]
     lack = esp_missing() if namespaces.ready else "needs namespaces"
     if namespaces.ready and lack:
         namespaces = Readiness("netns", True, note=f"no ESP by the kernel: {lack}")
     if namespaces.ready and (why := irq_time.left_out()):
         namespaces = replace(namespaces, note=f"{namespaces.note}; no CPU figures: {why}".removeprefix("; "))
+    platforms["netns"] = namespaces
     return {
-        "platform": [
-            namespaces,
-            guests,
-            _all("external", external.readiness()),
-            _all("remote", remote.readiness()),
-            boards,
-        ],
-        "stack": [_stack(name, namespaces, guests, boards, lack) for name in STACKS],
+        "platform": [*platforms.values()],
+        "stack": [_stack(name, platforms, lack) for name in STACKS],
         "generator": choose.readiness(),
         "build": [e500.readiness()],
     }
 
 
-def _stack(name: str, namespaces: Readiness, guests: Readiness, boards: Readiness, lack: str) -> Readiness:
+def _stack(name: str, platforms: Mapping[str, Readiness], lack: str) -> Readiness:
     """Ready where a platform can carry it and, for a daemon, where its files can be had."""
+    namespaces, guests, boards = (platforms[kind] for kind in ("netns", "uml", "qemu_e500"))
     facts = STACKS[name]
     kernel_esp = facts.kernel_esp and lack
     where = [r.name for r in (namespaces, guests) if r.ready and not (r is namespaces and kernel_esp)]

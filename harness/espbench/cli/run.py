@@ -6,7 +6,7 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -25,21 +25,18 @@ from espbench.plan.asked import asked
 from espbench.plan.comparison import compare_settings, execution_order
 from espbench.plan.conditions import conditions
 from espbench.plan.model import SINGLE
-from espbench.platforms.base import Placement
 from espbench.platforms.registry import Registry
 from espbench.procedures import accelerator
 from espbench.procedures.lab import (
     Choice,
-    ExternalLab,
-    Labs,
-    PairLab,
+    Lab,
     choose,
-    line_rate_of,
     place,
+    profiles_of,
     require,
     virtual,
 )
-from espbench.procedures.pairs import Lab
+from espbench.procedures.platform import Workspace
 from espbench.procedures.session import Session
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import Finding, Manifest, Outcome
@@ -113,11 +110,12 @@ def _measure(
     listed = _cases(resolved, choices)
     try:
         with Registry(secrets.token_hex(3)) as registry, terminal(directory.path) as observer:
-            for choice in choices:
-                observer.note(f"platform {choice.profile.platform}: {choice.reason}")
+            for where in _reasons(choices):
+                observer.note(f"platform {where}")
             for note in notes(resolved):
                 observer.note(note)
-            lab = _lab(resolved, choices, registry, place(resolved, choices), directory, observer.note)
+            workspace = Workspace(registry, directory.logs, place(resolved, choices))
+            lab = Lab(resolved, {c.dut: c.platform for c in choices}, workspace, observer.note)
 
             def new_generator() -> Generator:
                 return generators.new(
@@ -131,7 +129,7 @@ def _measure(
             session = Session(resolved, listed, directory, lab, new_generator, observer)
             results = session.run()
             if resolved.plan.accelerator is not None:
-                duts = [choice.profile.name for choice in choices]
+                duts = [choice.dut for choice in choices]
                 accelerator.measure(
                     resolved.plan.accelerator, duts, lab, new_generator, directory, observer.note
                 )
@@ -144,26 +142,8 @@ def _measure(
         raise
 
 
-def _lab(
-    resolved: ResolvedPlan,
-    choices: list[Choice],
-    registry: Registry,
-    placed: Placement,
-    directory: RunDirectory,
-    on_note: Callable[[str], None],
-) -> Lab:
-    if not choices:
-        return ExternalLab(resolved, placed)
-    return Labs(
-        {
-            c.profile.name: PairLab(resolved, c.profile, registry, placed, directory.logs, on_note)
-            for c in choices
-        }
-    )
-
-
 def _manifest(resolved: ResolvedPlan, choices: list[Choice]) -> Manifest:
-    profiles = [choice.profile for choice in choices]
+    profiles = profiles_of(choices)
     return Manifest(
         format=FORMAT,
         espbench=__version__,
@@ -171,9 +151,9 @@ def _manifest(resolved: ResolvedPlan, choices: list[Choice]) -> Manifest:
         started=_now(),
         plan_path=str(resolved.path.resolve()) if resolved.path else "",
         platform=_platform(choices),
-        platform_reason="; ".join(dict.fromkeys(c.reason for c in choices)) or "the plan's own boxes",
+        platform_reason="; ".join(_why(choices)) or "the plan's own boxes",
         topology=resolved.plan.topology,
-        line_rate_bps=line_rate_of(resolved, profiles),
+        line_rate_bps=choices[0].platform.line_rate_bps,
         cases=[case.entry() for case in _cases(resolved, choices)],
         tools=machine.tools(),
         host=machine.describe(),
@@ -185,16 +165,26 @@ def _manifest(resolved: ResolvedPlan, choices: list[Choice]) -> Manifest:
 
 
 def _platform(choices: list[Choice]) -> str:
-    return ", ".join(dict.fromkeys(c.profile.platform for c in choices)) or "external"
+    return ", ".join(dict.fromkeys(c.platform.name for c in choices))
+
+
+def _why(choices: list[Choice]) -> list[str]:
+    """List why these platforms, each reason once."""
+    return [*dict.fromkeys(c.reason for c in choices if c.reason)]
+
+
+def _reasons(choices: list[Choice]) -> list[str]:
+    """List each platform with its reason; none of boxes espbench did not build."""
+    return [f"{c.platform.name}: {c.reason}" for c in choices if c.reason]
 
 
 def _same_run(directory: RunDirectory, resolved: ResolvedPlan, choices: list[Choice]) -> None:
     same_run(
         directory,
         resolved,
-        [choice.profile for choice in choices],
+        profiles_of(choices),
         platform=_platform(choices),
-        reasons="; ".join(dict.fromkeys(choice.reason for choice in choices)),
+        reasons="; ".join(_why(choices)),
         entries=[case.entry() for case in _cases(resolved, choices)],
     )
 
@@ -215,7 +205,7 @@ def _write_report(path: Path) -> Path:
 def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
     listed = _cases(resolved, choices)
     duts = ", ".join(dict.fromkeys(case.dut for case in listed))
-    where = "; ".join(dict.fromkeys(f"{c.profile.platform}: {c.reason}" for c in choices)) or "external boxes"
+    where = "; ".join(dict.fromkeys(_reasons(choices))) or "external boxes"
     print(f"{resolved.plan.name}: {len(listed)} cases on {duts} ({where})")
     for note in notes(resolved):
         print(f"note: {note}")
@@ -228,10 +218,7 @@ def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
 
 
 def _cases(resolved: ResolvedPlan, choices: list[Choice]) -> list[Case]:
-    if not choices:
-        return cases(resolved, resolved.plan.duts[0])
-    names = [choice.profile.name for choice in choices]
-    return cases(resolved, names, mtu=min(choice.profile.mtu for choice in choices))
+    return cases(resolved, [choice.dut for choice in choices], mtu=min(choice.mtu for choice in choices))
 
 
 def _now() -> str:

@@ -15,7 +15,6 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +25,7 @@ from espbench.e500.tools import Runner
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.paths import cache_dir
 from espbench.platforms.base import Readiness
+from espbench.platforms.e500_guest import Built
 from espbench.platforms.private import foreign
 from espbench.platforms.registry import Registry
 
@@ -33,16 +33,6 @@ MANIFEST = "manifest.json"
 COMMAND = "espbench build e500"
 NOT_THERE = "not built"
 _SOURCES_MB = 200
-
-
-@dataclass(frozen=True)
-class Built:
-    """The parts of a guest; manifests by the part's name."""
-
-    kernel: Path
-    initramfs: Path
-    qemu: Path
-    manifests: Mapping[str, Mapping[str, Any]]
 
 
 class Progress(Protocol):

@@ -7,12 +7,12 @@ import mmap
 import struct
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from espbench.e500.build import Built
 from espbench.errors import EspbenchError
 from espbench.platforms.gateway import LAST_WORDS_BYTES
 from espbench.platforms.registry import Registry
@@ -25,6 +25,16 @@ _NO_NEWS = "is not connected to host network"
 _LOOKS, _POLL_S = 6000, 0.01
 # dut-profiles/e500/LINK.md: what an end tells, and where in that its state is.
 _END_AT, _STATE_AT, _ATTACHED = (128, 256), 84, 1
+
+
+@dataclass(frozen=True)
+class Built:
+    """The parts of a guest, as espbench.e500 builds them; manifests by the part's name."""
+
+    kernel: Path
+    initramfs: Path
+    qemu: Path
+    manifests: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

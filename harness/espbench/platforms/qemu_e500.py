@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from espbench.e500 import build as e500
-from espbench.e500.build import Built
 from espbench.errors import EspbenchError
 from espbench.platforms import e500_guest
 from espbench.platforms.addressing import PairAddressing, configure
@@ -29,17 +27,16 @@ from espbench.platforms.base import (
     Placement,
     Port,
     PortName,
-    Readiness,
     Side,
     Testbed,
     VirtualClock,
 )
 from espbench.platforms.e500_gateway import E500Gateway
-from espbench.platforms.e500_guest import Guest, LinkEnd, Machine
+from espbench.platforms.e500_guest import Built, Guest, LinkEnd, Machine
 from espbench.platforms.ports import ciphertext_side, tester_end
 from espbench.platforms.registry import Entry, Registry
 
-__all__ = ["Machine", "QemuE500Platform", "QemuE500Testbed", "placement", "readiness"]
+__all__ = ["Machine", "QemuE500Platform", "QemuE500Testbed", "placement"]
 
 # Of each link: how far its ends may be apart in virtual time, and so the least that a frame takes.
 LATENCY_NS = 50_000
@@ -95,14 +92,17 @@ class QemuE500Testbed(Testbed):
 
 
 class QemuE500Platform:
-    """Builds pairs of one board. traffic: the program that makes links."""
+    """Builds pairs of one board. traffic finds the program that makes links, parts what a board is made of."""
 
     name = "qemu_e500"
 
-    def __init__(self, dut: str, addressing: PairAddressing, traffic: Callable[[], Path]) -> None:
+    def __init__(
+        self, dut: str, addressing: PairAddressing, traffic: Callable[[], Path], parts: Callable[[], Built]
+    ) -> None:
         self._dut = dut
         self._addressing = addressing
         self._traffic = traffic
+        self._parts = parts
 
     def build(
         self,
@@ -120,7 +120,7 @@ class QemuE500Platform:
         MachineLacks when they are not built; EspbenchError quotes QEMU when it ends. What was made until
         then stays registered: leaving the registry undoes it. facts: of the board, for the Security Context.
         """
-        built = e500.require()
+        built = self._parts()
         first = len(registry.entries)
         folder = _shared_memory(registry)
         links = {name: folder / name for name in ("west", "east", *([] if single else ["middle"]))}
@@ -196,11 +196,6 @@ def placement() -> Placement:
     """Nobody is anywhere: which CPU does the work, and when, changes nothing in virtual time."""
     roles = ("tester tx", "tester rx", "controller", *SIDES)
     return Placement(cpus={role: [] for role in roles}, policy="none: virtual time does not depend on it")
-
-
-def readiness() -> list[Readiness]:
-    """What the boards need of this machine: no more than to have been built."""
-    return [e500.readiness()]
 
 
 def _shared_memory(registry: Registry) -> Path:

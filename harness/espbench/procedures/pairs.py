@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.generators.base import Generator
@@ -19,45 +17,9 @@ from espbench.plan.cases import Case
 from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.traffic_profiles import rfc2544_frame
 from espbench.platforms.base import EMULATION, PortName, Testbed
+from espbench.procedures.lab import Lab
 from espbench.results import RunDirectory
-from espbench.stacks.base import Stack
 from espbench.stacks.daemon import NegotiationFailed
-
-
-class Lab(Protocol):
-    """What the session asks of the platform: test beds."""
-
-    @property
-    def virtual_time(self) -> bool:
-        """Whether its beds keep virtual time: every case has gateways of its own, as each trial begins where
-        they stood when they were ready, and the generator's ceiling is the line rate.
-        """
-
-    def notes(self, case: Case) -> list[str]:
-        """What every figure of the case is to be read with."""
-
-    def apart(self, cases: Sequence[Case]) -> str:
-        """Why the pairs of these cases cannot stand at the same time; empty if they can."""
-
-    def build(self, case: Case) -> Testbed:
-        """Two gateways (or the user's boxes) between the tester's ports, routes set, no stack yet."""
-
-    def calibration_bed(self) -> Testbed | None:
-        """The same kind of ports joined without a DUT; None where that cannot be had."""
-
-    def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
-        """Write what crosses the middle link to a pcap file while the context lasts."""
-
-    def stack(self, bed: Testbed, case: Case) -> Stack | None:
-        """The stack the case wants on this bed; None for boxes espbench did not build."""
-
-    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
-        """What the platform has to say of gateways whose stack is up: for the Security Context, and what is
-        not as the plan asks.
-        """
-
-    def tunnel_bits(self, case: Case) -> int:
-        """Prefix length of the subnet behind each of the case's tunnels; 0 where there is only one."""
 
 
 class Pairs:

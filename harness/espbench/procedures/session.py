@@ -23,9 +23,10 @@ from espbench.plan.resolved import ResolvedPlan
 from espbench.platforms.base import PortName, Testbed
 from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.kinds import procedure_for
+from espbench.procedures.lab import Lab
 from espbench.procedures.limits import Limits, limits
 from espbench.procedures.paired_run import PairedRun, Rig, rivals
-from espbench.procedures.pairs import Lab, Pairs
+from espbench.procedures.pairs import Pairs
 from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Procedure, Told
 from espbench.procedures.warm_start import hints
 from espbench.results import RunDirectory
