@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the emulated PowerQUICC gateways consist of, built from Debian's sources: kernel, initramfs, QEMU."""
+"""Builds what the emulated PowerQUICC gateways consist of, from Debian's sources: kernel, initramfs, QEMU."""

@@ -36,20 +36,20 @@ _SOURCES_MB = 200
 
 
 class Progress(Protocol):
-    """Who is told how a build goes on."""
+    """Is told how a build goes on."""
 
     def note(self, text: str) -> None: ...
 
     def started(self, step: str, number: int, of: int) -> None: ...
 
     def line(self, text: str) -> None:
-        """What a program of this step printed last."""
+        """Take what a program of this step printed last."""
 
     def finished(self, step: str, seconds: float, remark: str) -> None: ...
 
 
 def find() -> Built | None:
-    """What is in the cache of exactly today's inputs; None if a part is missing, or not as it was built.
+    """Find what is in the cache of exactly today's inputs; None if a part is missing, or not as it was built.
 
     Needs no network.
     """
@@ -148,7 +148,7 @@ def _damaged() -> list[tuple[Path, str]]:
 
 
 def _damage() -> str:
-    """What is to be said of them."""
+    """Say what is to be said of the damaged parts."""
     return "".join(f" ({folder}: {why})" for folder, why in _damaged())
 
 
@@ -249,7 +249,7 @@ def _put(whole: Path, folder: Path, manifest: Mapping[str, Any]) -> str:
 
 
 def _difference(former: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Which products, and why: of the same inputs, only other tools should make another."""
+    """Say which products differ, and why: of the same inputs, only other tools should make another."""
     names = [name for name, digest in manifest["products"].items() if former["products"].get(name) != digest]
     tools_then = former["built_by"]
     changed = [

@@ -50,7 +50,7 @@ def joined(*archives: bytes) -> bytes:
 
 
 def zipped(data: bytes) -> bytes:
-    """As `gzip -n -9`: neither name nor time in it."""
+    """Compress as `gzip -n -9` does: neither name nor time in it."""
     return gzip.compress(data, 9, mtime=0)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How an e500 guest's IPsec gets at its SEC: the option of its kernel, and what the guest says of it.
+"""Says how an e500 guest's IPsec gets at its SEC: the option of its kernel, and what the guest says of it.
 
 What each behaviour is and by what code: docs/powerquicc.md and dut-profiles/e500/kernel/crypto.c.
 """
@@ -26,7 +26,7 @@ _COUNTERS = ("single_pass", "cipher", "digest", "polled", "waited_ns")
 
 @dataclass(frozen=True)
 class Crypto:
-    """What a guest says. Descriptors given to the SEC since the boot: single_pass (cipher and hash in one),
+    """Holds what a guest says. Descriptors given to the SEC since the boot: single_pass (cipher and hash in one),
     cipher, digest; of them those the CPU waited for: polled, for waited_ns ns in all. sec: the version by the
     device tree, None: no SEC is driven. drivers: algorithm → the driver that a new user of it gets.
     """
@@ -52,7 +52,7 @@ def kernel_option(behaviour: Behaviour) -> str:
 
 
 def read_back(texts: Mapping[str, str]) -> Crypto:
-    """From the contents of FILES, by path."""
+    """Read the contents of FILES, by path."""
     said = dict(line.split("=", 1) for line in texts[FILES[0]].splitlines())
     return Crypto(
         behaviour=said["behaviour"],
@@ -84,7 +84,7 @@ def algorithm(suite: Suite) -> str:
 
 
 def driver(found: Crypto, suite: Suite) -> str | None:
-    """What computes the suite's ESP: None while no SA has asked for it.
+    """Say what computes the suite's ESP: None while no SA has asked for it.
 
     A suite whose driver has no "talitos" in its name is computed by the CPU.
     """
@@ -97,7 +97,7 @@ def driver(found: Crypto, suite: Suite) -> str | None:
 
 
 def mistakes(asked: Behaviour, found: Crypto, suite: Suite) -> list[str]:
-    """What is not as asked for; read the guest once the suite's SAs are there."""
+    """List what is not as asked for; read the guest once the suite's SAs are there."""
     problems = []
     if found.behaviour != asked:
         problems.append(f"crypto: expected {asked}, the guest's kernel says {found.behaviour}")
@@ -113,7 +113,7 @@ def mistakes(asked: Behaviour, found: Crypto, suite: Suite) -> list[str]:
 
 
 def _wanted(asked: Behaviour, suite: Suite) -> tuple[str, re.Pattern[str]] | None:
-    """In words and as a pattern: which drivers are the behaviour. None: whatever Linux has for this suite."""
+    """Say, in words and as a pattern, which drivers are the behaviour. None: whatever Linux has for this suite."""
     if asked == "software":
         return "the kernel's own code", re.compile(r"(?!.*talitos).*")
     if suite.aead or suite.iv_bytes == 0:

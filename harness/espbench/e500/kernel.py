@@ -37,7 +37,7 @@ def build(work: Path, source: SourcePackage, runner: Runner) -> Mapping[str, Pat
 
 
 def lost_options(fragment: str, config: str) -> list[str]:
-    """What the fragment asks for and the configuration has not: such an option does not exist, or lacks another."""
+    """List what the fragment asks for and the configuration lacks: such an option does not exist, or lacks another."""
     held = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config, re.MULTILINE))
     asked = re.findall(r"^(CONFIG_\w+)=(.*)$", fragment, re.MULTILINE)
     return [f"{name}={value}" for name, value in asked if held.get(name, "n") != value]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into each part of an e500 guest: Debian's sources, our files, how they are built; and the key of it all."""
+"""Says what each part of an e500 guest is made of: Debian's sources, our files, how they are built; and its key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SourcePackage:
 
 @dataclass(frozen=True)
 class Part:
-    """What is built in one go: products, made from at most one source package and files of ours.
+    """Says what is built in one go: products, made from at most one source package and files of ours.
 
     room_mb is what the work folder takes at most, MB.
     """
@@ -55,7 +55,7 @@ def folder() -> Path:
 
 
 def store() -> Path:
-    """Where sources and finished parts are kept."""
+    """Return where sources and finished parts are kept."""
     return cache_dir() / "e500"
 
 
@@ -108,7 +108,7 @@ def used() -> dict[str, SourcePackage]:
 
 
 def substitute(package: SourcePackage) -> SourcePackage | None:
-    """What was fetched instead of a pinned version that the archive no longer had; None: nothing was."""
+    """Say what was fetched instead of a pinned version that the archive no longer had; None: nothing was."""
     path = _substitute_file(package)
     return SourcePackage(**json.loads(path.read_text())) if path.is_file() else None
 

@@ -25,7 +25,7 @@ Note = Callable[[str], None]
 
 
 def folder() -> Path:
-    """Where the files of source packages are kept."""
+    """Return where the files of source packages are kept."""
     return recipe.store() / "sources"
 
 

@@ -71,7 +71,7 @@ def need() -> Readiness:
 
 
 def versions() -> dict[str, str]:
-    """What a part's bits also depend on: the compilers' own words."""
+    """Return what a part's bits also depend on: the compilers' own words."""
     asked = {"cross compiler": [f"{CROSS}gcc", "--version"], "compiler": ["gcc", "--version"]}
     asked |= {"cross linker": [f"{CROSS}ld", "--version"], "meson": ["meson", "--version"]}
     return {
@@ -142,5 +142,5 @@ class Runner:
 
 
 def processors() -> int:
-    """How many things to do at once."""
+    """Count how many things can be done at once."""
     return len(os.sched_getaffinity(0))

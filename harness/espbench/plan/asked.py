@@ -43,7 +43,7 @@ def asked(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str, Any]
 
 
 def changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
-    """Which keys of `asked` have another value, in the order of the plan."""
+    """List which keys of `asked` have another value, in the order of the plan."""
     return [Change(_named(path), old, new) for path, old, new in _apart((), was, now)]
 
 

@@ -130,7 +130,7 @@ class Sec(Strict):
 
     @property
     def costs(self) -> str:
-        """As the SEC model takes them."""
+        """Write the prices as the SEC model takes them."""
         return ":".join(f"{name}={price:f}" for name, price in self.cycles.items())
 
 
@@ -159,7 +159,7 @@ class Board(Strict):
 
 
 def board_problems(board: Board | None, line_rate: float, mtu: int) -> Iterator[Problem]:
-    """What a profile with platform: qemu_e500 lacks, and links that cannot be."""
+    """Find what a profile with platform: qemu_e500 lacks, and links that cannot be."""
     if board is None:
         remedy = "dut-profiles/mpc8548e.yaml shows it line by line"
         yield Problem((), "board: with platform: qemu_e500", "none", remedy, involves=(("platform",),))

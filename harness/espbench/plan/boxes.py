@@ -90,7 +90,7 @@ class TesterPorts(Strict):
 
 
 def box_problems(boxes: Boxes | None, ports: TesterPorts | None, *, owned: bool) -> Iterator[Problem]:
-    """What a profile with platform: remote lacks, and what in it excludes each other."""
+    """Find what a profile with platform: remote lacks, and what in it excludes each other."""
     for key, given in (("boxes", boxes), ("ports", ports)):
         if given is None:
             remedy = "dut-profiles/remote-example.yaml shows it line by line"

@@ -125,7 +125,7 @@ def _points(cases: list[Case], axis: _Axis, rng: random.Random) -> list[list[Cas
 
 
 def _joined(points: list[list[Case]], baseline: Case, axis: _Axis) -> list[list[Case]]:
-    """With a baseline at a point of its own suite or, failing that, at the first that differs in it."""
+    """Put a baseline at a point of its own suite or, failing that, at the first that differs in it."""
     for free in (("stack", *axis), ("stack", "suite", *axis)):
         for point in points:
             if _point(point[0], free) == _point(baseline, free):

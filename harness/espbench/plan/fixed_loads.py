@@ -19,7 +19,7 @@ LEAST_ROUNDS = 3
 
 
 class FixedLoads(Strict):
-    """How two arms are compared at fixed loads, in short trials that take turns."""
+    """Says how two arms are compared at fixed loads, in short trials that take turns."""
 
     keys_are: ClassVar[str] = "a key of compare: at"
 
@@ -52,5 +52,5 @@ class FixedLoads(Strict):
 
     @property
     def blocks(self) -> int:
-        """How many times A B B A each load has in a round."""
+        """Count how many times A B B A each load has in a round."""
         return self.pairs // (2 * self.rounds)

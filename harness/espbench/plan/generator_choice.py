@@ -36,7 +36,7 @@ def _indices(value: object) -> tuple[int, int]:
 
 
 def shown_server(server: tuple[str, int]) -> str:
-    """As a plan writes it."""
+    """Write a server as a plan does."""
     host, port = server
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -124,7 +124,7 @@ class GeneratorChoice(Strict):
 
     @property
     def name(self) -> str:
-        """Which generator."""
+        """Name the generator."""
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
     @property

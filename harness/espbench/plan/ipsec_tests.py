@@ -70,7 +70,7 @@ class RekeyLoss(AtThroughput):
 
     @property
     def lifetime_s(self) -> float:
-        """As asked for, or a third of the trial; whole seconds."""
+        """Return the lifetime that is asked for, or a third of the trial; whole seconds."""
         return float(max(1, int(self.lifetime if self.lifetime is not None else self.trial / 3)))
 
 

@@ -173,14 +173,14 @@ class Test(Strict):
 
     @property
     def settings(self) -> AroundTrials | Accelerator:
-        """What stands under the key."""
+        """Return what stands under the key."""
         found = getattr(self, self.name)
         assert isinstance(found, AroundTrials | Accelerator)
         return found
 
 
 class Flows(Strict):
-    """How many flows the offered frames spread over (RFC 2544 12)."""
+    """Says how many flows the offered frames spread over (RFC 2544 12)."""
 
     keys_are: ClassVar[str] = "a key of flows"
 
@@ -204,7 +204,7 @@ _DUT_SCHEMA = WithJsonSchema({"anyOf": [_ONE_DUT, {"type": "array", "items": _ON
 
 
 class Compare(Strict):
-    """What the plan compares; the axis alone means the defaults."""
+    """Says what the plan compares; the axis alone means the defaults."""
 
     keys_are: ClassVar[str] = "a key of compare"
 
@@ -324,7 +324,7 @@ class Plan(Strict):
 
     @property
     def fixed_loads(self) -> FixedLoads | None:
-        """How arms are compared at fixed loads; None where they are not.
+        """Return how arms are compared at fixed loads; None where they are not.
 
         Frame sizes are not: one load in frames/s is another load for the line and the gateways.
         """

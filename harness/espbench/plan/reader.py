@@ -112,7 +112,7 @@ def _short(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """What cannot be printed, or would move the cursor or turn the text around, as an escape."""
+    """Escape what cannot be printed, or would move the cursor or turn the text around."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -139,7 +139,7 @@ def read(path: Path, what: str) -> Document:
 
 
 def read_text(text: str, name: str, what: str) -> Document:
-    """As `read`, from text already in memory."""
+    """Read a document, as `read` does, from text already in memory."""
     document = Document(name, text)
     if len(text) > MOST_BYTES:
         raise UsageError(
@@ -292,7 +292,7 @@ def check_and_resolve(
 
 @dataclass(frozen=True)
 class _Rest(Generic[M]):
-    """What a document says without its wrong keys."""
+    """Holds what a document says without its wrong keys."""
 
     model: M
     wrong: set[KeyPath]

@@ -16,7 +16,7 @@ from espbench.plan.values import Duration, LossGoal, PlanRate, Share, TrialDurat
 
 
 class AroundTrials(Strict):
-    """What surrounds every trial of a test (RFC 2544 23)."""
+    """Says what surrounds every trial of a test (RFC 2544 23)."""
 
     # One case for a pair of gateways, whatever the frame sizes and directions of the plan.
     per_pair: ClassVar[bool] = False
@@ -40,7 +40,7 @@ class AroundTrials(Strict):
 
     @property
     def longest_s(self) -> float:
-        """For how long traffic may flow without a pause, s: no SA should end within."""
+        """Return for how long traffic may flow without a pause, s: no SA should end within."""
         return float(getattr(self, "trial", 0.0))
 
 

@@ -12,7 +12,7 @@ PresetName = Literal["rfc2544", "tst009", "csit"]
 
 @dataclass(frozen=True)
 class Preset:
-    """What a load must show to pass (draft-ietf-bmwg-mlrsearch, Search Goal).
+    """Says what a load must show to pass (draft-ietf-bmwg-mlrsearch, Search Goal).
 
     So many trials of `final_trial_s` in sum, of which at most the share `exceed_ratio` may miss the goal.
     """

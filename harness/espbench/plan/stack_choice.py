@@ -139,7 +139,7 @@ class StackChoice(Strict):
 
     @property
     def facts(self) -> list[StackFacts]:
-        """What is true of the stack it names; of Home's and of Office's where they differ."""
+        """List what is true of the stack it names; of Home's and of Office's where they differ."""
         return [STACKS[name] for name in (self.stack, self.home, self.office) if name in STACKS]
 
     @property

@@ -106,7 +106,7 @@ def _contradictions(plan: Plan, pattern: Pattern) -> Iterator[Problem]:
 
 
 def _beyond_the_generator(plan: Plan, pattern: Pattern) -> Iterator[Problem]:
-    """What the plan's generator cannot send."""
+    """Find what the plan's generator cannot send."""
     name = plan.generator.name
     if pattern.is_sequence and name not in _KEEP_ORDER:
         yield Problem(

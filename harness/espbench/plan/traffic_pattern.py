@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a traffic profile comes to: the headers of the offered frames, their sizes, and what to say of them."""
+"""Makes of a traffic profile the headers of the offered frames, their sizes, and what to say of them."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def load(traffic: str, plan_path: Path | None = None) -> Profile:
 
 
 def profile_problems(profile: Profile) -> list[Problem]:
-    """What its keys contradict."""
+    """Find what its keys contradict."""
     found = _genome_problems(profile)
     if profile.pcap is not None and profile.template is not None:
         found.append(

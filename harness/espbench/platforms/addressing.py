@@ -30,7 +30,7 @@ class LinkEnd:
 
 @dataclass(frozen=True)
 class GatewayAddressing:
-    """What one gateway must know: its ends, its neighbours, what lies behind each."""
+    """Holds what one gateway must know: its ends, its neighbours, what lies behind each."""
 
     lan: LinkEnd
     wan: LinkEnd

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every platform offers to the parts above it: a test bed of two ports and up to two gateways.
+"""Defines what every platform offers to the parts above it: a test bed of two ports and up to two gateways.
 
     tester west port ── Home ══ middle link (ESP) ══ Office ── tester east port
 
@@ -49,7 +49,7 @@ class Port:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command run on a gateway returned."""
+    """Holds what a command run on a gateway returned."""
 
     rc: int
     out: str
@@ -70,7 +70,7 @@ class LinkCounters:
 
 @runtime_checkable
 class VirtualClock(Protocol):
-    """Whoever lets virtual time pass: the generator, which has one end of each link that leads to a port.
+    """Lets virtual time pass: the generator, which has one end of each link that leads to a port.
 
     Between its commands virtual time stands (dut-profiles/e500/LINK.md).
     """
@@ -117,7 +117,7 @@ class Gateway(Protocol):
     def write(self, path: str, text: str) -> None: ...
 
     def deliver(self, folder: Path) -> str:
-        """Where the gateway finds a folder of this machine; it is brought there if the gateway is elsewhere."""
+        """Say where the gateway finds a folder of this machine; it is brought there if the gateway is elsewhere."""
 
     def cpu_ns(self) -> int | None:
         """CPU time this gateway alone has used since it was made, ns; None: this machine cannot tell.
@@ -126,7 +126,7 @@ class Gateway(Protocol):
         """
 
     def waited_ns(self) -> int | None:
-        """How long its threads could have run but had no CPU since it was made, ns, added up; None: not known here.
+        """Add up how long its threads could have run but had no CPU since it was made, ns; None: not known here.
 
         The threads whose time cpu_ns counts. Gateways that share a CPU wait for each other too.
         """
@@ -142,7 +142,7 @@ class Gateway(Protocol):
 
 @dataclass(frozen=True)
 class Placement:
-    """Who runs on which CPU under which scheduling policy; fixed once per run, recorded."""
+    """Says who runs on which CPU under which scheduling policy; fixed once per run, recorded."""
 
     cpus: dict[str, list[int]]  # role (`tester tx`, `tester rx`, `home`, `office`) → CPUs
     policy: str
@@ -183,7 +183,7 @@ class Testbed(ABC):
         """The generator has opened the ports; in virtual time it is a VirtualClock, and the gateways start."""
 
     def begin_trial(self) -> None:  # noqa: B027
-        """In virtual time: back to the state in which this was called first."""
+        """Go back, in virtual time, to the state in which this was called first."""
 
     @abstractmethod
     def close(self) -> None:

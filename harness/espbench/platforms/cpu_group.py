@@ -48,12 +48,12 @@ class CpuGroup:
 
 
 def read_full_ns(pressure: str) -> int | None:
-    """From the text of cpu.pressure."""
+    """Read the ns from the text of cpu.pressure."""
     found = re.search(r"^full .*\btotal=(\d+)$", pressure, re.M)
     return 1000 * int(found[1]) if found else None
 
 
 def _hierarchies(mounts: str) -> list[Path]:
-    """Where control groups of version 2 are mounted."""
+    """List where control groups of version 2 are mounted."""
     fields = [line.split() for line in mounts.splitlines()]
     return [Path(where) for _, where, kind, *_ in fields if kind == "cgroup2"]

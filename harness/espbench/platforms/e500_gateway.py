@@ -166,7 +166,7 @@ class E500Gateway:
 
 
 def _lines_of(messages: list[bytes]) -> Iterator[list[bytes]]:
-    """As many messages at a time as one line holds."""
+    """Put as many messages at a time into a line as it holds."""
     some: list[bytes] = []
     for message in messages:
         if some and sum(map(len, some)) + len(message) > _LONGEST_MESSAGES:

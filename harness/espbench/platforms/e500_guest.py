@@ -48,7 +48,7 @@ class LinkEnd:
 
 @dataclass(frozen=True)
 class Machine:
-    """What is emulated: costs is the SEC's as its model takes them; crypto empty: the kernel's own default."""
+    """Says what is emulated: costs is the SEC's as its model takes them; crypto empty: the kernel's own default."""
 
     memory_mb: int
     ns_per_instruction: Fraction

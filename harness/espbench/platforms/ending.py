@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ends a command from outside: heard once, then the tidying up is left alone, however often it comes again."""
+"""Hears what ends a command from outside once, then leaves the tidying up alone, however often it comes again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _heard: list[int] = []
 
 
 def listen() -> None:
-    """From here on the first signal of ENDING raises KeyboardInterrupt, and all that follow are ignored.
+    """Make the first signal of ENDING raise KeyboardInterrupt from here on, and ignore all that follow.
 
     Under nohup(1) a SIGHUP is ignored already, and stays so. Main thread only.
     """

@@ -109,6 +109,6 @@ def netns_path(name: str) -> str:
 
 
 def readiness() -> list[Readiness]:
-    """What driving the user's boxes needs from this machine."""
+    """List what driving the user's boxes needs from this machine."""
     missing = "packet sockets and network namespaces need root"
     return [Readiness("root", os.geteuid() == 0, missing, "run espbench as root")]

@@ -127,7 +127,7 @@ class AgentGateway:
         self.channel.request("write", path=path, text=text)
 
     def deliver(self, folder: Path) -> str:
-        """Where it finds a folder of this machine: at the same path."""
+        """Return the same path: the gateway shares this machine's folders."""
         return str(folder)
 
     def cpu_ns(self) -> int | None:
@@ -135,7 +135,7 @@ class AgentGateway:
         return self._cpu_ns()
 
     def waited_ns(self) -> int | None:
-        """How long its threads could have run but had no CPU since it was made, ns, added up; None: not known."""
+        """Add up how long its threads could have run but had no CPU since it was made, ns; None: not known."""
         return None if self._waited_ns is None else self._waited_ns()
 
     def link_counters(self) -> dict[str, LinkCounters]:

@@ -27,7 +27,7 @@ MISSING_LIMIT = 0.07
 
 
 def left_out() -> str:
-    """Why a thread's CPU time lacks the softirqs that ran in its place, and how that was found; empty: it does not."""
+    """Say why a thread's CPU time lacks the softirqs run in its place, and how that was found; empty: it has them."""
     config = kernel_config()
     if config is not None:
         found = OPTION.search(config)
@@ -55,7 +55,7 @@ def kernel_config() -> str | None:
 
 
 def share_left_out() -> float:
-    """How much more of a thread's time is in nobody's account when softirqs work in its place; OSError: no loopback.
+    """Measure how much more of a thread's time is nobody's when softirqs work in its place; OSError: no loopback.
 
     Each packet to the loopback is received by a softirq in the sender's place, as gro_cells are.
     """

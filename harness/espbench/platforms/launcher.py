@@ -98,7 +98,7 @@ def make_read_only() -> None:
 
 
 def renice(nice: int) -> None:
-    """Before the neighbours on its CPU, for the whole session; without the right to, nothing changes."""
+    """Put the whole session before the neighbours on its CPU; without the right to, nothing changes."""
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, nice)
     # With autogrouping a nice value only counts inside its session, and the session has its own.

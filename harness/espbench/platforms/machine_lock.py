@@ -50,7 +50,7 @@ class Holder:
 
 
 def nobody(holders: list[Holder]) -> None:
-    """Who is told when nobody asked to be."""
+    """Tell nobody: the default of whoever is to be told."""
 
 
 @contextlib.contextmanager
@@ -77,7 +77,7 @@ def held(
 
 
 def holders(descriptor: int) -> list[Holder]:
-    """Who holds the lock on an open file, oldest first; those in other containers cannot be seen from one."""
+    """Say who holds the lock on an open file, oldest first; those in other containers cannot be seen from one."""
     found = os.fstat(descriptor)
     file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     pids = []
@@ -141,7 +141,7 @@ def _holder(pid: int) -> Holder:
 
 
 def _shown(text: bytes) -> str:
-    """What another process says of itself, in one line that steers no terminal."""
+    """Return what another process says of itself, in one line that steers no terminal."""
     words = text.replace(b"\0", b" ").decode(errors="replace").strip()
     plain = "".join(c if c.isprintable() else "?" for c in words)
     return plain if len(plain) <= _LONGEST_COMMAND else plain[:_LONGEST_COMMAND] + " …"

@@ -358,7 +358,7 @@ def _check(argv: list[str]) -> None:
 
 
 def kernel_lacks_esp(new_sa: bytes) -> str:
-    """Why the running kernel cannot do ESP; empty if it can. `new_sa`: an SA to try in a namespace."""
+    """Say why the running kernel cannot do ESP; empty if it can. `new_sa`: an SA to try in a namespace."""
     done = subprocess.run(
         ["unshare", "--net", interpreter(), "-I", "-S", "-c", _ESP_PROBE, new_sa.hex()],
         capture_output=True,
@@ -389,7 +389,7 @@ def need_tun(on_note: Callable[[str], None]) -> None:
 
 
 def readiness() -> list[Readiness]:
-    """What namespaces need from this machine."""
+    """List what namespaces need from this machine."""
     checks = [
         ("ip(8)", "ip", "iproute2"),
         ("ethtool", "ethtool", "ethtool"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which ports of this machine carry the ssh connection of whoever started us: a tester's port must not be one."""
+"""Finds which ports of this machine carry the ssh connection of whoever started us: a tester's port must not be one."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _is_ours(netns: str) -> bool:
 
 
 def _ip(*arguments: str) -> list[dict[str, Any]]:
-    """What ip(8) says; nothing where it fails or is not there."""
+    """Return what ip(8) says; nothing where it fails or is not there."""
     try:
         done = subprocess.run(["ip", "-j", *arguments], capture_output=True, text=True, check=False)
         return list(json.loads(done.stdout or "[]")) if done.returncode == 0 else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who runs on which CPU: chosen once per run from the CPUs this process may use, never changed."""
+"""Decides who runs on which CPU: once per run, from the CPUs this process may use, never changed."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def tester_end(name: PortName, addressing: PairAddressing, *, single: bool) -> t
 
 
 def ciphertext_side(addressing: PairAddressing, *, single: bool) -> dict[str, Any]:
-    """What a test bed says of the tester's end of the tunnels: nothing where it has none."""
+    """Return what a test bed says of the tester's end of the tunnels: nothing where it has none."""
     if not single:
         return {}
     outer = addressing.office_wan

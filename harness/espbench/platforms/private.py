@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only we can have written: folders and files of ours, which nobody else may change or put in our place."""
+"""Tells what only we can have written: folders and files of ours, which nobody else may change or put in our place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def private_directory(path: Path, remedy: str) -> Path:
 
 
 def not_private(path: Path) -> str:
-    """Why what is at this path is not a directory of this user's alone (mode 0700); empty if it is."""
+    """Say why what is at this path is not a directory of this user's alone (mode 0700); empty if it is."""
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
         return "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no directory"
@@ -38,7 +38,7 @@ def not_private(path: Path) -> str:
 
 
 def foreign(path: Path) -> str:
-    """Why what is at this path may be somebody else's work; empty if only this user or root can change it."""
+    """Say why what is at this path may be somebody else's work; empty if only this user or root can change it."""
     found = path.lstat()
     if found.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {found.st_uid}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What /proc says about processes: when one started, which are below it, how much CPU they used."""
+"""Reads what /proc says about processes: when one started, which are below it, how much CPU they used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATE, PPID, CUTIME, CSTIME, STARTTIME = 0, 1, 13, 14, 19
 
 
 def start_time(pid: int) -> int | None:
-    """When a process was started, clock ticks since boot; None: there is none, or only its zombie.
+    """Return when a process was started, clock ticks since boot; None: there is none, or only its zombie.
 
     With the pid it names a process for good: pids are used again.
     """
@@ -71,7 +71,7 @@ def tree_cpu_ns(root: int) -> int:
 
 
 class WaitAccount:
-    """How long the threads of some processes, and of all below them, could have run but had no CPU, ns, added up.
+    """Adds up how long the threads of some processes, and of all below them, could have run but had no CPU, ns.
 
     What a thread had waited when it was last seen still counts when it has ended, so that the sum never falls.
     `roots` tells which processes these are, each time it is asked.
@@ -110,7 +110,7 @@ def _all() -> dict[int, list[str]]:
 
 
 def _threads(root: int) -> set[int]:
-    """Of `root` and all below it."""
+    """List the threads of `root` and of all below it."""
     found: set[int] = set()
     for pid in [root, *descendants(root)]:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -130,7 +130,7 @@ def _threads_ns(pid: int) -> int:
 
 
 def _schedstats(pid: int) -> dict[int, tuple[int, int]]:
-    """How long each thread of a process ran and waited for a CPU, ns."""
+    """Return how long each thread of a process ran and waited for a CPU, ns."""
     found = {}
     # What ended while we looked: its parent's count has it next time.
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -205,7 +205,7 @@ def _shared_memory(registry: Registry) -> Path:
 
 
 def _facts_of(built: Built) -> dict[str, Any]:
-    """What identifies the parts: another kernel, program or QEMU makes another device."""
+    """Return what identifies the parts: another kernel, program or QEMU makes another device."""
     return {
         part: ", ".join(f"{name} sha256 {digest[:16]}" for name, digest in manifest["products"].items())
         for part, manifest in built.manifests.items()

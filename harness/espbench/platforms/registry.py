@@ -39,7 +39,7 @@ Redirection = int | IO[Any] | None
 
 
 def state_dir() -> Path:
-    """Where the journals are: /run/espbench for root, else the user's own runtime directory."""
+    """Return where the journals are: /run/espbench for root, else the user's own runtime directory."""
     if os.geteuid() == 0:
         return Path("/run/espbench")
     runtime = os.environ.get("XDG_RUNTIME_DIR")
@@ -77,7 +77,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where a program runs, and what it may do there.
+    """Says where a program runs, and what it may do there.
 
     netns is the path of a network namespace. cpus: all this process may use, if empty. own_pids: it has a PID
     namespace of its own, so that all its descendants die with it, stopped and traced ones too. read_only: it cannot
@@ -95,7 +95,7 @@ class Surroundings:
 
 
 class Registry:
-    """What one controller made. Use it as a context: leaving it undoes all, last made first.
+    """Keeps what one controller made. Use it as a context: leaving it undoes all, last made first.
 
     Processes must be spawned from a thread that outlives them: the kernel kills them when the thread
     that started them ends.
@@ -417,7 +417,7 @@ def clean(directory: Path | None = None) -> list[str]:
 
 
 def _not_ours(run_id: str, record: dict[str, Any]) -> str:
-    """Why a thing that a journal names cannot be what a run made; empty if it may be.
+    """Say why a thing that a journal names cannot be what a run made; empty if it may be.
 
     Where a journal could be damaged, or written by another version, more than a run's own would be lost.
     """

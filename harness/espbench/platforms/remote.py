@@ -42,7 +42,7 @@ class TesterPort:
 
 @dataclass(frozen=True)
 class RemoteProfile:
-    """What a DUT profile says about real boxes."""
+    """Holds what a DUT profile says about real boxes."""
 
     name: str
     boxes: Mapping[Side, Box]
@@ -181,7 +181,7 @@ def examine(profile: RemoteProfile) -> dict[Side, dict[str, Any]]:
 
 
 def of_another_architecture(facts: Mapping[Side, Mapping[str, Any]]) -> list[str]:
-    """Which boxes cannot run programs of this machine."""
+    """List which boxes cannot run programs of this machine."""
     own = os.uname().machine
     return [
         f"{side} is {said['machine']}, this machine {own}"
@@ -191,7 +191,7 @@ def of_another_architecture(facts: Mapping[Side, Mapping[str, Any]]) -> list[str
 
 
 def readiness() -> list[Readiness]:
-    """What driving boxes over ssh needs from this machine."""
+    """List what driving boxes over ssh needs from this machine."""
     root = Readiness("root", os.geteuid() == 0, "the tester's ports need root", "run espbench as root")
     return [root, ssh.readiness()]
 
@@ -204,7 +204,7 @@ def _macs(gateway: RemoteGateway) -> tuple[str, str]:
 
 
 def _link(port: TesterPort) -> dict[str, Any]:
-    """What ip(8) says of a port of this machine."""
+    """Return what ip(8) says of a port of this machine."""
     enter = ["nsenter", f"--net={netns_path(port.netns)}"] if port.netns else []
     done = subprocess.run(
         [*enter, "ip", "-j", "link", "show", "dev", port.interface],
@@ -222,7 +222,7 @@ def _link(port: TesterPort) -> dict[str, Any]:
 
 
 def _warnings(gateways: Mapping[Side, RemoteGateway]) -> list[str]:
-    """How the CPU figures of boxes are to be read; stands beside every result."""
+    """Say how the CPU figures of boxes are to be read; stands beside every result."""
     told = []
     for side, gateway in gateways.items():
         times = gateway.cpu_times()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs on a remote box: moves its two ports into a network namespace, starts the agent there, gives all back.
+"""Runs on a remote box: moves its two ports into a network namespace, starts the agent there, gives all back.
 
 It arrives over ssh with the launcher's and the agent's texts (remote.py sends it; stdlib only, one file), and
 passes lines between the controller and the agent. Everything the agent configures is in that namespace and in
@@ -70,7 +70,7 @@ def system(result: int, what: str) -> None:
 
 
 def ip(*arguments: str, stdin: bytes = b"", netns: int | None = None, keep: int | None = None) -> bytes:
-    """What ip says, in another network namespace if given; RuntimeError with its own words when it fails."""
+    """Return what ip says, in another network namespace if given; RuntimeError with its own words when it fails."""
 
     def enter() -> None:
         system(libc.setns(netns, CLONE_NEWNET), "setns")
@@ -144,7 +144,7 @@ class Port:
             ip("neigh", "replace", *ends, "nud", "permanent")
 
     def to_json(self) -> dict[str, Any]:
-        """For the file that outlives us."""
+        """Write it for the file that outlives us."""
         return {
             "name": self.name,
             "link": self.link,
@@ -156,7 +156,7 @@ class Port:
 
     @staticmethod
     def from_json(plain: dict[str, Any]) -> Port:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         sysctls = {Path(path): text for path, text in plain["sysctls"].items()}
         saved = [(command, base64.b64decode(data)) for command, data in plain["saved"]]
         return Port(plain["name"], plain["link"], plain["routes"], plain["neighbours"], sysctls, saved)
@@ -167,7 +167,7 @@ class Port:
         return sorted(f"{a['local']}/{a['prefixlen']}" for a in found)
 
     def shown(self) -> dict[str, list[str]]:
-        """What must be equal before and after; not what the kernel makes anew or lets run out."""
+        """Return what must be equal before and after; not what the kernel makes anew or lets run out."""
         return {
             "flags": sorted(set(self.link["flags"]) - PASSING_FLAGS),
             "link": [f"{key} {self.link.get(key)}" for key in ("mtu", "address", "txqlen")],
@@ -203,7 +203,7 @@ def read(path: Path) -> str | None:
 
 
 def problem_with(port: Port, mine: bool) -> str:
-    """Why a port must not be taken; empty if it may."""
+    """Say why a port must not be taken; empty if it may."""
     uppers = [entry.name[6:] for entry in Path(f"/sys/class/net/{port.name}").glob("upper_*")]
     if "LOOPBACK" in port.link["flags"]:
         return "expected a network port, got the loopback"
@@ -263,7 +263,7 @@ def examine(spec: dict[str, Any]) -> list[Port]:
 
 
 def facts(ports: list[Port]) -> dict[str, Any]:
-    """What the controller should know of the box before a run."""
+    """Return what the controller should know of the box before a run."""
     return {
         "kernel": platform.release(),
         "machine": platform.machine(),
@@ -290,7 +290,7 @@ def alone() -> Iterator[None]:
 
 
 def state_file() -> Path:
-    """Where the file stands, or would; RuntimeError where others could have put it there."""
+    """Return where the file stands, or would; RuntimeError where others could have put it there."""
     for place in STATE_PLACES:
         if os.access(place, os.W_OK):
             file = Path(place) / STATE
@@ -308,7 +308,7 @@ def state_file() -> Path:
 
 
 def remember(ports: list[Port]) -> None:
-    """Before they are taken: what they are, whole or not at all."""
+    """Write down what the ports are before they are taken, whole or not at all."""
     file = state_file()
     file.parent.mkdir(mode=0o700, exist_ok=True)
     fresh = file.with_suffix(".new")
@@ -449,7 +449,7 @@ def give_back(ports: list[Port], before: list[dict[str, list[str]]], netns: int,
 
 
 def differences(was: dict[str, list[str]], now: dict[str, list[str]]) -> list[str]:
-    """What a port had and has not, or has and had not."""
+    """List what a port had and has not, or has and had not."""
     found = []
     for key in was:
         for which, one, other in (("lost", was, now), ("has got", now, was)):
@@ -463,7 +463,7 @@ def on_signal(number: int, frame: object) -> NoReturn:
 
 
 def hold(handler: Callable[[int, Any], None] | signal.Handlers) -> None:
-    """What the signals that end us do from here on."""
+    """Set what the signals that end us do from here on."""
     for number in ENDING:
         signal.signal(number, handler)
 

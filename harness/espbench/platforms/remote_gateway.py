@@ -62,7 +62,7 @@ class Box:
         return ssh.command(self.login, [self.python, "-I", "-S", "-c", _BOOTSTRAP])
 
     def request(self, *, take: bool, only_mend: bool = False) -> bytes:
-        """What goes to its stdin first; take: be a gateway, else only look, or only give back what was left taken."""
+        """Write what goes to its stdin first; take: be a gateway, else only look, or give back what was left taken."""
         spec = {
             "program": _text("remote_box.py"),
             "launcher": _text("launcher.py"),
@@ -79,7 +79,7 @@ class Box:
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Of all CPUs of a box since its boot, ns: busy (interrupts too), and stolen by a hypervisor below it."""
+    """Holds the times of all CPUs of a box since its boot, ns: busy (interrupts too), and stolen by a hypervisor."""
 
     cpus: int
     busy_ns: int
@@ -87,7 +87,7 @@ class CpuTimes:
 
 
 def cpu_times(stat: str) -> CpuTimes:
-    """From /proc/stat, CPU by CPU (proc(5)): user, nice, system, irq, softirq; guests are in user already."""
+    """Read /proc/stat, CPU by CPU (proc(5)): user, nice, system, irq, softirq; guests are in user already."""
     cpus = busy = steal = 0
     for line in stat.splitlines():
         name, *fields = line.split()
@@ -100,7 +100,7 @@ def cpu_times(stat: str) -> CpuTimes:
 
 
 def survey(side: Side, box: Box) -> dict[str, Any]:
-    """What a box says of itself, nothing taken: kernel, machine, cpus, virtual, macs. One message if it will not do."""
+    """Ask a box about itself, nothing taken: kernel, machine, cpus, virtual, macs. One message if it will not do."""
     if why := ssh.missing_files(side, box.login):
         raise MachineLacks(why)
     try:
@@ -136,7 +136,7 @@ def mend(name: str, box: Box) -> None:
 
 
 def _mend_left(record: dict[str, Any]) -> None:
-    """For `clean`: the box of a controller that was killed, or lost it."""
+    """Mend, for `clean`, the box of a controller that was killed, or lost it."""
     known = {key: Path(record[key]) if record[key] else None for key in ("identity", "known_hosts")}
     login = ssh.Login(record["host"], record["user"], record["port"], **known)
     side = record["name"].partition(" ")[0]
@@ -147,7 +147,7 @@ UNDO["box"] = _mend_left
 
 
 def _detail(box: Box) -> dict[str, Any]:
-    """How to reach a box again, for the journal; no secret is in it."""
+    """Say, for the journal, how to reach a box again; no secret is in it."""
     login = box.login
     files = {"identity": login.identity, "known_hosts": login.known_hosts}
     return {

@@ -68,7 +68,7 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class Login:
-    """How a box is reached. Without known_hosts the user's own file holds its key; without identity the
+    """Says how a box is reached. Without known_hosts the user's own file holds its key; without identity the
     user's own keys or ssh-agent are asked.
     """
 
@@ -97,7 +97,7 @@ def command(login: Login, remote: list[str]) -> list[str]:
 
 
 def missing_files(name: str, login: Login) -> str:
-    """What is wrong with the files a login names; empty if nothing."""
+    """Say what is wrong with the files a login names; empty if nothing."""
     for key, path in (("identity", login.identity), ("known_hosts", login.known_hosts)):
         if path is not None and not os.access(path, os.R_OK):
             return f"{name}: {key}: expected a file that can be read, got {path}"
@@ -110,7 +110,7 @@ def readiness() -> Readiness:
 
 
 def explain(name: str, login: Login, said: str) -> EspbenchError:
-    """Why a box was not reached, or what it refuses, from what ssh and the box wrote; one message.
+    """Explain why a box was not reached, or what it refuses, from what ssh and the box wrote; one message.
 
     UsageError where it will be so however often one tries.
     """

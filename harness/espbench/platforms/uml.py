@@ -68,7 +68,7 @@ class UmlTestbed(Testbed):
     hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
 
     def power_cycle(self, side: Side) -> dict[str, Any]:
-        """As platforms.base.PowerSwitch."""
+        """Switch a gateway off and on again (platforms.base.PowerSwitch)."""
         return self.hands.submit(self._power_cycle, side).result()
 
     def _power_cycle(self, side: Side) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class _Running:
 
     @contextlib.contextmanager
     def without_light(self) -> Iterator[None]:
-        """What the other guest sends meanwhile is lost: were it kept, its driver would panic at a full socket."""
+        """Lose what the other guest sends meanwhile: were it kept, its driver would panic at a full socket."""
         if isinstance(self.middle, str):
             yield
             return
@@ -318,7 +318,7 @@ class UmlPlatform:
             raise EspbenchError(f"cannot make the tester's links in {netns}: {done.stderr.strip()}")
 
     def _middle(self, registry: Registry, capture: bool, single: bool) -> dict[Side, str | socket.socket]:
-        """What each guest has for its WAN port: a tap's name, or an end of a pair of sockets, which stays open with
+        """Make each guest's WAN port: a tap's name, or an end of a pair of sockets, which stays open with
         the pair, so that a guest can be started again at it.
         """
         if single:

@@ -61,7 +61,7 @@ exec sleep 60
 
 @dataclass(frozen=True)
 class UmlMachine:
-    """What a guest is made of.
+    """Says what a guest is made of.
 
     devices: words of the kernel command line that give it network devices; preload: modules loaded before the
     agent's greeting.

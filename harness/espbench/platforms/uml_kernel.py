@@ -36,7 +36,7 @@ class UmlKernel:
 
 @dataclass(frozen=True)
 class UmlProfile:
-    """What a DUT profile says about its UML gateways.
+    """Holds what a DUT profile says about its UML gateways.
 
     kernel and modules by gateway, so that two kernels can be put against each other. A folder of modules
     holds modules.dep; without one it is the Debian package's for that kernel's version. preload: the
@@ -97,7 +97,7 @@ def build_xstate_shim(private: Path) -> Path:
 
 
 def readiness(profile: UmlProfile | None = None) -> list[Readiness]:
-    """What UML gateways need from this machine, each with whether it is there."""
+    """List what UML gateways need from this machine, each with whether it is there."""
     profile = profile or UmlProfile()
     modprobe = shutil.which("modprobe", path=GUEST_PATH)
     root = "namespaces and taps need CAP_NET_ADMIN and CAP_SYS_ADMIN"

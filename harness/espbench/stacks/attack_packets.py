@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an attacker sends to a gateway (ipsec-meth 15): IKE_SA_INIT from many addresses, forged ESP, ESP heard before.
+"""Makes what an attacker sends (ipsec-meth 15): IKE_SA_INIT from many addresses, forged ESP, ESP heard before.
 
 Whole IP packets; all of them end at the gateway.
 """

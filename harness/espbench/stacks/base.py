@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every stack offers: cleartext blocked, the tunnel up, its counters, its context read back."""
+"""Defines what every stack offers: cleartext blocked, the tunnel up, its counters, its context read back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from espbench.platforms.base import Gateway, Side, Testbed
 
 @dataclass(frozen=True)
 class Tunnel:
-    """What is to be protected: traffic between two prefixes, through two gateways' WAN addresses.
+    """Says what is to be protected: traffic between two prefixes, through two gateways' WAN addresses.
 
     pairs are the selectors of each tunnel as (west prefix, east prefix); left out, one tunnel has it all.
     """
@@ -72,7 +72,7 @@ class StackOptions:
 
 @dataclass(frozen=True)
 class SaCounters:
-    """What one gateway's SAs have carried since they were made, frames, and its XFRM errors by name.
+    """Counts what one gateway's SAs have carried since they were made, frames, and its XFRM errors by name.
 
     spis: which SAs that was; a rekey replaces them, and what the old ones carried is lost with them.
     own_datagrams: what the gateway sent for itself by UDP (IKE), frames that are no one's traffic.
@@ -93,7 +93,7 @@ class Stack(Protocol):
 
     @property
     def sas(self) -> int:
-        """How many SAs each gateway's kernel must hold as long as the tunnels are up."""
+        """Count the SAs that each gateway's kernel must hold as long as the tunnels are up."""
 
     def block(self) -> None:
         """Forbid cleartext between the prefixes; from here on nothing passes without an SA."""
@@ -104,7 +104,7 @@ class Stack(Protocol):
     def counters(self, side: Side) -> SaCounters: ...
 
     def rest(self) -> None:
-        """Before each trial: become as after a start, where a stack keeps something of the trial before."""
+        """Become, before each trial, as after a start, where a stack keeps something of the trial before."""
 
     def security_context(self) -> dict[str, Any]:
         """The Security Context read back from the running gateways (ipsec-meth), without keys.

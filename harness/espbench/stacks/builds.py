@@ -88,7 +88,7 @@ def _own(daemon: str, prefix: Path) -> Build:
 
 
 def _programs(daemon: str, folder: Path) -> tuple[Path, dict[str, str]] | None:
-    """Where in the folder the whole daemon is, and its programs' paths inside the gateway."""
+    """Find where in the folder the whole daemon is, and its programs' paths inside the gateway."""
     for base, inside in (
         (folder / "usr", "/usr"),
         (folder / "usr/local", "/usr/local"),
@@ -110,7 +110,7 @@ def _sought(daemon: str) -> str:
 
 
 def _hidden(folder: Path) -> str:
-    """Why a gateway would not see a folder of the host; empty if it does."""
+    """Say why a gateway would not see a folder of the host; empty if it does."""
     for path in (folder, folder.resolve()):
         for place in _HIDDEN:
             if path.is_relative_to(place):
@@ -119,7 +119,7 @@ def _hidden(folder: Path) -> str:
 
 
 def _digest(base: Path) -> str:
-    """Of the names and bytes of all files a daemon runs; its configuration is espbench's."""
+    """Hash the names and bytes of all files a daemon runs; its configuration is espbench's."""
     whole = hashlib.sha256()
     files = [
         file for place in _DAEMON_FOLDERS for file in sorted((base / place).rglob("*")) if file.is_file()

@@ -23,7 +23,7 @@ _VALID = timedelta(days=30)
 
 
 def make(auth: Literal["psk", "certificates"]) -> dict[Side, Credentials]:
-    """What both ends of a pair need; identities are the sides' names."""
+    """Make what both ends of a pair need; identities are the sides' names."""
     if auth == "psk":
         psk = secrets.token_hex(_PSK_BYTES)
         return dict.fromkeys(SIDES, Credentials(psk=psk))

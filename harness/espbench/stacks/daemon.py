@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an IKE daemon on one gateway is asked for, and what every one of them offers."""
+"""Says what an IKE daemon on one gateway is asked for, and what every one of them offers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NegotiationFailed(EspbenchError):
 
 
 def margin_s(lifetime_s: float) -> int:
-    """How much longer than its lifetime an SA is kept for its rekeying, whole s: a tenth, and not too short."""
+    """Return how much longer than its lifetime an SA is kept for its rekeying, whole s: a tenth, and not too short."""
     return max(math.ceil(lifetime_s / 10), SHORTEST_MARGIN_S)
 
 
@@ -48,7 +48,7 @@ def final_words(text: str) -> bool:
 
 @dataclass(frozen=True)
 class IkeOptions(StackOptions):
-    """What both ends must agree on; the plan's keys of a stack. Times in s, 0: the SA never expires."""
+    """Says what both ends must agree on; the plan's keys of a stack. Times in s, 0: the SA never expires."""
 
     ike: str = "aes128-sha256-ecp256"  # IKE proposal: encryption-integrity-group, strongSwan's names
     auth: Literal["psk", "certificates"] = "psk"
@@ -68,7 +68,7 @@ class IkeOptions(StackOptions):
 
 @dataclass(frozen=True)
 class Credentials:
-    """What one end proves who it is with, and checks the other by; made for each pair, never written to a log.
+    """Holds what one end proves who it is with, and checks the other by; made for each pair, never written to a log.
 
     PEM texts are there with auth: certificates only; pkcs12 is certificate, key and CA under
     PKCS12_PASSWORD, for libreswan's NSS database.
@@ -100,7 +100,7 @@ class End:
 
 @dataclass(frozen=True)
 class IkeReading:
-    """What the running daemon says of itself and its SAs; free of keys."""
+    """Holds what the running daemon says of itself and its SAs; free of keys."""
 
     version: str  # with the build it is: `strongSwan 5.9.8 (5.9.8-5+deb12u6)`
     ike: str  # the negotiated IKE proposal in the daemon's words
@@ -147,10 +147,10 @@ class Daemon(Protocol):
         """
 
     def mark(self) -> int:
-        """Where its log ends, for `events`; a start begins it anew."""
+        """Remember where its log ends, for `events`; a start begins it anew."""
 
     def events(self, after: int = 0) -> list[SaEvent]:
-        """What it has done with SAs it initiated since then."""
+        """Return what it has done with SAs it initiated since then."""
 
     def reason(self) -> str:
         """The daemon's own last words about a failed negotiation, from its log; empty if it has none.
@@ -159,4 +159,4 @@ class Daemon(Protocol):
         """
 
     def reading(self) -> IkeReading:
-        """What it says of itself and its SAs; a daemon that died is a mismatch, not an exception."""
+        """Ask it about itself and its SAs; a daemon that died is a mismatch, not an exception."""

@@ -51,7 +51,7 @@ class IkeStack:
 
     @property
     def tunnel(self) -> Tunnel:
-        """What they now protect."""
+        """Return what they now protect."""
         return self._tunnel
 
     @property

@@ -58,7 +58,7 @@ class Libreswan:
         self._build = build
 
     def install(self) -> None:
-        """As stacking did."""
+        """Lay the build over the gateway, as stacking does."""
         layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
@@ -137,7 +137,7 @@ class Libreswan:
             raise NegotiationFailed(why or "no reason given", final=final_words(why))
 
     def rekey(self, phase: Phase) -> None:
-        """By whack, which does not wait for the end; an IKE SA is known by one of its connections alone."""
+        """Rekey by whack, which does not wait for the end; an IKE SA is known by one of its connections alone."""
         which = "--rekey-ike" if phase == 1 else "--rekey-ipsec"
         answers = [
             self._whacked(which, "--asynchronous", "--name", f"t{number}")
@@ -149,7 +149,7 @@ class Libreswan:
             raise NegotiationFailed(f"{self._gateway.side}: whack {which}: {said}")
 
     def stop(self, *, suddenly: bool) -> None:
-        """By a signal, or whack."""
+        """Stop it by a signal, or by whack."""
         if not suddenly:
             self._whacked("--shutdown")
         self._gateway.run(
@@ -168,7 +168,7 @@ class Libreswan:
         return log_size(self._gateway, LOG)
 
     def events(self, after: int = 0) -> list[SaEvent]:
-        """To the microsecond, as pluto writes its log."""
+        """Return its events to the microsecond, as pluto writes its log."""
         return list(libreswan_events.events(log_lines(self._gateway, LOG, after, libreswan_events.TELLING)))
 
     def reason(self) -> str:
@@ -176,7 +176,7 @@ class Libreswan:
         return status.reason(self._log())
 
     def reading(self) -> IkeReading:
-        """What pluto says of itself and its connections; a pluto that died is a mismatch."""
+        """Ask pluto about itself and its connections; a pluto that died is a mismatch."""
         answer = self._whacked("--status")
         if answer.rc:
             return IkeReading(
@@ -212,7 +212,7 @@ class Libreswan:
 
 
 def mismatches(end: End, found: status.Status) -> list[str]:
-    """What pluto says that is not what End asks for."""
+    """List what pluto says that is not what End asks for."""
     o = end.options
     keys = found.keys
     problems = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an `End` is in libreswan's words: ipsec.conf, ipsec.secrets, and how pluto names the algorithms.
+"""Writes an `End` in libreswan's words: ipsec.conf, ipsec.secrets, and how pluto names the algorithms.
 
 Proposals come in strongSwan's names (`aes128-sha256-ecp256`), since the plan knows only those; pluto
 writes them one way in its configuration (`aes128-sha2_256-dh19`) and another in its status

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pluto says of itself, parsed: its counters, its status, and the telling lines of its log."""
+"""Parses what pluto says of itself: its counters, its status, and the telling lines of its log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Status:
-    """What all connections say, and how many of them say it: `{value: how many}`."""
+    """Holds what all connections say, and how many of them say it: `{value: how many}`."""
 
     version: str
     loaded: int
@@ -98,7 +98,7 @@ def reason(log: str, lines: int = 3) -> str:
 
 
 def last_line(log: str) -> str:
-    """What pluto was at last."""
+    """Return what pluto was at last."""
     return _bare(log.strip().rpartition("\n")[2])
 
 

@@ -12,7 +12,7 @@ PLUTO_KEEPS_S = 86_400
 
 @dataclass(frozen=True)
 class StackFacts:
-    """What is true of a stack wherever it runs.
+    """Says what is true of a stack wherever it runs.
 
     daemon is the IKE daemon that negotiates for it, whose `version` or `prefix` a plan may choose;
     empty where nothing negotiates. kernel_esp: the kernel's ESP (XFRM) carries the traffic.

@@ -92,7 +92,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Selector:
-    """Which traffic a policy or SA is for: two prefixes, optionally one upper-layer protocol."""
+    """Says which traffic a policy or SA is for: two prefixes, optionally one upper-layer protocol."""
 
     source: str
     destination: str
@@ -146,7 +146,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class SaReading:
-    """What the kernel says of an SA, without its keys."""
+    """Holds what the kernel says of an SA, without its keys."""
 
     source: str
     destination: str
@@ -170,7 +170,7 @@ class SaReading:
 
 @dataclass(frozen=True)
 class PolicyReading:
-    """What the kernel says of a policy."""
+    """Holds what the kernel says of a policy."""
 
     selector: str
     direction: PolicyDirection
@@ -186,7 +186,7 @@ class PolicyReading:
 
 @dataclass(frozen=True)
 class SaCount:
-    """What one ESP SA has carried, frames."""
+    """Counts what one ESP SA has carried, frames."""
 
     source: str
     destination: str
@@ -326,7 +326,7 @@ def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
 
 
 def read_count(message: bytes, order: ByteOrder = sys.byteorder) -> SaCount | None:
-    """Of one message of a GETSA dump what changes with traffic, and nothing else; None: not ESP."""
+    """Read of one message of a GETSA dump what changes with traffic, and nothing else; None: not ESP."""
     layout = _layout(order)
     start = layout.header.size
     destination, spi, protocol = _ID.unpack_from(message, start + layout.selector.size)
@@ -377,7 +377,7 @@ def read_policy(message: bytes, order: ByteOrder = sys.byteorder) -> PolicyReadi
 
 
 def reading_of(policy: Policy) -> PolicyReading:
-    """What read_policy says of a policy that the kernel took as it is."""
+    """Return what read_policy says of a policy that the kernel took as it is."""
     demands, reqid = ("block" if policy.action == "block" else "nothing"), 0
     if t := policy.template:
         demands, reqid = f"esp {t.mode} {t.source} → {t.destination}", t.reqid

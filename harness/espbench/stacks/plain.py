@@ -66,7 +66,7 @@ class Plain:
         return []
 
     def _policies(self, side: Side) -> list[xfrm.Policy]:
-        """As many and with the same selectors as with ESP, or none."""
+        """Make as many policies and with the same selectors as with ESP, or none."""
         if self._bare:
             return []
         tunnels = policies.protecting(side, self._tunnel)

@@ -92,7 +92,7 @@ def floor(
 
 
 def protecting(side: Side, tunnel: Tunnel, *, interface_id: int = 0) -> list[xfrm.Policy]:
-    """What every stack on XFRM in tunnel mode makes of the tunnels; request ids count from FIRST_REQID."""
+    """Make the policies that every stack on XFRM in tunnel mode has; request ids count from FIRST_REQID."""
     found = []
     for reqid, view in enumerate(SideView.each(side, tunnel), start=FIRST_REQID):
         found += view.policies("tunnel", reqid, interface_id)
@@ -118,7 +118,7 @@ def dump_policies(gateway: Gateway) -> list[xfrm.PolicyReading]:
 
 
 def sa_counters(gateway: Gateway, own: str) -> SaCounters:
-    """What all ESP SAs from and to the gateway's own address have carried, and its XFRM errors."""
+    """Count what all ESP SAs from and to the gateway's own address have carried, and its XFRM errors."""
     read = (xfrm.read_count(message, gateway.byte_order) for message in _sa_messages(gateway))
     found = [count for count in read if count]
     return SaCounters(

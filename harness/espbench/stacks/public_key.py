@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What public-key operations cost on a gateway: `openssl speed`, run inside it, and which of them a set-up needs."""
+"""Measures what public-key operations cost on a gateway (`openssl speed`), and says which of them a set-up needs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def parse(text: str) -> list[Operation]:
 
 
 def of_set_up(ike: str, auth: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What each end must do for an IKE SA of this proposal: (names for `speed`, names of operations as it tells them).
+    """List what each end does for an IKE SA of this proposal: (names for `speed`, operations as it tells them).
 
     One Diffie-Hellman secret is derived; with certificates one signature is made, and the peer's and its
     certificate's are checked. Making the DH key is left out, since a daemon may do that beforehand: a bound stays one.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gateway's kernel holds against what was asked for: a difference makes the case INVALID."""
+"""Holds what a gateway's kernel has against what was asked for: a difference makes the case INVALID."""
 
 from __future__ import annotations
 

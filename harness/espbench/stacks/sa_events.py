@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an IKE daemon did when, by its own log and its gateway's own clock: SAs begun, established, rekeyed."""
+"""Tells what an IKE daemon did when, by its own log and its gateway's own clock: SAs begun, established, rekeyed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SaEvent:
 
 @dataclass(frozen=True)
 class Span:
-    """From the first message of a negotiation to its end, s on the gateway's clock."""
+    """Lasts from the first message of a negotiation to its end, s on the gateway's clock."""
 
     begun_s: float
     done_s: float
@@ -67,7 +67,7 @@ def spans(events: Iterable[SaEvent], phase: Phase, what: Literal["established", 
 
 
 def set_ups(events: Sequence[SaEvent]) -> list[tuple[Span, Span]]:
-    """Of every IKE SA that was established: (phase 1, the whole tunnel up to its first CHILD SA)."""
+    """List for every IKE SA that was established: (phase 1, the whole tunnel up to its first CHILD SA)."""
     first_child: dict[str, float] = {}
     for event in events:
         if event.phase == 2 and event.what == "established":

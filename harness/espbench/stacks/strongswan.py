@@ -43,7 +43,7 @@ class StrongSwan:
         self._build = build
 
     def install(self) -> None:
-        """As stacking did."""
+        """Lay the build over the gateway, as stacking does."""
         layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class StrongSwan:
             raise NegotiationFailed(why, final=final_words(why))
 
     def rekey(self, phase: Phase) -> None:
-        """By swanctl, which waits for each: an IKE SA by its connection, a CHILD SA by its name."""
+        """Rekey by swanctl, which waits for each: an IKE SA by its connection, a CHILD SA by its name."""
         names = dict.fromkeys(connection_name(self.end, n) for n in range(len(self.end.tunnels)))
         which = [("--ike", name) for name in names]
         if phase == 2:
@@ -112,7 +112,7 @@ class StrongSwan:
         return log_size(self._gateway, LOG)
 
     def events(self, after: int = 0) -> list[SaEvent]:
-        """To the millisecond, as charon writes its log."""
+        """Return its events to the millisecond, as charon writes its log."""
         return list(strongswan_events.events(log_lines(self._gateway, LOG, after, strongswan_events.TELLING)))
 
     def reason(self) -> str:
@@ -120,7 +120,7 @@ class StrongSwan:
         return status.reason(self._gateway.read([LOG])[LOG] or "")
 
     def reading(self) -> IkeReading:
-        """What charon says of itself, its IKE SA and its children; a charon that died is a mismatch."""
+        """Ask charon about itself, its IKE SA and its children; a charon that died is a mismatch."""
         try:
             found, version = self._sas(), self._version()
         except NegotiationFailed as failure:

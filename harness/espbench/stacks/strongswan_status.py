@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What charon says of itself, judged: its SAs against what was asked for, the telling lines of its log."""
+"""Judges what charon says of itself: its SAs against what was asked for, the telling lines of its log."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def algorithms(sa: dict[str, Any]) -> str:
 
 
 def authentication(log: str) -> tuple[str, str]:
-    """How this end and its peer proved who they are: `pre-shared key`, `RSA_EMSA_PKCS1_SHA2_256`."""
+    """Say how this end and its peer proved who they are: `pre-shared key`, `RSA_EMSA_PKCS1_SHA2_256`."""
     said = {bool(myself): method for myself, method in _AUTHENTICATED.findall(log)}
     return said.get(True, "nothing said"), said.get(False, "nothing said")
 
@@ -83,7 +83,7 @@ def authentication(log: str) -> tuple[str, str]:
 def mismatches(
     end: End, sas: list[dict[str, Any]], methods: tuple[str, str], *, user_space: bool
 ) -> list[str]:
-    """What charon says that is not what End asks for; what the kernel holds of its SAs is read there."""
+    """List what charon says that is not what End asks for; what the kernel holds of its SAs is read there."""
     o = end.options
     (sa, *more) = sas
     children = list(sa.get("child-sas", {}).values())
@@ -138,7 +138,7 @@ def reason(log: str) -> str:
 
 
 def complaint(output: str) -> str:
-    """What swanctl complains of: the lines that say so, else its last; folders it may do without are none."""
+    """Return what swanctl complains of: the lines that say so, else its last; folders it may do without are none."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("opening directory")]
     return "; ".join([line for line in lines if re.search("failed|invalid|error|unable", line)] or lines[-1:])

@@ -64,7 +64,7 @@ class Xfrm:
 
     @property
     def tunnel(self) -> Tunnel:
-        """What is protected."""
+        """Return what is protected."""
         return self._tunnel
 
     @property
@@ -223,7 +223,7 @@ class Xfrm:
         return [a.kernel_name for a in (s.encryption, s.integrity, s.aead) if a]
 
     def _sa_mismatches(self, own: str, readings: list[xfrm.SaReading]) -> list[str]:
-        """What the kernel holds against what was put in and what the plan asked for."""
+        """List what the kernel holds that is not what was put in and what the plan asked for."""
         expected = {(sa.source, sa.destination, sa.spi): sa.reqid for sa in self._sas.values()}
         found = {(sa.source, sa.destination, sa.spi): sa for sa in readings}
         problems = [f"SA {spi:#x} {a} → {b} is not there" for a, b, spi in expected.keys() - found.keys()]

@@ -60,7 +60,7 @@ def routed_wrongly(gateway: Gateway, view: SideView, device: str) -> list[str]:
 
 
 def df_of_ipip(gateway: Gateway) -> str:
-    """What the IP-in-IP device does with the DF bit, `copy` or `set`, as the gateway reports it."""
+    """Say what the IP-in-IP device does with the DF bit, `copy` or `set`, as the gateway reports it."""
     shown = gateway.run(["ip", "-d", "link", "show", IPIP_DEVICE]).out.split()
     return "copy" if "nopmtudisc" in shown else "set" if "pmtudisc" in shown else "unknown"
 
