@@ -16,6 +16,7 @@ from espbench.claims.model import (
     AcceleratorSpread,
     Claim,
     Computed,
+    Configuration,
     CostRatio,
     Cpu,
     CpuFalls,
@@ -24,7 +25,6 @@ from espbench.claims.model import (
     Ratio,
     SaturatesFirst,
     Saturation,
-    Setup,
     Throughput,
 )
 from espbench.claims.our_value import OurValue, lacking, of, ranged, statement
@@ -43,12 +43,16 @@ def _measure(m: Measure, claim: Claim, found: Points) -> OurValue:
     raise TypeError(f"{claim.id}: no way to measure {m.quantity}")
 
 
-def _at(dut: str, setup: Setup, sizes: Sequence[int], found: Points) -> list[Point] | OurValue:
+def _at(
+    dut: str, configuration: Configuration, sizes: Sequence[int], found: Points
+) -> list[Point] | OurValue:
     """The points at these sizes that were measured; what is missing, where that is one of the two ends."""
-    curve = found.curve(dut, setup)
+    curve = found.curve(dut, configuration)
     if absent := [size for size in (min(sizes), max(sizes)) if size not in curve]:
         absent = list(dict.fromkeys(absent))
-        return lacking(f"{dut}, {name(setup)}: {sizes_in_words(absent)}{_why(dut, setup, absent, found)}")
+        return lacking(
+            f"{dut}, {name(configuration)}: {sizes_in_words(absent)}{_why(dut, configuration, absent, found)}"
+        )
     return [curve[size] for size in sizes if size in curve]
 
 
@@ -64,20 +68,21 @@ def _both(m: Ratio | CostRatio, claim: Claim, found: Points) -> tuple[list[Point
     return [p for p in above if p.frame_size in shared], [p for p in below if p.frame_size in shared]
 
 
-def _why(dut: str, setup: Setup, sizes: Sequence[int], found: Points) -> str:
+def _why(dut: str, configuration: Configuration, sizes: Sequence[int], found: Points) -> str:
     """The status of cases that were tried and have no figure."""
     tried = {
         status
         for key, status in found.failed.items()
-        if key[:4] == (dut, setup.behaviour, setup.suite, setup.direction) and key[4] in sizes
+        if key[:4] == (dut, configuration.behaviour, configuration.suite, configuration.direction)
+        and key[4] in sizes
     }
     return f" ({', '.join(sorted(tried))})" if tried else ""
 
 
-def name(setup: Setup) -> str:
+def name(configuration: Configuration) -> str:
     """`async 3des-sha1, both ways`."""
-    suite = "" if setup.behaviour in ("plain", "null") else f" {setup.suite}"
-    return f"{setup.behaviour}{suite}, {setup.direction.replace('-', ' ')}"
+    suite = "" if configuration.behaviour in ("plain", "null") else f" {configuration.suite}"
+    return f"{configuration.behaviour}{suite}, {configuration.direction.replace('-', ' ')}"
 
 
 def sizes_in_words(sizes: Sequence[int]) -> str:

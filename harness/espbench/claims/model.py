@@ -28,7 +28,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Setup(_Data):
+class Configuration(_Data):
     """What one curve was measured on: behaviour as of docs/powerquicc.md, suite (none: in clear), direction.
 
     dut: a profile's name; default: the claim's device in lower case.
@@ -44,7 +44,7 @@ class Throughput(_Data):
     """Mbps at one frame size."""
 
     quantity: Literal["throughput"]
-    of: Setup
+    of: Configuration
     frame_size: Size
 
 
@@ -52,7 +52,7 @@ class Cpu(_Data):
     """CPU load, %, of the busier gateway at the throughput, at these frame sizes."""
 
     quantity: Literal["cpu"]
-    of: Setup
+    of: Configuration
     frame_sizes: list[Size] = Field(min_length=1)
 
 
@@ -60,25 +60,25 @@ class CpuFalls(_Data):
     """The CPU load falls, or stays, from each of the measured frame sizes to the next larger one from `start` on."""
 
     quantity: Literal["cpu falls"]
-    of: Setup
+    of: Configuration
     start: Size = 64
 
 
 class Ratio(_Data):
-    """Throughput of one setup in that of another, at these frame sizes."""
+    """Throughput of one configuration in that of another, at these frame sizes."""
 
     quantity: Literal["ratio"]
-    of: Setup
-    to: Setup
+    of: Configuration
+    to: Configuration
     frame_sizes: list[Size] = Field(min_length=1)
 
 
 class CostRatio(_Data):
-    """CPU time for a frame of one setup in that of another, at these frame sizes."""
+    """CPU time for a frame of one configuration in that of another, at these frame sizes."""
 
     quantity: Literal["cost ratio"]
-    of: Setup
-    to: Setup
+    of: Configuration
+    to: Configuration
     frame_sizes: list[Size] = Field(min_length=1)
 
 
@@ -86,14 +86,14 @@ class Saturation(_Data):
     """The frame size from which something other than the CPU is the limit."""
 
     quantity: Literal["saturation"]
-    of: Setup
+    of: Configuration
 
 
 class SaturatesFirst(_Data):
     """The CPU's relief begins at a smaller frame size, or goes further at each, than on the other devices."""
 
     quantity: Literal["saturates first"]
-    of: Setup
+    of: Configuration
     others: list[str] = Field(min_length=1)
     frame_sizes: list[Size] = Field(min_length=1)
 
@@ -102,7 +102,7 @@ class GoalGain(_Data):
     """Throughput at one loss goal in that at another, %, more; every case that has both."""
 
     quantity: Literal["goal gain"]
-    of: Setup
+    of: Configuration
     goal: float
     to: float
 
@@ -187,9 +187,9 @@ class Claim(_Data):
             raise ValueError(f"{self.id}: a value has a unit, a statement has neither")
         return self
 
-    def dut(self, setup: Setup | Accelerator | AcceleratorSpread | None = None) -> str:
-        """The profile that stands for the claim's device, or the one a setup names."""
-        named = setup.dut if setup is not None else ""
+    def dut(self, configuration: Configuration | Accelerator | AcceleratorSpread | None = None) -> str:
+        """The profile that stands for the claim's device, or the one a configuration names."""
+        named = configuration.dut if configuration is not None else ""
         return named or (self.device or "").lower()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal, get_args
 
-from espbench.claims.model import Behaviour, Setup
+from espbench.claims.model import Behaviour, Configuration
 from espbench.plan.frames import FRAMING_BYTES
 from espbench.results.accelerator import AcceleratorResult
 from espbench.stacks.suites import suites
@@ -57,13 +57,13 @@ class Points:
         """Every DUT there is anything of."""
         return list(dict.fromkeys([p.dut for p in self.points] + [a.dut for a in self.accelerator]))
 
-    def curve(self, dut: str, setup: Setup, goal: float | None = None) -> dict[int, Point]:
+    def curve(self, dut: str, configuration: Configuration, goal: float | None = None) -> dict[int, Point]:
         """Frame size → point, in ascending order. goal None: each size's loosest up to 0.001 %."""
         found: dict[int, Point] = {}
         for p in sorted(self.points, key=lambda p: (p.frame_size, p.loss_goal)):
-            suite = {"plain": "none", "null": "null-null"}.get(setup.behaviour, setup.suite)
+            suite = {"plain": "none", "null": "null-null"}.get(configuration.behaviour, configuration.suite)
             same = (p.dut, p.behaviour, p.suite, p.direction) == (
-                dut, setup.behaviour, suite, setup.direction,
+                dut, configuration.behaviour, suite, configuration.direction,
             )  # fmt: skip
             if same and (p.loss_goal <= MOST_LOSS if goal is None else p.loss_goal == goal):
                 found[p.frame_size] = p
