@@ -43,7 +43,7 @@ from espbench.platforms import qemu_e500
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.platforms.processes import descendants, tree_cpu_ns
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import Lab, choose
+from espbench.procedures.beds import Beds, choose
 from espbench.procedures.platform import Workspace
 
 # What two guests and the source cost in the feasibility prototype, whose links were stream sockets and whose
@@ -168,7 +168,7 @@ def boards(registry: Registry, folder: Path, plan: ResolvedPlan, case: Case) -> 
     logs.mkdir()
     (choice,) = choose(plan)
     workspace = Workspace(registry, logs, qemu_e500.placement())
-    lab = Lab(plan, {case.dut: choice.platform}, workspace)
+    lab = Beds(plan, {case.dut: choice.platform}, workspace)
     generator = NativeGenerator(registry, logs / "generator.log")
     first = len(registry.entries)
     bed = lab.build(case)

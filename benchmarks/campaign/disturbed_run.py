@@ -25,7 +25,7 @@ from espbench.generators.base import Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.plan import Case
 from espbench.platforms.base import SIDES, Gateway, Testbed
-from espbench.procedures.lab import Lab
+from espbench.procedures.beds import Beds
 from espbench.stacks.base import Stack
 
 ASKED: dict[str, Any] = json.loads(os.environ.get("DISTURB", '{"what": "", "seed": 0}'))
@@ -103,15 +103,15 @@ def disturb() -> None:
 
         native.NativeGenerator = _Stepped  # type: ignore[misc]
         return
-    made = Lab.stack
+    made = Beds.stack
     hit = {"daemon": hit_daemon, "gateway-clock": step_gateway_clock}[ASKED["what"]]
 
-    def stack(lab: Lab, bed: Testbed, case: Case) -> Stack | None:
+    def stack(lab: Beds, bed: Testbed, case: Case) -> Stack | None:
         found = made(lab, bed, case)
         hit(bed)
         return found
 
-    Lab.stack = stack  # type: ignore[assignment, method-assign]
+    Beds.stack = stack  # type: ignore[assignment, method-assign]
 
 
 if __name__ == "__main__":

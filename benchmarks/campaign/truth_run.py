@@ -199,7 +199,7 @@ def _generator(name: str, settings: object, registry: Registry, log: Path, *, es
 if __name__ == "__main__":
     if "TRUTH_PROGRAM" in os.environ:
         truth_dut.program = lambda: Path(os.environ["TRUTH_PROGRAM"])  # type: ignore[assignment]
-    command.Lab = _lab  # type: ignore[assignment, attr-defined]
+    command.Beds = _lab  # type: ignore[assignment, attr-defined]
     # Its ports are links in memory.
     command.require = lambda *asked: None  # type: ignore[attr-defined]
     command.virtual = lambda choices: True  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ from espbench.measure.trial import measure
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import Lab, choose
+from espbench.procedures.beds import Beds, choose
 from espbench.procedures.platform import Workspace
 from espbench.terms import Trial
 from support.plans import pair_plan, write_plan
@@ -51,7 +51,7 @@ class Workshop:
         (choice,) = choose(checked)
         case = next(case for case in cases(checked, choice.dut) if case.stack.kind != "plain")
         workspace = Workspace(self.registry, self.folder, self.placed)
-        lab = Lab(checked, {choice.dut: choice.platform}, workspace)
+        lab = Beds(checked, {choice.dut: choice.platform}, workspace)
         bed = lab.build(case)
         try:
             watched = sorted({c for cpus in self.placed.cpus.values() for c in cpus})

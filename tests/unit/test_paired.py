@@ -22,7 +22,7 @@ from espbench.comparison.paired import (
     verdict_words,
 )
 from espbench.plan.fixed_loads import FixedLoads
-from espbench.procedures.lab import no_room
+from espbench.procedures.beds import no_room
 from espbench.procedures.paired import ARMS, RUNGS, STEP, Ask, PairedLoads, bounds
 from espbench.terms import Finding
 from support.simulated import pairs as sim

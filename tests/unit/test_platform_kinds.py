@@ -15,7 +15,7 @@ from espbench.plan import Case, Profile, ResolvedPlan, cases, load_profile, prof
 from espbench.plan.reader import read_text
 from espbench.platforms import netns, qemu_e500, remote, uml
 from espbench.platforms.registry import Registry
-from espbench.procedures.lab import Choice, Lab, choose, profiles_of, virtual
+from espbench.procedures.beds import Beds, Choice, choose, profiles_of, virtual
 from espbench.procedures.platform import Workspace
 from espbench.procedures.platform_kinds import PLATFORMS, External
 
@@ -126,7 +126,7 @@ def test_each_case_is_built_on_its_own_device(registry: Registry, tmp_path: Path
     one, two = Fake(), Fake(fails=True)
     resolved = plan(PAIR.format(dut="netns"))
     first, second = cases(resolved, ["one", "two"])
-    lab = Lab(resolved, cast(Any, {"one": one, "two": two}), Workspace(registry, tmp_path, cast(Any, None)))
+    lab = Beds(resolved, cast(Any, {"one": one, "two": two}), Workspace(registry, tmp_path, cast(Any, None)))
     assert cast(Any, lab.build(first)) == "one"
     with pytest.raises(EspbenchError, match="no more"):
         lab.build(second)

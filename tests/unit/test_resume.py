@@ -13,7 +13,7 @@ from espbench.cli import run as command
 from espbench.errors import UsageError
 from espbench.measure import machine
 from espbench.plan import load_plan
-from espbench.procedures.lab import choose
+from espbench.procedures.beds import choose
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import Manifest
 

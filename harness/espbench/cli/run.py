@@ -27,9 +27,9 @@ from espbench.plan.conditions import conditions
 from espbench.plan.model import SINGLE
 from espbench.platforms.registry import Registry
 from espbench.procedures import accelerator
-from espbench.procedures.lab import (
+from espbench.procedures.beds import (
+    Beds,
     Choice,
-    Lab,
     choose,
     place,
     profiles_of,
@@ -115,7 +115,7 @@ def _measure(
             for note in notes(resolved):
                 observer.note(note)
             workspace = Workspace(registry, directory.logs, place(resolved, choices))
-            lab = Lab(resolved, {c.dut: c.platform for c in choices}, workspace, observer.note)
+            beds = Beds(resolved, {c.dut: c.platform for c in choices}, workspace, observer.note)
 
             def new_generator() -> Generator:
                 return generators.new(
@@ -126,12 +126,12 @@ def _measure(
                     esp=resolved.plan.topology == SINGLE,
                 )
 
-            session = Session(resolved, listed, directory, lab, new_generator, observer)
+            session = Session(resolved, listed, directory, beds, new_generator, observer)
             results = session.run()
             if resolved.plan.accelerator is not None:
                 duts = [choice.dut for choice in choices]
                 accelerator.measure(
-                    resolved.plan.accelerator, duts, lab, new_generator, directory, observer.note
+                    resolved.plan.accelerator, duts, beds, new_generator, directory, observer.note
                 )
             return results
     except KeyboardInterrupt:

@@ -33,7 +33,7 @@ class Builder(Protocol):
 def measure(
     asked: Accelerator,
     duts: list[str],
-    lab: Builder,
+    beds: Builder,
     new_generator: Callable[[], Generator],
     directory: RunDirectory,
     note: Callable[[str], None],
@@ -49,7 +49,7 @@ def measure(
             point for point in product(asked.suites, asked.sizes) if (*point, asked.operations) not in done
         ]
         if wanted:
-            _measure_dut(dut, wanted, asked.operations, lab, new_generator, directory, found, note)
+            _measure_dut(dut, wanted, asked.operations, beds, new_generator, directory, found, note)
     return found
 
 
@@ -57,14 +57,14 @@ def _measure_dut(
     dut: str,
     wanted: Sequence[tuple[str, int]],
     operations: int,
-    lab: Builder,
+    beds: Builder,
     new_generator: Callable[[], Generator],
     directory: RunDirectory,
     found: list[AcceleratorResult],
     note: Callable[[str], None],
 ) -> None:
     generator = new_generator()
-    bed = lab.build(_case(dut))
+    bed = beds.build(_case(dut))
     try:
         generator.open(list(bed.ports.values()), [])
         bed.attached(generator)
@@ -86,7 +86,7 @@ def _measure_dut(
 
 
 def _case(dut: str) -> Case:
-    """What a lab is asked for: the board with its crypto engine driven asynchronously."""
+    """Return the case that a test bed is built for: the board with its crypto engine driven asynchronously."""
     return Case(
         id=f"accelerator-{dut}",
         test="accelerator",

@@ -17,7 +17,7 @@ from espbench.plan.cases import Case
 from espbench.plan.resolved import ResolvedPlan
 from espbench.plan.traffic_profiles import rfc2544_frame
 from espbench.platforms.base import EMULATION, PortName, Testbed
-from espbench.procedures.lab import Lab
+from espbench.procedures.beds import Beds
 from espbench.results import RunDirectory
 from espbench.stacks.daemon import NegotiationFailed
 
@@ -30,14 +30,14 @@ class Pairs:
         resolved: ResolvedPlan,
         cases: Sequence[Case],
         directory: RunDirectory,
-        lab: Lab,
+        beds: Beds,
         new_generator: Callable[[], Generator],
     ) -> None:
         self._plan = resolved.plan
         self._tags = resolved.traffic.tags
         self._cases = cases
         self._directory = directory
-        self._lab = lab
+        self._beds = beds
         self._new_generator = new_generator
         self.generator = new_generator()
         self.way = ""  # the generator's way to the wire, where it has a choice
@@ -47,23 +47,23 @@ class Pairs:
 
         NegotiationFailed, or NotReady with the reason; nothing of the pair is left then.
         """
-        bed = self._lab.build(case)
+        bed = self._beds.build(case)
         bench: Bench | None = None
         try:
             bench = self.attach(bed)
-            bench.stack = self._lab.stack(bed, case)
+            bench.stack = self._beds.stack(bed, case)
             shown = readiness.establish(bench, self.traffic(case))
             if self._plan.capture and bench.encrypts:
                 file = (
                     self._directory.logs / f"middle-{case.stack.shown}-{case.suite}-ip{case.ip_version}.pcap"
                 )
-                capturing = partial(self._lab.capturing, bed)
+                capturing = partial(self._beds.capturing, bed)
                 shown |= decryption.sample(bench, self.traffic(case), file, capturing)
             context: dict[str, Any] = {"protocol": "unknown: boxes that espbench did not build"}
             if bench.stack is not None:
                 context = bench.stack.security_context()
             context["kernel"] = _kernels(bed)
-            told, wrong = self._lab.inspect(bed, case)
+            told, wrong = self._beds.inspect(bed, case)
             context |= bed.facts | told
             context.setdefault("stack_version", dict.fromkeys(bed.gateways, "kernel"))
             context["shown before the first trial"] = shown
@@ -134,7 +134,7 @@ class Pairs:
             direction=case.direction,
             networks=self._plan.flows.networks,
             tunnels=case.stack.tunnels,
-            tunnel_bits=self._lab.tunnel_bits(case),
+            tunnel_bits=self._beds.tunnel_bits(case),
             ports=self._plan.flows.ports,
             dont_fragment=self._plan.dont_fragment,
             ttl=frame.ttl,

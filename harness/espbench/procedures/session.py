@@ -21,9 +21,9 @@ from espbench.plan.comparison import execution_order
 from espbench.plan.model import Throughput
 from espbench.plan.resolved import ResolvedPlan
 from espbench.platforms.base import PortName, Testbed
+from espbench.procedures.beds import Beds
 from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.kinds import procedure_for
-from espbench.procedures.lab import Lab
 from espbench.procedures.limits import Limits, limits
 from espbench.procedures.paired_run import PairedRun, Rig, rivals
 from espbench.procedures.pairs import Pairs
@@ -66,7 +66,7 @@ class Session:
         resolved: ResolvedPlan,
         cases: Sequence[Case],
         directory: RunDirectory,
-        lab: Lab,
+        beds: Beds,
         new_generator: Callable[[], Generator],
         observer: Observer,
     ) -> None:
@@ -75,10 +75,10 @@ class Session:
         self._cases = execution_order(cases, resolved)
         self._listed = cases
         self._directory = directory
-        self._lab = lab
+        self._beds = beds
         self._new_generator = new_generator
         self._compared: list[Finding] = []
-        self._pairs = Pairs(resolved, self._cases, directory, lab, new_generator)
+        self._pairs = Pairs(resolved, self._cases, directory, beds, new_generator)
         self._observer = observer
         self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
         self._results: dict[str, list[Outcome | Finding]] = {}
@@ -91,7 +91,7 @@ class Session:
         self._calibrate()
         # Where configurations are compared, no repeat inherits its gateways from the one before.
         fresh = self._plan.compare is not None
-        own = self._lab.virtual_time
+        own = self._beds.virtual_time
         for _, group in itertools.groupby(
             self._cases, key=lambda c: (c.repeat if fresh else 0, c.pair, c.id if own else "")
         ):
@@ -105,7 +105,7 @@ class Session:
             return
 
         def new_pairs() -> Pairs:
-            pairs = Pairs(self._resolved, self._cases, self._directory, self._lab, self._new_generator)
+            pairs = Pairs(self._resolved, self._cases, self._directory, self._beds, self._new_generator)
             if self._pairs.way:
                 pairs.way = self._pairs.way
                 pairs.generator.take(pairs.way)
@@ -114,7 +114,7 @@ class Session:
         rig = Rig(
             self._plan,
             self._directory,
-            self._lab,
+            self._beds,
             new_pairs,
             self._observer,
             maximum_fps=lambda case: self._limits(case).maximum_fps,
@@ -137,7 +137,7 @@ class Session:
     def _calibrate(self) -> None:
         """Once per run; a resumed run keeps what it was begun with."""
         manifest = self._directory.manifest
-        if self._lab.virtual_time:
+        if self._beds.virtual_time:
             self._observer.note("virtual time: the generator's ceiling is the line rate")
             return
         if manifest.calibration:
@@ -152,14 +152,14 @@ class Session:
             traffic = replace(self._pairs.traffic(case), tunnels=1, tunnel_bits=0)
             if traffic not in variants:
                 variants.append(traffic)
-        bed = self._lab.calibration_bed()
+        bed = self._beds.calibration_bed()
         if bed is not None:
             try:
                 found = self._calibrated(bed, wanted, returns=True)
             finally:
                 bed.close()
         else:
-            bed = self._lab.build(self._cases[0])
+            bed = self._beds.build(self._cases[0])
             try:
                 found = self._calibrated(bed, wanted, returns=False)
             finally:
@@ -231,7 +231,7 @@ class Session:
                     warm = True
                 began = time.monotonic()
                 record = running.measure(request, self._field(case, pair, sequence))
-                if self._lab.virtual_time:
+                if self._beds.virtual_time:
                     spent_s = request.duration_s + case.settings.learning + case.settings.residue
                     self._pace = (time.monotonic() - began) / spent_s
             except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
@@ -242,7 +242,7 @@ class Session:
                 if isinstance(error, NegotiationFailed) and error.final:
                     self._hopeless[case.pair] = str(error)
                 # In virtual time what was not ready once never will be.
-                for_good = self._lab.virtual_time and isinstance(error, readiness.NotReady)
+                for_good = self._beds.virtual_time and isinstance(error, readiness.NotReady)
                 if broken > MAXIMUM_REBUILDS or for_good or case.pair in self._hopeless:
                     self._give_up(case, running, str(error))
                     return pair
@@ -335,7 +335,7 @@ class Session:
         shared = self._directory.manifest.placement.get("shared", [])
         return [
             *(Remark.of(Code.OF_CASE, text=note) for note in case.notes),
-            *(Remark.of(Code.STANDING_IN, text=note) for note in self._lab.notes(case)),
+            *(Remark.of(Code.STANDING_IN, text=note) for note in self._beds.notes(case)),
             *(Remark.of(Code.CPUS_SHARED, text=note) for note in shared),
         ]
 

@@ -50,7 +50,7 @@ class StrongSwan:
         """Write the configuration, start charon, load connection and secrets."""
         self._write_configuration()
         if self._user_space:
-            # A guest's own module; what the host's kernel has was seen to before (lab.require).
+            # A guest's own module; what the host's kernel has was seen to before (beds.require).
             self._gateway.run(["sh", "-c", "[ -e /dev/net/tun ] || modprobe tun"])
         self._start_charon()
         self._load()

@@ -99,7 +99,7 @@ def require(resolved: ResolvedPlan, choices: Sequence[Choice], on_note: OnNote) 
             stacking.builds_of(stack, resolved.path, on_note)
 
 
-class Lab:
+class Beds:
     """Builds the test beds of a run, each on the platform of its case's device, and puts their stacks on them."""
 
     def __init__(
