@@ -124,14 +124,14 @@ def _run(asked: argparse.Namespace, number: int) -> None:
 def _measure(plan: Path) -> None:
     """`espbench run`, the second one's gateways made dearer where that is asked for."""
     from espbench.cli import main as cli  # noqa: PLC0415  (the parent needs none of it)
-    from espbench.measure.bench import Bench  # noqa: PLC0415
+    from espbench.measure.setup import Setup  # noqa: PLC0415
     from espbench.plan.cases import Case  # noqa: PLC0415
     from espbench.procedures.pairs import Pairs  # noqa: PLC0415
 
     rules = int(os.environ.get(RULES, "0"))
     set_up = Pairs.set_up
 
-    def with_rules(self: Pairs, case: Case) -> Bench:
+    def with_rules(self: Pairs, case: Case) -> Setup:
         bench = set_up(self, case)
         if rules and case.stack.shown == OTHER:
             # None of them matches, and each forwarded frame is held against all (TEST-NET-3, RFC 5737).

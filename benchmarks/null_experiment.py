@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts, Stall, StreamCounts
-from espbench.measure.bench import Bench, Request
 from espbench.measure.record import OfCase, Seen, record
+from espbench.measure.setup import Request, Setup
 from espbench.measure.traffic import Traffic
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
@@ -114,7 +114,7 @@ class Bed(Testbed):
     def close(self) -> None: ...
 
 
-BENCH = Bench(Bed("netns", "", {}, {}, placement.choose(allowed={0, 1}), {}), cast(Generator, None), None, {})
+BENCH = Setup(Bed("netns", "", {}, {}, placement.choose(allowed={0, 1}), {}), cast(Generator, None), None, {})
 TRAFFIC = Traffic(((512, 1),), 4, "one-way")
 
 

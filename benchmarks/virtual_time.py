@@ -34,7 +34,7 @@ import host_profile
 from espbench.e500 import build as e500
 from espbench.generators.native import NativeGenerator, binary
 from espbench.measure import readiness
-from espbench.measure.bench import Bench
+from espbench.measure.setup import Setup
 from espbench.measure.traffic import Traffic
 from espbench.paths import data_dir
 from espbench.plan import Case, ResolvedPlan, cases, resolve
@@ -73,7 +73,7 @@ class Rig:
     """Two gateways between the generator's ports; processes: name → PID. What works in a trial may be its children."""
 
     name: str
-    bench: Bench
+    bench: Setup
     traffic: Traffic
     processes: Mapping[str, int]
 
@@ -155,7 +155,7 @@ def mirrors(registry: Registry, folder: Path) -> Iterator[Rig]:
     )  # fmt: skip
     generator = NativeGenerator(registry, folder / "generator.log")
     generator.open(list(bed.ports.values()), [])
-    bench = Bench(bed, generator, None, {"west": "02:00:00:00:01:01", "east": "02:00:00:00:01:02"})
+    bench = Setup(bed, generator, None, {"west": "02:00:00:00:01:01", "east": "02:00:00:00:01:02"})
     traffic = Traffic(frames=((64, 1),), ip_version=4, direction="one-way")
     yield Rig("mirrors", bench, traffic, processes | {"generator": generator.pid()})
     generator.close()
@@ -180,7 +180,7 @@ def boards(registry: Registry, folder: Path, plan: ResolvedPlan, case: Case) -> 
     generator.open(list(bed.ports.values()), [])
     bed.attached(generator)
     next_hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
-    bench = Bench(bed, generator, lab.stack(bed, case), next_hops)
+    bench = Setup(bed, generator, lab.stack(bed, case), next_hops)
     traffic = Traffic(frames=case.sizes, ip_version=case.ip_version, direction=case.direction)
     readiness.establish(bench, traffic)
     yield Rig(case.stack.shown, bench, traffic, processes | {"generator": generator.pid()})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from espbench.measure import readiness
-from espbench.measure.bench import Bench, TrialBroken
+from espbench.measure.setup import Setup, TrialBroken
 from espbench.stacks import libreswan, strongswan_config
 from espbench.stacks.daemon import Credentials, NegotiationFailed
 from espbench.stacks.suites import suites
@@ -126,13 +126,13 @@ def test_a_dead_peer_is_told_within_seconds(shop: Workshop, stack: str) -> None:
     assert {"strongswan": "retransmi", "libreswan": "Connection refused"}[stack] in text
 
 
-def tamper(bench: Bench, side: str, **changes: Any) -> None:
+def tamper(bench: Setup, side: str, **changes: Any) -> None:
     """Give one daemon something its peer does not agree with."""
     daemon = bench.stack.daemons[side]  # type: ignore[union-attr]
     daemon.end = replace(daemon.end, **changes)
 
 
-def failure(bench: Bench) -> str:
+def failure(bench: Setup) -> str:
     with pytest.raises(NegotiationFailed) as caught:
         readiness.establish(bench, TRAFFIC)
     return str(caught.value)

@@ -11,7 +11,7 @@ import pytest
 
 from espbench.measure import readiness
 from espbench.measure.actions import Action
-from espbench.measure.bench import Bench, Request, Waits
+from espbench.measure.setup import Request, Setup, Waits
 from espbench.measure.trial import measure
 from espbench.plan import Case
 from espbench.plan.ipsec_tests import (
@@ -38,7 +38,7 @@ GIVES_UP_S = 1 + 1.4 + 1.4**2 + 1.4**3
 
 
 @pytest.fixture(scope="module", params=["strongswan", "libreswan"])
-def pair(shop: Workshop, request: pytest.FixtureRequest) -> Iterator[tuple[Bench, Case]]:
+def pair(shop: Workshop, request: pytest.FixtureRequest) -> Iterator[tuple[Setup, Case]]:
     """Both gateways with their tunnel up, for all tests of one daemon."""
     with shop.pair(request.param, "aes128gcm16") as (bench, case):
         readiness.establish(bench, TRAFFIC)
@@ -46,7 +46,7 @@ def pair(shop: Workshop, request: pytest.FixtureRequest) -> Iterator[tuple[Bench
 
 
 def found(
-    pair: tuple[Bench, Case], test: type[Any], expected: Collection[str] = ("OK",), **settings: Any
+    pair: tuple[Setup, Case], test: type[Any], expected: Collection[str] = ("OK",), **settings: Any
 ) -> tuple[Finding, Sequence[Trial]]:
     """The finding of a test, and its trials, on this pair."""
     bench, case = pair
@@ -74,7 +74,7 @@ def value(finding: Finding, name: str) -> float:
     return figure
 
 
-def test_traffic_brings_up_the_tunnel_once(pair: tuple[Bench, Case]) -> None:
+def test_traffic_brings_up_the_tunnel_once(pair: tuple[Setup, Case]) -> None:
     """The first frame finds no SA, and what the daemon took is within what the traffic waited for."""
     finding, trials = found(pair, FirstPacket, load="1000fps", trial="2s", repeats=1)
     assert value(finding, "time to first packet") > value(finding, "of it, setting up the tunnel") > 0
@@ -87,7 +87,7 @@ def test_traffic_brings_up_the_tunnel_once(pair: tuple[Bench, Case]) -> None:
 
 
 @pytest.mark.slow
-def test_set_ups_are_seen_one_by_one(pair: tuple[Bench, Case]) -> None:
+def test_set_ups_are_seen_one_by_one(pair: tuple[Setup, Case]) -> None:
     """Ten IKE SAs with a tunnel each, then ten CHILD SAs under one; the operations bound them."""
     finding, trials = found(pair, SetUpRate, tunnels=10)
     assert [len(trials[-1].measured[key]) for key in ("phase_1", "tunnel", "phase_2")] == [10, 10, 10]
@@ -98,7 +98,7 @@ def test_set_ups_are_seen_one_by_one(pair: tuple[Bench, Case]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bad-icv", "replay"])
-def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Bench, Case], kind: str) -> None:
+def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Setup, Case], kind: str) -> None:
     """The kernel's own counters tell; the traffic beside it loses nothing and is proven to be encrypted."""
     finding, trials = found(pair, Attack, kind=kind, load="400fps", rates=["500fps"], trial="1s")
     free, attacked = finding.curve
@@ -108,7 +108,7 @@ def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Ben
 
 
 @pytest.mark.slow
-def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Bench, Case]) -> None:
+def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Setup, Case]) -> None:
     """It is understood and answered: Home's CPU works, and Home sends datagrams of its own."""
     finding, _ = found(pair, Attack, kind="ike-flood", load="400fps", rates=["100fps"], trial="1s")
     free, attacked = finding.curve
@@ -116,7 +116,7 @@ def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Bench, Case]) -> None:
 
 
 @pytest.mark.slow
-def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Bench, Case]) -> None:
+def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Setup, Case]) -> None:
     """Sixteen seconds of traffic, a moment before: three times."""
     finding, trials = found(pair, RekeyLoss, load="400fps", trial="16s", lifetime="5s")
     assert value(finding, "phase 2 rekeys") == 3
@@ -124,7 +124,7 @@ def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Bench, C
 
 
 @pytest.mark.slow
-def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Bench, Case]) -> None:
+def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case]) -> None:
     """At that moment and not before; whether and when its daemon notices is the daemon's answer."""
     _, trials = found(
         pair,
@@ -148,7 +148,7 @@ charon = pytest.mark.parametrize("pair", ["strongswan"], indirect=True)
 
 @pytest.mark.slow
 @charon
-def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Bench, Case]) -> None:
+def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Setup, Case]) -> None:
     """A standby that is there after a second must wait until Home has asked and given up."""
     finding, _ = found(pair, Failover, load="500fps", trial="14s", at="1s", dead="1s", dpd="1s", repeats=1)
     outage = value(finding, "tunnel failover time")
@@ -157,7 +157,7 @@ def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Bench, Case]) 
 
 @pytest.mark.slow
 @charon
-def test_rekeys_and_capacity(pair: tuple[Bench, Case]) -> None:
+def test_rekeys_and_capacity(pair: tuple[Setup, Case]) -> None:
     """As many rekeys as are due; as many tunnels as are asked for."""
     finding, _ = found(pair, RekeyRate, tunnels=3, lifetime="4s", lifetimes=2)
     assert [quantity.n for quantity in finding.quantities[:2]] == [6, 6]
@@ -167,7 +167,7 @@ def test_rekeys_and_capacity(pair: tuple[Bench, Case]) -> None:
 
 @pytest.mark.slow
 @charon
-def test_a_gateway_without_power_comes_back(pair: tuple[Bench, Case]) -> None:
+def test_a_gateway_without_power_comes_back(pair: tuple[Setup, Case]) -> None:
     """Booted again by the same hands, its daemon and cleartext's block on it, traffic brings the tunnel up."""
     finding, trials = found(pair, Reset, what="power", load="500fps", trial="25s", at="1s", repeats=1)
     (action,) = trials[-1].measured["actions"]

@@ -14,7 +14,7 @@ import pytest
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
 from espbench.measure.actions import Action
-from espbench.measure.bench import Bench, Request, TrialBroken, Waits
+from espbench.measure.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from espbench.platforms import placement
@@ -32,7 +32,7 @@ FPS = 4000  # a gateway's ring (256 frames) outlasts a stall of its CPU of 60 ms
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     """Two routers, and a generator at their outer ports."""
     logs = tmp_path_factory.mktemp("logs")
     with Registry("t" + secrets.token_hex(3)) as registry:
@@ -41,11 +41,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         bed = NetnsPlatform(GATEWAY_TO_GATEWAY).build(registry, logs, placed)
         generator = NativeGenerator(registry, logs / "generator.log")
         generator.open(list(bed.ports.values()), CPUS)
-        yield Bench(bed, generator, None, {name: port.next_hop_mac or "" for name, port in bed.ports.items()})
+        yield Setup(bed, generator, None, {name: port.next_hop_mac or "" for name, port in bed.ports.items()})
     os.sched_setaffinity(0, CPUS)
 
 
-def us_per_frame(bench: Bench) -> dict[Side, float]:
+def us_per_frame(bench: Setup) -> dict[Side, float]:
     """Both gateways' CPU time for a frame, the least of some trials: a busy host makes it more, never less."""
     found: dict[Side, list[float]] = {side: [] for side in SIDES}
     for _ in range(ATTEMPTS):
@@ -59,7 +59,7 @@ def us_per_frame(bench: Bench) -> dict[Side, float]:
     return {side: min(values) for side, values in found.items()}
 
 
-def burden(bench: Bench, side: Side, folder: Path) -> None:
+def burden(bench: Setup, side: Side, folder: Path) -> None:
     """Every frame that this gateway forwards is compared with many addresses in vain."""
     rules = "\n".join(f"  ip saddr 203.0.113.{n % 255} drop" for n in range(RULES))
     chain = f"chain forward {{\n  type filter hook forward priority 0;\n{rules}\n }}"
@@ -69,11 +69,11 @@ def burden(bench: Bench, side: Side, folder: Path) -> None:
     assert done.rc == 0, done.err
 
 
-def relieve(bench: Bench, side: Side) -> None:
+def relieve(bench: Setup, side: Side) -> None:
     assert bench.bed.gateways[side].run(["nft", "delete table ip burden"]).rc == 0
 
 
-def test_work_laid_upon_a_gateway_shows_in_its_own_figure(bench: Bench, tmp_path: Path) -> None:
+def test_work_laid_upon_a_gateway_shows_in_its_own_figure(bench: Setup, tmp_path: Path) -> None:
     """Neither forwards in the other's thread, nor in the sender's.
 
     The other's figure may rise as well: being woken is a part of it, and depends on who shares the CPU.
@@ -87,7 +87,7 @@ def test_work_laid_upon_a_gateway_shows_in_its_own_figure(bench: Bench, tmp_path
     assert min(alone.values()) > 0
 
 
-def test_a_trial_in_which_a_port_went_down_and_up_is_void(bench: Bench) -> None:
+def test_a_trial_in_which_a_port_went_down_and_up_is_void(bench: Setup) -> None:
     """The kernel makes another thread then; the new one is pinned and counted from the next trial on.
 
     The last test with these gateways: Home has lost its route to the tester.

@@ -22,7 +22,7 @@ import pytest
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.measure import trial
-from espbench.measure.bench import Bench, Request, TrialBroken, Waits
+from espbench.measure.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.traffic import Traffic
 from espbench.plan import load_profile
 from espbench.platforms import remote_gateway
@@ -59,7 +59,7 @@ def box_of(lab: RemoteLab, **changes: Any) -> Box:
     return boxes_of(load_profile(str(lab.profile(home=changes)))).boxes["home"]
 
 
-def bring_up(bench: Bench) -> None:
+def bring_up(bench: Setup) -> None:
     """Its stack, without traffic: a busy host may lose a frame, and a run would try again."""
     assert bench.stack is not None
     bench.stack.block()

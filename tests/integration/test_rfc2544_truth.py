@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from espbench.measure.actions import Action
-from espbench.measure.bench import Request, Waits
+from espbench.measure.setup import Request, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from espbench.plan import Case

@@ -19,8 +19,8 @@ import pytest
 from espbench.generators.base import Association, EspCounts, Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.measure import counters, decryption, esp_peer, readiness
-from espbench.measure.bench import Bench, Request, Waits
 from espbench.measure.esp_peer import EspPeer
+from espbench.measure.setup import Request, Setup, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from espbench.platforms import capture, placement
@@ -48,7 +48,7 @@ SOME = 200  # of 400 frames that leave at least, on however busy a host
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Registry, Bench, Path]]:
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Registry, Setup, Path]]:
     """A gateway, and a generator attached to both of its sides; no stack yet."""
     allowed = os.sched_getaffinity(0)
     logs = tmp_path_factory.mktemp("logs")
@@ -62,7 +62,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Registr
         generator = NativeGenerator(registry, logs / "generator.log", esp=True)
         generator.open(list(bed.ports.values()), [])
         hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
-        yield registry, Bench(bed, generator, None, hops), logs
+        yield registry, Setup(bed, generator, None, hops), logs
     os.sched_setaffinity(0, allowed)
 
 
@@ -71,7 +71,7 @@ def traffic_of(direction: Direction, size: int = 256, version: int = 4) -> Traff
 
 
 def with_stack(
-    bench: Bench, suite: str, tunnel: Tunnel = TUNNEL, options: StackOptions | None = None
+    bench: Setup, suite: str, tunnel: Tunnel = TUNNEL, options: StackOptions | None = None
 ) -> EspPeer:
     """A tunnel of this suite, established with the whole chain of proof; the tester's end of it."""
     gateway = bench.bed.gateways["home"]
@@ -88,7 +88,7 @@ def with_stack(
     return bench.peer
 
 
-def trial_of(bench: Bench, traffic: Traffic) -> Trial:
+def trial_of(bench: Setup, traffic: Traffic) -> Trial:
     for _ in range(12):  # a busy machine spoils one now and then: not what is tested here
         trial = measure(
             bench, traffic, Request(FPS * traffic.directions, SECONDS, "search"), case="test", sequence=0,
@@ -99,7 +99,7 @@ def trial_of(bench: Bench, traffic: Traffic) -> Trial:
     return trial
 
 
-def offer(bench: Bench, streams: list[Stream]) -> tuple[Offered, counters.GatewayCounters]:
+def offer(bench: Setup, streams: list[Stream]) -> tuple[Offered, counters.GatewayCounters]:
     """One burst of traffic; what the gateway counted of it."""
     before = counters.read(bench.bed, bench.stack)
     offered = bench.generator.offer(streams, SECONDS, 1.0, quiet_s=0.2)
@@ -107,7 +107,7 @@ def offer(bench: Bench, streams: list[Stream]) -> tuple[Offered, counters.Gatewa
 
 
 @pytest.mark.parametrize("suite", slow_but(["aes128gcm16"], suites()))
-def test_each_suite_both_ways(workshop: tuple[Registry, Bench, Path], suite: str) -> None:
+def test_each_suite_both_ways(workshop: tuple[Registry, Setup, Path], suite: str) -> None:
     """What the kernel seals the tester opens, and the other way round, frame by frame; all counts agree."""
     _, bench, _ = workshop
     with_stack(bench, suite)
@@ -122,7 +122,7 @@ def test_each_suite_both_ways(workshop: tuple[Registry, Bench, Path], suite: str
     assert list(trial.per_direction) == ["east-west"]
 
 
-def test_both_at_once_through_three_tunnels_with_esn(workshop: tuple[Registry, Bench, Path]) -> None:
+def test_both_at_once_through_three_tunnels_with_esn(workshop: tuple[Registry, Setup, Path]) -> None:
     """Each frame through its own tunnel's SA, with 64-bit numbers."""
     _, bench, _ = workshop
     options = StackOptions(tunnels=3, esn=True, replay_window=64)
@@ -138,7 +138,7 @@ def test_both_at_once_through_three_tunnels_with_esn(workshop: tuple[Registry, B
 
 
 @pytest.mark.slow
-def test_ipv6_inside_and_outside(workshop: tuple[Registry, Bench, Path]) -> None:
+def test_ipv6_inside_and_outside(workshop: tuple[Registry, Setup, Path]) -> None:
     _, bench, _ = workshop
     with_stack(bench, "aes128-sha1", TUNNEL_6)
     for direction in ("encryption", "decryption"):
@@ -172,7 +172,7 @@ def test_scapy_opens_what_the_tester_seals(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_slow_ciphers_take_no_time_of_the_trial(workshop: tuple[Registry, Bench, Path]) -> None:
+def test_slow_ciphers_take_no_time_of_the_trial(workshop: tuple[Registry, Setup, Path]) -> None:
     """A burst of 3DES is sealed before it leaves and opened after it came, and each frame's latency is known."""
     _, bench, _ = workshop
     with_stack(bench, "3des-sha1")
@@ -196,7 +196,7 @@ def altered(sas: list[Association], **changes: object) -> list[Association]:
     return [sa.model_copy(update=changes) for sa in sas]
 
 
-def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Registry, Bench, Path]) -> None:
+def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Registry, Setup, Path]) -> None:
     """Neither the tester nor the gateway takes what the other sealed otherwise."""
     _, bench, _ = workshop
     peer = with_stack(bench, "aes128-sha1")
@@ -226,7 +226,7 @@ def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Regi
 
 @pytest.mark.slow
 def test_forged_and_replayed_packets_do_not_pass_and_do_not_disturb(
-    workshop: tuple[Registry, Bench, Path],
+    workshop: tuple[Registry, Setup, Path],
 ) -> None:
     """Beside legitimate traffic on the same SA (ipsec-meth 15.2, 15.3): the gateway drops each for its own reason."""
     _, bench, _ = workshop
@@ -245,7 +245,7 @@ def test_forged_and_replayed_packets_do_not_pass_and_do_not_disturb(
 
 
 def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
-    workshop: tuple[Registry, Bench, Path],
+    workshop: tuple[Registry, Setup, Path],
 ) -> None:
     """Somebody deletes the policies: what arrives in clear is told, does not count as received, and is INVALID."""
     _, bench, _ = workshop

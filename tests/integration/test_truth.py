@@ -17,7 +17,7 @@ import pytest
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
 from espbench.measure import decryption, readiness
-from espbench.measure.bench import Bench, Request, Waits
+from espbench.measure.setup import Request, Setup, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from espbench.platforms import capture, external, placement
@@ -42,7 +42,7 @@ WAITS = Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0)
 
 
 def trial_of(
-    bench: Bench, fps: float, seconds: float, traffic: Traffic = TRAFFIC, attempts: int = 12
+    bench: Setup, fps: float, seconds: float, traffic: Traffic = TRAFFIC, attempts: int = 12
 ) -> Trial:
     for _ in range(attempts):  # a busy machine spoils one now and then: not what is tested here
         trial = measure(
@@ -55,7 +55,7 @@ def trial_of(
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Registry, Bench, Path]]:
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Registry, Setup, Path]]:
     """A UML pair whose middle link can be captured, and a generator attached; no stack yet."""
     logs = tmp_path_factory.mktemp("logs")
     with Registry("t" + secrets.token_hex(3)) as registry:
@@ -65,11 +65,11 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Registr
         generator = NativeGenerator(registry, logs / "generator.log")
         generator.open(list(bed.ports.values()), sorted({c for cpus in placed.cpus.values() for c in cpus}))
         hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
-        yield registry, Bench(bed, generator, None, hops), logs
+        yield registry, Setup(bed, generator, None, hops), logs
     os.sched_setaffinity(0, CPUS)
 
 
-def with_stack(bench: Bench, suite: str) -> Xfrm:
+def with_stack(bench: Setup, suite: str) -> Xfrm:
     """A tunnel of this suite, established with the whole chain of proof."""
     for gateway in bench.bed.gateways.values():
         gateway.netlink(netlink_xfrm.NETLINK_XFRM, netlink_xfrm.flush())
@@ -82,7 +82,7 @@ def with_stack(bench: Bench, suite: str) -> Xfrm:
 
 @pytest.mark.parametrize("suite", slow_but(["aes128gcm16"], suites()))
 def test_scapy_decrypts_the_middle_link_and_finds_the_offered_frames(
-    workshop: tuple[Registry, Bench, Path], suite: str
+    workshop: tuple[Registry, Setup, Path], suite: str
 ) -> None:
     """An implementation that shares nothing with the kernel's opens every captured packet."""
     registry, bench, logs = workshop
@@ -93,7 +93,7 @@ def test_scapy_decrypts_the_middle_link_and_finds_the_offered_frames(
     assert "none in clear" in found["captured sample"]
 
 
-def test_scapy_does_not_accept_wrong_keys(workshop: tuple[Registry, Bench, Path]) -> None:
+def test_scapy_does_not_accept_wrong_keys(workshop: tuple[Registry, Setup, Path]) -> None:
     """With one bit of the key flipped nothing decrypts: the check can fail."""
     registry, bench, logs = workshop
     stack = with_stack(bench, "aes128gcm16")
@@ -111,7 +111,7 @@ def test_scapy_does_not_accept_wrong_keys(workshop: tuple[Registry, Bench, Path]
         )
 
 
-def test_an_honest_tunnel_is_proven_frame_by_frame(workshop: tuple[Registry, Bench, Path]) -> None:
+def test_an_honest_tunnel_is_proven_frame_by_frame(workshop: tuple[Registry, Setup, Path]) -> None:
     """As many encrypted and decrypted as sent and received, in the record of the trial."""
     _, bench, _ = workshop
     with_stack(bench, "aes128-sha1")
@@ -122,7 +122,7 @@ def test_an_honest_tunnel_is_proven_frame_by_frame(workshop: tuple[Registry, Ben
     assert (trial.gateways["home"].cpu_us_per_frame or 0) > 0
 
 
-def test_frames_that_cross_in_clear_make_the_trial_invalid(workshop: tuple[Registry, Bench, Path]) -> None:
+def test_frames_that_cross_in_clear_make_the_trial_invalid(workshop: tuple[Registry, Setup, Path]) -> None:
     """Somebody deletes the policies: everything still arrives, nothing is encrypted, nothing counts."""
     _, bench, _ = workshop
     with_stack(bench, "aes128-sha1")
@@ -135,7 +135,7 @@ def test_frames_that_cross_in_clear_make_the_trial_invalid(workshop: tuple[Regis
     assert any(reason.code == Code.NOT_PROVEN for reason in trial.reasons)
 
 
-def test_a_tunnel_that_is_not_up_is_not_measured(workshop: tuple[Registry, Bench, Path]) -> None:
+def test_a_tunnel_that_is_not_up_is_not_measured(workshop: tuple[Registry, Setup, Path]) -> None:
     """Keys that differ between the gateways: the message says that nothing arrives, and which error counts."""
     _, bench, _ = workshop
     with_stack(bench, "aes128-sha1")
@@ -151,7 +151,7 @@ def test_a_tunnel_that_is_not_up_is_not_measured(workshop: tuple[Registry, Bench
     assert trial.loss_at == {"office xfrm XfrmInNoStates": trial.tx_frames}
 
 
-def test_loss_at_the_first_port_is_booked_there(workshop: tuple[Registry, Bench, Path]) -> None:
+def test_loss_at_the_first_port_is_booked_there(workshop: tuple[Registry, Setup, Path]) -> None:
     """A flood overflows Home's tap: the places add up to the loss, and most of it is at the first port."""
     _, bench, _ = workshop
     with_stack(bench, "3des-sha1")
@@ -188,7 +188,7 @@ def test_loss_in_a_stall_of_the_host_is_not_the_duts(tmp_path: Path) -> None:
         for name, port in list(bed.ports.items()):
             bed.ports[name] = type(port)(**(vars(port) | {"mac": opened[name]["mac"]}))
             hops[name] = generator.resolve(name, port.address[4], port.gateway[4])
-        bench = Bench(bed, generator, None, hops)
+        bench = Setup(bed, generator, None, hops)
         assert trial_of(bench, 20_000, 0.3).rx_frames > 0
         # A busy machine may starve the sender: that is another reason, not this one. And the kernel may give the
         # box's threads their share of the CPU in the midst of the stall (its server for fair tasks).

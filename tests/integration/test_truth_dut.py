@@ -14,7 +14,7 @@ import pytest
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Gap, Noise, Offered, RateStep, Stream, StreamCounts
-from espbench.measure.bench import Request, Waits
+from espbench.measure.setup import Request, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from support import truth_dut

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from espbench.measure.bench import Bench, TrialBroken
+from espbench.measure.setup import Setup, TrialBroken
 from espbench.measure.traffic import Traffic
 from espbench.stacks import policies
 from espbench.stacks.base import both
@@ -36,7 +36,7 @@ def on_interface(stack: Any, **options: Any) -> dict[str, Any]:
     return {**named, "interface": True, **options}
 
 
-def routed(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
+def routed(bench: Setup, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
     """Establish it as any stack; the Security Context, whose SAs are bound to the interface."""
     context = established(bench, traffic)
     assert context["based on"] == f"routes to an XFRM interface (if_id {XFRM_IF_ID})"
@@ -53,7 +53,7 @@ def assert_all_encrypted(trial: Trial) -> None:
         assert trial.gateways[side].encrypted_frames == trial.gateways[side].decrypted_frames == 100
 
 
-def carried_by_interface(bench: Bench) -> list[tuple[int, int]]:
+def carried_by_interface(bench: Setup) -> list[tuple[int, int]]:
     """(sent, received) frames of each gateway's XFRM interface."""
     counters = (gateway.link_counters()[XFRM_DEVICE] for gateway, _ in both(bench.bed))
     return [(link.tx_packets, link.rx_packets) for link in counters]

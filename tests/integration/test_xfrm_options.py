@@ -18,7 +18,7 @@ import pytest
 from espbench.errors import MachineLacks
 from espbench.generators.native import NativeGenerator
 from espbench.measure import decryption, readiness
-from espbench.measure.bench import Bench
+from espbench.measure.setup import Setup
 from espbench.measure.traffic import Traffic
 from espbench.platforms import capture, placement
 from espbench.platforms.registry import Registry
@@ -55,9 +55,9 @@ class CapturedPair:
         self.generator = NativeGenerator(registry, logs / "generator.log")
         self.generator.open(list(self.bed.ports.values()), [])
 
-    def bench(self, stack: Stack) -> Bench:
+    def bench(self, stack: Stack) -> Setup:
         hops = {name: port.next_hop_mac or "" for name, port in self.bed.ports.items()}
-        return Bench(self.bed, self.generator, stack, hops)
+        return Setup(self.bed, self.generator, stack, hops)
 
     def reset(self) -> None:
         """As if just booted: no policies, routes by the middle link."""
@@ -68,7 +68,7 @@ class CapturedPair:
                 [f"route replace {PREFIXES[v][far]} via {WAN[v][far]} dev {gateway.wan}" for v in (4, 6)]
             )
 
-    def sample(self, bench: Bench, traffic: Traffic) -> tuple[str, Path]:
+    def sample(self, bench: Setup, traffic: Traffic) -> tuple[str, Path]:
         """The proof by decryption, and the capture it was made from."""
         file = self.logs / f"{secrets.token_hex(4)}.pcap"
         capturing = partial(capture.capturing, self.registry, self.bed)

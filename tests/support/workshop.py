@@ -14,7 +14,7 @@ import pytest
 
 from espbench.generators.native import NativeGenerator
 from espbench.measure import readiness
-from espbench.measure.bench import Bench, Request, Waits
+from espbench.measure.setup import Request, Setup, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from espbench.plan import Case, cases, load_plan
@@ -39,7 +39,7 @@ class Workshop:
         self.generator = NativeGenerator(registry, folder / "generator.log")
 
     @contextmanager
-    def pair(self, stack: Any, suite: str, **plan: Any) -> Iterator[tuple[Bench, Case]]:
+    def pair(self, stack: Any, suite: str, **plan: Any) -> Iterator[tuple[Setup, Case]]:
         """Build a pair with this stack (as a plan writes it) on it, neither blocking nor established."""
         written = write_plan(
             self.folder,
@@ -57,7 +57,7 @@ class Workshop:
             watched = sorted({c for cpus in self.placed.cpus.values() for c in cpus})
             self.generator.open(list(bed.ports.values()), watched)
             hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
-            yield Bench(bed, self.generator, lab.stack(bed, case), hops), case
+            yield Setup(bed, self.generator, lab.stack(bed, case), hops), case
         finally:
             bed.close()
 
@@ -82,7 +82,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         yield made
 
 
-def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
+def established(bench: Setup, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
     """Prove network, block on cleartext and tunnel; return the Security Context, which must have no mismatch."""
     assert bench.stack is not None
     shown = readiness.establish(bench, traffic)
@@ -92,7 +92,7 @@ def established(bench: Bench, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
     return context
 
 
-def trial_of(bench: Bench, traffic: Traffic = TRAFFIC, fps: float = 400, seconds: float = 0.5) -> Trial:
+def trial_of(bench: Setup, traffic: Traffic = TRAFFIC, fps: float = 400, seconds: float = 0.5) -> Trial:
     """Make a short trial: 200 frames unless told."""
     for _ in range(12):  # a busy machine spoils one now and then: not what is tested here
         trial = measure(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from espbench.measure.bench import Waits
+from espbench.measure.setup import Waits
 from espbench.plan.model import Throughput
 from espbench.procedures.throughput import rfc2544_deviations
 from espbench.terms import Trial

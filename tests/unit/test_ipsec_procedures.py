@@ -12,7 +12,7 @@ import pytest
 
 from espbench.errors import EspbenchError
 from espbench.measure.actions import Action
-from espbench.measure.bench import Bench, Request, TrialBroken
+from espbench.measure.setup import Request, Setup, TrialBroken
 from espbench.plan import Case
 from espbench.plan.ipsec_tests import (
     Attack,
@@ -161,7 +161,7 @@ class Pair:
         self.daemons = {side: ExactDaemon(self.clock, end=replace(END, options=made)) for side in sides}
         self.stack = IkeStack("exact", bed, tunnel, suites()["aes128gcm16"], made, {**self.daemons})
         self._trial = trial
-        self.field = Field(Bench(bed, cast(Any, None), self.stack, {}), self.make)
+        self.field = Field(Setup(bed, cast(Any, None), self.stack, {}), self.make)
 
     def make(self, request: Request, actions: Sequence[Action]) -> Trial:
         self.requests.append(request)
@@ -195,7 +195,7 @@ def carried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many tunnels were shown to carry traffic, each time; that is tested on real gateways."""
     asked: list[int] = []
 
-    def show(bench: Bench, case: Case, tunnels: int) -> dict[str, Any]:
+    def show(bench: Setup, case: Case, tunnels: int) -> dict[str, Any]:
         asked.append(tunnels)
         return {"kind": "shown", "proven": True, "problems": []}
 
@@ -303,7 +303,7 @@ def test_the_time_to_first_packet_is_from_first_sent_to_first_received() -> None
         pair.daemons["home"].initiate(1)
         return make(request, actions)
 
-    pair.field = Field(pair.field.bench, trial)
+    pair.field = Field(pair.field.setup, trial)
     found = answered(made(FirstPacket.model_validate({"load": "1000fps", "repeats": 3})), pair)
     told = values(found)
     assert (told["time to first packet"], told["of it, setting up the tunnel"]) == (31.5, 20.0)
@@ -476,7 +476,7 @@ def test_what_fails_in_a_test_costs_the_trial_and_never_the_pair_for_good() -> N
         raise EspbenchError("no answer")
 
     gateways = {"home": SimpleNamespace(alive=lambda: True)}
-    bench = replace(pair.field.bench, bed=cast(Testbed, SimpleNamespace(gateways=gateways)))
+    bench = replace(pair.field.setup, bed=cast(Testbed, SimpleNamespace(gateways=gateways)))
     attack = made(Attack.model_validate({"load": "1000fps"}))
     with pytest.raises(TrialBroken, match="no answer"):
         attack.measure(Request(1000.0, 1.0, "measure"), Field(bench, die))

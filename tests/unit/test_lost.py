@@ -14,7 +14,6 @@ from espbench.generators.base import Generator, Offered, PortCounts, Stream, Str
 from espbench.generators.trex_account import Account, stream_counts
 from espbench.generators.trex_ports import Counters
 from espbench.measure import counters
-from espbench.measure.bench import Bench, Request
 from espbench.measure.path import DAMAGED
 from espbench.measure.record import OfCase, Seen, record
 from espbench.measure.traffic import Traffic
@@ -41,13 +40,13 @@ def trial_of(
 ) -> Trial:
     """The record of a trial in which the generator counted this."""
     bed = Bed("netns", "", {}, {}, placement.choose(), {}, virtual_time=virtual_time)
-    bench = Bench(bed, cast(Generator, None), None, {})
+    setup = Setup(bed, cast(Generator, None), None, {})
     offered = Offered(
         start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=streams,
         ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in ("west", "east")],
     )  # fmt: skip
     return record(
-        bench,
+        setup,
         Traffic(((64, 1),), 4, "one-way"),
         Request(100.0, 1.0, "final"),
         OfCase("c", 0, 0.01),

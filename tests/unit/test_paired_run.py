@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from espbench.measure import trial
-from espbench.measure.bench import TrialBroken
+from espbench.measure.setup import TrialBroken
 from espbench.plan import Case, ResolvedPlan, cases, load_plan
 from espbench.procedures.paired import Ask
 from espbench.procedures.paired_run import PairedRun, Rig, rivals

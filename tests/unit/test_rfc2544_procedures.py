@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from espbench.measure.bench import Bench, Request, Shape
+from espbench.measure.setup import Request, Setup, Shape
 from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.procedure import Field, Procedure
@@ -162,7 +162,7 @@ def _bursts(procedure: Procedure, dut: QueueDut, tester_fps: float) -> None:
         rate = min(tester_fps, request.load_fps)
         trial = dut.trial(replace(request, load_fps=rate), procedure.case.id, len(procedure.trials))
         trial = trial.model_copy(update={"intended_fps": request.load_fps})
-        field = Field(cast("Bench", None), lambda request, actions, made=trial: made)  # type: ignore[misc]
+        field = Field(cast("Setup", None), lambda request, actions, made=trial: made)  # type: ignore[misc]
         procedure.add(procedure.measure(request, field))
         assert len(procedure.trials) < 500
 
@@ -200,7 +200,7 @@ def test_a_pause_of_the_tester_matters_as_far_as_the_dut_drains_in_it(
     request = Request(LINE, 0.5, "measure", shape=Shape(burst_frames=20_000))
     made = QueueDut(0.5 * LINE, buffer).trial(request, "0001-x", 0)
     made = made.model_copy(update={"host": {"lateness_us": {"west-east": {"max": pause_us}}}})
-    field = Field(cast("Bench", None), lambda request, actions: made)
+    field = Field(cast("Setup", None), lambda request, actions: made)
     assert procedure.measure(request, field).validity == validity
 
 

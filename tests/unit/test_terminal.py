@@ -9,7 +9,7 @@ from rich.console import Console
 
 from espbench.cli.progress import TerminalObserver
 from espbench.measure import trial
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.terms import Trial
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts, Stall, StreamCounts
 from espbench.measure import trial
-from espbench.measure.bench import Bench, Request, Waits
+from espbench.measure.setup import Request, Setup, Waits
 from espbench.measure.traffic import Traffic
 from espbench.platforms import qemu_e500
 from espbench.platforms.base import Port, PortName, Testbed
@@ -83,7 +83,7 @@ def measured(*, virtual_time: bool) -> tuple[Any, Offers]:
     generator = Offers()
     hops: dict[PortName, str] = {"west": "02:00:00:00:00:02", "east": "02:00:00:00:00:02"}
     record = trial.measure(
-        Bench(bed, cast(Generator, generator), None, hops),
+        Setup(bed, cast(Generator, generator), None, hops),
         Traffic(((64, 1),), 4, "one-way"),
         Request(1000.0, 1.0, "search"),
         case="0001",

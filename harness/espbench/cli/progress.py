@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.plan import Case
 from espbench.platforms import machine_lock
 from espbench.platforms.machine_lock import Holder

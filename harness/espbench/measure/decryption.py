@@ -13,8 +13,8 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Stream
-from espbench.measure.bench import Bench
 from espbench.measure.readiness import NotReady
+from espbench.measure.setup import Setup
 from espbench.measure.traffic import Traffic
 from espbench.terms import FCS_BYTES
 
@@ -27,25 +27,25 @@ _ETHERNET_HEADER = 14
 Capturing = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 
-def sample(bench: Bench, traffic: Traffic, file: Path, capturing: Capturing) -> dict[str, Any]:
+def sample(setup: Setup, traffic: Traffic, file: Path, capturing: Capturing) -> dict[str, Any]:
     """Send a few of the case's frames west to east, capture the middle link, decrypt; what was found.
 
     NotReady unless everything captured but IKE, SAMPLE_FRAMES at least, is ESP, decrypts, and is a
     frame that was offered; of several tunnels each frame must have come through another SA.
     """
-    assert bench.stack is not None
+    assert setup.stack is not None
     single = Traffic(
         # Of the RFC 2544 form, which the program below knows, whatever headers the case has.
         (min(traffic.frames)[:2],), traffic.ip_version, "one-way",
         tunnels=traffic.tunnels, tunnel_bits=traffic.tunnel_bits, dont_fragment=traffic.dont_fragment,
     )  # fmt: skip
-    (stream,) = bench.streams(single, _SAMPLE_FPS)
+    (stream,) = setup.streams(single, _SAMPLE_FPS)
     with capturing(file):
-        offered = bench.generator.offer(
+        offered = setup.generator.offer(
             [stream], (SAMPLE_FRAMES + _SPARE_FRAMES) / _SAMPLE_FPS, 1.0, quiet_s=0.2
         )
     sent = offered.streams[0].tx_frames
-    answer = decrypt(file, bench.stack.secrets(), stream)
+    answer = decrypt(file, setup.stack.secrets(), stream)
     whole = answer["packets"] - answer["ike"] == answer["esp"] == answer["decrypted"] == answer["offered"]
     spread = answer["spis"] >= min(traffic.tunnels, SAMPLE_FRAMES)
     if (

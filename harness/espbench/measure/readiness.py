@@ -12,8 +12,8 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.measure import counters, esp_peer
-from espbench.measure.bench import Bench
 from espbench.measure.esp_peer import EspPeer
+from espbench.measure.setup import Setup
 from espbench.measure.traffic import Traffic
 
 PROBE_FRAMES = 50  # one for each tunnel, if there are more
@@ -28,11 +28,11 @@ class NotReady(EspbenchError):
     """The pair of gateways does not do what the case needs; nothing may be measured on it."""
 
 
-def establish(bench: Bench, traffic: Traffic) -> dict[str, Any]:
+def establish(setup: Setup, traffic: Traffic) -> dict[str, Any]:
     """Bring the stack up step by step; returns what was shown, for the Security Context."""
     probe = replace(traffic, direction="both-ways", networks=1, ports=1, frames=(min(traffic.frames),))
-    if bench.stack is None:
-        arrived, sent = _probe(bench, replace(probe, direction=traffic.direction))
+    if setup.stack is None:
+        arrived, sent = _probe(setup, replace(probe, direction=traffic.direction))
         if arrived == 0:
             raise NotReady(
                 f"no frame came back through the DUT: {sent} were sent; check the gateways' addresses, "
@@ -40,42 +40,42 @@ def establish(bench: Bench, traffic: Traffic) -> dict[str, Any]:
             )
         return {"path": f"{arrived} of {sent} probe frames came through the DUT"}
 
-    if not bench.stack.encrypts:
-        bench.stack.establish()
-        arrived, sent = _all_of_a_probe(bench, probe)
+    if not setup.stack.encrypts:
+        setup.stack.establish()
+        arrived, sent = _all_of_a_probe(setup, probe)
         if arrived != sent:
             raise NotReady(f"plain forwarding does not work: {arrived} of {sent} probe frames arrived")
         return {"plain forwarding": f"{arrived} of {sent} probe frames arrived"}
 
     shown = {}
-    arrived, sent = _all_of_a_probe(bench, probe)
+    arrived, sent = _all_of_a_probe(setup, probe)
     if arrived != sent:
         raise NotReady(f"the network itself does not work: {arrived} of {sent} plain probe frames arrived")
     shown["network before IPsec"] = f"{arrived} of {sent} probe frames arrived"
 
-    bench.stack.block()
-    arrived, sent = _probe(bench, probe)
+    setup.stack.block()
+    arrived, sent = _probe(setup, probe)
     if arrived:
         raise NotReady(f"cleartext is not blocked: {arrived} of {sent} probe frames arrived without an SA")
     shown["cleartext blocked, tunnel down"] = f"{arrived} of {sent} probe frames arrived"
 
-    bench.stack.establish()
-    bench.peer = EspPeer.of(bench.bed, bench.stack)
-    arrived, sent = carried(bench, probe)
-    who = "the gateway's SAs, and opened or sealed by the tester" if bench.peer else "both gateways' SAs"
+    setup.stack.establish()
+    setup.peer = EspPeer.of(setup.bed, setup.stack)
+    arrived, sent = carried(setup, probe)
+    who = "the gateway's SAs, and opened or sealed by the tester" if setup.peer else "both gateways' SAs"
     shown["tunnel up"] = f"{arrived} of {sent} probe frames arrived, counted by {who}"
     return shown
 
 
-def carried(bench: Bench, probe: Traffic) -> tuple[int, int]:
+def carried(setup: Setup, probe: Traffic) -> tuple[int, int]:
     """(arrived, sent) of a frame or more through every tunnel, both ways: all arrived, and all were encrypted.
 
     NotReady says what did not.
     """
     for _ in range(_ATTEMPTS):
-        before = counters.read(bench.bed, bench.stack)
-        arrived, sent, wrong = _probe_of_esp(bench, probe)
-        moved = counters.moved(before, counters.read(bench.bed, bench.stack))
+        before = counters.read(setup.bed, setup.stack)
+        arrived, sent, wrong = _probe_of_esp(setup, probe)
+        moved = counters.moved(before, counters.read(setup.bed, setup.stack))
         if arrived == sent:
             break
     if arrived != sent:
@@ -93,27 +93,27 @@ def carried(bench: Bench, probe: Traffic) -> tuple[int, int]:
     return arrived, sent
 
 
-def _all_of_a_probe(bench: Bench, traffic: Traffic) -> tuple[int, int]:
+def _all_of_a_probe(setup: Setup, traffic: Traffic) -> tuple[int, int]:
     """(arrived, sent) of the first probe that arrived whole, or of the last."""
     for _ in range(_ATTEMPTS):
-        arrived, sent = _probe(bench, traffic)
+        arrived, sent = _probe(setup, traffic)
         if arrived == sent:
             break
     return arrived, sent
 
 
-def _probe(bench: Bench, traffic: Traffic) -> tuple[int, int]:
+def _probe(setup: Setup, traffic: Traffic) -> tuple[int, int]:
     """(arrived, sent) of a few frames at a rate any DUT can do. NotReady: too few left to show anything."""
-    arrived, sent, _ = _probe_of_esp(bench, traffic)
+    arrived, sent, _ = _probe_of_esp(setup, traffic)
     return arrived, sent
 
 
-def _probe_of_esp(bench: Bench, traffic: Traffic) -> tuple[int, int, list[str]]:
+def _probe_of_esp(setup: Setup, traffic: Traffic) -> tuple[int, int, list[str]]:
     """The same, and what was wrong with ESP that the tester opened itself."""
     frames = max(PROBE_FRAMES, traffic.tunnels)
     rate = _PROBE_FPS * traffic.directions
-    offered = bench.generator.offer(
-        bench.streams(traffic, rate),
+    offered = setup.generator.offer(
+        setup.streams(traffic, rate),
         frames / _PROBE_FPS,
         _PROBE_RESIDUE_S,
         quiet_s=_QUIET_S,

@@ -10,8 +10,8 @@ from typing import Any
 from espbench.generators.base import Offered, StreamCounts
 from espbench.measure import backlog, counters, esp_peer, one_gateway, path
 from espbench.measure.actions import Performed, untimely
-from espbench.measure.bench import Bench, Request
 from espbench.measure.faults import tester_faults, virtual_faults
+from espbench.measure.setup import Request, Setup
 from espbench.measure.standing_still import StandingStill, standing_still
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Side
@@ -50,13 +50,13 @@ class Seen:
     upset: bool = False
 
 
-def record(bench: Bench, traffic: Traffic, request: Request, of: OfCase, seen: Seen) -> Trial:
+def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: Seen) -> Trial:
     """Build the trial's record from what it showed."""
     offered, delta, cpu, upset = seen.offered, seen.delta, seen.cpu, seen.upset
     streams = offered.streams
     tx, rx = sum(s.tx_frames for s in streams), sum(s.rx_frames for s in streams)
     lost = sum(s.lost for s in streams)
-    overruns = _overruns(bench, offered, delta)
+    overruns = _overruns(setup, offered, delta)
     overrun = sum(overruns.values())
     # A load that is not steady may be stored: that is what its test is about.
     steady = request.shape.burst_frames is None and not request.shape.steps and not upset
@@ -71,9 +71,9 @@ def record(bench: Bench, traffic: Traffic, request: Request, of: OfCase, seen: S
     ]
     if not upset and (replaced := counters.rekeyed(delta)):
         reasons.append(Reason.of(Code.SAS_REPLACED, sides=replaced))
-    proof = _proof(bench, offered, delta, fragments=of.fragments, upset=upset, trusted=not reasons)
+    proof = _proof(setup, offered, delta, fragments=of.fragments, upset=upset, trusted=not reasons)
     reasons += [Reason.of(Code.NOT_PROVEN, problem=p) for p in proof.get("problems", [])]
-    if bench.bed.virtual_time:
+    if setup.bed.virtual_time:
         reasons += virtual_faults(offered, traffic)
         still = StandingStill([0 for _ in streams])
     else:
@@ -81,7 +81,7 @@ def record(bench: Bench, traffic: Traffic, request: Request, of: OfCase, seen: S
             request,
             offered,
             seen.host,
-            _slowest_us_per_frame(bench, delta, cpu, upset=upset),
+            _slowest_us_per_frame(setup, delta, cpu, upset=upset),
             judged,
             upset=upset,
         )
@@ -91,7 +91,7 @@ def record(bench: Bench, traffic: Traffic, request: Request, of: OfCase, seen: S
     if valid and not sustained:
         worst = max(judged, key=lambda b: b.excess)
         reasons.append(Reason.of(Code.STORED, growth_ms=worst.growth_ms, pct=100 * worst.excess))
-    loss_at = _loss_places(bench, offered, delta, overruns, upset=upset)
+    loss_at = _loss_places(setup, offered, delta, overruns, upset=upset)
     return Trial(
         case=of.case,
         sequence=of.sequence,
@@ -114,7 +114,7 @@ def record(bench: Bench, traffic: Traffic, request: Request, of: OfCase, seen: S
         loss_at=loss_at,
         latency_us=_joint_latency(streams),
         per_direction={f"{s.from_}-{s.to}": _direction(s, offered, request, len(streams)) for s in streams},
-        gateways={str(side): _gateway(bench, side, delta, cpu[side], offered, upset=upset) for side in cpu},
+        gateways={str(side): _gateway(setup, side, delta, cpu[side], offered, upset=upset) for side in cpu},
         proof=proof,
         warnings=offered.warnings,
         not_measured=[*offered.not_measured, *(["CPU of the gateways"] if None in cpu.values() else [])],
@@ -162,11 +162,11 @@ def _measured(performed: list[Performed], offered: Offered) -> dict[str, Any]:
     }
 
 
-def _overruns(bench: Bench, offered: Offered, delta: counters.Counters) -> dict[PortName, int]:
+def _overruns(setup: Setup, offered: Offered, delta: counters.Counters) -> dict[PortName, int]:
     """Frames that reached a tester's port and were dropped there, by port."""
     found = {p.name: p.rx_overrun for p in offered.ports}
-    if bench.bed.tester_rings:
-        single = bench.bed.ciphertext is not None
+    if setup.bed.tester_rings:
+        single = setup.bed.ciphertext is not None
         facing = {
             "west": delta["home"].lan,
             "east": delta["home"].wan if single else delta["office"].lan,
@@ -176,14 +176,14 @@ def _overruns(bench: Bench, offered: Offered, delta: counters.Counters) -> dict[
     return found
 
 
-def _proof_kind(bench: Bench, *, upset: bool) -> str:
-    if bench.encrypts and upset:
+def _proof_kind(setup: Setup, *, upset: bool) -> str:
+    if setup.encrypts and upset:
         return "blocked cleartext alone: the SAs' counters began anew in the trial"
-    if not bench.bed.gateways:
+    if not setup.bed.gateways:
         return "not proven: the boxes' counters cannot be read"
-    if not bench.encrypts:
+    if not setup.encrypts:
         return "baseline: nothing to encrypt"
-    opened = "; the tester is the ESP peer" if bench.peer else ""
+    opened = "; the tester is the ESP peer" if setup.peer else ""
     return f"SA counters and blocked cleartext{opened}"
 
 
@@ -250,7 +250,7 @@ def _joint_latency(streams: list[StreamCounts]) -> Latency:
 
 
 def _loss_places(
-    bench: Bench,
+    setup: Setup,
     offered: Offered,
     delta: counters.Counters,
     overruns: dict[PortName, int],
@@ -258,17 +258,17 @@ def _loss_places(
     upset: bool,
 ) -> dict[str, int]:
     """Where the frames were lost that did not come back, and how many were never sent."""
-    books = one_gateway if bench.bed.ciphertext else path
+    books = one_gateway if setup.bed.ciphertext else path
     lost = sum(s.tx_frames - s.rx_frames for s in offered.streams)
     places: dict[str, int] = {}
     # An attack's frames are in the gateways' counters too, and those of an SA or a gateway that was replaced are gone.
     untold = "beside an attack" if offered.noise else "while SAs came and went" if upset else ""
     if untold and lost > 0:
         places[f"{untold}, place not known"] = lost
-    found = () if untold else books.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
+    found = () if untold else books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
     for crossing in found:
         for place, n in books.loss_places(
-            crossing, encrypts=bench.encrypts, receiver_overrun=overruns[crossing.stream.to]
+            crossing, encrypts=setup.encrypts, receiver_overrun=overruns[crossing.stream.to]
         ).items():
             places[place] = places.get(place, 0) + n
     if unsent := sum(s.unsent for s in offered.streams):
@@ -277,13 +277,13 @@ def _loss_places(
 
 
 def _proof(
-    bench: Bench, offered: Offered, delta: counters.Counters, *, fragments: bool, upset: bool, trusted: bool
+    setup: Setup, offered: Offered, delta: counters.Counters, *, fragments: bool, upset: bool, trusted: bool
 ) -> dict[str, Any]:
     """The record's `proof`; trusted: the counters are those of the same SAs and links before and after."""
-    proof: dict[str, Any] = {"kind": _proof_kind(bench, upset=upset)}
-    if not bench.encrypts or upset:
+    proof: dict[str, Any] = {"kind": _proof_kind(setup, upset=upset)}
+    if not setup.encrypts or upset:
         return proof
-    problems, leaked = proof_problems(bench, offered, delta, fragments=fragments)
+    problems, leaked = proof_problems(setup, offered, delta, fragments=fragments)
     if (opened := esp_peer.told(offered)) is not None:
         proof["opened by the tester"] = opened.model_dump()
     if leaked and trusted:
@@ -292,11 +292,11 @@ def _proof(
 
 
 def proof_problems(
-    bench: Bench, offered: Offered, delta: counters.Counters, *, fragments: bool
+    setup: Setup, offered: Offered, delta: counters.Counters, *, fragments: bool
 ) -> tuple[list[str], bool]:
     """(why it is not proven that each frame that crossed was encrypted, whether frames crossed in clear)."""
-    books = one_gateway if bench.bed.ciphertext else path
-    found = books.crossings(offered, delta, tester_rings=bench.bed.tester_rings)
+    books = one_gateway if setup.bed.ciphertext else path
+    found = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
     problems = [p for c in found for p in books.proof_of_encryption(c, fragments=fragments)]
     leaked = [p for c in found for p in books.leaks(c, fragments=fragments)]
     opened = esp_peer.told(offered)
@@ -304,33 +304,33 @@ def proof_problems(
 
 
 def _us_per_frame(
-    bench: Bench, delta: counters.Counters, side: Side, cpu_ns: int | None, *, upset: bool
+    setup: Setup, delta: counters.Counters, side: Side, cpu_ns: int | None, *, upset: bool
 ) -> float | None:
     """CPU time of a gateway for each frame that it handled, µs; None where the frames are not known."""
     moved = delta[side]
     if upset:
         return None
     frames = moved.lan.rx_packets + moved.wan.rx_packets
-    if bench.encrypts:
+    if setup.encrypts:
         frames = moved.sas.encrypted + moved.sas.decrypted
     return cpu_ns / 1e3 / frames if frames and cpu_ns is not None else None
 
 
 def _slowest_us_per_frame(
-    bench: Bench, delta: counters.Counters, cpu: dict[Side, int | None], *, upset: bool
+    setup: Setup, delta: counters.Counters, cpu: dict[Side, int | None], *, upset: bool
 ) -> float | None:
-    each = [_us_per_frame(bench, delta, side, ns, upset=upset) for side, ns in cpu.items()]
+    each = [_us_per_frame(setup, delta, side, ns, upset=upset) for side, ns in cpu.items()]
     return max((us for us in each if us is not None), default=None)
 
 
 def _gateway(
-    bench: Bench, side: Side, delta: counters.Counters, cpu_ns: int | None, offered: Offered, *, upset: bool
+    setup: Setup, side: Side, delta: counters.Counters, cpu_ns: int | None, offered: Offered, *, upset: bool
 ) -> GatewayReading:
     """CPU over exactly the time in which the gateway had frames: sending and draining."""
-    told = bench.encrypts and not upset
+    told = setup.encrypts and not upset
     moved = delta[side]
     working_s = offered.duration_s + max((s.drain_s or 0.0 for s in offered.streams), default=0.0)
-    us_per_frame = _us_per_frame(bench, delta, side, cpu_ns, upset=upset)
+    us_per_frame = _us_per_frame(setup, delta, side, cpu_ns, upset=upset)
     return GatewayReading(
         cpu_pct=round(100 * cpu_ns / 1e9 / working_s, 2) if cpu_ns is not None and working_s > 0 else None,
         cpu_us_per_frame=None if us_per_frame is None else round(us_per_frame, 3),

@@ -10,7 +10,6 @@ from typing import Any
 from espbench.generators.base import Offered
 from espbench.measure import stalls
 from espbench.measure.backlog import Backlog
-from espbench.measure.bench import Request
 from espbench.measure.faults import disturbance, outage_faults, stalls_are_cut
 from espbench.sentences import Code
 from espbench.terms import Reason

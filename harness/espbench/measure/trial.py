@@ -14,7 +14,6 @@ from espbench.errors import EspbenchError
 from espbench.generators.base import Offered, OnProgress, RateStep, Stream
 from espbench.measure import counters, host
 from espbench.measure.actions import Action, performing
-from espbench.measure.bench import Bench, Request, Shape, TrialBroken, Waits, blame
 from espbench.measure.faults import taken_from_senders
 from espbench.measure.record import OfCase, Seen, proof_problems, record
 from espbench.measure.traffic import Traffic
@@ -29,7 +28,7 @@ _READ_AGAIN, _LATE_COUNTERS_S = 2, 0.2
 
 
 def measure(  # noqa: PLR0913
-    bench: Bench,
+    setup: Setup,
     traffic: Traffic,
     request: Request,
     *,
@@ -51,62 +50,62 @@ def measure(  # noqa: PLR0913
     begins in the same state.
     """
     try:
-        bench.bed.begin_trial()
-        if bench.stack is not None:
-            bench.stack.rest()
+        setup.bed.begin_trial()
+        if setup.stack is not None:
+            setup.stack.rest()
         if not request.shape.cold:
-            learn(bench, traffic, waits.learning_s, sleep)
-        before = counters.read(bench.bed, bench.stack)
-        host_before, cpu_before, waited_before = _look(bench)
-        kept_before = bench.bed.kept_waiting_ns()
+            learn(setup, traffic, waits.learning_s, sleep)
+        before = counters.read(setup.bed, setup.stack)
+        host_before, cpu_before, waited_before = _look(setup)
+        kept_before = setup.bed.kept_waiting_ns()
         with performing(actions) as performed:
-            offered = bench.generator.offer(
-                shaped(bench.streams(traffic, request.load_fps), request.shape),
+            offered = setup.generator.offer(
+                shaped(setup.streams(traffic, request.load_fps), request.shape),
                 request.duration_s,
                 waits.residue_s,
                 on_progress=on_progress,
                 noise=request.shape.noise,
             )
         # CPU first: reading the counters costs the gateways some.
-        cpu_after, waited_after, kept_after = _cpu(bench), _waited(bench), bench.bed.kept_waiting_ns()
+        cpu_after, waited_after, kept_after = _cpu(setup), _waited(setup), setup.bed.kept_waiting_ns()
         host_after = host.look()
-        after = counters.read(bench.bed, bench.stack)
+        after = counters.read(setup.bed, setup.stack)
         upset = request.shape.cold or any(action.upsets for action in actions)
-        if bench.encrypts and not upset and not bench.bed.virtual_time:
-            after = _settled(bench, offered, before, after, fragments, sleep)
+        if setup.encrypts and not upset and not setup.bed.virtual_time:
+            after = _settled(setup, offered, before, after, fragments, sleep)
     except EspbenchError as error:
-        raise TrialBroken(blame(bench, error)) from error
-    if bench.stack is not None and not upset:
-        gone = [text for c in (before, after) for text in counters.vanished(c, bench.stack.sas)]
+        raise TrialBroken(blame(setup, error)) from error
+    if setup.stack is not None and not upset:
+        gone = [text for c in (before, after) for text in counters.vanished(c, setup.stack.sas)]
         if gone:
             raise TrialBroken(f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}")
     cpu = {side: _used(cpu_before[side], after_ns) for side, after_ns in cpu_after.items()}
     of_host = host.compare(
-        host_before, host_after, gateway_cpus=_gateway_cpus(bench), gateway_ns=_sum(cpu),
+        host_before, host_after, gateway_cpus=_gateway_cpus(setup), gateway_ns=_sum(cpu),
         gateways_waited_ns=None if waited_before is None or waited_after is None else waited_after - waited_before,
         kept_ns=_used(kept_before, kept_after),
-        sender_cpus=set(bench.bed.placement.cpus["tester tx"]), sender_ns=_sender_ns(bench, offered),
+        sender_cpus=set(setup.bed.placement.cpus["tester tx"]), sender_ns=_sender_ns(setup, offered),
     ) | taken_from_senders(
-        offered, bench.bed.placement.cpus["tester tx"], together=_sends_and_receives_together(bench)
+        offered, setup.bed.placement.cpus["tester tx"], together=_sends_and_receives_together(setup)
     )  # fmt: skip
     trial = record(
-        bench,
+        setup,
         traffic,
         request,
         OfCase(case, sequence, resolution, fragments),
         Seen(offered, counters.moved(before, after), cpu, of_host, performed, upset),
     ).model_copy(update={"waits_s": waits.told(cold=request.shape.cold)})
-    if not bench.bed.virtual_time:
+    if not setup.bed.virtual_time:
         sleep(waits.settle_s)
     return trial
 
 
-def learn(bench: Bench, traffic: Traffic, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
+def learn(setup: Setup, traffic: Traffic, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
     """Learning frames (RFC 2544 23 b): a few, then the wait; they are not counted."""
     load = _LEARNING_FPS * traffic.directions
-    virtual = bench.bed.virtual_time
-    bench.generator.offer(
-        bench.streams(traffic, load),
+    virtual = setup.bed.virtual_time
+    setup.generator.offer(
+        setup.streams(traffic, load),
         _LEARNING_FRAMES_S,
         wait_s,
         quiet_s=None if virtual else min(wait_s, 0.05),
@@ -115,12 +114,12 @@ def learn(bench: Bench, traffic: Traffic, wait_s: float, sleep: Callable[[float]
         sleep(wait_s)
 
 
-def warm_up(bench: Bench, traffic: Traffic, load_fps: float, duration_s: float) -> None:
+def warm_up(setup: Setup, traffic: Traffic, load_fps: float, duration_s: float) -> None:
     """Caches, flows and the CPU's clock; not counted. Raises TrialBroken."""
     try:
-        bench.generator.offer(bench.streams(traffic, load_fps), duration_s, 1.0, quiet_s=0.1)
+        setup.generator.offer(setup.streams(traffic, load_fps), duration_s, 1.0, quiet_s=0.1)
     except EspbenchError as error:
-        raise TrialBroken(blame(bench, error)) from error
+        raise TrialBroken(blame(setup, error)) from error
 
 
 def broken(request: Request, why: str, *, case: str, sequence: int) -> Trial:
@@ -135,7 +134,7 @@ def broken(request: Request, why: str, *, case: str, sequence: int) -> Trial:
 
 
 def _settled(
-    bench: Bench,
+    setup: Setup,
     offered: Offered,
     before: counters.Counters,
     after: counters.Counters,
@@ -144,25 +143,25 @@ def _settled(
 ) -> counters.Counters:
     """The counters after the trial, read again if they do not prove encryption: one may have come late."""
     for _ in range(_READ_AGAIN):
-        if not proof_problems(bench, offered, counters.moved(before, after), fragments=fragments)[0]:
+        if not proof_problems(setup, offered, counters.moved(before, after), fragments=fragments)[0]:
             break
         sleep(_LATE_COUNTERS_S)
-        after = counters.read(bench.bed, bench.stack)
+        after = counters.read(setup.bed, setup.stack)
     return after
 
 
-def _look(bench: Bench) -> tuple[host.HostSnapshot, dict[Side, int | None], int | None]:
+def _look(setup: Setup) -> tuple[host.HostSnapshot, dict[Side, int | None], int | None]:
     snapshot = host.look()
-    return snapshot, _cpu(bench), _waited(bench)
+    return snapshot, _cpu(setup), _waited(setup)
 
 
-def _cpu(bench: Bench) -> dict[Side, int | None]:
-    return {side: g.cpu_ns() for side, g in bench.bed.gateways.items()}
+def _cpu(setup: Setup) -> dict[Side, int | None]:
+    return {side: g.cpu_ns() for side, g in setup.bed.gateways.items()}
 
 
-def _waited(bench: Bench) -> int | None:
+def _waited(setup: Setup) -> int | None:
     """How long all gateways could have run but had no CPU, ns; None if one cannot tell."""
-    waited = [g.waited_ns() for g in bench.bed.gateways.values()]
+    waited = [g.waited_ns() for g in setup.bed.gateways.values()]
     known = [ns for ns in waited if ns is not None]
     return sum(known) if known and len(known) == len(waited) else None
 
@@ -176,25 +175,25 @@ def _sum(cpu: dict[Side, int | None]) -> int | None:
     return sum(told) if len(told) == len(cpu) else None
 
 
-def _gateway_cpus(bench: Bench) -> set[int]:
+def _gateway_cpus(setup: Setup) -> set[int]:
     """The gateways' CPUs on which the tester does not run."""
-    cpus = bench.bed.placement.cpus
-    return {c for side in bench.bed.gateways for c in cpus.get(side, [])} - _tester_cpus(bench)
+    cpus = setup.bed.placement.cpus
+    return {c for side in setup.bed.gateways for c in cpus.get(side, [])} - _tester_cpus(setup)
 
 
-def _sender_ns(bench: Bench, offered: Offered) -> int:
+def _sender_ns(setup: Setup, offered: Offered) -> int:
     """CPU time of all the generator's threads on the CPUs that send, ns."""
-    receiving_ms = offered.receivers_run_ms if _sends_and_receives_together(bench) else 0.0
+    receiving_ms = offered.receivers_run_ms if _sends_and_receives_together(setup) else 0.0
     return int(1e6 * (offered.senders_run_ms + receiving_ms))
 
 
-def _sends_and_receives_together(bench: Bench) -> bool:
-    cpus = bench.bed.placement.cpus
+def _sends_and_receives_together(setup: Setup) -> bool:
+    cpus = setup.bed.placement.cpus
     return bool(set(cpus["tester tx"]) & set(cpus["tester rx"]))
 
 
-def _tester_cpus(bench: Bench) -> set[int]:
-    cpus = bench.bed.placement.cpus
+def _tester_cpus(setup: Setup) -> set[int]:
+    cpus = setup.bed.placement.cpus
     return {c for role, used in cpus.items() if role.startswith("tester") for c in used}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Noise
-from espbench.measure.bench import Bench, Request
+from espbench.measure.setup import Request, Setup
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Attack
@@ -72,7 +72,7 @@ class AttackCase(IpsecSeries):
     def made(self, request: Request, field: Field) -> Trial:
         rate = self._rates[len(self.answers)]
         if self.settings.kind == "ike-flood":
-            stack = ike_of(field.bench)
+            stack = ike_of(field.setup)
             with restarted(stack, open_to_all=True):
                 stack.initiate()
                 return self._attacked(request, field, rate)
@@ -80,19 +80,19 @@ class AttackCase(IpsecSeries):
 
     def _attacked(self, request: Request, field: Field, rate: float) -> Trial:
         if rate:
-            noise = _noise(field.bench, self._packets(field.bench), rate)
+            noise = _noise(field.setup, self._packets(field.setup), rate)
             request = replace(request, shape=replace(request.shape, noise=(noise,)))
         return noted(field.trial(request, ()), {"attack_fps": rate})
 
-    def _packets(self, bench: Bench) -> list[bytes]:
-        stack = bench.stack
-        home = bench.bed.gateways["home"]
+    def _packets(self, setup: Setup) -> list[bytes]:
+        stack = setup.stack
+        home = setup.bed.gateways["home"]
         if self.settings.kind == "ike-flood":
             assert isinstance(stack, IkeStack)
             tunnel = stack.tunnel
             return attack_packets.ike_flood(tunnel.west, tunnel.home, stack.options.ike, _PACKETS)
         if self.settings.kind == "replay":
-            return self._replays(bench)
+            return self._replays(setup)
         assert isinstance(stack, IkeStack | Xfrm)
         inbound = [sa for sa in dump_sas(home) if sa.destination == stack.tunnel.home]
         size = min(int(self.case.mean_frame_size) - 18 + _OVERHEAD, _LONGEST)
@@ -103,7 +103,7 @@ class AttackCase(IpsecSeries):
             for packet in attack_packets.forged_esp(sa.source, sa.destination, sa.spi, size - size % 16, each)
         ]
 
-    def _replays(self, bench: Bench) -> list[bytes]:
+    def _replays(self, setup: Setup) -> list[bytes]:
         """ESP heard at Home while frames flow; what has a newer number behind it is then old."""
         traffic = Traffic(
             frames=(self.case.sizes[0][:2],), ip_version=self.case.ip_version, direction="both-ways"
@@ -113,15 +113,15 @@ class AttackCase(IpsecSeries):
 
         def listen() -> None:
             try:
-                heard.extend(attack_packets.heard_esp(bench.bed.gateways["home"], _HEARD, _HEARING_S))
+                heard.extend(attack_packets.heard_esp(setup.bed.gateways["home"], _HEARD, _HEARING_S))
             except EspbenchError as error:
                 failed.append(error)
 
         ear = threading.Thread(target=listen, name="ear")
         ear.start()
         try:
-            streams = bench.streams(traffic, 2 * _HEARD_FPS)
-            bench.generator.offer(streams, _HEARING_S + 0.5, 0.2)
+            streams = setup.streams(traffic, 2 * _HEARD_FPS)
+            setup.generator.offer(streams, _HEARING_S + 0.5, 0.2)
         finally:
             ear.join()
         if failed:
@@ -190,13 +190,13 @@ class AttackCase(IpsecSeries):
         ]
 
 
-def _noise(bench: Bench, packets: Sequence[bytes], rate: float) -> Noise:
+def _noise(setup: Setup, packets: Sequence[bytes], rate: float) -> Noise:
     """By the west port, to Home."""
     return Noise(
         id=_NOISE_ID,
         from_="west",
         rate_fps=rate,
-        src_mac=bench.bed.ports["west"].mac,
-        dst_mac=bench.next_hops["west"],
+        src_mac=setup.bed.ports["west"].mac,
+        dst_mac=setup.next_hops["west"],
         packets=[base64.b64encode(packet).decode() for packet in packets],
     )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from espbench.measure.bench import Request, Shape
+from espbench.measure.setup import Request, Shape
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import BackToBack
 from espbench.procedures.at_throughput import bound_note, throughput_of

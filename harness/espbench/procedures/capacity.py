@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.bench import Bench, Request
 from espbench.measure.readiness import NotReady
+from espbench.measure.setup import Request, Setup
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Capacity
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
@@ -33,7 +33,7 @@ class CapacityCase(IpsecSeries):
         return None if self.answers else Request(0.0, self.settings.trial, "measure")
 
     def made(self, request: Request, field: Field) -> Trial:
-        s, stack = self.settings, ike_of(field.bench)
+        s, stack = self.settings, ike_of(field.setup)
         home = stack.daemons["home"]
         steps: list[dict[str, Any]] = []
         proof: dict[str, Any] = {}
@@ -45,11 +45,11 @@ class CapacityCase(IpsecSeries):
                 try:
                     home.bring_up(range(have, wanted), s.trial)
                     took_s = time.monotonic() - began
-                    proof = show_all_carry(field.bench, self.case, wanted)
+                    proof = show_all_carry(field.setup, self.case, wanted)
                 except (NegotiationFailed, NotReady) as error:
                     refused = str(error) or "no reason given"
                     break
-                memory = {f"memory {side}_MiB": mib for side, mib in _available_mib(field.bench).items()}
+                memory = {f"memory {side}_MiB": mib for side, mib in _available_mib(field.setup).items()}
                 steps.append({self.settings.of: wanted, "step_s": round(took_s, 3), **memory})
             rekeyed = [*spans(home.events(), 1, "rekeyed"), *spans(home.events(), 2, "rekeyed")]
         wrong = [Reason.of(Code.REKEYED_MEANWHILE, rekeys=len(rekeyed))] if rekeyed else []
@@ -87,10 +87,10 @@ class CapacityCase(IpsecSeries):
         return []
 
 
-def _available_mib(bench: Bench) -> dict[str, float]:
+def _available_mib(setup: Setup) -> dict[str, float]:
     """What each gateway's kernel says it could still give, MiB."""
     found = {}
-    for side, gateway in bench.bed.gateways.items():
+    for side, gateway in setup.bed.gateways.items():
         text = gateway.read(["/proc/meminfo"])["/proc/meminfo"] or ""
         if kib := re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE):
             found[str(side)] = round(int(kib[1]) / 1024, 1)

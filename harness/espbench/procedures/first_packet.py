@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.bench import Request, Shape
+from espbench.measure.setup import Request, Shape
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import FirstPacket
 from espbench.procedures.at_throughput import load_note, load_of
@@ -42,7 +42,7 @@ class FirstPacketCase(IpsecSeries):
         return Request(self._load or 0.0, self.settings.trial, "measure", shape=Shape(cold=True))
 
     def made(self, request: Request, field: Field) -> Trial:
-        stack = ike_of(field.bench)
+        stack = ike_of(field.setup)
         with restarted(stack, on_demand=True):
             trial = field.trial(request, ())
             tunnels = set_ups(stack.daemons["home"].events())

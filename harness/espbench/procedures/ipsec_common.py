@@ -12,7 +12,7 @@ from typing import Any
 from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.measure import readiness
 from espbench.measure.actions import Action
-from espbench.measure.bench import Bench, Request, TrialBroken, blame
+from espbench.measure.setup import Request, Setup, TrialBroken, blame
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
 from espbench.procedures.limits import Limits
@@ -26,11 +26,11 @@ from espbench.terms import DirectionReading, Reason, Trial, ways
 DRAFT = "draft-ietf-bmwg-ipsec-meth-05"
 
 
-def ike_of(bench: Bench) -> IkeStack:
+def ike_of(setup: Setup) -> IkeStack:
     """The pair's stack, whose daemons are to be driven."""
-    if not isinstance(bench.stack, IkeStack):
+    if not isinstance(setup.stack, IkeStack):
         raise EspbenchError("expected gateways whose IKE daemons espbench drives")
-    return bench.stack
+    return setup.stack
 
 
 class IpsecSeries(Series):
@@ -46,7 +46,7 @@ class IpsecSeries(Series):
             # Not for good, whatever it says: with the plan's own options these daemons do agree.
             raise NegotiationFailed(str(failure)) from failure
         except EspbenchError as error:
-            raise TrialBroken(blame(field.bench, error)) from error
+            raise TrialBroken(blame(field.setup, error)) from error
 
     @abstractmethod
     def made(self, request: Request, field: Field) -> Trial:
@@ -67,12 +67,12 @@ def restarted(stack: IkeStack, tunnels: int = 0, **options: Any) -> Iterator[Non
     stack.initiate()
 
 
-def show_all_carry(bench: Bench, case: Case, tunnels: int) -> dict[str, Any]:
+def show_all_carry(setup: Setup, case: Case, tunnels: int) -> dict[str, Any]:
     """A frame through each of the first tunnels, both ways: a proof for a record without a trial's traffic.
 
     NotReady says which did not arrive or was not encrypted.
     """
-    stack = ike_of(bench)
+    stack = ike_of(setup)
     probe = Traffic(
         frames=(min(case.sizes)[:2],),
         ip_version=case.ip_version,
@@ -80,7 +80,7 @@ def show_all_carry(bench: Bench, case: Case, tunnels: int) -> dict[str, Any]:
         tunnels=tunnels,
         tunnel_bits=stack.tunnel.bits if len(stack.tunnel.pairs) > 1 else 0,
     )
-    arrived, sent = readiness.carried(bench, probe)
+    arrived, sent = readiness.carried(setup, probe)
     return {
         "kind": f"{arrived} of {sent} frames arrived through {tunnels} tunnels, counted by both gateways' SAs",
         "proven": True,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from espbench.measure.actions import Action
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Failover, Reset
 from espbench.platforms.base import PowerSwitch, Side
@@ -54,7 +54,7 @@ class _OutageCase(IpsecSeries):
         return Request(self.load_fps, self._asked.trial, "measure")
 
     def made(self, request: Request, field: Field) -> Trial:
-        stack = ike_of(field.bench)
+        stack = ike_of(field.setup)
         if why := self.impossible(field):
             return record(self.case, request, len(self.trials), {}, reasons=[why])
         with restarted(stack, dpd_s=round(self._asked.dpd), **self.options):
@@ -196,7 +196,7 @@ class ResetCase(_OutageCase):
         return {"on_demand": True}
 
     def impossible(self, field: Field) -> Reason | None:
-        bed = field.bench.bed
+        bed = field.setup.bed
         if self._reset.what != "power" or isinstance(bed, PowerSwitch):
             return None
         return Reason.of(Code.NO_POWER_SWITCH, platform=bed.platform)
@@ -215,7 +215,7 @@ class ResetCase(_OutageCase):
             return {}
 
         def power() -> dict[str, Any]:
-            told = field.bench.bed.power_cycle(side) if isinstance(field.bench.bed, PowerSwitch) else {}
+            told = field.setup.bed.power_cycle(side) if isinstance(field.setup.bed, PowerSwitch) else {}
             stack.revive(side)
             return told
 

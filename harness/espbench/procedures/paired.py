@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal
 
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.plan.fixed_loads import FixedLoads
 from espbench.procedures.quantities import quantity
 from espbench.quantities import Key

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from espbench.measure import readiness, trial
-from espbench.measure.bench import Bench, Request, TrialBroken, Waits
+from espbench.measure.setup import Request, Setup, TrialBroken, Waits
 from espbench.plan.cases import Case
 from espbench.plan.comparison import arms
 from espbench.plan.fixed_loads import FixedLoads
@@ -130,7 +130,7 @@ class PairedRun:
         self._settings: FixedLoads = rig.plan.fixed_loads
         self._running: dict[str, PairedLoads] = {}
         self._makers: dict[Arm, Pairs] = {}
-        self._standing: dict[Arm, Bench] = {}
+        self._standing: dict[Arm, Setup] = {}
         self._together = True
 
     def run(self) -> list[Finding]:
@@ -226,12 +226,12 @@ class PairedRun:
         try:
             if hopeless:
                 raise TrialBroken("the gateways of this round failed again and again")
-            bench = self._bench(point, ask.arm)
+            setup = self._setup(point, ask.arm)
             traffic = self._makers[ask.arm].traffic(case)
             s = case.settings
             assert isinstance(s, Throughput)
             record = trial.measure(
-                bench,
+                setup,
                 traffic,
                 ask.request,
                 case=name,
@@ -248,7 +248,7 @@ class PairedRun:
             return record, str(error)
         return record.model_copy(update={"measured": {**record.measured, "compared": ask.place}}), ""
 
-    def _bench(self, point: Rivals, arm: Arm) -> Bench:
+    def _setup(self, point: Rivals, arm: Arm) -> Setup:
         """The arm's gateways, built and warmed up if they do not stand; the other's too where both may."""
         wanted = ARMS if self._together else (arm,)
         if not self._together and other(arm) in self._standing:
@@ -260,15 +260,15 @@ class PairedRun:
             if maker is None:
                 maker = self._makers[each] = self._rig.new_pairs()
             case = point.case(each)
-            self._standing[each] = bench = maker.set_up(case)
+            self._standing[each] = setup = maker.set_up(case)
             if case.settings.warm_up > 0:
                 load = 0.5 * self._running[point.id].slower_fps
-                trial.warm_up(bench, maker.traffic(case), load, case.settings.warm_up)
+                trial.warm_up(setup, maker.traffic(case), load, case.settings.warm_up)
         return self._standing[arm]
 
     def _close(self) -> None:
-        for bench in self._standing.values():
-            bench.bed.close()
+        for setup in self._standing.values():
+            setup.bed.close()
         self._standing = {}
 
     def _finding(self, point: Rivals) -> Finding:

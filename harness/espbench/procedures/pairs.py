@@ -11,7 +11,7 @@ from typing import Any
 from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.generators.base import Generator
 from espbench.measure import decryption, readiness
-from espbench.measure.bench import Bench, blame
+from espbench.measure.setup import Setup, blame
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
 from espbench.plan.resolved import ResolvedPlan
@@ -42,26 +42,26 @@ class Pairs:
         self.generator = new_generator()
         self.way = ""  # the generator's way to the wire, where it has a choice
 
-    def set_up(self, case: Case) -> Bench:
+    def set_up(self, case: Case) -> Setup:
         """Build the case's pair and bring its stack up; what it is found to be goes into the manifest.
 
         NegotiationFailed, or NotReady with the reason; nothing of the pair is left then.
         """
         bed = self._beds.build(case)
-        bench: Bench | None = None
+        setup: Setup | None = None
         try:
-            bench = self.attach(bed)
-            bench.stack = self._beds.stack(bed, case)
-            shown = readiness.establish(bench, self.traffic(case))
-            if self._plan.capture and bench.encrypts:
+            setup = self.attach(bed)
+            setup.stack = self._beds.stack(bed, case)
+            shown = readiness.establish(setup, self.traffic(case))
+            if self._plan.capture and setup.encrypts:
                 file = (
                     self._directory.logs / f"middle-{case.stack.shown}-{case.suite}-ip{case.ip_version}.pcap"
                 )
                 capturing = partial(self._beds.capturing, bed)
-                shown |= decryption.sample(bench, self.traffic(case), file, capturing)
+                shown |= decryption.sample(setup, self.traffic(case), file, capturing)
             context: dict[str, Any] = {"protocol": "unknown: boxes that espbench did not build"}
-            if bench.stack is not None:
-                context = bench.stack.security_context()
+            if setup.stack is not None:
+                context = setup.stack.security_context()
             context["kernel"] = _kernels(bed)
             told, wrong = self._beds.inspect(bed, case)
             context |= bed.facts | told
@@ -76,7 +76,7 @@ class Pairs:
             bed.close()
             raise
         except EspbenchError as error:
-            reason = str(error) if bench is None else blame(bench, error, "while it was set up")
+            reason = str(error) if setup is None else blame(setup, error, "while it was set up")
             bed.close()
             raise readiness.NotReady(reason) from error
         except BaseException:
@@ -90,9 +90,9 @@ class Pairs:
             placement=_placement(bed),
             queues=bed.queues,
         )
-        return bench
+        return setup
 
-    def attach(self, bed: Testbed, *, resolve: bool = True) -> Bench:
+    def attach(self, bed: Testbed, *, resolve: bool = True) -> Setup:
         """Open the ports; resolve the next hop on the wire where the platform does not know it."""
         ports = list(bed.ports.values())
         watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
@@ -111,12 +111,12 @@ class Pairs:
                 next_hops[port.name] = self.generator.resolve(
                     port.name, port.address[version], gateway, 3.0, self._tags
                 )
-        return Bench(bed, self.generator, None, next_hops)
+        return Setup(bed, self.generator, None, next_hops)
 
-    def discard(self, bench: Bench | None) -> None:
+    def discard(self, setup: Setup | None) -> None:
         """After a death: a new pair, and a new generator if that was the one."""
-        if bench is not None:
-            bench.bed.close()
+        if setup is not None:
+            setup.bed.close()
         try:
             self.generator.ping()
         except EspbenchError:

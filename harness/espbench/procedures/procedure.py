@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from espbench.measure.actions import Action
-from espbench.measure.bench import Bench, Request
+from espbench.measure.setup import Request, Setup
 from espbench.plan.cases import Case
 from espbench.procedures.limits import Limits
 from espbench.terms import Encryption, Finding, Outcome, Remark, Trial
@@ -51,7 +51,7 @@ class Field:
     trial: measure.trial.measure with all that the case fixes; it keeps that function's errors.
     """
 
-    bench: Bench
+    setup: Setup
     trial: Callable[[Request, Sequence[Action]], Trial]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from espbench.errors import EspbenchError
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.plan.ipsec_tests import PublicKey
 from espbench.platforms.base import SIDES
 from espbench.procedures.ipsec_common import IpsecSeries, record
@@ -29,7 +29,7 @@ class PublicKeyCase(IpsecSeries):
         return max(1.0, round(self.case.settings.trial))
 
     def made(self, request: Request, field: Field) -> Trial:
-        gateways = field.bench.bed.gateways
+        gateways = field.setup.bed.gateways
         try:
             rates = {
                 side: {o.name: o.per_s for o in speed(gateways[side], ALGORITHMS, int(request.duration_s))}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import RekeyLoss
 from espbench.procedures.at_throughput import load_note, load_of
@@ -37,7 +37,7 @@ class RekeyLossCase(IpsecSeries):
         return None if self.answers else Request(self._load or 0.0, self.settings.trial, "measure")
 
     def made(self, request: Request, field: Field) -> Trial:
-        stack = ike_of(field.bench)
+        stack = ike_of(field.setup)
         home = stack.daemons["home"]
         tunnels = stack.options.tunnels
         with restarted(stack, lifetime_s=self.settings.lifetime_s):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import RekeyRate
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
@@ -40,14 +40,14 @@ class RekeyRateCase(IpsecSeries):
         return None if self.answers else Request(0.0, 2 * s.lifetimes * s.lifetime, "measure")
 
     def made(self, request: Request, field: Field) -> Trial:
-        s, stack = self.settings, ike_of(field.bench)
+        s, stack = self.settings, ike_of(field.setup)
         measured: dict[str, Any] = {}
         with restarted(stack, s.tunnels, lifetime_s=round(s.lifetime)):
             measured["phase_2"] = self._seen(stack, 2)
-            proof = show_all_carry(field.bench, self.case, s.tunnels)
+            proof = show_all_carry(field.setup, self.case, s.tunnels)
         with restarted(stack, s.tunnels, ike_lifetime_s=round(s.lifetime), ike_sa_each=True):
             measured["phase_1"] = self._seen(stack, 1)
-            show_all_carry(field.bench, self.case, s.tunnels)
+            show_all_carry(field.setup, self.case, s.tunnels)
         wrong = [Reason.of(Code.NO_REKEY, phase=phase) for phase in (2, 1) if not measured[f"phase_{phase}"]]
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
 

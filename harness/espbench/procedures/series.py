@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.plan.cases import Case
 from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Told, identity
 from espbench.sentences import Code

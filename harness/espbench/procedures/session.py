@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from espbench.generators.base import Generator
 from espbench.measure import readiness, trial
 from espbench.measure.actions import Action
-from espbench.measure.bench import Bench, Request, TrialBroken, Waits
+from espbench.measure.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
 from espbench.plan.comparison import execution_order
@@ -204,7 +204,7 @@ class Session:
     # -- a pair of gateways and its cases -------------------------------------------------------
 
     def _run_group(self, cases: list[Case]) -> None:
-        pair: Bench | None = None
+        pair: Setup | None = None
         try:
             for case in cases:
                 pair = self._run_case(case, pair)
@@ -212,7 +212,7 @@ class Session:
             if pair is not None:
                 pair.bed.close()
 
-    def _run_case(self, case: Case, pair: Bench | None) -> Bench | None:
+    def _run_case(self, case: Case, pair: Setup | None) -> Setup | None:
         done = self._directory.trials_of(case.id)
         running = procedure_for(case, self._known(case), done)
         number = self._cases.index(case) + 1
@@ -255,7 +255,7 @@ class Session:
         self._finish(case, running)
         return pair
 
-    def _set_up(self, case: Case) -> Bench:
+    def _set_up(self, case: Case) -> Setup:
         if why := self._hopeless.get(case.pair):
             raise NegotiationFailed(why)
         return self._pairs.set_up(case)
@@ -277,12 +277,12 @@ class Session:
         self._save_results()
         self._observer.case_done(results)
 
-    def _field(self, case: Case, bench: Bench, sequence: int) -> Field:
+    def _field(self, case: Case, setup: Setup, sequence: int) -> Field:
         """What the case's procedure makes its trials on."""
 
         def measured(request: Request, actions: Sequence[Action]) -> Trial:
             return trial.measure(
-                bench,
+                setup,
                 self._pairs.traffic(case),
                 request,
                 case=case.id,
@@ -294,11 +294,11 @@ class Session:
                 on_progress=self._observer.trial_progress,
             )
 
-        return Field(bench, measured)
+        return Field(setup, measured)
 
-    def _warm_up(self, case: Case, bench: Bench, running: Procedure) -> None:
+    def _warm_up(self, case: Case, setup: Setup, running: Procedure) -> None:
         if case.settings.warm_up > 0:
-            trial.warm_up(bench, self._pairs.traffic(case), running.warm_up_fps, case.settings.warm_up)
+            trial.warm_up(setup, self._pairs.traffic(case), running.warm_up_fps, case.settings.warm_up)
 
     # -- what is known of a case ----------------------------------------------------------------
 

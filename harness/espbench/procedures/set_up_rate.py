@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from espbench.errors import EspbenchError
-from espbench.measure.bench import Bench, Request
+from espbench.measure.setup import Request, Setup
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import SetUpRate
 from espbench.platforms.base import SIDES
@@ -44,23 +44,23 @@ class SetUpRateCase(IpsecSeries):
         return None if self.answers else Request(0.0, _PER_TUNNEL_S * self.settings.tunnels, "measure")
 
     def made(self, request: Request, field: Field) -> Trial:
-        stack, wanted = ike_of(field.bench), self.settings.tunnels
+        stack, wanted = ike_of(field.setup), self.settings.tunnels
         home = stack.daemons["home"]
         # Together the first comes before the others, for it brings the IKE SA that they share.
         first = int(self.settings.together)
         with restarted(stack, wanted + first, ike_sa_each=True):
             self._bring_up(stack, range(first, wanted + first))
-            proof = show_all_carry(field.bench, self.case, wanted + first)
+            proof = show_all_carry(field.setup, self.case, wanted + first)
             tunnels = set_ups(home.events())[first:]
         with restarted(stack, wanted + 1):
             self._bring_up(stack, range(1, wanted + 1))
-            show_all_carry(field.bench, self.case, wanted + 1)
+            show_all_carry(field.setup, self.case, wanted + 1)
             children = spans(home.events(), 2, "established")
         measured = {
             "phase_1": _spans([phase_1 for phase_1, _ in tunnels]),
             "tunnel": _spans([tunnel for _, tunnel in tunnels]),
             "phase_2": _spans(children),
-            "public_key": self._public_key(field.bench, stack) if self.settings.public_key else {},
+            "public_key": self._public_key(field.setup, stack) if self.settings.public_key else {},
         }
         wrong = [
             Reason.of(code, found=found, wanted=wanted)
@@ -81,13 +81,13 @@ class SetUpRateCase(IpsecSeries):
             home.bring_up(range(numbers.start), _PER_TUNNEL_S + 20)
         home.bring_up(numbers, _PER_TUNNEL_S * len(numbers) + 20)
 
-    def _public_key(self, bench: Bench, stack: IkeStack) -> dict[str, Any]:
+    def _public_key(self, setup: Setup, stack: IkeStack) -> dict[str, Any]:
         """Milliseconds of CPU that one set-up's operations take on each gateway."""
         algorithms, needed = of_set_up(stack.options.ike, stack.options.auth)
         found: dict[str, Any] = {"operations": list(needed)}
         for side in SIDES:
             try:
-                operations = speed(bench.bed.gateways[side], algorithms, 1)
+                operations = speed(setup.bed.gateways[side], algorithms, 1)
             except EspbenchError as error:  # the rates are there without it
                 return {"missing": str(error)}
             ms = {o.name: o.ms for o in operations}

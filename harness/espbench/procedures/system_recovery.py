@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.bench import Request, Shape
+from espbench.measure.setup import Request, Shape
 from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import SystemRecovery
 from espbench.procedures.at_throughput import load_note, load_of

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from espbench.errors import UsageError
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.plan.cases import Case
 from espbench.plan.model import Throughput
 from espbench.plan.search_choice import PRESETS

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from espbench.measure.bench import Request
+from espbench.measure.setup import Request
 from espbench.plan import Case
 from espbench.plan.stack_choice import StackChoice
 from espbench.procedures.limits import Limits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial is measured with and what is asked of it: the bench, the request, the waits."""
+"""Defines what a trial is measured with and what is asked of it: the test set-up, the request, the waits."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class Request:
 
 
 @dataclass
-class Bench:
-    """Everything a trial is measured with; lives as long as a pair of gateways."""
+class Setup:
+    """A test set-up (RFC 2544 6): a test bed with its stack and the generator that loads it; ready for trials."""
 
     bed: Testbed
     generator: Generator
@@ -88,9 +88,9 @@ class TrialBroken(EspbenchError):
     """A gateway or the generator died in mid-trial: the trial is void, the test bed must be rebuilt."""
 
 
-def blame(bench: Bench, error: EspbenchError, when: str = "during the trial") -> str:
+def blame(setup: Setup, error: EspbenchError, when: str = "during the trial") -> str:
     """The error, or which gateway it was that died and its last words."""
-    for side, gateway in bench.bed.gateways.items():
+    for side, gateway in setup.bed.gateways.items():
         if not gateway.alive():
             words = gateway.last_words().strip()
             return f"gateway {side} died {when}" + (f"; its last words:\n{words}" if words else "")
