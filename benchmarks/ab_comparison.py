@@ -126,12 +126,12 @@ def _measure(plan: Path) -> None:
     from espbench.cli import main as cli  # noqa: PLC0415  (the parent needs none of it)
     from espbench.measure.setup import Setup  # noqa: PLC0415
     from espbench.plan.cases import Case  # noqa: PLC0415
-    from espbench.procedures.pairs import Pairs  # noqa: PLC0415
+    from espbench.procedures.setups import Setups  # noqa: PLC0415
 
     rules = int(os.environ.get(RULES, "0"))
-    set_up = Pairs.set_up
+    set_up = Setups.set_up
 
-    def with_rules(self: Pairs, case: Case) -> Setup:
+    def with_rules(self: Setups, case: Case) -> Setup:
         bench = set_up(self, case)
         if rules and case.stack.shown == OTHER:
             # None of them matches, and each forwarded frame is held against all (TEST-NET-3, RFC 5737).
@@ -142,7 +142,7 @@ def _measure(plan: Path) -> None:
                 gateway.ip(lines)
         return bench
 
-    Pairs.set_up = with_rules  # type: ignore[method-assign]
+    Setups.set_up = with_rules  # type: ignore[method-assign]
     sys.argv = ["espbench", "run", "--no-report", "--out", str(plan.parent), str(plan)]
     cli.main()
 

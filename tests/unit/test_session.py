@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from espbench.errors import UsageError
-from espbench.procedures.pairs import same_as_before
+from espbench.procedures.setups import same_as_before
 
 BEFORE = {
     "kernel": {"home": "Linux 6.1.1", "office": "Linux 6.1.1"},

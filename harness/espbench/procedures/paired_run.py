@@ -20,8 +20,8 @@ from espbench.plan.fixed_loads import FixedLoads
 from espbench.plan.model import Plan, Throughput
 from espbench.plan.resolved import ResolvedPlan
 from espbench.procedures.paired import ARMS, Arm, Ask, PairedLoads, bounds, other
-from espbench.procedures.pairs import Pairs
 from espbench.procedures.procedure import identity
+from espbench.procedures.setups import Setups
 from espbench.results import RunDirectory
 from espbench.sentences import Code
 from espbench.stacks.daemon import NegotiationFailed
@@ -87,7 +87,7 @@ class Rig:
     plan: Plan
     directory: RunDirectory
     room: Room
-    new_pairs: Callable[[], Pairs]
+    new_setups: Callable[[], Setups]
     observer: Observer
     maximum_fps: Callable[[Case], float]
     encryption: Callable[[Case, Iterable[Trial]], Encryption]
@@ -129,7 +129,7 @@ class PairedRun:
         self._outcomes = outcomes
         self._settings: FixedLoads = rig.plan.fixed_loads
         self._running: dict[str, PairedLoads] = {}
-        self._makers: dict[Arm, Pairs] = {}
+        self._makers: dict[Arm, Setups] = {}
         self._standing: dict[Arm, Setup] = {}
         self._together = True
 
@@ -258,7 +258,7 @@ class PairedRun:
                 continue
             maker = self._makers.get(each)
             if maker is None:
-                maker = self._makers[each] = self._rig.new_pairs()
+                maker = self._makers[each] = self._rig.new_setups()
             case = point.case(each)
             self._standing[each] = setup = maker.set_up(case)
             if case.settings.warm_up > 0:

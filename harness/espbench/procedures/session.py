@@ -26,8 +26,8 @@ from espbench.procedures.calibration import calibrate, choose_way
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits, limits
 from espbench.procedures.paired_run import PairedRun, Rig, rivals
-from espbench.procedures.pairs import Pairs
 from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Procedure, Told
+from espbench.procedures.setups import Setups
 from espbench.procedures.warm_start import hints
 from espbench.results import RunDirectory
 from espbench.sentences import Code
@@ -78,7 +78,7 @@ class Session:
         self._beds = beds
         self._new_generator = new_generator
         self._compared: list[Finding] = []
-        self._pairs = Pairs(resolved, self._cases, directory, beds, new_generator)
+        self._setups = Setups(resolved, self._cases, directory, beds, new_generator)
         self._observer = observer
         self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
         self._results: dict[str, list[Outcome | Finding]] = {}
@@ -104,18 +104,18 @@ class Session:
         if not points:
             return
 
-        def new_pairs() -> Pairs:
-            pairs = Pairs(self._resolved, self._cases, self._directory, self._beds, self._new_generator)
-            if self._pairs.way:
-                pairs.way = self._pairs.way
-                pairs.generator.take(pairs.way)
-            return pairs
+        def new_setups() -> Setups:
+            setups = Setups(self._resolved, self._cases, self._directory, self._beds, self._new_generator)
+            if self._setups.way:
+                setups.way = self._setups.way
+                setups.generator.take(setups.way)
+            return setups
 
         rig = Rig(
             self._plan,
             self._directory,
             self._beds,
-            new_pairs,
+            new_setups,
             self._observer,
             maximum_fps=lambda case: self._limits(case).maximum_fps,
             encryption=lambda case, trials: encryption_of(
@@ -141,15 +141,15 @@ class Session:
             self._observer.note("virtual time: the generator's ceiling is the line rate")
             return
         if manifest.calibration:
-            self._pairs.way = manifest.calibration[0].path
-            if self._pairs.way:
-                self._pairs.generator.take(self._pairs.way)
+            self._setups.way = manifest.calibration[0].path
+            if self._setups.way:
+                self._setups.generator.take(self._setups.way)
             return
         wanted: dict[int | str, list[Traffic]] = {}
         for case in self._cases:
             variants = wanted.setdefault(case.frame_size, [])
             # How the flows spread is nothing the ceiling depends on.
-            traffic = replace(self._pairs.traffic(case), tunnels=1, tunnel_bits=0)
+            traffic = replace(self._setups.traffic(case), tunnels=1, tunnel_bits=0)
             if traffic not in variants:
                 variants.append(traffic)
         bed = self._beds.calibration_bed()
@@ -172,22 +172,22 @@ class Session:
         """Choose the generator's way to the wire, then measure its ceiling."""
 
         def attach() -> tuple[Testbed, dict[PortName, str]]:
-            hops = self._pairs.attach(bed, resolve=False).next_hops
+            hops = self._setups.attach(bed, resolve=False).next_hops
             return bed, hops if returns else {"west": _NOBODY, "east": _NOBODY}
 
-        self._pairs.attach(bed)  # a next hop that does not answer is named before anything is sent
+        self._setups.attach(bed)  # a next hop that does not answer is named before anything is sent
         probe = next(iter(wanted.values()))[0]
-        self._pairs.way = choose_way(
-            self._pairs.generator, attach, probe, returns=returns, on_note=self._observer.note
+        self._setups.way = choose_way(
+            self._setups.generator, attach, probe, returns=returns, on_note=self._observer.note
         )
         _, hops = attach()
         return calibrate(
-            self._pairs.generator,
+            self._setups.generator,
             bed,
             hops,
             wanted,
             returns=returns,
-            way=self._pairs.way,
+            way=self._setups.way,
             on_note=self._observer.note,
         )
 
@@ -236,7 +236,7 @@ class Session:
                     self._pace = (time.monotonic() - began) / spent_s
             except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
                 record = trial.broken(request, str(error), case=case.id, sequence=sequence)
-                self._pairs.discard(pair)
+                self._setups.discard(pair)
                 pair, warm = None, False
                 broken += 1
                 if isinstance(error, NegotiationFailed) and error.final:
@@ -258,7 +258,7 @@ class Session:
     def _set_up(self, case: Case) -> Setup:
         if why := self._hopeless.get(case.pair):
             raise NegotiationFailed(why)
-        return self._pairs.set_up(case)
+        return self._setups.set_up(case)
 
     def _give_up(self, case: Case, running: Procedure, reason: str) -> None:
         """The pair keeps failing: what is left of the case is INVALID, and a replay says the same."""
@@ -283,7 +283,7 @@ class Session:
         def measured(request: Request, actions: Sequence[Action]) -> Trial:
             return trial.measure(
                 setup,
-                self._pairs.traffic(case),
+                self._setups.traffic(case),
                 request,
                 case=case.id,
                 sequence=sequence,
@@ -298,7 +298,7 @@ class Session:
 
     def _warm_up(self, case: Case, setup: Setup, running: Procedure) -> None:
         if case.settings.warm_up > 0:
-            trial.warm_up(setup, self._pairs.traffic(case), running.warm_up_fps, case.settings.warm_up)
+            trial.warm_up(setup, self._setups.traffic(case), running.warm_up_fps, case.settings.warm_up)
 
     # -- what is known of a case ----------------------------------------------------------------
 

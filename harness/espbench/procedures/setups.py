@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway pairs of a run: built, attached to the generator, their stack up and shown to do what the plan asks."""
+"""Makes the test set-ups of a run: gateways built, the generator attached, the stack up and shown to do its work."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from espbench.results import RunDirectory
 from espbench.stacks.daemon import NegotiationFailed
 
 
-class Pairs:
-    """Makes the pairs of a run, one after the other, and keeps the generator they are attached to."""
+class Setups:
+    """Makes the test set-ups of a run, one after the other, and keeps the generator they are attached to."""
 
     def __init__(
         self,
