@@ -72,8 +72,8 @@ _SHORTER = {
 }
 
 
-def ways(direction: Direction) -> int:
-    """How many directions are loaded at once."""
+def loaded_directions(direction: Direction) -> int:
+    """Count the directions that are loaded at once."""
     return 2 if direction == "both-ways" else 1
 
 

@@ -26,7 +26,7 @@ from espbench.plan.ipsec_tests import (
 )
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import Field, Known, Told
+from espbench.procedures.procedure import CaseFacts, Known, TrialMaker
 from espbench.terms import Finding, Trial
 from support.workshop import TRAFFIC, Workshop
 
@@ -61,8 +61,8 @@ def found(
         )  # fmt: skip
 
     while (request := procedure.next()) is not None:
-        procedure.add(procedure.measure(request, Field(bench, trial)))
-    (finding,) = procedure.results(Told("uml", "proven", []))
+        procedure.add(procedure.measure(request, TrialMaker(bench, trial)))
+    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
     assert isinstance(finding, Finding)
     assert finding.status in expected, (finding.words, finding.reasons)
     return finding, procedure.trials

@@ -18,7 +18,7 @@ from espbench.plan.rfc2544_tests import AroundTrials, BackToBack, Flood, FrameLo
 from espbench.plan.stack_choice import StackChoice
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import Field, Known, Told
+from espbench.procedures.procedure import CaseFacts, Known, TrialMaker
 from espbench.terms import Finding, Outcome, Trial, line_rate_fps
 from support import truth_dut
 from support.truth_dut import TruthDut, latency_ns
@@ -58,8 +58,8 @@ def found(
         )  # fmt: skip
 
     while (request := procedure.next()) is not None:
-        procedure.add(procedure.measure(request, Field(dut.bench, trial)))
-    (answer,) = procedure.results(Told("truth", "baseline", []))
+        procedure.add(procedure.measure(request, TrialMaker(dut.bench, trial)))
+    (answer,) = procedure.results(CaseFacts("truth", "baseline", []))
     assert isinstance(answer, Finding)
     return answer
 

@@ -183,7 +183,7 @@ def test_slow_ciphers_take_no_time_of_the_trial(workshop: tuple[Registry, Setup,
         (found,) = offered.streams
         assert (found.tx_frames, found.rx_frames, found.lost, home.sas.errors) == (200, 200, 0, {})
         if direction == "encryption":
-            opened = esp_peer.told(offered)
+            opened = esp_peer.esp_counts(offered)
             assert opened == EspCounts(packets=200, authentic=200, opened_after=True)
         else:
             assert found.sealed_before is True
@@ -209,7 +209,7 @@ def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Regi
         changed = EspPeer("east", altered([*peer.seal], **wrong), altered([*peer.open], **wrong))
         plain = traffic_of("encryption").streams(bench.bed, bench.next_hops, FPS)
         offered, _ = offer(bench, changed.through(plain))
-        opened = esp_peer.told(offered)
+        opened = esp_peer.esp_counts(offered)
         assert opened is not None
         (found,) = offered.streams
         assert (found.rx_frames, getattr(opened, counted)) == (0, found.tx_frames)

@@ -14,7 +14,7 @@ from espbench.generators.base import Generator, Offered, StreamCounts
 from espbench.generators.native import NativeGenerator
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import Port, Testbed
-from espbench.procedures.calibration import choose_way
+from espbench.procedures.calibration import choose_path
 
 
 class Flooding:
@@ -25,11 +25,11 @@ class Flooding:
         self.all = list(rates)
         self.taken: list[str] = []
 
-    def ways(self) -> list[str]:
+    def paths(self) -> list[str]:
         return self.all
 
-    def take(self, way: str) -> None:
-        self.taken.append(way)
+    def take(self, path: str) -> None:
+        self.taken.append(path)
 
     def offer(self, *_: Any, **__: Any) -> Offered:
         way = self.taken[-1].removeprefix("tx ")
@@ -56,7 +56,7 @@ class Anything:
 def chosen(generator: Flooding, *, returns: bool = True) -> tuple[str, list[str]]:
     """The way, and what was said."""
     notes: list[str] = []
-    way = choose_way(
+    way = choose_path(
         cast(Generator, generator),
         lambda: (cast(Testbed, None), {}),
         cast(Traffic, Anything()),

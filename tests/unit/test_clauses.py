@@ -15,7 +15,7 @@ from support.synthetic import run as synthetic_run
 
 SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 SHAPE = synthetic_run.Shape()
-FULL = Waits().told()
+FULL = Waits().recorded()
 
 
 def trial(seconds: float = 60.0, waits: dict[str, float | None] = FULL, **more: Any) -> Trial:
@@ -65,7 +65,7 @@ def test_each_wait_is_that_of_the_trials(name: str, said: str) -> None:
 
 def test_a_trial_that_had_no_use_for_a_wait_breaks_no_clause() -> None:
     """Learning frames would bring tunnels up before their time."""
-    assert deviations(trial(waits=Waits().told(cold=True))) == []
+    assert deviations(trial(waits=Waits().recorded(cold=True))) == []
 
 
 def test_of_older_records_the_settings_are_what_is_known() -> None:

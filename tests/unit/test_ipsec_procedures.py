@@ -31,7 +31,7 @@ from espbench.procedures import capacity, rekey_rate, set_up_rate
 from espbench.procedures.ipsec_common import outage_s
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import Field, Known, Procedure, Told
+from espbench.procedures.procedure import CaseFacts, Known, Procedure, TrialMaker
 from espbench.procedures.rekey_rate import busy_s
 from espbench.stacks import public_key
 from espbench.stacks.base import Tunnel
@@ -161,7 +161,7 @@ class Pair:
         self.daemons = {side: ExactDaemon(self.clock, end=replace(END, options=made)) for side in sides}
         self.stack = IkeStack("exact", bed, tunnel, suites()["aes128gcm16"], made, {**self.daemons})
         self._trial = trial
-        self.field = Field(Setup(bed, cast(Any, None), self.stack, {}), self.make)
+        self.maker = TrialMaker(Setup(bed, cast(Any, None), self.stack, {}), self.make)
 
     def make(self, request: Request, actions: Sequence[Action]) -> Trial:
         self.requests.append(request)
@@ -216,9 +216,9 @@ def made(settings: Any) -> Procedure:
 def answered(procedure: Procedure, pair: Pair) -> Finding:
     """The finding, after all that the procedure asks for was measured on this pair; as a replay would have it."""
     while (request := procedure.next()) is not None:
-        procedure.add(procedure.measure(request, pair.field))
+        procedure.add(procedure.measure(request, pair.maker))
         assert len(procedure.trials) < 50
-    (found,) = procedure.results(Told("uml", "proven", []))
+    (found,) = procedure.results(CaseFacts("uml", "proven", []))
     assert isinstance(found, Finding)
     return found
 
@@ -303,7 +303,7 @@ def test_the_time_to_first_packet_is_from_first_sent_to_first_received() -> None
         pair.daemons["home"].initiate(1)
         return make(request, actions)
 
-    pair.field = Field(pair.field.setup, trial)
+    pair.maker = TrialMaker(pair.maker.setup, trial)
     found = answered(made(FirstPacket.model_validate({"load": "1000fps", "repeats": 3})), pair)
     told = values(found)
     assert (told["time to first packet"], told["of it, setting up the tunnel"]) == (31.5, 20.0)
@@ -396,7 +396,7 @@ def test_an_attack_is_judged_against_the_trial_without_it() -> None:
         procedure.add(
             trial_of(request, frames).model_copy(update={"measured": {"attack_fps": rate, "noise": noise}})
         )
-    (found,) = procedure.results(Told("uml", "proven", []))
+    (found,) = procedure.results(CaseFacts("uml", "proven", []))
     assert isinstance(found, Finding)
     told = values(found)
     assert told["forwarding rate kept under the fastest attack"] == 75.0
@@ -422,7 +422,7 @@ def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None
             "sustained": not backlog,
         }
         procedure.add(trial.model_copy(update=update))
-    (found,) = procedure.results(Told("uml", "proven", []))
+    (found,) = procedure.results(CaseFacts("uml", "proven", []))
     assert isinstance(found, Finding)
     assert values(found)["forwarding rate kept under the fastest attack"] == 60.0
 
@@ -469,17 +469,17 @@ def test_what_fails_in_a_test_costs_the_trial_and_never_the_pair_for_good() -> N
     request = procedure.next()
     assert request is not None
     with pytest.raises(NegotiationFailed, match="AUTHENTICATION_FAILED") as caught:
-        procedure.measure(request, pair.field)
+        procedure.measure(request, pair.maker)
     assert not caught.value.final
 
     def die(request: Request, actions: Sequence[Action]) -> Trial:
         raise EspbenchError("no answer")
 
     gateways = {"home": SimpleNamespace(alive=lambda: True)}
-    bench = replace(pair.field.setup, bed=cast(Testbed, SimpleNamespace(gateways=gateways)))
+    bench = replace(pair.maker.setup, bed=cast(Testbed, SimpleNamespace(gateways=gateways)))
     attack = made(Attack.model_validate({"load": "1000fps"}))
     with pytest.raises(TrialBroken, match="no answer"):
-        attack.measure(Request(1000.0, 1.0, "measure"), Field(bench, die))
+        attack.measure(Request(1000.0, 1.0, "measure"), TrialMaker(bench, die))
 
 
 def test_without_openssl_the_rates_are_there_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

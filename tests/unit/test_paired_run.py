@@ -16,7 +16,7 @@ from espbench.measure import trial
 from espbench.measure.setup import TrialBroken
 from espbench.plan import Case, ResolvedPlan, cases, load_plan
 from espbench.procedures.paired import Ask
-from espbench.procedures.paired_run import PairedRun, Rig, rivals
+from espbench.procedures.paired_run import PairedRun, RunParts, rivals
 from espbench.results import RunDirectory
 from espbench.terms import Finding, Trial
 from support.plans import plan_text
@@ -97,7 +97,7 @@ def compared(
     apart: str = "",
     known: list[Any] | None = None,
 ) -> list[Finding]:
-    rig = Rig(
+    parts = RunParts(
         asked.plan,
         run,
         SimpleNamespace(virtual_time=False, apart=lambda cases: apart),
@@ -107,7 +107,7 @@ def compared(
         encryption=lambda case, trials: "proven",
         warnings=lambda case: [],
     )
-    return PairedRun(rig, rivals(asked, cases(asked)), outcomes(asked) if known is None else known).run()
+    return PairedRun(parts, rivals(asked, cases(asked)), outcomes(asked) if known is None else known).run()
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from espbench.measure.setup import Request, Setup, Shape
 from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
 from espbench.procedures.kinds import procedure_for
-from espbench.procedures.procedure import Field, Procedure
+from espbench.procedures.procedure import Procedure, TrialMaker
 from espbench.terms import Finding, Quantity
 from support.simulated.procedures import LINE, answer, case_of, known, run
 from support.simulated.queue import QueueDut
@@ -162,8 +162,8 @@ def _bursts(procedure: Procedure, dut: QueueDut, tester_fps: float) -> None:
         rate = min(tester_fps, request.load_fps)
         trial = dut.trial(replace(request, load_fps=rate), procedure.case.id, len(procedure.trials))
         trial = trial.model_copy(update={"intended_fps": request.load_fps})
-        field = Field(cast("Setup", None), lambda request, actions, made=trial: made)  # type: ignore[misc]
-        procedure.add(procedure.measure(request, field))
+        maker = TrialMaker(cast("Setup", None), lambda request, actions, made=trial: made)  # type: ignore[misc]
+        procedure.add(procedure.measure(request, maker))
         assert len(procedure.trials) < 500
 
 
@@ -200,8 +200,8 @@ def test_a_pause_of_the_tester_matters_as_far_as_the_dut_drains_in_it(
     request = Request(LINE, 0.5, "measure", shape=Shape(burst_frames=20_000))
     made = QueueDut(0.5 * LINE, buffer).trial(request, "0001-x", 0)
     made = made.model_copy(update={"host": {"lateness_us": {"west-east": {"max": pause_us}}}})
-    field = Field(cast("Setup", None), lambda request, actions: made)
-    assert procedure.measure(request, field).validity == validity
+    maker = TrialMaker(cast("Setup", None), lambda request, actions: made)
+    assert procedure.measure(request, maker).validity == validity
 
 
 def test_a_tester_no_faster_than_the_dut_fills_no_buffer() -> None:

@@ -259,7 +259,7 @@ def test_what_the_tester_opened_itself_is_of_the_proof() -> None:
         ports=[PortCounts(name="west", rx_overrun=0, foreign=0),
                PortCounts(name="east", rx_overrun=0, foreign=0, esp=EspCounts(packets=3))],
     )  # fmt: skip
-    assert esp_peer.told(offered) == EspCounts(packets=3)
+    assert esp_peer.esp_counts(offered) == EspCounts(packets=3)
 
 
 def test_the_stand_in_of_calibration_is_sealed_and_opened_by_the_tester() -> None:

@@ -30,7 +30,7 @@ from espbench.procedures.side_by_side import Candidate, Examined, examine
 
 MTU = 1500
 SIZES = (64, 512, 1518)
-NATIVE_WAYS = ("xdp", "af_xdp", "af_packet")
+NATIVE_PATHS = ("xdp", "af_xdp", "af_packet")
 _FPS = ((1e6, "M"), (1e3, "k"), (1.0, ""))
 _US = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 _OWN_ADDRESSES: dict[PortName, tuple[str, str]] = {
@@ -117,9 +117,9 @@ def _own_ports(west: str, east: str, placed: Placement, *, owned: bool) -> Testb
 
 
 def _candidates(names: list[str], registry: Registry, logs: Path) -> list[Candidate]:
-    def native(way: str) -> Candidate:
-        log = logs / f"native-{way}.log"
-        return Candidate(f"native {way}", lambda: NativeGenerator(registry, log, tx=way, rx=way))
+    def native(path: str) -> Candidate:
+        log = logs / f"native-{path}.log"
+        return Candidate(f"native {path}", lambda: NativeGenerator(registry, log, tx=path, rx=path))
 
     def other(name: str, settings: dict[str, Any]) -> Candidate:
         def make() -> Generator:
@@ -128,7 +128,7 @@ def _candidates(names: list[str], registry: Registry, logs: Path) -> list[Candid
 
         return Candidate(name, make)
 
-    found = [native(way) for way in NATIVE_WAYS] if "native" in names else []
+    found = [native(path) for path in NATIVE_PATHS] if "native" in names else []
     if "trex" in names:
         found.append(other("trex", {"server": None, "ports": (0, 1)}))
     if "scapy" in names:

@@ -127,7 +127,7 @@ def measuring(*, shared: bool = False, wait: bool = False) -> Iterator[None]:
     with contextlib.ExitStack() as held:
         waiting = _Waiting(Console(stderr=True, highlight=False, soft_wrap=True))
         try:
-            held.enter_context(machine_lock.held(shared=shared, wait=wait, on_wait=waiting.told))
+            held.enter_context(machine_lock.held(shared=shared, wait=wait, on_wait=waiting.name_holders))
         finally:
             waiting.stop()
         yield
@@ -142,7 +142,7 @@ class _Waiting:
         self._began = time.monotonic()
         self._holders: list[Holder] | None = None
 
-    def told(self, holders: list[Holder]) -> None:
+    def name_holders(self, holders: list[Holder]) -> None:
         if holders != self._holders:
             self._holders = holders
             self._console.print("waiting until no other measurement uses this machine's CPUs; now it is")

@@ -336,13 +336,13 @@ class Generator(Protocol):
 
     name: str
 
-    def ways(self) -> list[str]:
-        """Ways to the wire among which a measurement is to choose; empty: there is no choice."""
+    def paths(self) -> list[str]:
+        """List the paths to the wire among which a measurement is to choose; empty: there is no choice."""
 
-    def take(self, way: str) -> None:
-        """Use this way from the next `open` on; EspbenchError there if the ports cannot.
+    def take(self, path: str) -> None:
+        """Use this path from the next `open` on; EspbenchError there if the ports cannot.
 
-        `tx`, a blank and a way: for sending only; frames are received as by default.
+        `tx`, a blank and a path: for sending only; frames are received as by default.
         """
 
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:

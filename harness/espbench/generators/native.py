@@ -100,14 +100,14 @@ class NativeGenerator:
         self._trials = itertools.count()
         self.version = str(self._ask({"cmd": "hello"}, "hello")["version"])
 
-    def ways(self) -> list[str]:
+    def paths(self) -> list[str]:
         """`auto` is XDP wherever a port's driver can; none where the user chose."""
         if self._chosen:
             return []
         return ["af_packet", "af_xdp"] if self._esp else ["auto", "af_xdp", "af_packet"]
 
-    def take(self, way: str) -> None:
-        only, _, named = way.rpartition(" ")
+    def take(self, path: str) -> None:
+        only, _, named = path.rpartition(" ")
         paths = ["tx"] if only else ["tx", "rx"]
         self._path = ({"rx": "af_packet"} if self._esp and only else {}) | (
             {} if named == "auto" else dict.fromkeys(paths, named)

@@ -20,7 +20,7 @@ class ScapyGenerator(NativeGenerator):
 
     name = "scapy"
 
-    def ways(self) -> list[str]:
+    def paths(self) -> list[str]:
         """One."""
         return []
 

@@ -69,11 +69,11 @@ class TrexGenerator:
         self._trex = TrexPorts(registry, log, server, indices)
         self._holds_frames = False
 
-    def ways(self) -> list[str]:
+    def paths(self) -> list[str]:
         """The server's, whatever it was started with."""
         return []
 
-    def take(self, way: str) -> None:
+    def take(self, path: str) -> None:
         """There is no other."""
 
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ class EspPeer:
         return [stream.model_copy(update={"seal": self.seal, "open": self.open}) for stream in streams]
 
 
-def told(offered: Offered) -> EspCounts | None:
+def esp_counts(offered: Offered) -> EspCounts | None:
     """What the SAs of the tester's port have said; None where nothing came as ESP."""
     return next((port.esp for port in offered.ports if port.esp is not None), None)
 

@@ -123,7 +123,7 @@ def _probe_of_esp(setup: Setup, traffic: Traffic) -> tuple[int, int, list[str]]:
         raise NotReady(
             f"the generator sent {sent} of {frames * traffic.directions} probe frames; is the host busy?"
         )
-    counts = esp_peer.told(offered)
+    counts = esp_peer.esp_counts(offered)
     wrong = esp_peer.problems(counts)
     if counts is not None and counts.bad_icv + counts.malformed:
         wrong.append(f"{counts.bad_icv} packets had a wrong ICV, {counts.malformed} were malformed")

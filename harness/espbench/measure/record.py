@@ -284,7 +284,7 @@ def _proof(
     if not setup.encrypts or upset:
         return proof
     problems, leaked = proof_problems(setup, offered, delta, fragments=fragments)
-    if (opened := esp_peer.told(offered)) is not None:
+    if (opened := esp_peer.esp_counts(offered)) is not None:
         proof["opened by the tester"] = opened.model_dump()
     if leaked and trusted:
         proof["violated"] = True
@@ -299,7 +299,7 @@ def proof_problems(
     found = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
     problems = [p for c in found for p in books.proof_of_encryption(c, fragments=fragments)]
     leaked = [p for c in found for p in books.leaks(c, fragments=fragments)]
-    opened = esp_peer.told(offered)
+    opened = esp_peer.esp_counts(offered)
     return problems + esp_peer.problems(opened), bool(leaked + esp_peer.leaks(opened))
 
 

@@ -22,8 +22,8 @@ class Waits:
     residue_s: float = 2.0
     settle_s: float = 5.0
 
-    def told(self, *, cold: bool = False) -> dict[str, float | None]:
-        """As a trial's record has them; a cold trial has no learning frames."""
+    def recorded(self, *, cold: bool = False) -> dict[str, float | None]:
+        """Return them as a trial's record has them; a cold trial has no learning frames."""
         return {
             "learning": None if cold else self.learning_s,
             "residue": self.residue_s,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from espbench.generators.base import FrameShare, Stream
 from espbench.platforms.base import Port, PortName, Testbed
-from espbench.terms import Direction, ways
+from espbench.terms import Direction, loaded_directions
 
 _SHARE = ("size", "weight", "header")
 
@@ -42,7 +42,7 @@ class Traffic:
 
     @property
     def directions(self) -> int:
-        return ways(self.direction)
+        return loaded_directions(self.direction)
 
     def streams(self, bed: Testbed, next_hops: dict[PortName, str], load_fps: float | None) -> list[Stream]:
         """Streams that offer `load_fps` in sum over the directions (None: flood)."""

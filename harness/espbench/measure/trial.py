@@ -94,7 +94,7 @@ def measure(  # noqa: PLR0913
         request,
         OfCase(case, sequence, resolution, fragments),
         Seen(offered, counters.moved(before, after), cpu, of_host, performed, upset),
-    ).model_copy(update={"waits_s": waits.told(cold=request.shape.cold)})
+    ).model_copy(update={"waits_s": waits.recorded(cold=request.shape.cold)})
     if not setup.bed.virtual_time:
         sleep(waits.settle_s)
     return trial

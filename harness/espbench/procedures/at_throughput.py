@@ -7,7 +7,7 @@ from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import AtThroughput
 from espbench.procedures.procedure import Known
 from espbench.sentences import Code
-from espbench.terms import Outcome, Reason, Remark, ways
+from espbench.terms import Outcome, Reason, Remark, loaded_directions
 
 
 def throughput_of(known: Known, goal: float) -> tuple[float | None, Reason | None]:
@@ -41,4 +41,4 @@ def load_of(case: Case, known: Known, settings: AtThroughput) -> tuple[float | N
     if settings.load is None:
         return throughput_of(known, settings.loss_goal)
     each = settings.load.to_fps(case.mean_frame_size, known.limits.line_rate_bps)
-    return each * ways(case.direction), None
+    return each * loaded_directions(case.direction), None

@@ -22,7 +22,7 @@ from espbench.plan.ipsec_tests import Attack
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
-from espbench.procedures.procedure import Field, Known
+from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.quantities import forwarding_fps
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
@@ -69,20 +69,20 @@ class AttackCase(IpsecSeries):
             return None
         return Request(self._load or 0.0, self.settings.trial, "measure")
 
-    def made(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
         rate = self._rates[len(self.answers)]
         if self.settings.kind == "ike-flood":
-            stack = ike_of(field.setup)
+            stack = ike_of(maker.setup)
             with restarted(stack, open_to_all=True):
                 stack.initiate()
-                return self._attacked(request, field, rate)
-        return self._attacked(request, field, rate)
+                return self._attacked(request, maker, rate)
+        return self._attacked(request, maker, rate)
 
-    def _attacked(self, request: Request, field: Field, rate: float) -> Trial:
+    def _attacked(self, request: Request, maker: TrialMaker, rate: float) -> Trial:
         if rate:
-            noise = _noise(field.setup, self._packets(field.setup), rate)
+            noise = _noise(maker.setup, self._packets(maker.setup), rate)
             request = replace(request, shape=replace(request.shape, noise=(noise,)))
-        return noted(field.trial(request, ()), {"attack_fps": rate})
+        return noted(maker.trial(request, ()), {"attack_fps": rate})
 
     def _packets(self, setup: Setup) -> list[bytes]:
         stack = setup.stack

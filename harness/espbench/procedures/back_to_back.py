@@ -20,12 +20,12 @@ from espbench.plan.cases import Case
 from espbench.plan.rfc2544_tests import BackToBack
 from espbench.procedures.at_throughput import bound_note, throughput_of
 from espbench.procedures.clauses import common, shorter
-from espbench.procedures.procedure import Field, Known
+from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.quantities import quantity
 from espbench.procedures.series import Series
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
-from espbench.terms import Deviation, Reason, Remark, Statement, Trial, ways
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial, loaded_directions
 
 _SEARCHES, _LONGEST_S, _DEPLETION_S = 50, 2.0, 2.0
 # Lengths are searched to this, relative, or to one frame.
@@ -49,7 +49,7 @@ class BackToBackCase(Series):
         self.settings = case.settings
         self.throughput_fps, self._no_throughput = throughput_of(known, case.settings.loss_goal)
         self._bound = bound_note(known, case.settings.loss_goal, Code.AT_BOUND_BUFFER)
-        self.directions = ways(case.direction)
+        self.directions = loaded_directions(case.direction)
         # The rate of the bursts, in sum over the directions: the highest load, or the most the tester makes.
         self.load_fps = known.limits.maximum_fps
         self._searches = [_Search(self._longest)]
@@ -103,9 +103,9 @@ class BackToBackCase(Series):
         seconds = frames * self.directions / self.load_fps + _TIME_MORE_S
         return Request(self.load_fps, seconds, "measure", shape=Shape(burst_frames=frames))
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def measure(self, request: Request, maker: TrialMaker) -> Trial:
         """A burst that was not as asked for shows nothing if it passed; if it lost, a better one had lost too."""
-        trial = field.trial(request, ())
+        trial = maker.trial(request, ())
         if trial.lost:
             return trial
         rate = request.load_fps / self.directions

@@ -15,7 +15,7 @@ from espbench.terms import Calibration
 
 _FLOOD_S = 0.5
 _PROBE_S = 0.25
-# A run keeps to the first of the generator's ways unless another is clearly faster: runs by different ways are not
+# A run keeps to the first of the generator's paths unless another is clearly faster: runs by different paths are not
 # comparable, and probes differ from run to run by tens of percent on a shared machine. Probed again only in doubt.
 _FASTER, _IN_DOUBT = 1.5, 1.1
 _PROBES = 3
@@ -23,7 +23,7 @@ _RESIDUE_S = 1.0
 _QUIET_S = 0.2
 
 
-def choose_way(
+def choose_path(
     generator: Generator,
     attach: Callable[[], tuple[Testbed, dict[PortName, str]]],
     traffic: Traffic,
@@ -31,38 +31,38 @@ def choose_way(
     returns: bool,
     on_note: Callable[[str], None],
 ) -> str:
-    """The first of the generator's ways, or one that is clearly faster; empty where there is no choice.
+    """The first of the generator's paths, or one that is clearly faster; empty where there is no choice.
 
-    attach opens the ports anew and gives the next hops. Each way floods the ports; where a later one was faster, all
-    do so again in turns, and the medians decide. Where nothing returns, nothing is known of how well a way receives:
+    attach opens the ports anew and gives the next hops. Each path floods the ports; where a later one was faster, all
+    do so again in turns, and the medians decide. Where nothing returns, nothing is known of how well a path receives:
     then it is chosen for sending only.
     """
-    ways = [way if returns or way == "auto" else f"tx {way}" for way in generator.ways()]
+    paths = [path if returns or path == "auto" else f"tx {path}" for path in generator.paths()]
     rates: dict[str, list[float]] = {}
     for number in range(_PROBES):
-        for way in ways if number == 0 else list(rates):
-            generator.take(way)
+        for path in paths if number == 0 else list(rates):
+            generator.take(path)
             try:
                 bed, next_hops = attach()
                 offered = generator.offer(
                     traffic.streams(bed, next_hops, None), _PROBE_S, _RESIDUE_S, quiet_s=_QUIET_S
                 )
             except EspbenchError as error:
-                on_note(f"the generator cannot use {way} here: {str(error).splitlines()[0]}")
-                rates.pop(way, None)
+                on_note(f"the generator cannot use {path} here: {str(error).splitlines()[0]}")
+                rates.pop(path, None)
                 continue
             frames = sum(s.rx_frames if returns else s.tx_frames for s in offered.streams)
-            rates.setdefault(way, []).append(frames / offered.duration_s)
-        median = {way: statistics.median(found) for way, found in rates.items()}
+            rates.setdefault(path, []).append(frames / offered.duration_s)
+        median = {path: statistics.median(found) for path, found in rates.items()}
         if not median:
             return ""
         best = next(iter(median))
         if max(median.values()) <= _IN_DOUBT * median[best]:
             break
-    for way, rate in median.items():
+    for path, rate in median.items():
         if rate > _FASTER * median[best]:
-            best = way
-    told = ", ".join(f"{way} {rate / 1e3:,.0f} kfps" for way, rate in median.items())
+            best = path
+    told = ", ".join(f"{path} {rate / 1e3:,.0f} kfps" for path, rate in median.items())
     on_note(f"generator: {best}, of {told}; to pin it, write tx and rx under generator: native: in the plan")
     generator.take(best)
     return best
@@ -75,7 +75,7 @@ def calibrate(
     traffics: dict[int | str, list[Traffic]],
     *,
     returns: bool,
-    way: str = "",
+    path: str = "",
     on_note: Callable[[str], None] = lambda text: None,
 ) -> list[Calibration]:
     """Flood the ports at each frame size; traffics: the plan's frame size → what is sent.
@@ -103,7 +103,7 @@ def calibrate(
                     direction=traffic.direction,
                     offered_fps=round(tx, 1),
                     received_fps=round(rx if returns else tx, 1),
-                    path=way,
+                    path=path,
                     note="" if returns else "sending only: nothing leads the frames back without the DUT",
                 )
             )

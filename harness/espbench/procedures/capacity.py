@@ -13,7 +13,7 @@ from espbench.measure.setup import Request, Setup
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Capacity
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
-from espbench.procedures.procedure import Field, Known
+from espbench.procedures.procedure import TrialMaker, Known
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.daemon import NegotiationFailed
@@ -32,8 +32,8 @@ class CapacityCase(IpsecSeries):
     def wanted(self) -> Request | None:
         return None if self.answers else Request(0.0, self.settings.trial, "measure")
 
-    def made(self, request: Request, field: Field) -> Trial:
-        s, stack = self.settings, ike_of(field.setup)
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        s, stack = self.settings, ike_of(maker.setup)
         home = stack.daemons["home"]
         steps: list[dict[str, Any]] = []
         proof: dict[str, Any] = {}
@@ -45,11 +45,11 @@ class CapacityCase(IpsecSeries):
                 try:
                     home.bring_up(range(have, wanted), s.trial)
                     took_s = time.monotonic() - began
-                    proof = show_all_carry(field.setup, self.case, wanted)
+                    proof = show_all_carry(maker.setup, self.case, wanted)
                 except (NegotiationFailed, NotReady) as error:
                     refused = str(error) or "no reason given"
                     break
-                memory = {f"memory {side}_MiB": mib for side, mib in _available_mib(field.setup).items()}
+                memory = {f"memory {side}_MiB": mib for side, mib in _available_mib(maker.setup).items()}
                 steps.append({self.settings.of: wanted, "step_s": round(took_s, 3), **memory})
             rekeyed = [*spans(home.events(), 1, "rekeyed"), *spans(home.events(), 2, "rekeyed")]
         wrong = [Reason.of(Code.REKEYED_MEANWHILE, rekeys=len(rekeyed))] if rekeyed else []

@@ -16,7 +16,7 @@ from espbench.plan.ipsec_tests import FirstPacket
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted
-from espbench.procedures.procedure import Field, Known
+from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.quantities import quantity
 from espbench.quantities import Key
 from espbench.sentences import Code
@@ -41,10 +41,10 @@ class FirstPacketCase(IpsecSeries):
             return None
         return Request(self._load or 0.0, self.settings.trial, "measure", shape=Shape(cold=True))
 
-    def made(self, request: Request, field: Field) -> Trial:
-        stack = ike_of(field.setup)
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        stack = ike_of(maker.setup)
         with restarted(stack, on_demand=True):
-            trial = field.trial(request, ())
+            trial = maker.trial(request, ())
             tunnels = set_ups(stack.daemons["home"].events())
         wrong = [] if len(tunnels) == 1 else [Reason.of(Code.NOT_ONE_TUNNEL, found=len(tunnels))]
         return noted(trial, {"tunnel_ms": [round(1e3 * tunnel.seconds, 3) for _, tunnel in tunnels]}, wrong)

@@ -16,12 +16,12 @@ from espbench.measure.setup import Request, Setup, TrialBroken, blame
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
 from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import Field
+from espbench.procedures.procedure import TrialMaker
 from espbench.procedures.series import Series
 from espbench.stacks.base import split
 from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.ike import IkeStack
-from espbench.terms import DirectionReading, Reason, Trial, ways
+from espbench.terms import DirectionReading, Reason, Trial, loaded_directions
 
 DRAFT = "draft-ietf-bmwg-ipsec-meth-05"
 
@@ -34,22 +34,22 @@ def ike_of(setup: Setup) -> IkeStack:
 
 
 class IpsecSeries(Series):
-    """A series whose trials drive daemons and gateways themselves, not only through the field's trial."""
+    """A series whose trials drive daemons and gateways themselves, not only through the trial maker."""
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def measure(self, request: Request, maker: TrialMaker) -> Trial:
         """As `made` makes it; whatever goes wrong with gateways or daemons costs the trial, not the run."""
         try:
-            return self.made(request, field)
+            return self.made(request, maker)
         except (UsageError, MachineLacks, Interrupted, TrialBroken, readiness.NotReady):
             raise
         except NegotiationFailed as failure:
             # Not for good, whatever it says: with the plan's own options these daemons do agree.
             raise NegotiationFailed(str(failure)) from failure
         except EspbenchError as error:
-            raise TrialBroken(blame(field.setup, error)) from error
+            raise TrialBroken(blame(maker.setup, error)) from error
 
     @abstractmethod
-    def made(self, request: Request, field: Field) -> Trial:
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
         """Make that trial."""
 
 
@@ -122,7 +122,7 @@ def upset() -> list[Action]:
 
 def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
     """The load in sum over the directions, held to the highest there is."""
-    return min(fps * ways(case.direction), limits.maximum_fps)
+    return min(fps * loaded_directions(case.direction), limits.maximum_fps)
 
 
 def outage_s(reading: DirectionReading) -> float:

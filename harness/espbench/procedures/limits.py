@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from espbench.plan.cases import Case
 from espbench.plan.units import Rate
-from espbench.terms import Calibration, line_rate_fps, ways
+from espbench.terms import Calibration, line_rate_fps, loaded_directions
 
 # A tester cannot offer its own ceiling again and again to 99.5 %, so the highest load is below it;
 # what is found there is within 10 % of the ceiling and flagged.
@@ -46,7 +46,7 @@ def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) ->
     Where the tester's own link carries ESP, its longer frames are what the line rate limits.
     """
     size = case.mean_frame_size
-    directions = ways(case.direction)
+    directions = loaded_directions(case.direction)
     line = line_rate_fps(size, line_rate_bps) * directions
     ceiling = min(calibration.offered_fps, calibration.received_fps) if calibration else None
 

@@ -26,7 +26,7 @@ from espbench.procedures.ipsec_common import (
     restarted,
     still_lost_at_the_end,
 )
-from espbench.procedures.procedure import Field, Known
+from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.quantities import by_direction, quantity
 from espbench.quantities import Key
 from espbench.sentences import Code
@@ -53,13 +53,13 @@ class _OutageCase(IpsecSeries):
             return None
         return Request(self.load_fps, self._asked.trial, "measure")
 
-    def made(self, request: Request, field: Field) -> Trial:
-        stack = ike_of(field.setup)
-        if why := self.impossible(field):
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        stack = ike_of(maker.setup)
+        if why := self.impossible(maker):
             return record(self.case, request, len(self.trials), {}, reasons=[why])
         with restarted(stack, dpd_s=round(self._asked.dpd), **self.options):
             stack.initiate()
-            trial = field.trial(request, self.actions(field, stack))
+            trial = maker.trial(request, self.actions(maker, stack))
         return noted(trial, {}, [] if trial.lost else [Reason.of(Code.NOT_MISSED)])
 
     def expected_trials(self) -> int:
@@ -114,7 +114,7 @@ class _OutageCase(IpsecSeries):
             for name in dict.fromkeys(a["name"] for all_ in done for a in all_)
         ]
 
-    def impossible(self, field: Field) -> Reason | None:
+    def impossible(self, maker: TrialMaker) -> Reason | None:
         """Why it cannot be done on these gateways; None if it can."""
         return None
 
@@ -134,7 +134,7 @@ class _OutageCase(IpsecSeries):
         """Of the stack, for this test."""
 
     @abstractmethod
-    def actions(self, field: Field, stack: IkeStack) -> list[Action]:
+    def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:
         """What is done in mid-traffic."""
 
 
@@ -154,7 +154,7 @@ class FailoverCase(_OutageCase):
     def options(self) -> dict[str, Any]:
         return {}
 
-    def actions(self, field: Field, stack: IkeStack) -> list[Action]:
+    def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:
         assert isinstance(self._asked, Failover)
         office = stack.daemons["office"]
 
@@ -195,13 +195,13 @@ class ResetCase(_OutageCase):
     def options(self) -> dict[str, Any]:
         return {"on_demand": True}
 
-    def impossible(self, field: Field) -> Reason | None:
-        bed = field.setup.bed
+    def impossible(self, maker: TrialMaker) -> Reason | None:
+        bed = maker.setup.bed
         if self._reset.what != "power" or isinstance(bed, PowerSwitch):
             return None
         return Reason.of(Code.NO_POWER_SWITCH, platform=bed.platform)
 
-    def actions(self, field: Field, stack: IkeStack) -> list[Action]:
+    def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:
         side: Side = self._reset.gateway
         daemon, at = stack.daemons[side], self._reset.at
 
@@ -215,9 +215,9 @@ class ResetCase(_OutageCase):
             return {}
 
         def power() -> dict[str, Any]:
-            told = field.setup.bed.power_cycle(side) if isinstance(field.setup.bed, PowerSwitch) else {}
+            facts = maker.setup.bed.power_cycle(side) if isinstance(maker.setup.bed, PowerSwitch) else {}
             stack.revive(side)
-            return told
+            return facts
 
         act = {"daemon": restart, "sa-flush": flush, "power": power}[self._reset.what]
         name = {

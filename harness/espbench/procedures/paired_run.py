@@ -36,7 +36,7 @@ HOST_PAUSE_S = 0.5
 
 
 class Observer(Protocol):
-    """Who is told: the terminal."""
+    """Who is facts: the terminal."""
 
     def note(self, text: str) -> None: ...
     def trial_started(
@@ -78,8 +78,8 @@ class Rivals:
 
 
 @dataclass(frozen=True)
-class Rig:
-    """What the run lends: its parts, and how it knows things.
+class RunParts:
+    """The parts of a run that its comparisons at fixed loads use.
 
     maximum_fps: the highest load of a case. encryption: what a case's trials prove.
     """
@@ -122,12 +122,12 @@ def rivals(resolved: ResolvedPlan, cases: Sequence[Case]) -> list[Rivals]:
 class PairedRun:
     """All comparisons at fixed loads of one run; call `run` once, after its searches."""
 
-    def __init__(self, rig: Rig, points: Sequence[Rivals], outcomes: Sequence[Outcome]) -> None:
-        assert rig.plan.fixed_loads is not None
-        self._rig = rig
+    def __init__(self, parts: RunParts, points: Sequence[Rivals], outcomes: Sequence[Outcome]) -> None:
+        assert parts.plan.fixed_loads is not None
+        self._parts = parts
         self._points = points
         self._outcomes = outcomes
-        self._settings: FixedLoads = rig.plan.fixed_loads
+        self._settings: FixedLoads = parts.plan.fixed_loads
         self._running: dict[str, PairedLoads] = {}
         self._makers: dict[Arm, Setups] = {}
         self._standing: dict[Arm, Setup] = {}
@@ -135,8 +135,8 @@ class PairedRun:
 
     def run(self) -> list[Finding]:
         """Make what is missing; one finding for each point."""
-        if self._rig.room.virtual_time:
-            self._rig.observer.note(
+        if self._parts.room.virtual_time:
+            self._parts.observer.note(
                 "no comparison at fixed loads: in virtual time the searches have no noise"
             )
             return []
@@ -146,7 +146,7 @@ class PairedRun:
             running = self._begin(point)
             if running is None:
                 findings[point.id] = self._nothing(point, Reason.of(Code.NO_BOUNDS))
-                self._rig.observer.case_done([findings[point.id]])
+                self._parts.observer.case_done([findings[point.id]])
             else:
                 self._running[point.id] = running
         groups: dict[tuple[Any, ...], list[Rivals]] = {}
@@ -158,7 +158,7 @@ class PairedRun:
                 self._group(group)
                 for point in group:
                     findings[point.id] = self._finding(point)
-                    self._rig.observer.case_done([findings[point.id]])
+                    self._parts.observer.case_done([findings[point.id]])
         finally:
             self._close()
             for maker in self._makers.values():
@@ -167,14 +167,14 @@ class PairedRun:
 
     def _stand_together(self) -> bool:
         """Decided once and kept: what comes next depends on it."""
-        manifest = self._rig.directory.manifest
+        manifest = self._parts.directory.manifest
         if "together" not in manifest.compare:
-            why = next((told for p in self._points if (told := self._rig.room.apart([p.a, p.b]))), "")
+            why = next((facts for p in self._points if (facts := self._parts.room.apart([p.a, p.b]))), "")
             compare = {**manifest.compare, "together": not why}
-            self._rig.directory.update_manifest(compare=compare | ({"apart because": why} if why else {}))
+            self._parts.directory.update_manifest(compare=compare | ({"apart because": why} if why else {}))
             if why:
-                self._rig.observer.note(f"fixed loads: one arm's gateways after the other's: {why}")
-        return bool(self._rig.directory.manifest.compare["together"])
+                self._parts.observer.note(f"fixed loads: one arm's gateways after the other's: {why}")
+        return bool(self._parts.directory.manifest.compare["together"])
 
     def _begin(self, point: Rivals) -> PairedLoads | None:
         throughput = point.a.settings
@@ -187,17 +187,17 @@ class PairedRun:
         known = bounds(found)
         if known is None:
             return None
-        plan = self._rig.plan
+        plan = self._parts.plan
         assert plan.compare is not None
         return PairedLoads(
             self._settings,
             known,
-            maximum_fps=min(self._rig.maximum_fps(point.case(arm)) for arm in ARMS),
+            maximum_fps=min(self._parts.maximum_fps(point.case(arm)) for arm in ARMS),
             goal=goal,
             retries=throughput.retries,
             seed=f"{plan.compare.seed} {point.id}",
             together=self._together,
-            trials={arm: self._rig.directory.trials_of(point.trials_id(arm)) for arm in ARMS},
+            trials={arm: self._parts.directory.trials_of(point.trials_id(arm)) for arm in ARMS},
         )
 
     def _group(self, points: Sequence[Rivals]) -> None:
@@ -210,19 +210,19 @@ class PairedRun:
                 while (ask := running.next()) is not None and ask.round == number:
                     record, why = self._made(point, ask, hopeless=broken > MAXIMUM_REBUILDS)
                     broken += bool(why)
-                    self._rig.directory.append(record)
+                    self._parts.directory.append(record)
                     running.add(record)
-                    self._rig.observer.trial_done(record)
+                    self._parts.observer.trial_done(record)
                     if not why and any(reason.of_host for reason in record.reasons):
                         time.sleep(HOST_PAUSE_S)
                     left = sum(self._running[p.id].left for p in self._points if p.id in self._running)
-                    self._rig.observer.time_left(left * (self._settings.trial + OVERHEAD_S))
+                    self._parts.observer.time_left(left * (self._settings.trial + OVERHEAD_S))
 
     def _made(self, point: Rivals, ask: Ask, *, hopeless: bool) -> tuple[Trial, str]:
         """The trial's record; and, where it could not be carried through, why."""
         case, name = point.case(ask.arm), point.trials_id(ask.arm)
         sequence = len(self._running[point.id].trials[ask.arm])
-        self._rig.observer.trial_started(ask.request, [])
+        self._parts.observer.trial_started(ask.request, [])
         try:
             if hopeless:
                 raise TrialBroken("the gateways of this round failed again and again")
@@ -239,7 +239,7 @@ class PairedRun:
                 waits=Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle),
                 resolution=s.resolution,
                 fragments=case.fragments,
-                on_progress=self._rig.observer.trial_progress,
+                on_progress=self._parts.observer.trial_progress,
             )
         except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
             record = trial.broken(ask.request, str(error), case=name, sequence=sequence)
@@ -258,7 +258,7 @@ class PairedRun:
                 continue
             maker = self._makers.get(each)
             if maker is None:
-                maker = self._makers[each] = self._rig.new_setups()
+                maker = self._makers[each] = self._parts.new_setups()
             case = point.case(each)
             self._standing[each] = setup = maker.set_up(case)
             if case.settings.warm_up > 0:
@@ -273,19 +273,19 @@ class PairedRun:
 
     def _finding(self, point: Rivals) -> Finding:
         running = self._running[point.id]
-        proofs = [self._rig.encryption(point.case(arm), running.trials[arm]) for arm in ARMS]
+        proofs = [self._parts.encryption(point.case(arm), running.trials[arm]) for arm in ARMS]
         return running.finding(
             self._identity(point),
             self._names(point),
             "not proven" if "not proven" in proofs else proofs[1],
-            list(dict.fromkeys([*self._rig.warnings(point.a), *self._rig.warnings(point.b)])),
+            list(dict.fromkeys([*self._parts.warnings(point.a), *self._parts.warnings(point.b)])),
         )
 
     def _nothing(self, point: Rivals, why: Reason) -> Finding:
-        told = Statement.of(Code.NOT_COMPARED, why=why)
+        facts = Statement.of(Code.NOT_COMPARED, why=why)
         return Finding(
             **self._identity(point), status="INVALID", load_fps=None, quantities=[], trials=0, rfc2544=False,
-            encryption="not proven", words=told.text, answer=told, reasons=[why],
+            encryption="not proven", words=facts.text, answer=facts, reasons=[why],
         )  # fmt: skip
 
     def _identity(self, point: Rivals) -> Mapping[str, Any]:
@@ -293,8 +293,8 @@ class PairedRun:
 
     def _names(self, point: Rivals) -> dict[Arm, str]:
         """The arms' names as the comparison shows them."""
-        assert self._rig.plan.compare is not None
-        return {arm: name_of(point.case(arm), self._rig.plan.compare.by) for arm in ARMS}
+        assert self._parts.plan.compare is not None
+        return {arm: name_of(point.case(arm), self._parts.plan.compare.by) for arm in ARMS}
 
 
 def name_of(case: Case, by: str) -> str:

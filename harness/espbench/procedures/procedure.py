@@ -36,8 +36,8 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What only the session can say of a case's results."""
+class CaseFacts:
+    """Holds what only the session knows of a case: its device, what its trials prove, how to read its figures."""
 
     dut: str
     encryption: Encryption
@@ -45,8 +45,8 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Field:
-    """A pair of gateways that carries the case's traffic, and how a trial is made on it.
+class TrialMaker:
+    """Makes the trials of a case on a test set-up that carries its traffic.
 
     trial: measure.trial.measure with all that the case fixes; it keeps that function's errors.
     """
@@ -72,7 +72,7 @@ class Procedure(Protocol):
     def next(self) -> Request | None:
         """The trial wanted next; None when there is an answer."""
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def measure(self, request: Request, maker: TrialMaker) -> Trial:
         """Make that trial."""
 
     def add(self, trial: Trial) -> None:
@@ -84,7 +84,7 @@ class Procedure(Protocol):
     def remaining_s(self) -> float:
         """A rough guess of the time the rest takes, waits included."""
 
-    def results(self, told: Told) -> list[Outcome | Finding]:
+    def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
         """The answer; only when `next` is None."""
 
 

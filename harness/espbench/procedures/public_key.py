@@ -10,7 +10,7 @@ from espbench.measure.setup import Request
 from espbench.plan.ipsec_tests import PublicKey
 from espbench.platforms.base import SIDES
 from espbench.procedures.ipsec_common import IpsecSeries, record
-from espbench.procedures.procedure import Field
+from espbench.procedures.procedure import TrialMaker
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.public_key import ALGORITHMS, speed
@@ -28,8 +28,8 @@ class PublicKeyCase(IpsecSeries):
         assert isinstance(self.case.settings, PublicKey)
         return max(1.0, round(self.case.settings.trial))
 
-    def made(self, request: Request, field: Field) -> Trial:
-        gateways = field.setup.bed.gateways
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        gateways = maker.setup.bed.gateways
         try:
             rates = {
                 side: {o.name: o.per_s for o in speed(gateways[side], ALGORITHMS, int(request.duration_s))}

@@ -12,7 +12,7 @@ from espbench.plan.ipsec_tests import RekeyLoss
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted, upset
-from espbench.procedures.procedure import Field, Known
+from espbench.procedures.procedure import TrialMaker, Known
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.sa_events import spans
@@ -36,14 +36,14 @@ class RekeyLossCase(IpsecSeries):
     def wanted(self) -> Request | None:
         return None if self.answers else Request(self._load or 0.0, self.settings.trial, "measure")
 
-    def made(self, request: Request, field: Field) -> Trial:
-        stack = ike_of(field.setup)
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        stack = ike_of(maker.setup)
         home = stack.daemons["home"]
         tunnels = stack.options.tunnels
         with restarted(stack, lifetime_s=self.settings.lifetime_s):
             stack.initiate()
             mark = home.mark()
-            trial = field.trial(request, upset())
+            trial = maker.trial(request, upset())
             rekeys = spans(home.events(mark), 2, "rekeyed")
         # The waits around a trial let SAs end too: more may be seen than end while frames flow.
         least = tunnels * max(1, int(self.settings.trial // self.settings.lifetime_s) - 1)

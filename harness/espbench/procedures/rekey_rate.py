@@ -15,7 +15,7 @@ from espbench.measure.setup import Request
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import RekeyRate
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
-from espbench.procedures.procedure import Field, Known
+from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.quantities import quantity
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
@@ -39,15 +39,15 @@ class RekeyRateCase(IpsecSeries):
         s = self.settings
         return None if self.answers else Request(0.0, 2 * s.lifetimes * s.lifetime, "measure")
 
-    def made(self, request: Request, field: Field) -> Trial:
-        s, stack = self.settings, ike_of(field.setup)
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        s, stack = self.settings, ike_of(maker.setup)
         measured: dict[str, Any] = {}
         with restarted(stack, s.tunnels, lifetime_s=round(s.lifetime)):
             measured["phase_2"] = self._seen(stack, 2)
-            proof = show_all_carry(field.setup, self.case, s.tunnels)
+            proof = show_all_carry(maker.setup, self.case, s.tunnels)
         with restarted(stack, s.tunnels, ike_lifetime_s=round(s.lifetime), ike_sa_each=True):
             measured["phase_1"] = self._seen(stack, 1)
-            show_all_carry(field.setup, self.case, s.tunnels)
+            show_all_carry(maker.setup, self.case, s.tunnels)
         wrong = [Reason.of(Code.NO_REKEY, phase=phase) for phase in (2, 1) if not measured[f"phase_{phase}"]]
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
 
@@ -66,14 +66,14 @@ class RekeyRateCase(IpsecSeries):
     def answer(self) -> dict[str, Any]:
         s = self.settings
         due = s.tunnels * s.lifetimes
-        found, told, warnings = [], [], []
+        found, facts, warnings = [], [], []
         for phase in (1, 2):
             seen = [Span(a, b) for a, b in self.answers[0].measured[f"phase_{phase}"]]
             rate = len(seen) / busy_s(seen)
             found.append(
                 figure(Key.REKEY_RATE, round(rate, 3), n=len(seen), part=f"phase_{phase}", phase=phase)
             )
-            told.append(Statement.of(Code.REKEYS_OF_PHASE, phase=phase, per_s=rate, seen=len(seen), due=due))
+            facts.append(Statement.of(Code.REKEYS_OF_PHASE, phase=phase, per_s=rate, seen=len(seen), due=due))
             if len(seen) < due:
                 warnings.append(Remark.of(Code.REKEYS_MISSED, phase=phase, due=due, seen=len(seen)))
         found += [
@@ -88,7 +88,7 @@ class RekeyRateCase(IpsecSeries):
         return {
             "status": "OK",
             "words": Statement.of(
-                Code.REKEYED, sas=s.tunnels, lifetime_s=s.lifetime, lifetimes=s.lifetimes, phases=told
+                Code.REKEYED, sas=s.tunnels, lifetime_s=s.lifetime, lifetimes=s.lifetimes, phases=facts
             ),
             "quantities": found,
             "warnings": warnings,

@@ -14,7 +14,7 @@ from typing import Any
 
 from espbench.measure.setup import Request
 from espbench.plan.cases import Case
-from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Told, identity
+from espbench.procedures.procedure import OVERHEAD_S, TrialMaker, Known, CaseFacts, identity
 from espbench.sentences import Code
 from espbench.terms import Deviation, Finding, Outcome, Quantity, Reason, Remark, Statement, Status, Trial
 
@@ -59,8 +59,8 @@ class Series(ABC):
         wanted = self.wanted()
         return None if wanted is None else replace(wanted, attempt=self._attempt)
 
-    def measure(self, request: Request, field: Field) -> Trial:
-        return field.trial(request, ())
+    def measure(self, request: Request, maker: TrialMaker) -> Trial:
+        return maker.trial(request, ())
 
     def add(self, trial: Trial) -> None:
         self.trials.append(trial)
@@ -78,22 +78,22 @@ class Series(ABC):
         around = s.learning + s.residue + s.settle + OVERHEAD_S
         return max(0, self.expected_trials() - len(self.answers)) * (s.longest_s + around)
 
-    def results(self, told: Told) -> list[Outcome | Finding]:
+    def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
         invalid = [*dict.fromkeys(reason for t in self.trials[-1:] for reason in t.reasons)]
         if why := self.unfit():
             words = Statement.of(Code.NOT_MEASURED, why=why)
-            return [self._finding(told, "INVALID", reasons=[why], words=words)]
+            return [self._finding(facts, "INVALID", reasons=[why], words=words)]
         if (violation := self.violation) is not None:
             words = Statement.of(Code.VIOLATED, trial=violation.sequence)
-            return [self._finding(told, "VIOLATED", reasons=violation.problems, words=words)]
+            return [self._finding(facts, "VIOLATED", reasons=violation.problems, words=words)]
         if self.refused is not None:
             words = Statement.of(Code.INVALID, trials=len(self.trials))
-            return [self._finding(told, "INVALID", reasons=invalid, words=words)]
-        return [self._finding(told, **self.answer())]
+            return [self._finding(facts, "INVALID", reasons=invalid, words=words)]
+        return [self._finding(facts, **self.answer())]
 
     def _finding(
         self,
-        told: Told,
+        facts: CaseFacts,
         status: Status,
         *,
         words: Statement,
@@ -106,18 +106,18 @@ class Series(ABC):
         deviations = self.deviations()
         of_trials = [remark for trial in self.answers for remark in trial.warnings]
         return Finding(
-            **identity(self.case, told.dut),
+            **identity(self.case, facts.dut),
             status=status,
             load_fps=load_fps,
             quantities=list(quantities),
             curve=list(curve),
             trials=len(self.trials),
             rfc2544=status == "OK" and not deviations and self.case.settings.of_rfc2544,
-            encryption=told.encryption,
+            encryption=facts.encryption,
             words=words.text,
             answer=words,
             reasons=list(reasons),
-            warnings=[*dict.fromkeys([*told.warnings, *warnings, *of_trials])],
+            warnings=[*dict.fromkeys([*facts.warnings, *warnings, *of_trials])],
             rfc2544_deviations=deviations,
         )
 

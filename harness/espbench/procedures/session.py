@@ -22,11 +22,11 @@ from espbench.plan.model import Throughput
 from espbench.plan.resolved import ResolvedPlan
 from espbench.platforms.base import PortName, Testbed
 from espbench.procedures.beds import Beds
-from espbench.procedures.calibration import calibrate, choose_way
+from espbench.procedures.calibration import calibrate, choose_path
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits, limits
-from espbench.procedures.paired_run import PairedRun, Rig, rivals
-from espbench.procedures.procedure import OVERHEAD_S, Field, Known, Procedure, Told
+from espbench.procedures.paired_run import PairedRun, RunParts, rivals
+from espbench.procedures.procedure import OVERHEAD_S, CaseFacts, Known, Procedure, TrialMaker
 from espbench.procedures.setups import Setups
 from espbench.procedures.warm_start import hints
 from espbench.results import RunDirectory
@@ -106,12 +106,12 @@ class Session:
 
         def new_setups() -> Setups:
             setups = Setups(self._resolved, self._cases, self._directory, self._beds, self._new_generator)
-            if self._setups.way:
-                setups.way = self._setups.way
-                setups.generator.take(setups.way)
+            if self._setups.path:
+                setups.path = self._setups.path
+                setups.generator.take(setups.path)
             return setups
 
-        rig = Rig(
+        parts = RunParts(
             self._plan,
             self._directory,
             self._beds,
@@ -124,7 +124,7 @@ class Session:
             warnings=self._case_warnings,
         )
         outcomes = [r for results in self._results.values() for r in results if isinstance(r, Outcome)]
-        self._compared = PairedRun(rig, points, outcomes).run()
+        self._compared = PairedRun(parts, points, outcomes).run()
 
     def _save_results(self) -> list[Outcome | Finding]:
         results = [r for case in self._listed for r in self._results.get(case.id, [])]
@@ -141,9 +141,9 @@ class Session:
             self._observer.note("virtual time: the generator's ceiling is the line rate")
             return
         if manifest.calibration:
-            self._setups.way = manifest.calibration[0].path
-            if self._setups.way:
-                self._setups.generator.take(self._setups.way)
+            self._setups.path = manifest.calibration[0].path
+            if self._setups.path:
+                self._setups.generator.take(self._setups.path)
             return
         wanted: dict[int | str, list[Traffic]] = {}
         for case in self._cases:
@@ -169,7 +169,7 @@ class Session:
     def _calibrated(
         self, bed: Testbed, wanted: dict[int | str, list[Traffic]], *, returns: bool
     ) -> list[Calibration]:
-        """Choose the generator's way to the wire, then measure its ceiling."""
+        """Choose the generator's path to the wire, then measure its ceiling."""
 
         def attach() -> tuple[Testbed, dict[PortName, str]]:
             hops = self._setups.attach(bed, resolve=False).next_hops
@@ -177,7 +177,7 @@ class Session:
 
         self._setups.attach(bed)  # a next hop that does not answer is named before anything is sent
         probe = next(iter(wanted.values()))[0]
-        self._setups.way = choose_way(
+        self._setups.path = choose_path(
             self._setups.generator, attach, probe, returns=returns, on_note=self._observer.note
         )
         _, hops = attach()
@@ -187,7 +187,7 @@ class Session:
             hops,
             wanted,
             returns=returns,
-            way=self._setups.way,
+            path=self._setups.path,
             on_note=self._observer.note,
         )
 
@@ -230,7 +230,7 @@ class Session:
                     self._warm_up(case, pair, running)
                     warm = True
                 began = time.monotonic()
-                record = running.measure(request, self._field(case, pair, sequence))
+                record = running.measure(request, self._maker(case, pair, sequence))
                 if self._beds.virtual_time:
                     spent_s = request.duration_s + case.settings.learning + case.settings.residue
                     self._pace = (time.monotonic() - began) / spent_s
@@ -270,15 +270,15 @@ class Session:
         self._finish(case, running)
 
     def _finish(self, case: Case, running: Procedure) -> None:
-        told = Told(case.dut, self._encryption(case, running), self._case_warnings(case))
-        results = running.results(told)
+        facts = CaseFacts(case.dut, self._encryption(case, running), self._case_warnings(case))
+        results = running.results(facts)
         self._results[case.id] = results
         self._case_seconds.append(time.monotonic() - self._case_began)
         self._save_results()
         self._observer.case_done(results)
 
-    def _field(self, case: Case, setup: Setup, sequence: int) -> Field:
-        """What the case's procedure makes its trials on."""
+    def _maker(self, case: Case, setup: Setup, sequence: int) -> TrialMaker:
+        """Return what makes the trials of the case's procedure."""
 
         def measured(request: Request, actions: Sequence[Action]) -> Trial:
             return trial.measure(
@@ -294,7 +294,7 @@ class Session:
                 on_progress=self._observer.trial_progress,
             )
 
-        return Field(setup, measured)
+        return TrialMaker(setup, measured)
 
     def _warm_up(self, case: Case, setup: Setup, running: Procedure) -> None:
         if case.settings.warm_up > 0:

@@ -19,7 +19,7 @@ from espbench.plan.ipsec_tests import SetUpRate
 from espbench.platforms.base import SIDES
 from espbench.procedures.clauses import shorter
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
-from espbench.procedures.procedure import Field, Known
+from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.quantities import quantity
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
@@ -43,24 +43,24 @@ class SetUpRateCase(IpsecSeries):
     def wanted(self) -> Request | None:
         return None if self.answers else Request(0.0, _PER_TUNNEL_S * self.settings.tunnels, "measure")
 
-    def made(self, request: Request, field: Field) -> Trial:
-        stack, wanted = ike_of(field.setup), self.settings.tunnels
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        stack, wanted = ike_of(maker.setup), self.settings.tunnels
         home = stack.daemons["home"]
         # Together the first comes before the others, for it brings the IKE SA that they share.
         first = int(self.settings.together)
         with restarted(stack, wanted + first, ike_sa_each=True):
             self._bring_up(stack, range(first, wanted + first))
-            proof = show_all_carry(field.setup, self.case, wanted + first)
+            proof = show_all_carry(maker.setup, self.case, wanted + first)
             tunnels = set_ups(home.events())[first:]
         with restarted(stack, wanted + 1):
             self._bring_up(stack, range(1, wanted + 1))
-            show_all_carry(field.setup, self.case, wanted + 1)
+            show_all_carry(maker.setup, self.case, wanted + 1)
             children = spans(home.events(), 2, "established")
         measured = {
             "phase_1": _spans([phase_1 for phase_1, _ in tunnels]),
             "tunnel": _spans([tunnel for _, tunnel in tunnels]),
             "phase_2": _spans(children),
-            "public_key": self._public_key(field.setup, stack) if self.settings.public_key else {},
+            "public_key": self._public_key(maker.setup, stack) if self.settings.public_key else {},
         }
         wrong = [
             Reason.of(code, found=found, wanted=wanted)

@@ -40,7 +40,7 @@ class Setups:
         self._beds = beds
         self._new_generator = new_generator
         self.generator = new_generator()
-        self.way = ""  # the generator's way to the wire, where it has a choice
+        self.path = ""  # the generator's path to the wire, where it has a choice
 
     def set_up(self, case: Case) -> Setup:
         """Build the case's pair and bring its stack up; what it is found to be goes into the manifest.
@@ -122,8 +122,8 @@ class Setups:
         except EspbenchError:
             self.generator.close()
             self.generator = self._new_generator()
-            if self.way:
-                self.generator.take(self.way)
+            if self.path:
+                self.generator.take(self.path)
 
     def traffic(self, case: Case) -> Traffic:
         """What the case offers, but for the load."""

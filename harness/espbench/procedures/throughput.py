@@ -12,7 +12,7 @@ from espbench.plan.model import Throughput
 from espbench.plan.search_choice import PRESETS
 from espbench.procedures.clauses import common, finals_at, shorter, shortest
 from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import OVERHEAD_S, Field, Told, identity
+from espbench.procedures.procedure import OVERHEAD_S, CaseFacts, TrialMaker, identity
 from espbench.procedures.quantities import in_time_fps
 from espbench.search import GoalResult, MlrSearch, Observation, SearchSpec, ThroughputSearch
 from espbench.search.goals import DirectionCount
@@ -28,7 +28,7 @@ from espbench.terms import (
     Statement,
     Trial,
     layer2_mbps,
-    ways,
+    loaded_directions,
 )
 
 TESTER_LIMITED = 0.9
@@ -83,9 +83,9 @@ class ThroughputCase:
             return None
         return Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
 
-    def measure(self, request: Request, field: Field) -> Trial:
+    def measure(self, request: Request, maker: TrialMaker) -> Trial:
         """A steady load."""
-        return field.trial(request, ())
+        return maker.trial(request, ())
 
     def add(self, trial: Trial) -> None:
         """Take a trial's record."""
@@ -108,9 +108,9 @@ class ThroughputCase:
             self.search.remaining_s() * (usual_s + s.learning + s.residue + s.settle + OVERHEAD_S) / usual_s
         )
 
-    def results(self, told: Told) -> list[Outcome | Finding]:
+    def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
         """One outcome per loss goal."""
-        return [*self.outcomes(told.dut, told.encryption, told.warnings)]
+        return [*self.outcomes(facts.dut, facts.encryption, facts.warnings)]
 
     def outcomes(self, dut: str, encryption: Encryption, warnings: Sequence[Remark] = ()) -> list[Outcome]:
         """One row per loss goal; only when `next` is None."""
@@ -147,7 +147,7 @@ class ThroughputCase:
             trial_s=s.trial,
             final_trial_s=s.final_trial,
             retries=s.retries,
-            directions=ways(self.case.direction),
+            directions=loaded_directions(self.case.direction),
         )
         if s.search == "mlr":
             assert s.preset is not None

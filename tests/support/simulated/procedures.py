@@ -10,7 +10,7 @@ from espbench.measure.setup import Request
 from espbench.plan import Case
 from espbench.plan.stack_choice import StackChoice
 from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import Known, Procedure, Told
+from espbench.procedures.procedure import Known, Procedure, CaseFacts
 from espbench.terms import Encryption, Finding, Outcome, Reason
 from support.simulated.queue import QueueDut
 
@@ -46,7 +46,7 @@ def known(fps: float | None, maximum: float = LINE, sizes: tuple[int, ...] = SIZ
 
 def answer(procedure: Procedure, dut: str = "uml", encryption: Encryption = "baseline") -> Finding:
     """Return the only finding of a procedure that is done."""
-    (found,) = procedure.results(Told(dut, encryption, []))
+    (found,) = procedure.results(CaseFacts(dut, encryption, []))
     assert isinstance(found, Finding)
     return found
 
@@ -61,7 +61,7 @@ def run(
         trial = dut.trial(request, procedure.case.id, len(procedure.trials))
         if spoil(request):
             trial = trial.model_copy(
-                update={"validity": "INVALID", "reasons": [Reason.told("generator sent too few")]}
+                update={"validity": "INVALID", "reasons": [Reason.facts("generator sent too few")]}
             )
         procedure.add(trial)
         assert len(asked) < 5000
