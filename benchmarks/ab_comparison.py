@@ -132,15 +132,15 @@ def _measure(plan: Path) -> None:
     set_up = Setups.set_up
 
     def with_rules(self: Setups, case: Case) -> Setup:
-        bench = set_up(self, case)
+        setup = set_up(self, case)
         if rules and case.stack.shown == OTHER:
             # None of them matches, and each forwarded frame is held against all (TEST-NET-3, RFC 5737).
             lines = [
                 f"rule add priority {100 + n} from 203.0.113.{n % 254 + 1} lookup main" for n in range(rules)
             ]
-            for gateway in bench.bed.gateways.values():
+            for gateway in setup.bed.gateways.values():
                 gateway.ip(lines)
-        return bench
+        return setup
 
     Setups.set_up = with_rules  # type: ignore[method-assign]
     sys.argv = ["espbench", "run", "--no-report", "--out", str(plan.parent), str(plan)]

@@ -73,7 +73,7 @@ class Rig:
     """Two gateways between the generator's ports; processes: name → PID. What works in a trial may be its children."""
 
     name: str
-    bench: Setup
+    setup: Setup
     traffic: Traffic
     processes: Mapping[str, int]
 
@@ -103,14 +103,14 @@ class Mirrors(Testbed):
 
 def measure(rig: Rig, size: int, fps: int, seconds: float) -> Cost:
     """One trial, or, at no frames/s, as long a wait."""
-    bench = rig.bench
+    setup = rig.setup
     # A trial needs a frame: idle is one of them, and a long residue.
     sending_s, residue_s = (seconds, RESIDUE_S) if fps else (0.001, seconds)
     traffic = replace(rig.traffic, frames=((size, 1),))
-    bench.bed.begin_trial()
+    setup.bed.begin_trial()
     before, begun = rig.cpu_ns(), time.monotonic()
-    offered = bench.generator.offer(
-        traffic.streams(bench.bed, bench.next_hops, fps or 1000), sending_s, residue_s
+    offered = setup.generator.offer(
+        traffic.streams(setup.bed, setup.next_hops, fps or 1000), sending_s, residue_s
     )
     host_s, after = time.monotonic() - begun, rig.cpu_ns()
     (stream,) = offered.streams
@@ -155,9 +155,9 @@ def mirrors(registry: Registry, folder: Path) -> Iterator[Rig]:
     )  # fmt: skip
     generator = NativeGenerator(registry, folder / "generator.log")
     generator.open(list(bed.ports.values()), [])
-    bench = Setup(bed, generator, None, {"west": "02:00:00:00:01:01", "east": "02:00:00:00:01:02"})
+    setup = Setup(bed, generator, None, {"west": "02:00:00:00:01:01", "east": "02:00:00:00:01:02"})
     traffic = Traffic(frames=((64, 1),), ip_version=4, direction="one-way")
-    yield Rig("mirrors", bench, traffic, processes | {"generator": generator.pid()})
+    yield Rig("mirrors", setup, traffic, processes | {"generator": generator.pid()})
     generator.close()
 
 
@@ -180,10 +180,10 @@ def boards(registry: Registry, folder: Path, plan: ResolvedPlan, case: Case) -> 
     generator.open(list(bed.ports.values()), [])
     bed.attached(generator)
     next_hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
-    bench = Setup(bed, generator, lab.stack(bed, case), next_hops)
+    setup = Setup(bed, generator, lab.stack(bed, case), next_hops)
     traffic = Traffic(frames=case.sizes, ip_version=case.ip_version, direction=case.direction)
-    readiness.establish(bench, traffic)
-    yield Rig(case.stack.shown, bench, traffic, processes | {"generator": generator.pid()})
+    readiness.establish(setup, traffic)
+    yield Rig(case.stack.shown, setup, traffic, processes | {"generator": generator.pid()})
     bed.close()
     generator.close()
 

@@ -1,8 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The standards' words as types: what a trial is, and what may be said about it.
+"""Defines the standards' words as types: what a trial is, and what may be said about it.
 
 Every other part shares these records; of the other parts this file imports `sentences` alone, which words what they
 say. Frame sizes count the 4-byte FCS (RFC 2544 9), rates are frames per second unless a name says otherwise.
+
+The words of the whole project (RFC 1242, 2285, 2544), each with one meaning:
+
+* device under test (DUT): the pair of gateways, or the single one, that is measured; a DUT profile describes it.
+* gateway: Home or Office; a platform is where gateways live (namespaces, guests, boards, boxes).
+* tester: this machine's traffic generator and its two ports, west and east; a path is how it gets frames onto the wire.
+* test bed (Testbed, `bed`): a DUT between the tester's ports, as a platform builds it; it has no stack yet.
+* test set-up (Setup, RFC 2544 6): a test bed with its stack up and the generator attached, ready for trials.
+* case: one point of a plan, all that is fixed while one test runs; arm: one side of a comparison.
+* trial: frames offered for a time at one load, and what became of them (RFC 2544 24); a series is the trials of a test.
+* intended load, offered load: what was asked of the tester, and what it then sent (RFC 2285 3.5); frames/s.
+* frame loss: offered frames that did not return, whatever lost them; a loss goal is the ratio that a test allows.
+* direction: the way frames go, west to east or back; with a single gateway one is encryption, the other decryption.
 """
 
 from __future__ import annotations

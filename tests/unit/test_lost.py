@@ -16,6 +16,7 @@ from espbench.generators.trex_ports import Counters
 from espbench.measure import counters
 from espbench.measure.path import DAMAGED
 from espbench.measure.record import OfCase, Seen, record
+from espbench.measure.setup import Request, Setup
 from espbench.measure.traffic import Traffic
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed

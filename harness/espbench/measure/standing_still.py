@@ -11,6 +11,7 @@ from espbench.generators.base import Offered
 from espbench.measure import stalls
 from espbench.measure.backlog import Backlog
 from espbench.measure.faults import disturbance, outage_faults, stalls_are_cut
+from espbench.measure.setup import Request
 from espbench.sentences import Code
 from espbench.terms import Reason
 

@@ -16,6 +16,7 @@ from espbench.measure import counters, host
 from espbench.measure.actions import Action, performing
 from espbench.measure.faults import taken_from_senders
 from espbench.measure.record import OfCase, Seen, proof_problems, record
+from espbench.measure.setup import Request, Setup, Shape, TrialBroken, Waits, blame
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import Side
 from espbench.sentences import Code

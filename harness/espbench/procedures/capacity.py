@@ -13,7 +13,7 @@ from espbench.measure.setup import Request, Setup
 from espbench.plan.cases import Case
 from espbench.plan.ipsec_tests import Capacity
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
-from espbench.procedures.procedure import TrialMaker, Known
+from espbench.procedures.procedure import Known, TrialMaker
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.daemon import NegotiationFailed

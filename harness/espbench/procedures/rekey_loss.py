@@ -12,7 +12,7 @@ from espbench.plan.ipsec_tests import RekeyLoss
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.ipsec_common import IpsecSeries, ike_of, noted, restarted, upset
-from espbench.procedures.procedure import TrialMaker, Known
+from espbench.procedures.procedure import Known, TrialMaker
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.sa_events import spans

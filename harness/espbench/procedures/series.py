@@ -14,7 +14,7 @@ from typing import Any
 
 from espbench.measure.setup import Request
 from espbench.plan.cases import Case
-from espbench.procedures.procedure import OVERHEAD_S, TrialMaker, Known, CaseFacts, identity
+from espbench.procedures.procedure import OVERHEAD_S, CaseFacts, Known, TrialMaker, identity
 from espbench.sentences import Code
 from espbench.terms import Deviation, Finding, Outcome, Quantity, Reason, Remark, Statement, Status, Trial
 

@@ -10,7 +10,7 @@ from espbench.measure.setup import Request
 from espbench.plan import Case
 from espbench.plan.stack_choice import StackChoice
 from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import Known, Procedure, CaseFacts
+from espbench.procedures.procedure import CaseFacts, Known, Procedure
 from espbench.terms import Encryption, Finding, Outcome, Reason
 from support.simulated.queue import QueueDut
 
