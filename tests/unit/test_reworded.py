@@ -22,7 +22,7 @@ from espbench.comparison.samples import Run
 from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import Told
+from espbench.procedures.procedure import CaseFacts
 from espbench.procedures.throughput import ThroughputCase
 from espbench.reporting.trial_digest import digest
 from espbench.reporting.view import Report, view
@@ -160,7 +160,7 @@ def test_tests_answer_the_same(name: str, asked: Any, throughput_fps: float | No
     def found() -> Any:
         procedure = procedure_for(case_of(asked, name), known(throughput_fps), [])
         procedures.run(procedure, QueueDut(50_000))
-        (finding,) = procedure.results(Told("uml", "baseline", []))
+        (finding,) = procedure.results(CaseFacts("uml", "baseline", []))
         assert isinstance(finding, Finding)
         figures = [(q.key, q.value, q.n, q.better, q.way) for q in finding.quantities]
         said = [

@@ -61,7 +61,7 @@ def run(
         trial = dut.trial(request, procedure.case.id, len(procedure.trials))
         if spoil(request):
             trial = trial.model_copy(
-                update={"validity": "INVALID", "reasons": [Reason.facts("generator sent too few")]}
+                update={"validity": "INVALID", "reasons": [Reason.told("generator sent too few")]}
             )
         procedure.add(trial)
         assert len(asked) < 5000
