@@ -36,7 +36,7 @@ HOST_PAUSE_S = 0.5
 
 
 class Observer(Protocol):
-    """Who is facts: the terminal."""
+    """Who is told: the terminal."""
 
     def note(self, text: str) -> None: ...
     def trial_started(
