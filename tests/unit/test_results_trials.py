@@ -326,7 +326,7 @@ def test_on_a_full_file_system_every_trial_appended_is_kept(tmp_path: Path) -> N
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(synthetic_run.__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert "No space left on device" in done.stdout
     appended, kept = re.findall(r"appended (\d+) kept (\d+)", done.stdout)[0]
