@@ -21,7 +21,8 @@ import pytest
 from espbench.e500 import guest
 from espbench.e500.tools import Runner
 from espbench.platforms.addressing import SYSCTLS, GatewayAddressing, LinkEnd, ip_lines
-from espbench.platforms.registry import NETNS_DIR, Registry, Surroundings
+from espbench.platforms.network import NETNS_DIR
+from espbench.platforms.registry import Registry, Surroundings
 from espbench.stacks import netlink_xfrm as xfrm
 
 pytestmark = pytest.mark.root

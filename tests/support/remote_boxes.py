@@ -20,7 +20,8 @@ import yaml
 
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.channel import AgentChannel
-from espbench.platforms.registry import NETNS_DIR, Registry, interpreter
+from espbench.platforms.network import NETNS_DIR
+from espbench.platforms.registry import Registry, interpreter
 from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, UmlMachine, boot
 from espbench.platforms.uml_kernel import XFRM_MODULES, UmlKernel
 from espbench.stacks import packages

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from espbench.platforms.network import NETNS_DIR
 from espbench.platforms.processes import descendants, start_time
-from espbench.platforms.registry import NETNS_DIR
 from espbench.terms import WITH_FIGURE
 from support.boxes import leftovers, sh
 from support.plans import write_plan

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_LIBRARIES = ("pydantic", "pandas", "vl-convert-python", "MLRsearch")
+_LIBRARIES = ("pydantic", "pandas", "pyroute2", "vl-convert-python", "MLRsearch")
 _PROGRAMS = {"ip": ["ip", "-V"], "ethtool": ["ethtool", "--version"], "linux.uml": ["linux.uml", "--version"]}
 
 

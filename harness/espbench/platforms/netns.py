@@ -30,10 +30,11 @@ from espbench.platforms.addressing import PairAddressing, configure
 from espbench.platforms.base import SIDES, Gateway, Placement, PortName, Readiness, Side, Testbed
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
+from espbench.platforms.network import NETNS_DIR, make_veth, set_features, set_link, write_sysctls
 from espbench.platforms.placement import NICE
 from espbench.platforms.ports import ciphertext_side, tester_ports
 from espbench.platforms.processes import WaitAccount, tree_cpu_ns
-from espbench.platforms.registry import NETNS_DIR, Entry, Registry, Surroundings, interpreter
+from espbench.platforms.registry import Entry, Registry, Surroundings, interpreter
 
 AGENT = Path(__file__).with_name("agent.py")
 VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c
@@ -86,16 +87,14 @@ class NetnsPlatform:
         link = _Names.of(registry.run_id)
         for netns in names.values():
             _no_ipv6_noise(netns)
-        _veth(names["tester"], link.west, names["home"], link.home_lan, self._addressing.mtu)
+        make_veth(names["tester"], link.west, names["home"], link.home_lan, self._addressing.mtu)
         if single:
-            _veth(names["tester"], link.east, names["home"], link.home_wan, self._addressing.mtu)
+            make_veth(names["tester"], link.east, names["home"], link.home_wan, self._addressing.mtu)
         else:
-            _veth(names["home"], link.home_wan, names["office"], link.office_wan, self._addressing.mtu)
-            _veth(names["tester"], link.east, names["office"], link.office_lan, self._addressing.mtu)
+            make_veth(names["home"], link.home_wan, names["office"], link.office_wan, self._addressing.mtu)
+            make_veth(names["tester"], link.east, names["office"], link.office_lan, self._addressing.mtu)
         for port in (link.west, link.east):
-            # The tester's frames must look eligible for GRO, or veth bypasses the ring.
-            _ethtool(names["tester"], port, "tso", "off", "gso", "off")
-            _ip("-n", names["tester"], "link", "set", port, "arp", "off", "multicast", "off", "up")
+            _open_tester_port(names["tester"], port)
 
         cpu_untold = irq_time.left_out()
         gateways: dict[Side, Gateway] = {}
@@ -117,6 +116,7 @@ class NetnsPlatform:
             ),
             **ciphertext_side(self._addressing, single=single),
             gateways=gateways,
+            gateway_netns={side: str(NETNS_DIR / names[side]) for side in sides},
             placement=placement,
             queues={
                 "ring of each gateway port": f"{VETH_RING} frames (veth NAPI)",
@@ -144,12 +144,11 @@ class NetnsPlatform:
         netns = registry.netns("calibration")
         _no_ipv6_noise(netns)
         link = _Names.of(registry.run_id)
-        _veth(netns, link.west, netns, link.east, self._addressing.mtu)
+        make_veth(netns, link.west, netns, link.east, self._addressing.mtu)
         for port in (link.west, link.east):
-            _ethtool(netns, port, "tso", "off", "gso", "off")
-            _ip("-n", netns, "link", "set", port, "arp", "off", "multicast", "off", "up")
+            _open_tester_port(netns, port)
         for port in (link.west, link.east):
-            _ethtool(netns, port, "gro", "on")
+            set_features(netns, port, gro=True)
         other: Side = "home" if single else "office"
         sides: list[tuple[str, Side]] = [(link.east, "home"), (link.west, other)]
         for port, side in sides:
@@ -328,27 +327,20 @@ def _gateway_cpu_ns(threads: PortThreads, agent: int, *, told: bool) -> int | No
 
 def _no_ipv6_noise(netns: str) -> None:
     """No router solicitation, no multicast report: a stray frame would spoil the proof's exactness."""
-    script = (
-        "for conf in all default; do "
-        "echo 0 > /proc/sys/net/ipv6/conf/$conf/router_solicitations; "
-        "echo 1 > /proc/sys/net/ipv6/conf/$conf/addr_gen_mode; done"
+    write_sysctls(
+        netns,
+        {
+            f"net/ipv6/conf/{conf}/{key}": value
+            for conf in ("all", "default")
+            for key, value in (("router_solicitations", "0"), ("addr_gen_mode", "1"))
+        },
     )
-    _check(["ip", "netns", "exec", netns, "sh", "-c", script])
 
 
-def _veth(netns: str, name: str, peer_netns: str, peer: str, mtu: int) -> None:
-    _ip(
-        "-n", netns, "link", "add", name, "mtu", str(mtu), "type", "veth",
-        "peer", "name", peer, "mtu", str(mtu), "netns", peer_netns,
-    )  # fmt: skip
-
-
-def _ethtool(netns: str, device: str, *features: str) -> None:
-    _check(["ip", "netns", "exec", netns, "ethtool", "-K", device, *features])
-
-
-def _ip(*arguments: str) -> None:
-    _check(["ip", *arguments])
+def _open_tester_port(netns: str, port: str) -> None:
+    # The tester's frames must look eligible for GRO, or veth bypasses the ring.
+    set_features(netns, port, tso=False, gso=False)
+    set_link(netns, port, arp=False, multicast=False, state="up")
 
 
 def _check(argv: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import Placement, Port, PortName
-from espbench.platforms.registry import NETNS_DIR
+from espbench.platforms.network import NETNS_DIR
 
 
 def tester_ports(

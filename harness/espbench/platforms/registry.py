@@ -27,11 +27,11 @@ from typing import IO, Any, Self
 
 from espbench.errors import EspbenchError
 from espbench.platforms.ending import uninterrupted
+from espbench.platforms.network import make_netns, remove_link, remove_netns
 from espbench.platforms.private import not_private, private_directory
 from espbench.platforms.processes import descendants, start_time
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
-NETNS_DIR = Path("/run/netns")
 _REMEDY = (
     "look what is in it; remove it if it is none of yours, or set XDG_RUNTIME_DIR to a directory of yours"
 )
@@ -210,7 +210,9 @@ class Registry:
             number += 1
             name = f"{bare}-{number}"
         self.add("netns", name)
-        _ip("netns", "add", name)
+        # Held back is a Ctrl-C: the namespace would be made after it was undone.
+        with uninterrupted():
+            make_netns(name)
         return name
 
     def directory(self, role: str, inside: Path | None = None) -> Path:
@@ -306,33 +308,12 @@ def _signal_group(leader: int, number: int) -> None:
         os.killpg(leader, number)
 
 
-def _ip(*arguments: str) -> None:
-    """Run ip(8) on this machine; EspbenchError with its own words when it fails."""
-    # In a session of its own: a Ctrl-C at the terminal must not kill it while it undoes something.
-    done = subprocess.run(
-        ["ip", *arguments], capture_output=True, text=True, check=False, start_new_session=True
-    )
-    if done.returncode:
-        raise EspbenchError(f"ip {' '.join(arguments)}: {done.stderr.strip() or f'exit {done.returncode}'}")
-
-
 def _undo_netns(record: dict[str, Any]) -> None:
-    if (NETNS_DIR / record["name"]).exists():
-        _ip("netns", "del", record["name"])
+    remove_netns(record["name"])
 
 
 def _undo_link(record: dict[str, Any]) -> None:
-    where = ["-n", record["netns"]] if record.get("netns") else []
-    if where and not (NETNS_DIR / record["netns"]).exists():
-        return
-    shown = subprocess.run(
-        ["ip", *where, "link", "show", record["name"]],
-        check=False,
-        capture_output=True,
-        start_new_session=True,
-    )
-    if shown.returncode == 0:
-        _ip(*where, "link", "del", record["name"])
+    remove_link(record.get("netns"), record["name"])
 
 
 def _undo_process(record: dict[str, Any]) -> None:

@@ -37,10 +37,11 @@ from espbench.platforms.base import (
 )
 from espbench.platforms.cpu_group import CpuGroup
 from espbench.platforms.gateway import AgentGateway
+from espbench.platforms.network import NETNS_DIR
 from espbench.platforms.placement import NICE
 from espbench.platforms.ports import ciphertext_side, tester_ports
 from espbench.platforms.processes import WaitAccount, pin, tree_cpu_ns
-from espbench.platforms.registry import NETNS_DIR, Entry, Registry, Surroundings
+from espbench.platforms.registry import Entry, Registry, Surroundings
 from espbench.platforms.uml_guest import Guest, UmlMachine, boot
 from espbench.platforms.uml_kernel import UmlProfile, readiness
 

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes this machine's network namespaces and what is in them, by pyroute2.
+
+A network namespace belongs to a thread, so each step runs in a short-lived thread that has entered the namespace: no
+program is started, and nothing is forked (a controller with threads cannot safely run code between fork and exec).
+pyroute2 is loaded by the first step that needs it: it costs 0.15 s, and most commands make no network.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from espbench.errors import EspbenchError
+
+NETNS_DIR = Path("/run/netns")
+CLONE_NEWNET = 0x40000000
+# What ethtool(8) calls tso, gso and gro, as the kernel names them.
+FEATURES = {
+    "tso": ("tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"),
+    "gso": ("tx-generic-segmentation",),
+    "gro": ("rx-gro",),
+}  # fmt: skip
+_libc = ctypes.CDLL(None, use_errno=True)
+T = TypeVar("T")
+
+
+def in_netns(netns: str | Path | None, work: Callable[[], T]) -> T:
+    """Run `work` in a network namespace, given by its file (None: the one this process is in); what it returned.
+
+    OSError where the namespace cannot be entered; what `work` raises is raised here.
+    """
+    if netns is None:
+        return work()
+
+    def entered() -> T:
+        file = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _check(_libc.setns(file, CLONE_NEWNET), f"entering the network namespace {netns}")
+        finally:
+            os.close(file)
+        return work()
+
+    return _in_thread(entered)
+
+
+def make_netns(name: str) -> None:
+    """Make a named network namespace, as `ip netns add` does; EspbenchError."""
+    from pyroute2 import netns  # noqa: PLC0415
+
+    def make() -> None:
+        _check(_libc.unshare(CLONE_NEWNET), "unshare(CLONE_NEWNET)")
+        netns.attach(str(NETNS_DIR / name), threading.get_native_id())
+
+    with _told(f"cannot make the network namespace {name}"):
+        _in_thread(make)
+
+
+def remove_netns(name: str) -> None:
+    """Remove a named network namespace, or what was made of one; that it is gone already is no error."""
+    from pyroute2 import netns  # noqa: PLC0415
+
+    if (NETNS_DIR / name).exists():
+        with _told(f"cannot remove the network namespace {name}"):
+            netns.remove(str(NETNS_DIR / name))
+
+
+def make_veth(netns: str, name: str, peer_netns: str, peer: str, mtu: int) -> None:
+    """Make two joined interfaces, one in each of two named namespaces; both are down. EspbenchError."""
+
+    def make(network: Any) -> None:
+        there = os.open(NETNS_DIR / peer_netns, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            end = {"ifname": peer, "mtu": mtu, "net_ns_fd": there}
+            network.link("add", ifname=name, kind="veth", mtu=mtu, peer=end)
+        finally:
+            os.close(there)
+
+    _by_netlink(netns, make, f"cannot join {name} in {netns} to {peer} in {peer_netns}")
+
+
+def set_link(netns: str, name: str, **settings: Any) -> None:
+    """Set what an interface of a named namespace is (pyroute2's keys: state, arp, multicast, mtu); EspbenchError."""
+    _by_netlink(
+        netns, lambda network: network.link("set", ifname=name, **settings), f"cannot set {name} in {netns}"
+    )
+
+
+def add_address(netns: str, name: str, address: str) -> None:
+    """Give an interface of a named namespace an address with its prefix length; EspbenchError.
+
+    An IPv6 address can be used at once: nobody is asked whether another has it.
+    """
+
+    def add(network: Any) -> None:
+        (index,) = network.link_lookup(ifname=name)
+        at_once = {"flags": ["IFA_F_NODAD"]} if ":" in address else {}
+        network.addr("add", index=index, address=address, **at_once)
+
+    _by_netlink(netns, add, f"cannot give {name} in {netns} the address {address}")
+
+
+def remove_link(netns: str | None, name: str) -> None:
+    """Remove an interface of a named namespace (None: the initial one), if both are there; EspbenchError."""
+
+    def remove(network: Any) -> None:
+        for index in network.link_lookup(ifname=name):
+            network.link("del", index=index)
+
+    if netns is None or (NETNS_DIR / netns).exists():
+        _by_netlink(netns, remove, f"cannot remove the interface {name}")
+
+
+def set_features(netns: str, name: str, **wanted: bool) -> None:
+    """Switch features of an interface of a named namespace on or off, by ethtool(8)'s names; EspbenchError."""
+    from pyroute2.ethtool.ioctl import IoctlEthtool  # noqa: PLC0415
+
+    def switch() -> None:
+        device = IoctlEthtool(name)
+        try:
+            features = device.get_features()
+            for feature, on in wanted.items():
+                for kernels in FEATURES[feature]:
+                    features.set_value(kernels, on)
+            device.set_features(features)
+        finally:
+            device.close()
+
+    with _told(f"cannot switch features of {name} in {netns}: {wanted}"):
+        in_netns(NETNS_DIR / netns, switch)
+
+
+def write_sysctls(netns: str, settings: Mapping[str, str]) -> None:
+    """Write files below /proc/sys for a named namespace, by their paths there; EspbenchError."""
+
+    def write() -> None:
+        for path, value in settings.items():
+            Path("/proc/sys", path).write_text(value)
+
+    with _told(f"cannot set {', '.join(settings)} in {netns}"):
+        in_netns(NETNS_DIR / netns, write)
+
+
+def _by_netlink(netns: str | None, work: Callable[[Any], object], failure: str) -> None:
+    """Run `work` with a socket to the kernel's network in a named namespace; a refusal is an EspbenchError."""
+    from pyroute2 import IPRoute  # noqa: PLC0415
+
+    def connected() -> None:
+        with IPRoute() as network:
+            work(network)
+
+    with _told(failure):
+        in_netns(None if netns is None else NETNS_DIR / netns, connected)
+
+
+@contextmanager
+def _told(failure: str) -> Iterator[None]:
+    """Say what could not be done and why, in one EspbenchError."""
+    from pyroute2.ethtool.ioctl import NoSuchDevice, NotSupportedError  # noqa: PLC0415
+    from pyroute2.netlink.exceptions import NetlinkError  # noqa: PLC0415
+
+    try:
+        yield
+    except (NoSuchDevice, NotSupportedError) as error:
+        raise EspbenchError(f"{failure}: {type(error).__name__}") from error
+    except NetlinkError as error:
+        raise EspbenchError(f"{failure}: {os.strerror(error.code)}") from error
+    except OSError as error:
+        raise EspbenchError(f"{failure}: {error.strerror or error}") from error
+
+
+def _in_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a thread of its own, whose namespace ends with it."""
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="in a network namespace")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+def _check(result: int, what: str) -> None:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
