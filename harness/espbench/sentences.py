@@ -46,6 +46,8 @@ class Code(StrEnum):
     ACTION_UNTIMELY = "action-untimely"
     COUNTER_BACKWARDS = "counter-backwards"
     SAS_REPLACED = "sas-replaced"
+    LINK_CHANGED = "link-changed"
+    SAS_CHANGED = "sas-changed"
     NOT_PROVEN = "not-proven"
     PROOF_PROBLEM = "proof-problem"
     STORED = "stored"
@@ -241,6 +243,8 @@ TEMPLATES: Mapping[str, str] = {
     "was from {began_s:.1f} s to {ended_s:.1f} s",
     Code.COUNTER_BACKWARDS: "counter ran backwards: {counter}",
     Code.SAS_REPLACED: "the SAs of {sides:and} were replaced during the trial (rekeying)",
+    Code.LINK_CHANGED: "link of {whose}, {interface}: {changes} after the first frame",
+    Code.SAS_CHANGED: "SAs of {side}: {changes} after the first frame",
     Code.NOT_PROVEN: "encryption not proven: {problem}",
     Code.PROOF_PROBLEM: "{text}",
     Code.STORED: "stored, not forwarded: the backlog grew by {growth_ms:.0f} ms, {pct:.1f} % of the offered rate",

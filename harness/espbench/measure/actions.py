@@ -26,6 +26,7 @@ class Action:
     """Something done so many seconds after the trial was asked for; what `act` returns is told of it.
 
     upsets: SAs are replaced or a gateway starts anew, so that the counters before and after do not belong together.
+    breaks_links: a gateway is switched off and on, and with it the carrier of the links that lead to it.
     lasts: it takes as long as the gateway needs for it, which belongs to what is measured; otherwise it is done at
     once, and what it takes longer is the host's.
     """
@@ -35,6 +36,7 @@ class Action:
     act: Callable[[], dict[str, Any]]
     upsets: bool = True
     lasts: bool = False
+    breaks_links: bool = False
 
 
 @dataclass(frozen=True)

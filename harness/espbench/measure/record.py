@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from espbench.generators.base import Offered, StreamCounts
-from espbench.measure import backlog, counters, esp_peer, one_gateway, path
+from espbench.measure import backlog, counters, esp_peer, network_events, one_gateway, path
 from espbench.measure.actions import Performed, untimely
 from espbench.measure.faults import tester_faults, virtual_faults
 from espbench.measure.setup import Request, Setup
@@ -39,7 +39,7 @@ class Seen:
     used (cpu, ns; None: not known), what was done to them.
 
     host: host.compare's record and the senders'. upset: SAs or gateways were replaced in the trial, so that counters
-    before and after do not belong together.
+    before and after do not belong together. network: what happened to links and SAs meanwhile.
     """
 
     offered: Offered
@@ -48,6 +48,7 @@ class Seen:
     host: dict[str, Any]
     performed: list[Performed] = field(default_factory=list)
     upset: bool = False
+    network: network_events.NetworkEvents = field(default_factory=network_events.NetworkEvents)
 
 
 def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: Seen) -> Trial:
@@ -65,6 +66,7 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
     as_offered = request.as_offered or request.phase != "measure"
     reasons = tester_faults(offered, overrun, seen.host, as_offered=as_offered)
     reasons += untimely(seen.performed, offered.start_ns)
+    reasons += network_events.faults(seen.network, setup, seen.performed, offered.start_ns, upset=upset)
     reasons += [
         Reason.of(Code.COUNTER_BACKWARDS, counter=name)
         for name in (() if upset else counters.backwards(delta))
@@ -117,8 +119,12 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
         gateways={str(side): _gateway(setup, side, delta, cpu[side], offered, upset=upset) for side in cpu},
         proof=proof,
         warnings=offered.warnings,
-        not_measured=[*offered.not_measured, *(["CPU of the gateways"] if None in cpu.values() else [])],
-        measured=_measured(seen.performed, offered),
+        not_measured=[
+            *offered.not_measured,
+            *(["CPU of the gateways"] if None in cpu.values() else []),
+            *seen.network.not_heard,
+        ],
+        measured=_measured(seen.performed, offered) | network_events.recorded(seen.network, offered.start_ns),
         host=seen.host
         | {
             "lost_in_stalls": sum(still.lost),

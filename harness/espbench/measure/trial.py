@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Offered, OnProgress, RateStep, Stream
-from espbench.measure import counters, host
+from espbench.measure import counters, host, network_events
 from espbench.measure.actions import Action, performing
 from espbench.measure.faults import taken_from_senders
 from espbench.measure.record import OfCase, Seen, proof_problems, record
@@ -56,20 +56,21 @@ def measure(  # noqa: PLR0913
             setup.stack.rest()
         if not request.shape.cold:
             learn(setup, traffic, waits.learning_s, sleep)
-        before = counters.read(setup.bed, setup.stack)
-        host_before, cpu_before, waited_before = _look(setup)
-        kept_before = setup.bed.kept_waiting_ns()
-        with performing(actions) as performed:
-            offered = setup.generator.offer(
-                shaped(setup.streams(traffic, request.load_fps), request.shape),
-                request.duration_s,
-                waits.residue_s,
-                on_progress=on_progress,
-                noise=request.shape.noise,
-            )
-        # CPU first: reading the counters costs the gateways some.
-        cpu_after, waited_after, kept_after = _cpu(setup), _waited(setup), setup.bed.kept_waiting_ns()
-        host_after = host.look()
+        with network_events.monitor(setup) as monitor:
+            before = counters.read(setup.bed, setup.stack)
+            host_before, cpu_before, waited_before = _look(setup)
+            kept_before = setup.bed.kept_waiting_ns()
+            with performing(actions) as performed:
+                offered = setup.generator.offer(
+                    shaped(setup.streams(traffic, request.load_fps), request.shape),
+                    request.duration_s,
+                    waits.residue_s,
+                    on_progress=on_progress,
+                    noise=request.shape.noise,
+                )
+            # CPU first: reading the counters costs the gateways some.
+            cpu_after, waited_after, kept_after = _cpu(setup), _waited(setup), setup.bed.kept_waiting_ns()
+            host_after = host.look()
         after = counters.read(setup.bed, setup.stack)
         upset = request.shape.cold or any(action.upsets for action in actions)
         if setup.encrypts and not upset and not setup.bed.virtual_time:
@@ -94,7 +95,15 @@ def measure(  # noqa: PLR0913
         traffic,
         request,
         OfCase(case, sequence, resolution, fragments),
-        Seen(offered, counters.moved(before, after), cpu, of_host, performed, upset),
+        Seen(
+            offered,
+            counters.moved(before, after),
+            cpu,
+            of_host,
+            performed,
+            upset,
+            network_events.heard(monitor),
+        ),
     ).model_copy(update={"waits_s": waits.recorded(cold=request.shape.cold)})
     if not setup.bed.virtual_time:
         sleep(waits.settle_s)

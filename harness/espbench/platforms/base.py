@@ -170,6 +170,8 @@ class Testbed(ABC):
     # The tester's port that is the other end of the tunnels, and its outer addresses by IP version.
     ciphertext: PortName | None = None
     esp_address: dict[int, str] = field(default_factory=dict)
+    # The file of each gateway's network namespace, where gateways are namespaces of this machine.
+    gateway_netns: dict[Side, str] = field(default_factory=dict)
     # Nothing of the host is in what happens: no stalls, no waits, and each trial begins in the same state.
     virtual_time: bool = False
     # What else the gateways are made of, for the Security Context.

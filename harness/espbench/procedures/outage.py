@@ -225,7 +225,8 @@ class ResetCase(_OutageCase):
             "sa-flush": "flush",
             "power": "power cycle, until its daemon runs",
         }
-        return [Action(name[self._reset.what], at, act, lasts=self._reset.what != "sa-flush")]
+        what = self._reset.what
+        return [Action(name[what], at, act, lasts=what != "sa-flush", breaks_links=what == "power")]
 
     def deviations(self) -> list[Deviation]:
         return []

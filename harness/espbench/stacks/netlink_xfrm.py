@@ -13,13 +13,16 @@ import ipaddress
 import socket
 import struct
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache, lru_cache
 from typing import Literal
 
 NETLINK_XFRM = 6
 
 NEWSA, GETSA, NEWPOLICY, GETPOLICY, FLUSHSA, FLUSHPOLICY = 0x10, 0x12, 0x13, 0x15, 0x1C, 0x1D
+DELSA, DELPOLICY, EXPIRE, UPDPOLICY, UPDSA, POLEXPIRE = 0x11, 0x14, 0x18, 0x19, 0x1A, 0x1B
 NLM_REQUEST, NLM_ACK, NLM_DUMP, NLM_CREATE, NLM_EXCL = 0x1, 0x4, 0x300, 0x400, 0x200
 A_AUTH, A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_IF_ID = 1, 2, 4, 5, 18, 20, 23, 31
 STATE_NOECN, STATE_DECAP_DSCP, STATE_NOPMTUDISC, STATE_ESN = 1, 2, 4, 128
@@ -72,11 +75,13 @@ class _Layout:
 _layout = cache(_Layout)
 _HOST = _layout(sys.byteorder)
 _ID = struct.Struct("16s4sB3x")
+_USERSA_ID = struct.Struct("16s4s2sBx")  # the address family is in the kernel's order
 _PORTS = struct.Struct("!HH2x16s")  # xfrm_encap_tmpl after its type: ports, original address
 _TEMPLATE_BYTES = _ID.size + 4 + 16 + _HOST.template_tail.size
 _SA_BYTES = (
     _HOST.selector.size + _ID.size + 16 + len(_HOST.unlimited) + _HOST.current.size + _HOST.sa_tail.size
 )
+_POLICY_BYTES = _HOST.selector.size + len(_HOST.unlimited) + _HOST.current.size + _HOST.policy_tail.size
 _LIFETIME_OFFSET = _HOST.selector.size + _ID.size + 16
 _CURRENT_OFFSET = _LIFETIME_OFFSET + len(_HOST.unlimited)
 
@@ -192,6 +197,31 @@ class SaCount:
     destination: str
     spi: int
     packets: int
+
+
+class XfrmChange(StrEnum):
+    """What the kernel may say that happened to an SA or a policy; the value is its name in a trial's record."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    DELETED = "deleted"
+    EXPIRING = "about to expire"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True)
+class XfrmEvent:
+    """A change that the kernel told of by itself; subject is the SA (`SA 0xc0000001 to 192.0.2.2`) or the policy."""
+
+    change: XfrmChange
+    subject: str
+
+
+_CHANGES = {
+    NEWSA: XfrmChange.ADDED, UPDSA: XfrmChange.CHANGED, DELSA: XfrmChange.DELETED, FLUSHSA: XfrmChange.DELETED,
+    NEWPOLICY: XfrmChange.ADDED, UPDPOLICY: XfrmChange.CHANGED, DELPOLICY: XfrmChange.DELETED,
+    FLUSHPOLICY: XfrmChange.DELETED,
+}  # fmt: skip
 
 
 def new_sa(sa: SecurityAssociation, order: ByteOrder = sys.byteorder) -> bytes:
@@ -336,6 +366,54 @@ def read_count(message: bytes, order: ByteOrder = sys.byteorder) -> SaCount | No
     _, packets, _, _ = layout.current.unpack_from(message, start + _CURRENT_OFFSET)
     family: int = layout.sa_tail.unpack_from(message, start + _CURRENT_OFFSET + layout.current.size)[5]
     return SaCount(_text(source, family), _text(destination, family), int.from_bytes(spi, "big"), packets)
+
+
+def read_events(datagram: bytes, order: ByteOrder = sys.byteorder) -> Iterator[XfrmEvent]:
+    """Parse what the kernel says to the groups of SAs, policies and expiries; messages of other kinds are skipped."""
+    layout = _layout(order)
+    offset = 0
+    while offset + layout.header.size <= len(datagram):
+        length, kind, *_ = layout.header.unpack_from(datagram, offset)
+        if length < layout.header.size:
+            return
+        body = datagram[offset + layout.header.size : offset + length]
+        offset += (length + 3) & ~3
+        try:
+            if kind == EXPIRE:
+                yield XfrmEvent(_expiry(body, _SA_BYTES), _sa_text(layout, body))
+            elif kind == POLEXPIRE:
+                yield XfrmEvent(_expiry(body, _POLICY_BYTES), f"policy {_selector_text(layout, body)}")
+            elif kind in _CHANGES:
+                yield XfrmEvent(_CHANGES[kind], _subject(layout, kind, body))
+        except (struct.error, IndexError):  # shorter than this kind is: no message of this kernel's
+            continue
+
+
+def _subject(layout: _Layout, kind: int, body: bytes) -> str:
+    if kind == FLUSHSA:
+        return "all SAs"
+    if kind == FLUSHPOLICY:
+        return "all policies"
+    if kind == DELSA:  # an xfrm_usersa_id goes before
+        destination, spi, family = _USERSA_ID.unpack_from(body)[:3]
+        return _sa_words(spi, _text(destination, layout.family.unpack(family)[0]))
+    if kind in (NEWSA, UPDSA):
+        return _sa_text(layout, body)
+    return f"policy {_selector_text(layout, body)}"
+
+
+def _sa_text(layout: _Layout, body: bytes) -> str:
+    destination, spi, _ = _ID.unpack_from(body, layout.selector.size)
+    family: int = layout.sa_tail.unpack_from(body, _CURRENT_OFFSET + layout.current.size)[5]
+    return _sa_words(spi, _text(destination, family))
+
+
+def _sa_words(spi: bytes, destination: str) -> str:
+    return f"SA 0x{int.from_bytes(spi, 'big'):08x} to {destination}"
+
+
+def _expiry(body: bytes, offset: int) -> XfrmChange:
+    return XfrmChange.EXPIRED if body[offset] else XfrmChange.EXPIRING
 
 
 def read_keys(message: bytes, order: ByteOrder = sys.byteorder) -> tuple[bytes, bytes]:

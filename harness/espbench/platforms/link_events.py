@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel's messages of a link (RTM_NEWLINK, RTM_DELLINK) say that happened to it; pure."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK = 16, 17, 18
+NLM_F_REQUEST = 1
+IFF_UP = 0x1
+_HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence number, port
+
+
+class LinkChange(StrEnum):
+    """What may happen to a link; the value is its name in a trial's record."""
+
+    SET_DOWN = "set down"
+    SET_UP = "set up"
+    CARRIER_LOST = "carrier lost"
+    CARRIER_BACK = "carrier back"
+    CARRIER_FLAPPED = "carrier flapped"  # it changed more often than was told, by the kernel's count
+    REMOVED = "removed"
+    MADE = "made anew"
+
+
+@dataclass(frozen=True)
+class Link:
+    """An interface of this machine: whose it is (`tester west`), and the file of its namespace (None: the initial)."""
+
+    whose: str
+    interface: str
+    netns: str | None
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A datagram of the kernel's, and when this process had it; CLOCK_MONOTONIC ns."""
+
+    at_ns: int
+    datagram: bytes
+
+
+@dataclass(frozen=True)
+class LinkEvent:
+    """A change of a link, and when this process heard of it; CLOCK_MONOTONIC ns."""
+
+    at_ns: int
+    link: Link
+    change: LinkChange
+
+
+@dataclass(frozen=True)
+class _State:
+    """A link as a message has it."""
+
+    name: str
+    index: int
+    up: bool
+    carrier: bool
+    carrier_changes: int
+    removed: bool
+
+
+def ask(link: Link) -> bytes:
+    """Build RTM_GETLINK: the state of one link, by name."""
+    from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg  # noqa: PLC0415  (loaded where there is a network to watch)
+
+    message = ifinfmsg()
+    message["header"]["type"] = RTM_GETLINK
+    message["header"]["flags"] = NLM_F_REQUEST
+    message["attrs"] = [("IFLA_IFNAME", link.interface)]
+    message.encode()
+    return bytes(message.data)
+
+
+def link_events(link: Link, heard: Sequence[Heard]) -> list[LinkEvent]:
+    """What happened to a link, by all that was heard in its namespace; the first message tells how it was before."""
+    events: list[LinkEvent] = []
+    now: _State | None = None
+    for at_ns, state in _states(link, heard):
+        if now is not None:
+            events += [LinkEvent(at_ns, link, change) for change in _changes(now, state)]
+        now = state
+    return events
+
+
+def understood(link: Link, heard: Sequence[Heard]) -> bool:
+    """Whether the kernel has told of this link at all."""
+    return any(True for _ in _states(link, heard))
+
+
+def _changes(before: _State, after: _State) -> list[LinkChange]:
+    if after.removed:
+        return [] if before.removed else [LinkChange.REMOVED]
+    if before.removed or before.index != after.index:
+        return [LinkChange.MADE]
+    changed = before.carrier != after.carrier
+    unseen = after.carrier_changes - before.carrier_changes - changed
+    found = [LinkChange.CARRIER_FLAPPED] if unseen > 0 else []
+    if before.up != after.up:
+        # The carrier goes and comes with it.
+        found.append(LinkChange.SET_UP if after.up else LinkChange.SET_DOWN)
+    elif changed:
+        found.append(LinkChange.CARRIER_BACK if after.carrier else LinkChange.CARRIER_LOST)
+    return found
+
+
+def _states(link: Link, heard: Sequence[Heard]) -> Iterator[tuple[int, _State]]:
+    index = None
+    for one in heard:
+        for kind, message in _messages(one.datagram):
+            state = _read(kind, message)
+            if state is None or (state.name != link.interface and state.index != index):
+                continue
+            index = state.index
+            yield one.at_ns, state
+
+
+def _messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
+    """(type, whole message) of each in a datagram."""
+    offset = 0
+    while offset + _HEADER.size <= len(datagram):
+        length, kind, *_ = _HEADER.unpack_from(datagram, offset)
+        if length < _HEADER.size:
+            return
+        yield kind, datagram[offset : offset + length]
+        offset += (length + 3) & ~3
+
+
+def _read(kind: int, message: bytes) -> _State | None:
+    """Parse a message that is of a link itself, not of its place in a bridge; None: it is another."""
+    from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg  # noqa: PLC0415
+
+    if kind not in (RTM_NEWLINK, RTM_DELLINK):
+        return None
+    link = ifinfmsg(message)
+    link.decode()
+    if link["family"]:
+        return None
+    return _State(
+        name=link.get_attr("IFLA_IFNAME") or "",
+        index=link["index"],
+        up=bool(link["flags"] & IFF_UP),
+        carrier=bool(link.get_attr("IFLA_CARRIER")),
+        carrier_changes=link.get_attr("IFLA_CARRIER_CHANGES") or 0,
+        removed=kind == RTM_DELLINK,
+    )
