@@ -22,7 +22,11 @@ from typing import Any, Self
 
 import pytest
 
+from espbench.errors import EspbenchError
+from espbench.platforms import network
 from espbench.platforms.processes import start_time
+
+IFA_F_NODAD = 0x02  # linux/if_addr.h: usable at once
 
 
 class RouterBox:
@@ -35,15 +39,15 @@ class RouterBox:
     def __enter__(self) -> Self:
         try:
             for netns in (self.west, self.dut, self.east):
-                sh(f"ip netns add {netns}")
-                sh(f"ip -n {netns} link set lo up")
+                network.make_netns(netns)
+                network.set_link(netns, "lo", state="up")
             for number, (netns, port) in enumerate(((self.west, "a0"), (self.east, "a1"))):
-                sh(f"ip -n {self.dut} link add d{number} type veth peer name {port} netns {netns}")
-                sh(f"ip -n {self.dut} addr add 10.0.{number + 1}.1/24 dev d{number}")
-                sh(f"ip -n {self.dut} -6 addr add fd00:{number + 1}::1/64 dev d{number} nodad")
-                sh(f"ip -n {self.dut} link set d{number} up")
-                sh(f"ip -n {netns} link set {port} arp off up")
-            self.inside("sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1")
+                network.make_veth(self.dut, f"d{number}", netns, port, 1500)
+                self._address(f"d{number}", f"10.0.{number + 1}.1/24")
+                self._address(f"d{number}", f"fd00:{number + 1}::1/64", flags=IFA_F_NODAD)
+                network.set_link(self.dut, f"d{number}", state="up")
+                network.set_link(netns, port, arp=False, state="up")
+            network.write_sysctls(self.dut, {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"})
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -53,13 +57,21 @@ class RouterBox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for netns in (self.west, self.dut, self.east):
-            subprocess.run(["ip", "netns", "del", netns], capture_output=True, check=False)
+            with contextlib.suppress(EspbenchError):
+                network.remove_netns(netns)
+
+    def _address(self, port: str, address: str, **more: int) -> None:
+        def add(kernel: Any) -> None:
+            (index,) = kernel.link_lookup(ifname=port)
+            kernel.addr("add", index=index, address=address, **more)
+
+        network.by_netlink(self.dut, add, f"cannot give {port} the address {address}")
 
     def give_own_threads(self, cpu: int) -> None:
         """Serve both of its ports by kernel threads on one CPU, with rings that overflow, as a real box does."""
         for number, (netns, port) in enumerate(((self.west, "a0"), (self.east, "a1"))):
-            sh(f"ip netns exec {netns} ethtool -K {port} tso off gso off")
-            self.inside(f"ethtool -K d{number} gro on")
+            network.set_features(netns, port, tso=False, gso=False)
+            network.set_features(self.dut, f"d{number}", gro=True)
             self.inside(f"sh -c 'echo 1 > /sys/class/net/d{number}/threaded'")
         for comm in Path("/proc").glob("[0-9]*/comm"):
             with contextlib.suppress(OSError):

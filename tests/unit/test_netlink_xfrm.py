@@ -6,6 +6,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -199,3 +200,58 @@ def test_a_kernel_of_the_other_byte_order_gets_its_own_integers() -> None:
     assert xfrm.read_policy(put, "big") == xfrm.reading_of(policy)
     asking = (*xfrm.flush("big"), xfrm.dump_sas("big"), xfrm.dump_policies("big"))
     assert all(int.from_bytes(message[:4], "big") == len(message) for message in asking)
+
+
+def as_event(kind: int, body: bytes) -> bytes:
+    """A message of the kernel's to a multicast group."""
+    return struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
+
+
+# What the kernel multicasts begins with the same structures that it is given (linux/xfrm.h, xfrm_user.c).
+SA_BODY = xfrm.new_sa(sa())[16:]
+SA_INFO = SA_BODY[: xfrm._SA_BYTES]
+POLICY_BODY = xfrm.new_policy(Policy(Selector("10.0.0.0/24", "10.1.0.0/24"), "out"))[16:]
+SA_ID = (
+    ipaddress.ip_address("192.0.2.2").packed
+    + bytes(12)
+    + struct.pack("!I", 0x12345678)
+    + struct.pack("=HBx", 2, 50)
+)
+SA_SUBJECT, POLICY_SUBJECT = "SA 0x12345678 to 192.0.2.2", "policy 10.0.0.0/24 → 10.1.0.0/24"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "change", "subject"),
+    [
+        (0x10, SA_BODY, "added", SA_SUBJECT),
+        (0x1A, SA_BODY, "changed", SA_SUBJECT),
+        (0x11, SA_ID + SA_BODY, "deleted", SA_SUBJECT),
+        (0x18, SA_INFO + b"\0\0\0\0\0\0\0\0", "about to expire", SA_SUBJECT),
+        (0x18, SA_INFO + b"\1\0\0\0\0\0\0\0", "expired", SA_SUBJECT),
+        (0x1C, b"\x32\0\0\0", "deleted", "all SAs"),
+        (0x13, POLICY_BODY, "added", POLICY_SUBJECT),
+        (0x19, POLICY_BODY, "changed", POLICY_SUBJECT),
+        (0x14, POLICY_BODY, "deleted", POLICY_SUBJECT),
+        (0x1D, b"", "deleted", "all policies"),
+    ],
+)
+def test_what_the_kernel_tells_by_itself_is_read(kind: int, body: bytes, change: str, subject: str) -> None:
+    """Of an SA that came, went, expired or was changed: which one it was."""
+    (event,) = xfrm.read_events(as_event(kind, body))
+    assert (str(event.change), event.subject) == (change, subject)
+
+
+def test_several_events_in_a_datagram_are_all_read() -> None:
+    """Kinds that nobody asked for are passed over, such as an acquire."""
+    datagram = as_event(0x10, SA_BODY) + as_event(0x17, bytes(280)) + as_event(0x1C, b"\x32\0\0\0")
+    assert [str(event.change) for event in xfrm.read_events(datagram)] == ["added", "deleted"]
+
+
+@given(
+    st.sampled_from([0x10, 0x11, 0x13, 0x14, 0x18, 0x1A, 0x1B, 0x1C]),
+    st.binary(max_size=300),
+    st.integers(0, 400),
+)
+def test_an_event_that_was_cut_is_passed_over(kind: int, body: bytes, length: int) -> None:
+    """Whatever comes, a trial does not end for it."""
+    list(xfrm.read_events(struct.pack("=IHHII", length, kind, 0, 0, 0) + body))

@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,12 +21,8 @@ from espbench.errors import EspbenchError
 
 NETNS_DIR = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
-# What ethtool(8) calls tso, gso and gro, as the kernel names them.
-FEATURES = {
-    "tso": ("tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"),
-    "gso": ("tx-generic-segmentation",),
-    "gro": ("rx-gro",),
-}  # fmt: skip
+# What ethtool(8) calls tso, gso and gro, as the kernel names them: newer kernels have more kinds of the first.
+FEATURES = {"tso": "tx-tcp*-segmentation", "gso": "tx-generic-segmentation", "gro": "rx-gro"}
 _libc = ctypes.CDLL(None, use_errno=True)
 T = TypeVar("T")
 
@@ -81,28 +78,14 @@ def make_veth(netns: str, name: str, peer_netns: str, peer: str, mtu: int) -> No
         finally:
             os.close(there)
 
-    _by_netlink(netns, make, f"cannot join {name} in {netns} to {peer} in {peer_netns}")
+    by_netlink(netns, make, f"cannot join {name} in {netns} to {peer} in {peer_netns}")
 
 
 def set_link(netns: str, name: str, **settings: Any) -> None:
     """Set what an interface of a named namespace is (pyroute2's keys: state, arp, multicast, mtu); EspbenchError."""
-    _by_netlink(
+    by_netlink(
         netns, lambda network: network.link("set", ifname=name, **settings), f"cannot set {name} in {netns}"
     )
-
-
-def add_address(netns: str, name: str, address: str) -> None:
-    """Give an interface of a named namespace an address with its prefix length; EspbenchError.
-
-    An IPv6 address can be used at once: nobody is asked whether another has it.
-    """
-
-    def add(network: Any) -> None:
-        (index,) = network.link_lookup(ifname=name)
-        at_once = {"flags": ["IFA_F_NODAD"]} if ":" in address else {}
-        network.addr("add", index=index, address=address, **at_once)
-
-    _by_netlink(netns, add, f"cannot give {name} in {netns} the address {address}")
 
 
 def remove_link(netns: str | None, name: str) -> None:
@@ -113,7 +96,7 @@ def remove_link(netns: str | None, name: str) -> None:
             network.link("del", index=index)
 
     if netns is None or (NETNS_DIR / netns).exists():
-        _by_netlink(netns, remove, f"cannot remove the interface {name}")
+        by_netlink(netns, remove, f"cannot remove the interface {name}")
 
 
 def set_features(netns: str, name: str, **wanted: bool) -> None:
@@ -125,8 +108,9 @@ def set_features(netns: str, name: str, **wanted: bool) -> None:
         try:
             features = device.get_features()
             for feature, on in wanted.items():
-                for kernels in FEATURES[feature]:
-                    features.set_value(kernels, on)
+                for kernels, _, available, *_ in features:
+                    if available and fnmatch(kernels, FEATURES[feature]):
+                        features.set_value(kernels, on)
             device.set_features(features)
         finally:
             device.close()
@@ -146,8 +130,11 @@ def write_sysctls(netns: str, settings: Mapping[str, str]) -> None:
         in_netns(NETNS_DIR / netns, write)
 
 
-def _by_netlink(netns: str | None, work: Callable[[Any], object], failure: str) -> None:
-    """Run `work` with a socket to the kernel's network in a named namespace; a refusal is an EspbenchError."""
+def by_netlink(netns: str | None, work: Callable[[Any], object], failure: str) -> None:
+    """Run `work` with an IPRoute of pyroute2 in a named namespace (None: the initial one).
+
+    EspbenchError: failure, and why the kernel refused.
+    """
     from pyroute2 import IPRoute  # noqa: PLC0415
 
     def connected() -> None:
