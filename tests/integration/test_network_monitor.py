@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boxes import RouterBox
 
 from espbench.generators.native import NativeGenerator
 from espbench.measure.actions import Action
@@ -27,8 +26,9 @@ from espbench.platforms.monitor import NETLINK_XFRM, Monitor
 from espbench.platforms.registry import Registry
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.terms import Trial
+from support.boxes import RouterBox
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
+pytestmark = pytest.mark.root
 
 XFRM_MSG_ALLOCSPI, XFRM_MSG_DELSA = 0x16, 0x11
 
@@ -39,8 +39,8 @@ def pair() -> Iterator[tuple[str, str]]:
     with Registry("t" + secrets.token_hex(3)) as registry:
         here, there = registry.netns("here"), registry.netns("there")
         network.make_veth(here, "a0", there, "a1", 1500)
-        network.set_link(here, "a0", state="up")
-        network.set_link(there, "a1", state="up")
+        network.set_link(here, "a0", up=True)
+        network.set_link(there, "a1", up=True)
         yield here, there
 
 
@@ -53,8 +53,8 @@ def test_what_is_done_at_the_far_end_is_heard_at_this_one(pair: tuple[str, str])
     """The carrier is counted by the kernel, however late it tells of it."""
     here, there = pair
     with Monitor([Link("tester west", "a0", file_of(here))], {}) as monitor:
-        network.set_link(there, "a1", state="down")
-        network.set_link(there, "a1", state="up")
+        network.set_link(there, "a1", up=False)
+        network.set_link(there, "a1", up=True)
     told = [event.change for event in monitor.link_events()]
     assert told in (
         [LinkChange.CARRIER_FLAPPED],
@@ -152,8 +152,8 @@ def test_a_link_that_flaps_behind_the_testers_port_voids_the_trial(bench: tuple[
     box, made = bench
 
     def flap() -> dict[str, Any]:
-        network.set_link(box.dut, "d1", state="down")
-        network.set_link(box.dut, "d1", state="up")
+        network.set_link(box.dut, "d1", up=False)
+        network.set_link(box.dut, "d1", up=True)
         return {}
 
     quiet = trial(made)

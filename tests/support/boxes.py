@@ -40,13 +40,13 @@ class RouterBox:
         try:
             for netns in (self.west, self.dut, self.east):
                 network.make_netns(netns)
-                network.set_link(netns, "lo", state="up")
+                network.set_link(netns, "lo", up=True)
             for number, (netns, port) in enumerate(((self.west, "a0"), (self.east, "a1"))):
                 network.make_veth(self.dut, f"d{number}", netns, port, 1500)
                 self._address(f"d{number}", f"10.0.{number + 1}.1/24")
                 self._address(f"d{number}", f"fd00:{number + 1}::1/64", flags=IFA_F_NODAD)
-                network.set_link(self.dut, f"d{number}", state="up")
-                network.set_link(netns, port, arp=False, state="up")
+                network.set_link(self.dut, f"d{number}", up=True)
+                network.set_link(netns, port, arp=False, up=True)
             network.write_sysctls(self.dut, {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"})
         except BaseException:
             self.__exit__(None, None, None)

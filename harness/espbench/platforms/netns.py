@@ -340,7 +340,7 @@ def _no_ipv6_noise(netns: str) -> None:
 def _open_tester_port(netns: str, port: str) -> None:
     # The tester's frames must look eligible for GRO, or veth bypasses the ring.
     set_features(netns, port, tso=False, gso=False)
-    set_link(netns, port, arp=False, multicast=False, state="up")
+    set_link(netns, port, arp=False, multicast=False, up=True)
 
 
 def _check(argv: list[str]) -> None:

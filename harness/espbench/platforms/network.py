@@ -21,6 +21,7 @@ from espbench.errors import EspbenchError
 
 NETNS_DIR = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
+IFF_UP, IFF_NOARP, IFF_MULTICAST = 0x1, 0x80, 0x1000  # linux/if.h
 # What ethtool(8) calls tso, gso and gro, as the kernel names them: newer kernels have more kinds of the first.
 FEATURES = {"tso": "tx-tcp*-segmentation", "gso": "tx-generic-segmentation", "gro": "rx-gro"}
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -81,8 +82,23 @@ def make_veth(netns: str, name: str, peer_netns: str, peer: str, mtu: int) -> No
     by_netlink(netns, make, f"cannot join {name} in {netns} to {peer} in {peer_netns}")
 
 
-def set_link(netns: str, name: str, **settings: Any) -> None:
-    """Set what an interface of a named namespace is (pyroute2's keys: state, arp, multicast, mtu); EspbenchError."""
+def set_link(
+    netns: str,
+    name: str,
+    *,
+    up: bool | None = None,
+    arp: bool | None = None,
+    multicast: bool | None = None,
+    mtu: int | None = None,
+) -> None:
+    """Set what an interface of a named namespace is; None leaves it as it is. EspbenchError."""
+    wanted = {IFF_UP: up, IFF_NOARP: None if arp is None else not arp, IFF_MULTICAST: multicast}
+    settings = {
+        "flags": sum(flag for flag, on in wanted.items() if on),
+        "change": sum(flag for flag, on in wanted.items() if on is not None),
+    }
+    if mtu is not None:
+        settings["mtu"] = mtu
     by_netlink(
         netns, lambda network: network.link("set", ifname=name, **settings), f"cannot set {name} in {netns}"
     )
