@@ -61,6 +61,7 @@ class Code(StrEnum):
     NOT_ONE_TUNNEL = "not-one-tunnel"
     NOT_MISSED = "not-missed"
     NO_POWER_SWITCH = "no-power-switch"
+    NO_POWER_SWITCH_OF_BOX = "no-power-switch-of-box"
     NO_REASON = "no-reason"
 
     # Why a search has no figure, or only a bound.
@@ -259,7 +260,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOT_ONE_TUNNEL: "{found} tunnels were set up instead of one",
     Code.NOT_MISSED: "no frame was lost: what was taken away was not missed",
     Code.NO_POWER_SWITCH: "what: power: espbench cannot switch gateways of platform {platform} off and on; "
-    "use dut: uml",
+    "use dut: uml, or boxes with a power switch behind labgrid (docs/remote.md)",
+    Code.NO_POWER_SWITCH_OF_BOX: "{lack}",
     Code.NO_REASON: "no reason recorded",
     Code.BELOW_MINIMUM: "missed at the minimum of {fps:,.0f} frames/s",
     Code.FINALS_DISAGREE: "{trials} final trials did not agree on a throughput",

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from espbench.measure.bench import Bench, Request, Waits
 
 from espbench.generators.native import NativeGenerator
 from espbench.measure.actions import Action
-from espbench.measure.bench import Bench, Request, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from espbench.platforms import external, network, placement

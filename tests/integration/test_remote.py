@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -32,7 +33,7 @@ from espbench.procedures.platform_kinds import boxes_of
 from espbench.terms import WITH_FIGURE
 from support.boxes import sh
 from support.plans import pair_plan, write_plan
-from support.remote_boxes import RemoteLab, inside, remote_lab
+from support.remote_boxes import SECRET, RemoteLab, inside, remote_lab
 from support.session.unsettled import require_settled
 from support.workshop import Workshop, workshop
 
@@ -225,6 +226,11 @@ def command_of(
         str(profile), throughput=waits | throughput, name="remote", stacks=stacks, suites=["aes128gcm16"],
         frame_sizes=[256], directions=["both-ways"],
     )  # fmt: skip
+    return run_of(lab, folder, plan)
+
+
+def run_of(lab: RemoteLab, folder: Path, plan: dict[str, Any]) -> list[str]:
+    """The command that runs a plan where ssh finds the boxes."""
     written = write_plan(folder, plan)
     enter = ["nsenter", f"--net=/run/netns/{lab.management}"]
     return [
@@ -302,6 +308,100 @@ def test_a_daemon_is_in_memory_and_goes_with_the_agent(lab: RemoteLab, shop: Wor
         assert "Read-only file system" in gateway.run(["sh", "-c", "echo x > /root/espbench-was-here"]).err
         assert lab.run("home", "ls /usr/sbin/swanctl /tmp/espbench 2>&1; true").count("No such file") == 2
     assert_as_before(lab, before)
+
+
+# -- power and console -----------------------------------------------------------------------------
+
+
+def power_cycled(lab: RemoteLab, folder: Path, profile: Path) -> subprocess.CompletedProcess[str]:
+    """`espbench run` of one trial in which Home is switched off and on."""
+    reset = {"what": "power", "load": "500fps", "trial": "60s", "at": "1s", "repeats": 1, "retries": 0}
+    plan = {
+        "name": "power", "topology": "gateway-to-gateway", "dut": str(profile), "stacks": ["strongswan"],
+        "suites": ["aes128gcm16"], "frame_sizes": [256], "directions": ["both-ways"],
+        "tests": [{"reset": {**reset, "settle": "50ms", "learning": "50ms", "residue": "100ms"}}],
+    }  # fmt: skip
+    return subprocess.run(run_of(lab, folder, plan), capture_output=True, text=True, check=False, timeout=400)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("labgrid")
+def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
+    lab: RemoteLab, tmp_path: Path
+) -> None:
+    """Its agent, addresses, daemon and tunnel are back; its console is in the logs, labgrid's password nowhere."""
+    before = {side: lab.state(side) for side in SIDES}
+    profile = lab.profile("powered", home={"labgrid": lab.labgrid("home", back_within="90s")})
+    done = power_cycled(lab, tmp_path, profile)
+    lab.booted["home"].result()
+    assert done.returncode == 0, done.stderr + done.stdout
+    (directory,) = (tmp_path / "runs").iterdir()
+    (trial_line,) = (directory / "trials.jsonl").read_text().splitlines()
+    record = json.loads(trial_line)
+    (action,) = record["measured"]["actions"]
+    (finding,) = json.loads((directory / "results.json").read_text())["findings"]
+    (reset,) = [q["value"] for q in finding["quantities"] if q["name"] == "reset time"][:1]
+    assert finding["status"] == "OK"
+    assert 0.5 < action["off_s"] + action["boot_s"] < reset < 59
+    assert record["gateways"]["home"]["cpu_pct"] > 0
+    assert re.search(r"home: back \d+ s after it was switched on", done.stderr + done.stdout)
+    console = (directory / "logs/home-console.log").read_text(errors="replace")
+    _, off, rest = console.partition("] switched off\n")
+    _, on, boot = rest.partition("] switched on\n")
+    assert off
+    assert on
+    assert "Linux version" in boot
+    assert not (directory / "logs/office-console.log").exists()
+    assert any("labgrid_worker" in line for line in lab.process_list)
+    assert not [line for line in lab.process_list if SECRET in line]
+    written = [
+        file for file in directory.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()
+    ]
+    assert written == []
+    assert_as_before(lab, before)
+    no_secrets(lab, directory)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("labgrid")
+def test_a_box_that_never_comes_back_ends_the_run_with_one_message(lab: RemoteLab, tmp_path: Path) -> None:
+    """After its time, with what was tried last; the run can go on when the box is mended."""
+    profile = lab.profile("dead", home={"labgrid": lab.labgrid("home", back_within="5s")})
+    lab.dead.add("home")
+    try:
+        done = power_cycled(lab, tmp_path, profile)
+    finally:
+        lab.dead.clear()
+        lab.switch("home", "on")
+        lab.booted["home"].result()
+    assert done.returncode == EspbenchError.exit_code
+    assert re.search(
+        r"home was switched off and on, and was not back within 5 s: home \(root@10\.77\.1\.2\).*home-console\.log, or "
+        r"give it more time \(back_within in the DUT profile\)\n.*espbench run --resume",
+        done.stderr,
+        re.DOTALL,
+    ), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.needs("labgrid")
+def test_a_kernel_panic_of_a_box_is_in_its_console_log(lab: RemoteLab, shop: Workshop) -> None:
+    """And in the words with which the gateway is told dead."""
+    profile = lab.profile("panics", office={"labgrid": lab.labgrid("office")})
+    with inside(lab.management), shop.pair("xfrm", "aes128gcm16", dut=str(profile)) as (bench, _):
+        with contextlib.suppress(EspbenchError):
+            lab.consoles["office"].request(
+                "exec", 2, argv=["sh", "-c", "echo c > /proc/sysrq-trigger"], stdin="", timeout_s=1
+            )
+        deadline = time.monotonic() + 20
+        while "Kernel panic" not in bench.bed.gateways["office"].last_words():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert "Kernel panic" in (shop.folder / "office-console.log").read_text(errors="replace")
+        lab.switch("office", "off")
+        lab.switch("office", "on")
+        lab.booted["office"].result()
 
 
 # -- ends ------------------------------------------------------------------------------------------

@@ -3,14 +3,22 @@
 
 netns of the tester:  west tap ─ vec0 Home vec1 ══ taps and a bridge ══ vec1 Office vec0 ─ east tap
 netns of management:  mgmt-home 10.77.1.1 ─ vec2 Home (10.77.1.2)    mgmt-office 10.77.2.1 ─ vec2 Office (10.77.2.2)
+
+Each has a power outlet and a serial console that labgrid's own drivers reach: a script asks this process, which has the
+guests, to end or boot one, and `tail` shows what a guest's kernel prints.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import secrets
+import socket
+import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,13 +29,14 @@ import yaml
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.network import NETNS_DIR
-from espbench.platforms.registry import Registry, interpreter
+from espbench.platforms.registry import Entry, Registry, interpreter
 from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, UmlMachine, boot
 from espbench.platforms.uml_kernel import XFRM_MODULES, UmlKernel
 from espbench.stacks import packages
 from support.boxes import sh
 
 _MANAGEMENT = {"home": "10.77.1", "office": "10.77.2"}
+_MACS = {"home": "02:00:00:77:01", "office": "02:00:00:77:02"}
 _LAN = {"home": "west", "office": "east"}
 _CLONE_NEWNET = 0x40000000
 _SSHD = """\
@@ -92,8 +101,14 @@ class RemoteLab:
     netns: str
     management: str
     folder: Path
-    guests: dict[Side, Guest]
+    registry: Registry
+    # Guests die with the thread that started them: this one lives as long as all.
+    hands: ThreadPoolExecutor
     consoles: dict[Side, AgentChannel] = field(default_factory=dict)
+    entries: dict[Side, list[Entry]] = field(default_factory=dict)
+    dead: set[Side] = field(default_factory=set)  # those that do not boot any more
+    booted: dict[Side, Future[None]] = field(default_factory=dict)
+    process_list: list[str] = field(default_factory=list)  # all command lines whenever power was switched
 
     def host(self, side: Side) -> str:
         """Its address on the management link."""
@@ -120,6 +135,29 @@ class RemoteLab:
         }
         return {what: self.run(side, f"{command} || true") for what, command in commands.items()}
 
+    def switch(self, side: Side, state: str) -> None:
+        """Cut a box's power, or have it boot; the latter goes on when this returns (`booted`)."""
+        if state == "off" and side in self.entries:
+            self.hands.submit(self.registry.undo, self.entries.pop(side)).result()
+        elif state == "on" and side not in self.entries and side not in self.dead:
+            self.booted[side] = self.hands.submit(self.boot, side)
+
+    def boot(self, *sides: Side) -> None:
+        """Boot these side by side, until their sshd listens."""
+        guests: dict[Side, Guest] = {}
+        for side in sides:
+            already = len(self.registry.entries)
+            guests[side] = _boot(self.registry, side, self.netns, self.folder)
+            self.entries[side] = self.registry.entries[already:]
+        for side, guest in guests.items():
+            guest.channel.wait_ready(BOOT_TIMEOUT_S)
+            self.consoles[side] = guest.channel
+            _start_sshd(self, side)
+
+    def labgrid(self, side: Side, **changes: Any) -> dict[str, Any]:
+        """A box's `labgrid:` as a profile writes it."""
+        return {"config": str(self.folder / "labgrid.yaml"), "target": side} | changes
+
     def box(self, side: Side, **changes: Any) -> dict[str, Any]:
         """One gateway as a profile writes it."""
         return {
@@ -141,23 +179,74 @@ class RemoteLab:
 
 @contextmanager
 def remote_lab(folder: Path) -> Iterator[RemoteLab]:
-    """Boot both, start their sshd; afterwards nothing of them is left."""
+    """Boot both, start their sshd and their power outlets; afterwards nothing of them is left."""
     for name in ("key", "host_home", "host_office", "other"):
         sh(f"ssh-keygen -q -t ed25519 -N '' -C test -f {folder}/{name}")
-    with Registry("t" + secrets.token_hex(3)) as registry:
-        lab = RemoteLab(*_links(registry), folder, {})
-        for side in SIDES:
-            lab.guests[side] = _boot(registry, side, lab.netns, folder)
-        for side, guest in lab.guests.items():
-            guest.channel.wait_ready(BOOT_TIMEOUT_S)
-            lab.consoles[side] = guest.channel
-            _start_sshd(lab, side)
+    with ThreadPoolExecutor(1) as hands, Registry("t" + secrets.token_hex(3)) as registry:
+        lab = RemoteLab(*_links(registry), folder, registry, hands)
+        hands.submit(lab.boot, *SIDES).result()
         known = [
             f"{lab.host(side)} {(folder / f'host_{side}.pub').read_text().rpartition(' ')[0]}"
             for side in SIDES
         ]
         (folder / "known_hosts").write_text("\n".join(known) + "\n")
-        yield lab
+        with _outlets(lab):
+            yield lab
+
+
+# It stands in labgrid's file, and must stand nowhere else.
+SECRET = "hunter22"
+_OUTLET = """\
+import socket, sys
+with socket.socket(socket.AF_UNIX) as strip:
+    strip.connect("\\0" + sys.argv[1])
+    strip.sendall(" ".join(sys.argv[2:]).encode())
+    sys.exit(strip.recv(100).decode())
+"""
+
+
+@contextmanager
+def _outlets(lab: RemoteLab) -> Iterator[None]:
+    """Answer the script that labgrid's ExternalPowerDriver runs, and write labgrid's file."""
+    name = "espbench-outlets-" + secrets.token_hex(4)
+    script = lab.folder / "outlet.py"
+    script.write_text(_OUTLET)
+    targets = {}
+    for side in SIDES:
+        switch = f"{sys.executable} -I {script} {name} {side}"
+        drivers = [
+            {"ExternalPowerDriver": {"cmd_on": f"{switch} on", "cmd_off": f"{switch} off", "delay": 0.5}},
+            {"ExternalConsoleDriver": {"cmd": f"tail -n +1 -F {lab.folder}/box-{side}-console.log"}},
+        ]
+        unused = {
+            "NetworkPowerPort": {"model": "netio", "host": f"http://admin:{SECRET}@192.0.2.1", "index": 1}
+        }
+        targets[side] = {"drivers": drivers, "resources": unused}
+    (lab.folder / "labgrid.yaml").write_text(yaml.safe_dump({"targets": targets}))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("\0" + name)
+        server.listen()
+        thread = threading.Thread(target=_serve, args=(server, lab), name="outlets")
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def _serve(server: socket.socket, lab: RemoteLab) -> None:
+    while True:
+        try:
+            asking, _ = server.accept()
+        except OSError:  # the tests are over
+            return
+        with asking:
+            side, state = asking.recv(100).decode().split()
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    lab.process_list.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            lab.switch("home" if side == "home" else "office", state)
 
 
 def _links(registry: Registry) -> tuple[str, str]:
@@ -194,9 +283,9 @@ def _boot(registry: Registry, side: Side, netns: str, logs: Path) -> Guest:
             UmlKernel(),
             384,
             devices=[
-                f"vec0:transport=tap,ifname={_LAN[side]},depth=64,gro=1",
-                f"vec1:transport=tap,ifname=middle-{side},depth=64,gro=1",
-                f"vec2:transport=tap,ifname=mgmt-{side},depth=64,gro=1",
+                # With fixed addresses, as real ports have them whenever they boot.
+                f"vec{number}:transport=tap,ifname={tap},depth=64,gro=1,mac={_MACS[side]}:{number}"
+                for number, tap in enumerate((_LAN[side], f"middle-{side}", f"mgmt-{side}"))
             ],
             preload=XFRM_MODULES,
         ),

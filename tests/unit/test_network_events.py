@@ -8,11 +8,11 @@ import socket
 from typing import Any, cast
 
 import pytest
+from espbench.measure.bench import Bench
 
 from espbench.generators.base import Generator
 from espbench.measure import network_events
 from espbench.measure.actions import Action, Performed
-from espbench.measure.bench import Bench
 from espbench.measure.network_events import NetworkEvents, faults, told
 from espbench.platforms import placement
 from espbench.platforms.base import Port, Testbed

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from espbench.errors import UsageError
 from espbench.plan import ResolvedPlan, cases, load_profile
@@ -84,9 +86,26 @@ def test_times_that_do_not_fit_are_named(test: str, settings: Any, words: str) -
 
 
 def test_only_guests_can_be_switched_off() -> None:
-    assert "got power with netns (platform: netns); espbench can switch off guests" in said(
-        "netns", reset={"what": "power"}
+    assert (
+        "got power with netns (platform: netns); espbench can switch off guests of User-Mode Linux, and"
+        in said("netns", reset={"what": "power"})
     )
+
+
+def test_boxes_can_be_switched_off_where_labgrid_switches_them(tmp_path: Path) -> None:
+    """That gateway's box, not the other's; else the message says how to give it a switch."""
+    boxes: dict[str, dict[str, object]] = {
+        side: {"host": f"192.0.2.{number}", "lan": "e1", "wan": "e2"}
+        for number, side in enumerate(("home", "office"))
+    }
+    boxes["office"]["labgrid"] = {"config": "lab.yaml", "target": "office", "back_within": "2m"}
+    ports = {"west": {"netns": "t1", "interface": "e0"}, "east": {"netns": "t2", "interface": "e0"}}
+    profile = tmp_path / "mine.yaml"
+    given = {"name": "mine", "description": "d", "platform": "remote", "boxes": boxes, "ports": ports}
+    profile.write_text(yaml.safe_dump(given))
+    assert said(str(profile), reset={"what": "power", "gateway": "office"}) == ""
+    words = said(str(profile), reset={"what": "power"})
+    assert "(platform: remote); give home a power switch in the profile (boxes: home: labgrid: …" in words
 
 
 def test_an_unknown_attack_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from espbench.platforms import registry
 
-# Says how a box is undone.
+# Says how a box is undone, and one that was left switched off.
 from espbench.platforms import remote_gateway as _boxes  # noqa: F401
 
 

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from espbench.plan import cases, load_plan
+from espbench.procedures import labgrid_checks
 
 
 def validate(plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")]) -> None:
     """Check a plan: says `ok` and how many cases it has, or every mistake with its place."""
     checked = load_plan(plan)
+    labgrid_checks.check_all(checked)
     print(f"{plan}: ok, {len(cases(checked))} cases")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from espbench.errors import EspbenchError
+from espbench.platforms.base import NotBack
 from espbench.platforms.placement import NICE
 from espbench.sentences import Code
 from espbench.terms import Reason
@@ -75,6 +76,9 @@ def performing(actions: Sequence[Action]) -> Iterator[list[Performed]]:
             began = time.monotonic_ns()
             try:
                 told = action.act()
+            except NotBack as error:
+                failed.append(error)
+                return
             except EspbenchError as error:
                 failed.append(EspbenchError(f"{action.name}: {error}"))
                 return

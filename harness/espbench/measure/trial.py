@@ -18,7 +18,7 @@ from espbench.measure.faults import taken_from_senders
 from espbench.measure.record import OfCase, Seen, proof_problems, record
 from espbench.measure.setup import Request, Setup, Shape, TrialBroken, Waits, blame
 from espbench.measure.traffic import Traffic
-from espbench.platforms.base import Side
+from espbench.platforms.base import NotBack, Side
 from espbench.sentences import Code
 from espbench.terms import Reason, Trial
 
@@ -42,7 +42,7 @@ def measure(  # noqa: PLR0913
     on_progress: OnProgress | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
-    """Run one trial with its waits and return its record; raises TrialBroken.
+    """Run one trial with its waits and return its record; raises TrialBroken, or NotBack after a power cycle.
 
     actions are done to the gateways while frames flow; what they told stands in the record's `measured`. An action
     that replaces SAs or restarts a gateway takes the proof of encryption with it: the record says so.
@@ -75,6 +75,8 @@ def measure(  # noqa: PLR0913
         upset = request.shape.cold or any(action.upsets for action in actions)
         if setup.encrypts and not upset and not setup.bed.virtual_time:
             after = _settled(setup, offered, before, after, fragments, sleep)
+    except NotBack:
+        raise
     except EspbenchError as error:
         raise TrialBroken(blame(setup, error)) from error
     if setup.stack is not None and not upset:

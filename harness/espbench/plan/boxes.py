@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PlainValidator
 
 from espbench.plan.ports import Interface
 from espbench.plan.reader import Problem, Strict, shown
 from espbench.plan.units import Expected
-from espbench.plan.values import text
+from espbench.plan.values import TrialDuration, text
 
 _HOST, _USER = r"[A-Za-z0-9_][A-Za-z0-9._:%-]*", r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 _PLATFORM = (("platform",),)
@@ -29,6 +29,19 @@ def _user(value: object) -> str:
     if not isinstance(value, str) or not re.fullmatch(_USER, value):
         raise Expected("a user name", "root, or another with user id 0: ports are configured there")
     return value
+
+
+class Labgrid(Strict):
+    """A box's power switch and serial console, as a labgrid environment file has them."""
+
+    keys_are: ClassVar[str] = "a key of labgrid"
+
+    config: Annotated[str, Field(min_length=1)]
+    """labgrid's environment file."""
+    target: Annotated[str, Field(min_length=1)] = "main"
+    """The target in it that is this box, with a driver for its power, its console, or both."""
+    back_within: TrialDuration = 300.0
+    """How long the box may take after a power cycle until it can be reached by ssh again."""
 
 
 class Box(Strict):
@@ -54,6 +67,8 @@ class Box(Strict):
     """Its interface towards the other box (ESP)."""
     i_own_this_box: bool = False
     """It may be taken out of service (RFC 6815): ports with addresses and boxes with SAs are accepted."""
+    labgrid: Labgrid | None = None
+    """Its power switch and serial console. Default: none, so that it cannot be switched off."""
 
 
 class Boxes(Strict):
@@ -126,11 +141,16 @@ def box_problems(boxes: Boxes | None, ports: TesterPorts | None, *, owned: bool)
 
 
 def with_files_beside(boxes: Boxes, folder: Path) -> Boxes:
-    """Relative paths of keys start at the profile, ~ is the home of whoever runs espbench."""
+    """Relative paths of keys and of labgrid's files start at the profile, ~ is the home of whoever runs espbench."""
 
     def beside(box: Box) -> Box:
         paths = {"identity": box.identity, "known_hosts": box.known_hosts}
-        found = {key: str(_absolute(path, folder)) for key, path in paths.items() if path is not None}
+        found: dict[str, Any] = {
+            key: str(_absolute(path, folder)) for key, path in paths.items() if path is not None
+        }
+        if box.labgrid is not None:
+            config = str(_absolute(box.labgrid.config, folder))
+            found["labgrid"] = box.labgrid.model_copy(update={"config": config})
         return box.model_copy(update=found)
 
     return boxes.model_copy(update={"home": beside(boxes.home), "office": beside(boxes.office)})

@@ -40,7 +40,7 @@ def ipsec_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                     involves=((*at, "trial"), (*at, "dead")),
                 )
         if isinstance(settings, Reset) and settings.what == "power":
-            yield from _power(resolved, at)
+            yield from _power(resolved, settings, at)
 
 
 def _lifetime(lifetime_s: float, given: bool, at: KeyPath) -> Iterator[Problem]:
@@ -53,14 +53,24 @@ def _lifetime(lifetime_s: float, given: bool, at: KeyPath) -> Iterator[Problem]:
         )
 
 
-def _power(resolved: ResolvedPlan, at: KeyPath) -> Iterator[Problem]:
+def _power(resolved: ResolvedPlan, settings: Reset, at: KeyPath) -> Iterator[Problem]:
     """Find gateways that cannot be switched off; what `auto` comes to shows when the plan is run."""
     for dut, profile in resolved.duts:
-        if profile is not None and profile.platform != "uml":
-            yield Problem(
-                (*at, "what"),
-                "daemon or sa-flush",
-                f"power with {dut} (platform: {profile.platform})",
-                "espbench can switch off guests of User-Mode Linux alone: use dut: uml",
-                involves=(("dut",),),
-            )
+        if profile is None or profile.platform == "uml":
+            continue
+        box = getattr(profile.boxes, settings.gateway, None)
+        if box is not None and box.labgrid is not None:
+            continue
+        remedy = (
+            f"give {settings.gateway} a power switch in the profile (boxes: {settings.gateway}: labgrid: …, see "
+            "docs/remote.md), or use dut: uml"
+            if profile.platform == "remote"
+            else "espbench can switch off guests of User-Mode Linux, and remote boxes through labgrid: use dut: uml"
+        )
+        yield Problem(
+            (*at, "what"),
+            "daemon or sa-flush",
+            f"power with {dut} (platform: {profile.platform})",
+            remedy,
+            involves=(("dut",), (*at, "gateway")),
+        )

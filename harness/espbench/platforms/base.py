@@ -196,11 +196,19 @@ class Testbed(ABC):
 class PowerSwitch(Protocol):
     """A test bed that can switch one of its gateways off and on."""
 
+    def no_power_switch(self, side: Side) -> str:
+        """Say why that gateway cannot be switched, and how it could be; empty where it can."""
+
     def power_cycle(self, side: Side) -> dict[str, Any]:
         """Off without a warning, and on again at once; returns when it is a router again, without any stack.
 
         Its Gateway object stays the same. Told are seconds: `off_s` until it was off, `boot_s` until it answered.
+        NotBack where it never does.
         """
+
+
+class NotBack(EspbenchError):
+    """A gateway that was switched off and did not come back: nothing more can be measured with its pair."""
 
 
 class NetlinkRefused(EspbenchError):

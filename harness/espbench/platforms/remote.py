@@ -16,7 +16,8 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,10 @@ from espbench.platforms import own_ssh, ssh
 from espbench.platforms.addressing import LinkEnd, PairAddressing, configure
 from espbench.platforms.base import SIDES, Gateway, Placement, Port, PortName, Readiness, Side, Testbed
 from espbench.platforms.external import netns_path
+from espbench.platforms.labgrid_board import Board
 from espbench.platforms.registry import Entry, Registry
-from espbench.platforms.remote_gateway import Box, RemoteGateway, connect, survey
+from espbench.platforms.remote_gateway import Box, RemoteGateway, connect, console_log_of, survey
+from espbench.platforms.remote_power import PoweredBox
 
 CARRIER_S = 20.0
 
@@ -56,6 +59,29 @@ class RemoteTestbed(Testbed):
 
     registry: Registry | None = None
     made: list[Entry] = field(default_factory=list)
+    powered: Mapping[Side, PoweredBox] = field(default_factory=dict)
+    wait_for_links: Callable[[], None] = field(default=lambda: None)
+    # ssh dies with the thread that started it: one that lives as long as the pair starts those of a power cycle.
+    hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
+
+    def no_power_switch(self, side: Side) -> str:
+        """As platforms.base.PowerSwitch."""
+        if side in self.powered:
+            return ""
+        return (
+            f"what: power: {side} has no power switch; give it one that labgrid switches (labgrid: under boxes, {side} "
+            "in the DUT profile; docs/remote.md), or ask for daemon or sa-flush"
+        )
+
+    def power_cycle(self, side: Side) -> dict[str, Any]:
+        """As platforms.base.PowerSwitch."""
+        return self.hands.submit(self._power_cycle, self.powered[side]).result()
+
+    def _power_cycle(self, powered: PoweredBox) -> dict[str, Any]:
+        try:
+            return powered.cycle(self.wait_for_links)
+        finally:
+            self.made += powered.entries
 
     def close(self) -> None:
         """Hang up on both, so that they undo at once what was done to them, and wait for each."""
@@ -64,6 +90,7 @@ class RemoteTestbed(Testbed):
                 gateway.hang_up()
         if self.registry is not None:
             self.registry.undo(self.made)
+        self.hands.shutdown()
 
 
 class RemotePlatform:
@@ -71,9 +98,32 @@ class RemotePlatform:
 
     name = "remote"
 
-    def __init__(self, profile: RemoteProfile, addressing: PairAddressing) -> None:
+    def __init__(
+        self,
+        profile: RemoteProfile,
+        addressing: PairAddressing,
+        on_note: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self._profile = profile
         self._addressing = addressing
+        self._on_note = on_note
+        self._boards: dict[Side, Board] = {}
+
+    def open_boards(self, registry: Registry, logs: Path) -> None:
+        """Open the power switches and consoles the profile names; from here on consoles are in the logs.
+
+        EspbenchError where labgrid cannot.
+        """
+        for side, box in self._profile.boxes.items():
+            if box.labgrid is not None:
+                board = Board(registry, side, box.labgrid, console_log_of(logs, side))
+                self._boards[side] = board
+                found = [
+                    name
+                    for name, there in (("power", board.has_power), ("console", board.has_console))
+                    if there
+                ]
+                self._on_note(f"{side}: {' and '.join(found) or 'nothing'} through {box.labgrid}")
 
     def build(
         self, registry: Registry, logs: Path, placement: Placement, *, line_rate_bps: float
@@ -83,7 +133,12 @@ class RemotePlatform:
         UsageError where a box refuses and would again. What was made until then stays registered.
         """
         first = len(registry.entries)
-        waiting = {side: connect(registry, side, box, logs) for side, box in self._profile.boxes.items()}
+        waiting: dict[Side, Callable[[], RemoteGateway]] = {}
+        entries: dict[Side, list[Entry]] = {}
+        for side, box in self._profile.boxes.items():
+            already = len(registry.entries)
+            waiting[side] = connect(registry, side, box, logs)
+            entries[side] = registry.entries[already:]
         gateways = {side: wait() for side, wait in waiting.items()}
         addressing = self._with_real_macs(gateways)
         for side, gateway in gateways.items():
@@ -106,6 +161,21 @@ class RemotePlatform:
             queues={},
             registry=registry,
             made=registry.entries[first:],
+            powered={
+                side: PoweredBox(
+                    registry,
+                    logs,
+                    self._profile.boxes[side],
+                    board,
+                    gateways[side],
+                    addressing.gateway(side),
+                    entries[side],
+                    self._on_note,
+                )
+                for side, board in self._boards.items()
+                if board.has_power
+            },
+            wait_for_links=lambda: self._wait_for_links(gateways),
         )
 
     def _with_real_macs(self, gateways: Mapping[Side, RemoteGateway]) -> PairAddressing:

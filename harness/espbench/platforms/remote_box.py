@@ -270,6 +270,7 @@ def facts(ports: list[Port]) -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "virtual": " hypervisor" in (read(Path("/proc/cpuinfo")) or ""),
         "macs": [port.link["address"] for port in ports],
+        "boot": (read(Path("/proc/sys/kernel/random/boot_id")) or "").strip(),
     }
 
 

@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from espbench.platforms import ssh
 from espbench.platforms.base import Side
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
+from espbench.platforms.labgrid_board import LabgridTarget
 from espbench.platforms.registry import UNDO, LeftForClean, Registry
 
 _HERE = Path(__file__).parent
@@ -56,6 +57,7 @@ class Box:
     wan: str
     python: str = "python3"
     i_own_this_box: bool = False
+    labgrid: LabgridTarget | None = None
 
     def argv(self) -> list[str]:
         """The ssh command line."""
@@ -99,16 +101,19 @@ def cpu_times(stat: str) -> CpuTimes:
     return CpuTimes(cpus, busy * _TICK_NS, steal * _TICK_NS)
 
 
-def survey(side: Side, box: Box) -> dict[str, Any]:
-    """Ask a box about itself, nothing taken: kernel, machine, cpus, virtual, macs. One message if it will not do."""
+def survey(side: Side, box: Box, within_s: float = READY_S) -> dict[str, Any]:
+    """Ask a box for its kernel, machine, cpus, virtual, macs, boot (its id), and take nothing there.
+
+    EspbenchError, in one message, if it does not answer or will not do.
+    """
     if why := ssh.missing_files(side, box.login):
         raise MachineLacks(why)
     try:
         done = subprocess.run(
-            box.argv(), input=box.request(take=False), capture_output=True, check=False, timeout=READY_S
+            box.argv(), input=box.request(take=False), capture_output=True, check=False, timeout=within_s
         )
     except subprocess.TimeoutExpired:
-        raise EspbenchError(f"{side} ({box.login}): no answer within {READY_S:g} s") from None
+        raise EspbenchError(f"{side} ({box.login}): no answer within {within_s:g} s") from None
     if done.returncode:
         raise ssh.explain(side, box.login, done.stderr.decode(errors="replace"))
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -188,11 +193,33 @@ class SshChannel(AgentChannel):
 class RemoteGateway(AgentGateway):
     """A gateway whose files are not this machine's and whose CPU account is its whole box."""
 
-    def __init__(self, channel: SshChannel, side: Side, box: Box, notebook: Path, console: Path) -> None:
-        super().__init__(channel, side, box.lan, box.wan, self._box_cpu_ns, notebook, console)
+    def __init__(
+        self, channel: SshChannel, side: Side, box: Box, logs: Path, abandon: Callable[[], None]
+    ) -> None:
+        notebook, said = notebook_of(logs, side), ssh_log_of(logs, side)
+        super().__init__(channel, side, box.lan, box.wan, self._box_cpu_ns, notebook, said)
         self.hang_up = channel.end_input
+        self.abandon = abandon
         self._python = box.python
         self._brought: dict[Path, str] = {}
+        self._console_log = console_log_of(logs, side)
+        self._before_boot_ns = 0
+
+    def go_on_with(self, booted: RemoteGateway, used_ns: int) -> None:
+        """Become the gateway that answers after a power cycle; used_ns is the CPU time until it was off."""
+        self.plug_in(booted.channel, self._box_cpu_ns, None)
+        self.hang_up, self.abandon = booted.hang_up, booted.abandon
+        self._before_boot_ns = used_ns
+        self._brought.clear()
+
+    def last_words(self) -> str:
+        """The end of what ssh said, and of the box's console where it is captured."""
+        shown = tail(self._console_log).strip()
+        return super().last_words() + (f"\non its console:\n{shown}" if shown else "")
+
+    def note(self, text: str) -> None:
+        """Write something into its notebook."""
+        self._note(f"# {text}")
 
     def cpu_times(self) -> CpuTimes:
         """The whole box's."""
@@ -217,7 +244,7 @@ class RemoteGateway(AgentGateway):
     def _box_cpu_ns(self) -> int:
         times = self.cpu_times()
         self._note(f"# CPU of the box: {times.busy_ns / 1e9:.2f} s busy, {times.steal_ns / 1e9:.2f} s stolen")
-        return times.busy_ns
+        return self._before_boot_ns + times.busy_ns
 
 
 def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[], RemoteGateway]:
@@ -226,53 +253,15 @@ def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[]
     Undone by hanging up and waiting until the box has given its ports back; EspbenchError if it could not.
     """
     ours, theirs = socket.socketpair()
-    console, notebook = logs / f"{side}-console.log", logs / f"{side}.log"
-    with theirs, console.open("ab") as output:
+    words = ssh_log_of(logs, side)
+    with theirs, words.open("ab") as output:
         began = output.tell()
         process = registry.spawn(
             box.argv(), f"ssh to {side}", stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=output
         )
-    channel = SshChannel(side, ours, lambda: tail(console))
-    ended = threading.Event()
-
-    def said() -> str:
-        return console.read_bytes()[began:].decode(errors="replace")
-
-    as_it_was = threading.Event()
-
-    def hang_up() -> None:
-        if ended.is_set():
-            if not as_it_was.is_set():
-                raise LeftForClean  # what had to be said was said the first time
-            return
-        ended.set()
-        channel.end_input()
-        try:
-            status = process.wait(GIVE_BACK_S)
-        except subprocess.TimeoutExpired:
-            status = None
-        channel.close()
-        if status == 1:
-            told = "; ".join(re.findall(r"^espbench: (.+)$", said(), re.MULTILINE))
-            raise EspbenchError(f"{side} ({box.login}) is not as it was: {told or said().strip()}")
-        if channel.greeted and status != 0:
-            ask_again()
-        as_it_was.set()
-
-    def ask_again() -> None:
-        """The connection was lost, or the helper killed: the box gives its ports back by itself, or when asked."""
-        try:
-            mend(side, box)
-        except UsageError:
-            raise
-        except EspbenchError as error:
-            with notebook.open("a") as page:
-                page.write(
-                    f"# {side}: lost; `espbench clean` asks it again to give its ports back: {error}\n"
-                )
-            raise LeftForClean from None
-
-    registry.add("box", f"{side} ({box.login})", hang_up, **_detail(box))
+    channel = SshChannel(side, ours, lambda: tail(words))
+    connection = _Connection(side, box, logs, process, channel, began)
+    registry.add("box", f"{side} ({box.login})", connection.hang_up, **_detail(box))
     _send(ours, box.request(take=True))
 
     def wait() -> RemoteGateway:
@@ -282,12 +271,86 @@ def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[]
             if channel.closed:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(ssh.CONNECT_S)
-                raise ssh.explain(side, box.login, said()) from None
+                raise ssh.explain(side, box.login, connection.said()) from None
             raise
-        threading.Thread(target=_beat, args=(ours, ended), daemon=True).start()
-        return RemoteGateway(channel, side, box, notebook, console)
+        threading.Thread(target=_beat, args=(ours, connection.ended), daemon=True).start()
+        return RemoteGateway(channel, side, box, logs, connection.abandon)
 
     return wait
+
+
+@dataclass
+class _Connection:
+    """One ssh connection to a box, and how it ends; began is where its words begin in the log of ssh."""
+
+    side: Side
+    box: Box
+    logs: Path
+    process: subprocess.Popen[bytes]
+    channel: SshChannel
+    began: int
+    ended: threading.Event = field(default_factory=threading.Event)
+    as_it_was: threading.Event = field(default_factory=threading.Event)
+
+    def said(self) -> str:
+        """What ssh and the box's helper said since it began."""
+        return ssh_log_of(self.logs, self.side).read_bytes()[self.began :].decode(errors="replace")
+
+    def hang_up(self) -> None:
+        """End it and wait until the box has given its ports back; EspbenchError where it is not as it was."""
+        if self.ended.is_set():
+            if not self.as_it_was.is_set():
+                raise LeftForClean  # what had to be said was said the first time
+            return
+        self.ended.set()
+        self.channel.end_input()
+        try:
+            status = self.process.wait(GIVE_BACK_S)
+        except subprocess.TimeoutExpired:
+            status = None
+        self.channel.close()
+        if status == 1:
+            told = "; ".join(re.findall(r"^espbench: (.+)$", self.said(), re.MULTILINE))
+            raise EspbenchError(
+                f"{self.side} ({self.box.login}) is not as it was: {told or self.said().strip()}"
+            )
+        if self.channel.greeted and status != 0:
+            self._ask_again()
+        self.as_it_was.set()
+
+    def abandon(self) -> None:
+        """Forget a box that was switched off: it has nothing left to give back."""
+        self.ended.set()
+        self.as_it_was.set()
+        self.channel.close()
+
+    def _ask_again(self) -> None:
+        """The connection was lost, or the helper killed: the box gives its ports back by itself, or when asked."""
+        try:
+            mend(self.side, self.box)
+        except UsageError:
+            raise
+        except EspbenchError as error:
+            with notebook_of(self.logs, self.side).open("a") as page:
+                page.write(
+                    f"# {self.side}: lost; `espbench clean` asks it again to give its ports back: {error}\n"
+                )
+            raise LeftForClean from None
+
+
+def notebook_of(logs: Path, side: Side) -> Path:
+    """The log of what the box was told to do."""
+    return logs / f"{side}.log"
+
+
+def ssh_log_of(logs: Path, side: Side) -> Path:
+    """The log of what ssh and the box's helper said."""
+    return logs / f"{side}-ssh.log"
+
+
+def console_log_of(logs: Path, side: Side) -> Path:
+    """The log of the box's serial console, where labgrid reaches it."""
+    return logs / f"{side}-console.log"
 
 
 def _beat(connection: socket.socket, ended: threading.Event) -> None:

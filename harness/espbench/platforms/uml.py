@@ -68,6 +68,10 @@ class UmlTestbed(Testbed):
     # Processes die with the thread that started them: one that lives as long as the pair starts those of a power cycle.
     hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
 
+    def no_power_switch(self, side: Side) -> str:
+        """Each guest has one."""
+        return ""
+
     def power_cycle(self, side: Side) -> dict[str, Any]:
         """Switch a gateway off and on again (platforms.base.PowerSwitch)."""
         return self.hands.submit(self._power_cycle, side).result()

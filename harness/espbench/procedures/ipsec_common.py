@@ -15,6 +15,7 @@ from espbench.measure.actions import Action
 from espbench.measure.setup import Request, Setup, TrialBroken, blame
 from espbench.measure.traffic import Traffic
 from espbench.plan.cases import Case
+from espbench.platforms.base import NotBack
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import TrialMaker
 from espbench.procedures.series import Series
@@ -40,7 +41,7 @@ class IpsecSeries(Series):
         """As `made` makes it; whatever goes wrong with gateways or daemons costs the trial, not the run."""
         try:
             return self.made(request, maker)
-        except (UsageError, MachineLacks, Interrupted, TrialBroken, readiness.NotReady):
+        except (UsageError, MachineLacks, Interrupted, NotBack, TrialBroken, readiness.NotReady):
             raise
         except NegotiationFailed as failure:
             # Not for good, whatever it says: with the plan's own options these daemons do agree.

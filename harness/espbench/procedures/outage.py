@@ -197,9 +197,12 @@ class ResetCase(_OutageCase):
 
     def impossible(self, maker: TrialMaker) -> Reason | None:
         bed = maker.setup.bed
-        if self._reset.what != "power" or isinstance(bed, PowerSwitch):
+        if self._reset.what != "power":
             return None
-        return Reason.of(Code.NO_POWER_SWITCH, platform=bed.platform)
+        if not isinstance(bed, PowerSwitch):
+            return Reason.of(Code.NO_POWER_SWITCH, platform=bed.platform)
+        lack = bed.no_power_switch(self._reset.gateway)
+        return Reason.of(Code.NO_POWER_SWITCH_OF_BOX, lack=lack) if lack else None
 
     def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:
         side: Side = self._reset.gateway

@@ -21,7 +21,7 @@ from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
 from espbench.platforms.remote_gateway import Box
 from espbench.platforms.ssh import Login
-from espbench.procedures import emulated, stacking
+from espbench.procedures import emulated, labgrid_checks, stacking
 from espbench.procedures.platform import OnNote, Platform, Workspace, demand
 from espbench.stacks import layers, netlink_xfrm
 
@@ -176,10 +176,13 @@ class Boxes(_FromProfile):
         super().__init__(resolved, profile)
         self._boxes = boxes_of(self._profile)
         self._builder = remote.RemotePlatform(self._boxes, self._addressing)
+        self._boards_open = False
 
     def require(self, on_note: OnNote) -> None:
         """Demand that both boxes answer, have what is needed, and can run the daemons that are brought to them."""
         demand(remote.readiness())
+        labgrid_checks.check(self._plan, self._profile)
+        self._builder = remote.RemotePlatform(self._boxes, self._addressing, on_note)
         facts = remote.examine(self._boxes)
         for side, said in facts.items():
             kind = "a virtual machine, " if said["virtual"] else ""
@@ -196,6 +199,9 @@ class Boxes(_FromProfile):
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w = workspace
+        if not self._boards_open:  # once for a run: from here on the boxes' consoles are in its logs
+            self._builder.open_boards(w.registry, w.logs)
+            self._boards_open = True
         return self._named(
             self._builder.build(w.registry, w.logs, w.placement, line_rate_bps=self.line_rate_bps)
         )
@@ -325,7 +331,8 @@ def boxes_of(profile: Profile) -> remote.RemoteProfile:
             Path(given.identity) if given.identity else None,
             Path(given.known_hosts) if given.known_hosts else None,
         )
-        return Box(login, given.lan, given.wan, given.python, given.i_own_this_box)
+        labgrid = labgrid_checks.target_of(given.labgrid) if given.labgrid else None
+        return Box(login, given.lan, given.wan, given.python, given.i_own_this_box, labgrid)
 
     return remote.RemoteProfile(
         name=profile.name,
