@@ -126,6 +126,7 @@ class Code(StrEnum):
     FIRST_LOSS_UNSEEN = "first-loss-unseen"
 
     # Which clause of a standard was not kept. First those of which there was less than the clause wants.
+    BROUGHT_ANEW = "brought-anew"
     SHORT_FINAL_TRIALS = "short-final-trials"
     SHORT_TRIALS = "short-trials"
     SHORT_TRIAL = "short-trial"
@@ -331,6 +332,8 @@ TEMPLATES: Mapping[str, str] = {
     "may lose frames that it would forward were they spaced evenly",
     Code.FIRST_LOSS_UNSEEN: "first loss unseen: TRex's AF_PACKET port offers frames again that the next device "
     "refused, and that server's kernel cannot be asked; a DUT without loss may only have been waited for",
+    Code.BROUGHT_ANEW: "{clause}: the time includes that espbench brings its agent and the daemon to the box again, "
+    "which keeps neither",
     Code.SHORT_FINAL_TRIALS: "{clause}: final trials of {got:g} s instead of {wanted:g} s",
     Code.SHORT_TRIALS: "{clause}: trials of {got:g} s instead of {wanted:g} s",
     Code.SHORT_TRIAL: "{clause}: a trial of {got:g} s instead of {wanted:g} s",

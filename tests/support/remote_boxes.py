@@ -199,21 +199,22 @@ SECRET = "hunter22"
 _OUTLET = """\
 import socket, sys
 with socket.socket(socket.AF_UNIX) as strip:
-    strip.connect("\\0" + sys.argv[1])
+    strip.connect(sys.argv[1])
     strip.sendall(" ".join(sys.argv[2:]).encode())
-    sys.exit(strip.recv(100).decode())
+    strip.recv(1)
 """
 
 
 @contextmanager
 def _outlets(lab: RemoteLab) -> Iterator[None]:
     """Answer the script that labgrid's ExternalPowerDriver runs, and write labgrid's file."""
-    name = "espbench-outlets-" + secrets.token_hex(4)
+    # Whoever asks is in another network namespace, where the kernel's nameless sockets are others; and a path is short.
+    strip = lab.registry.directory("outlets") / "strip"
     script = lab.folder / "outlet.py"
     script.write_text(_OUTLET)
     targets = {}
     for side in SIDES:
-        switch = f"{sys.executable} -I {script} {name} {side}"
+        switch = f"{sys.executable} -I {script} {strip} {side}"
         drivers = [
             {"ExternalPowerDriver": {"cmd_on": f"{switch} on", "cmd_off": f"{switch} off", "delay": 0.5}},
             {"ExternalConsoleDriver": {"cmd": f"tail -n +1 -F {lab.folder}/box-{side}-console.log"}},
@@ -224,7 +225,7 @@ def _outlets(lab: RemoteLab) -> Iterator[None]:
         targets[side] = {"drivers": drivers, "resources": unused}
     (lab.folder / "labgrid.yaml").write_text(yaml.safe_dump({"targets": targets}))
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind("\0" + name)
+        server.bind(str(strip))
         server.listen()
         thread = threading.Thread(target=_serve, args=(server, lab), name="outlets")
         thread.start()

@@ -40,6 +40,10 @@ class Action:
     breaks_links: bool = False
 
 
+class ActionFailed(EspbenchError):
+    """Something could not be done to a gateway; the text names what, and why."""
+
+
 @dataclass(frozen=True)
 class Performed:
     """An action that was done; CLOCK_MONOTONIC ns."""
@@ -54,7 +58,7 @@ class Performed:
 def performing(actions: Sequence[Action]) -> Iterator[list[Performed]]:
     """Does the actions one after the other while the context lasts; it ends when all are done, or one failed.
 
-    EspbenchError of the first that failed, unless the context itself raised.
+    ActionFailed of the first that failed, or its NotBack, unless the context itself raised.
     """
     performed: list[Performed] = []
     if not actions:
@@ -80,7 +84,7 @@ def performing(actions: Sequence[Action]) -> Iterator[list[Performed]]:
                 failed.append(error)
                 return
             except EspbenchError as error:
-                failed.append(EspbenchError(f"{action.name}: {error}"))
+                failed.append(ActionFailed(f"{action.name}: {error}"))
                 return
             performed.append(Performed(action, began, time.monotonic_ns(), told))
 

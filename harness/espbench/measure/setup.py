@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Generator, Noise, Stream
+from espbench.measure.actions import ActionFailed
 from espbench.measure.esp_peer import EspPeer
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Testbed
@@ -89,7 +90,9 @@ class TrialBroken(EspbenchError):
 
 
 def blame(setup: Setup, error: EspbenchError, when: str = "during the trial") -> str:
-    """The error, or which gateway it was that died and its last words."""
+    """The error, or which gateway it was that died and its last words; what was done to one knows better itself."""
+    if isinstance(error, ActionFailed):
+        return str(error)
     for side, gateway in setup.bed.gateways.items():
         if not gateway.alive():
             words = gateway.last_words().strip()

@@ -203,6 +203,7 @@ class PowerSwitch(Protocol):
         """Off without a warning, and on again at once; returns when it is a router again, without any stack.
 
         Its Gateway object stays the same. Told are seconds: `off_s` until it was off, `boot_s` until it answered.
+        `brought_anew`: what espbench runs on it was not there any more, and had to be brought again before it was one.
         NotBack where it never does.
         """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import io
 import json
 import re
@@ -379,8 +380,9 @@ def _send(connection: socket.socket, data: bytes) -> None:
             return
 
 
+@functools.lru_cache(maxsize=4)
 def _packed(folder: Path) -> bytes:
-    """The folder as tar.gz, without what no daemon reads."""
+    """Pack the folder as tar.gz, without what no daemon reads; once, so that a power cycle has it at hand."""
 
     def wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         return None if member.name.startswith(_LEFT_OUT) else member

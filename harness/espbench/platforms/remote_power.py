@@ -66,7 +66,8 @@ class PoweredBox:
         self.gateway.go_on_with(booted, used_ns)
         configure(self.gateway, self.addressing)
         wait_for_links()
-        return {"off_s": round(off - began, 6), "boot_s": round(time.monotonic() - off, 6)}
+        seconds = {"off_s": round(off - began, 6), "boot_s": round(time.monotonic() - off, 6)}
+        return {**seconds, "brought_anew": True}
 
     @contextlib.contextmanager
     def _journal(self) -> Iterator[threading.Event]:
