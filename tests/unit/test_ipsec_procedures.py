@@ -168,8 +168,8 @@ class Pair:
         self.clock.sleep(request.duration_s)
         done = []
         for action in actions:
-            action.act()
-            done.append({"name": action.name, "began_s": action.at_s, "ended_s": action.at_s + 0.5})
+            told = action.act()
+            done.append({"name": action.name, "began_s": action.at_s, "ended_s": action.at_s + 0.5, **told})
         return cast(Trial, self._trial(request).model_copy(update={"measured": {"actions": done}}))
 
 
@@ -383,6 +383,29 @@ def test_power_is_refused_where_nobody_can_switch_it() -> None:
     found = answered(made(Reset(what="power", repeats=1, retries=0)), Pair(trial_of))
     assert found.status == "INVALID"
     assert "cannot switch gateways of platform netns off and on; use dut: uml" in found.reasons[0].text
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_what_espbench_brings_to_a_box_again_is_a_deviation(
+    anew: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guest has its files at once; to a box the daemon is brought, which the time includes."""
+    pair = Pair(lambda r: trial_of(r, 1, longest_gap_s=(3.0, 4.0), last_lost_s=3.0))
+    bed = cast(Any, pair.field.bench.bed)
+    told = {"off_s": 0.1, "boot_s": 2.0} | ({"brought_anew": True} if anew else {})
+    bed.no_power_switch, bed.power_cycle = (lambda side: ""), (lambda side: told)
+    monkeypatch.setattr(pair.stack, "revive", lambda side: None)
+    found = answered(made(Reset(what="power", repeats=1)), pair)
+    assert found.status == "OK"
+    assert any("brings its agent and the daemon" in text for text in found.rfc2544_deviations) == anew
+
+
+def test_a_box_without_a_switch_says_what_it_lacks() -> None:
+    pair = Pair(trial_of)
+    bed = cast(Any, pair.field.bench.bed)
+    bed.no_power_switch, bed.power_cycle = (lambda side: f"{side} has no power switch"), None
+    found = answered(made(Reset(what="power", gateway="office", repeats=1, retries=0)), pair)
+    assert (found.status, found.reasons) == ("INVALID", ["office has no power switch"])
 
 
 def test_an_attack_is_judged_against_the_trial_without_it() -> None:

@@ -138,7 +138,7 @@ def test_a_box_that_boots_is_waited_for_and_made_the_router_it_was(cycle: Callab
     assert found.board.switched == ["off", "on"]
     assert found.gateway.abandoned
     assert found.gateway.after == ("booted", 7)
-    assert found.told == {"off_s": 0.0, "boot_s": 45.0}
+    assert found.told == {"off_s": 0.0, "boot_s": 45.0, "brought_anew": True}
     assert found.notes == [
         "home: switched off and on; it may take 60 s until it is back",
         f"home: not back after 31 s: {UNREACHABLE}",

@@ -232,7 +232,7 @@ class ResetCase(_OutageCase):
         return [Action(name[what], at, act, lasts=what != "sa-flush", breaks_links=what == "power")]
 
     def deviations(self) -> list[Deviation]:
-        done = [action for trial in self.answers for action in trial.measured["actions"]]
+        done = [action for trial in self.answers for action in trial.measured.get("actions", [])]
         if any(action.get("brought_anew") for action in done):
             return [Deviation.from_clause(Code.BROUGHT_ANEW, "RFC 6201 4")]
         return []
