@@ -403,7 +403,7 @@ def test_what_espbench_brings_to_a_box_again_is_a_deviation(
 def test_a_box_without_a_switch_says_what_it_lacks() -> None:
     pair = Pair(trial_of)
     bed = cast(Any, pair.field.bench.bed)
-    bed.no_power_switch, bed.power_cycle = (lambda side: f"{side} has no power switch"), None
+    bed.no_power_switch, bed.power_cycle = (lambda side: f"{side} has no power switch"), str
     found = answered(made(Reset(what="power", gateway="office", repeats=1, retries=0)), pair)
     assert (found.status, found.reasons) == ("INVALID", ["office has no power switch"])
 
