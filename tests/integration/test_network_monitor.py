@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from espbench.measure.bench import Bench, Request, Waits
 
 from espbench.generators.native import NativeGenerator
 from espbench.measure.actions import Action
+from espbench.measure.setup import Request, Setup, Waits
 from espbench.measure.traffic import Traffic
 from espbench.measure.trial import measure
 from espbench.platforms import external, network, placement
@@ -55,8 +55,8 @@ def test_what_is_done_at_the_far_end_is_heard_at_this_one(pair: tuple[str, str])
     with Monitor([Link("tester west", "a0", file_of(here))], {}) as monitor:
         network.set_link(there, "a1", up=False)
         network.set_link(there, "a1", up=True)
-    told = [event.change for event in monitor.link_events()]
-    assert told in (
+    recorded = [event.change for event in monitor.link_events()]
+    assert recorded in (
         [LinkChange.CARRIER_FLAPPED],
         [LinkChange.CARRIER_LOST, LinkChange.CARRIER_BACK],
     )
@@ -115,7 +115,7 @@ def test_what_happens_to_sas_and_policies_is_heard(pair: tuple[str, str]) -> Non
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[tuple[RouterBox, Bench]]:
+def setup(tmp_path: Path) -> Iterator[tuple[RouterBox, Setup]]:
     """A router that espbench did not build, and a generator at its ports."""
     with RouterBox() as box, Registry("t" + secrets.token_hex(3)) as registry:
         ports = {
@@ -137,19 +137,19 @@ def bench(tmp_path: Path) -> Iterator[tuple[RouterBox, Bench]]:
             name: generator.resolve(name, port.address[4], port.gateway[4])
             for name, port in bed.ports.items()
         }
-        yield box, Bench(bed, generator, None, hops)
+        yield box, Setup(bed, generator, None, hops)
 
 
-def trial(bench: Bench, *actions: Action) -> Trial:
+def trial(setup: Setup, *actions: Action) -> Trial:
     return measure(
-        bench, Traffic(((64, 1),), 4, "one-way"), Request(1000, 1.5, "measure"), case="test", sequence=0,
+        setup, Traffic(((64, 1),), 4, "one-way"), Request(1000, 1.5, "measure"), case="test", sequence=0,
         waits=Waits(learning_s=0.05, residue_s=0.2, settle_s=0.0), resolution=0.01, actions=actions,
     )  # fmt: skip
 
 
-def test_a_link_that_flaps_behind_the_testers_port_voids_the_trial(bench: tuple[RouterBox, Bench]) -> None:
+def test_a_link_that_flaps_behind_the_testers_port_voids_the_trial(setup: tuple[RouterBox, Setup]) -> None:
     """The box's own port goes down and up: what it lost then is no answer to the question of its rate."""
-    box, made = bench
+    box, made = setup
 
     def flap() -> dict[str, Any]:
         network.set_link(box.dut, "d1", up=False)
@@ -158,12 +158,12 @@ def test_a_link_that_flaps_behind_the_testers_port_voids_the_trial(bench: tuple[
 
     quiet = trial(made)
     assert "network_events" not in quiet.measured
-    assert not [reason for reason in quiet.reasons if "link" in reason]
+    assert not [reason for reason in quiet.reasons if "link" in reason.text]
     assert quiet.not_measured == []
 
     flapped = trial(made, Action("flap", 0.5, flap, upsets=False))
     assert flapped.validity == "INVALID"
-    assert any(reason.startswith("link of tester east, a1: carrier ") for reason in flapped.reasons)
+    assert any(reason.text.startswith("link of tester east, a1: carrier ") for reason in flapped.reasons)
     assert not flapped.disturbed
     event = flapped.measured["network_events"][0]
     assert (event["link"], event["interface"]) == ("tester east", "a1")
@@ -172,4 +172,4 @@ def test_a_link_that_flaps_behind_the_testers_port_voids_the_trial(bench: tuple[
 
     meant = trial(made, Action("power cycle", 0.5, flap, breaks_links=True))
     assert meant.measured["network_events"]
-    assert not [reason for reason in meant.reasons if "link" in reason]
+    assert not [reason for reason in meant.reasons if "link" in reason.text]

@@ -391,21 +391,21 @@ def test_what_espbench_brings_to_a_box_again_is_a_deviation(
 ) -> None:
     """A guest has its files at once; to a box the daemon is brought, which the time includes."""
     pair = Pair(lambda r: trial_of(r, 1, longest_gap_s=(3.0, 4.0), last_lost_s=3.0))
-    bed = cast(Any, pair.field.bench.bed)
+    bed = cast(Any, pair.maker.setup.bed)
     told = {"off_s": 0.1, "boot_s": 2.0} | ({"brought_anew": True} if anew else {})
     bed.no_power_switch, bed.power_cycle = (lambda side: ""), (lambda side: told)
     monkeypatch.setattr(pair.stack, "revive", lambda side: None)
     found = answered(made(Reset(what="power", repeats=1)), pair)
     assert found.status == "OK"
-    assert any("brings its agent and the daemon" in text for text in found.rfc2544_deviations) == anew
+    assert any("brings its agent and the daemon" in text.text for text in found.rfc2544_deviations) == anew
 
 
 def test_a_box_without_a_switch_says_what_it_lacks() -> None:
     pair = Pair(trial_of)
-    bed = cast(Any, pair.field.bench.bed)
+    bed = cast(Any, pair.maker.setup.bed)
     bed.no_power_switch, bed.power_cycle = (lambda side: f"{side} has no power switch"), str
     found = answered(made(Reset(what="power", gateway="office", repeats=1, retries=0)), pair)
-    assert (found.status, found.reasons) == ("INVALID", ["office has no power switch"])
+    assert (found.status, [r.text for r in found.reasons]) == ("INVALID", ["office has no power switch"])
 
 
 def test_an_attack_is_judged_against_the_trial_without_it() -> None:

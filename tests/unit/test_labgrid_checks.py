@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import yaml
-from espbench.procedures.lab import boxes_of
 from typer.testing import CliRunner
 
 from espbench.cli.main import app
 from espbench.errors import MachineLacks, UsageError
 from espbench.plan import load_profile
 from espbench.platforms import labgrid_board
+from espbench.procedures.platform_kinds import boxes_of
 
 _POWER = {"ExternalPowerDriver": {"cmd_on": "true", "cmd_off": "true"}}
 _CONSOLE = {"ExternalConsoleDriver": {"cmd": "cat"}}

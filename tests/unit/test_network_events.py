@@ -8,18 +8,19 @@ import socket
 from typing import Any, cast
 
 import pytest
-from espbench.measure.bench import Bench
 
 from espbench.generators.base import Generator
 from espbench.measure import network_events
 from espbench.measure.actions import Action, Performed
-from espbench.measure.network_events import NetworkEvents, faults, told
+from espbench.measure.network_events import NetworkEvents, faults, recorded
+from espbench.measure.setup import Setup
 from espbench.platforms import placement
 from espbench.platforms.base import Port, Testbed
 from espbench.platforms.link_events import Link, LinkChange, LinkEvent
 from espbench.stacks.base import Stack
 from espbench.stacks.ike import IkeStack
 from espbench.stacks.netlink_xfrm import XfrmChange, XfrmEvent
+from espbench.terms import Reason
 
 START = 10**9
 EAST = Link("tester east", "a1", "/run/netns/e")
@@ -38,9 +39,9 @@ def port(name: Any, **changes: Any) -> Port:
     )  # fmt: skip
 
 
-def bench(stack: object = None, **changes: Any) -> Bench:
+def setup(stack: object = None, **changes: Any) -> Setup:
     bed = Bed("external", "", {"west": port("west")}, {}, placement.choose(), {}, **changes)
-    return Bench(bed, cast(Generator, None), cast(Stack | None, stack), {})
+    return Setup(bed, cast(Generator, None), cast(Stack | None, stack), {})
 
 
 def link(at_s: float, change: LinkChange, of: Link = EAST) -> LinkEvent:
@@ -56,15 +57,19 @@ def performed(at_s: float, *, breaks_links: bool) -> Performed:
     return Performed(Action("an action", at_s, dict, breaks_links=breaks_links), at_ns, at_ns + 1000, {})
 
 
+def worded(reasons: list[Reason]) -> list[str]:
+    return [reason.text for reason in reasons]
+
+
 FLAP = NetworkEvents(links=[link(0.5, LinkChange.CARRIER_LOST), link(0.75, LinkChange.CARRIER_BACK)])
 
 
 def test_a_flap_voids_the_trial_and_is_named_with_its_times() -> None:
     """One reason for each link, whatever happened to it."""
-    assert faults(FLAP, bench(), [], START, upset=False) == [
+    assert worded(faults(FLAP, setup(), [], START, upset=False)) == [
         "link of tester east, a1: carrier lost (0.500 s), carrier back (0.750 s) after the first frame"
     ]
-    assert told(FLAP, START) == {
+    assert recorded(FLAP, START) == {
         "network_events": [
             {"at_s": 0.5, "link": "tester east", "interface": "a1", "event": "carrier lost"},
             {"at_s": 0.75, "link": "tester east", "interface": "a1", "event": "carrier back"},
@@ -74,8 +79,8 @@ def test_a_flap_voids_the_trial_and_is_named_with_its_times() -> None:
 
 def test_nothing_that_happened_says_nothing() -> None:
     """The records of almost all trials are as they always were."""
-    assert faults(NetworkEvents(), bench(), [], START, upset=False) == []
-    assert told(NetworkEvents(), START) == {}
+    assert faults(NetworkEvents(), setup(), [], START, upset=False) == []
+    assert recorded(NetworkEvents(), START) == {}
 
 
 @pytest.mark.parametrize(
@@ -89,46 +94,46 @@ def test_nothing_that_happened_says_nothing() -> None:
 )
 def test_a_link_that_goes_with_its_gateways_power_is_meant(done: list[Performed], reasons: int) -> None:
     """From then on; that SAs are replaced on purpose does not excuse a link."""
-    assert len(faults(FLAP, bench(), done, START, upset=True)) == reasons
+    assert len(faults(FLAP, setup(), done, START, upset=True)) == reasons
 
 
 def test_a_change_of_static_sas_voids_the_trial() -> None:
     """Nobody replaces them but whoever disturbs the trial, or a test whose procedure does so."""
     events = NetworkEvents(sas=[sa(0.5, XfrmChange.DELETED)])
-    assert faults(events, bench(), [], START, upset=False) == [
+    assert worded(faults(events, setup(), [], START, upset=False)) == [
         "SAs of home: SA 0x00000001 to 192.0.2.2 deleted (0.500 s) after the first frame"
     ]
-    assert faults(events, bench(), [], START, upset=True) == []
-    assert len(told(events, START)["network_events"]) == 1
+    assert faults(events, setup(), [], START, upset=True) == []
+    assert len(recorded(events, START)["network_events"]) == 1
 
 
 def test_a_daemons_rekeying_is_noted_and_no_fault() -> None:
     """Stacks that negotiate may replace their SAs at any time."""
     negotiated = object.__new__(IkeStack)
     events = NetworkEvents(sas=[sa(0.5, XfrmChange.ADDED), sa(0.6, XfrmChange.DELETED)])
-    assert faults(events, bench(negotiated), [], START, upset=False) == []
-    assert [event["event"] for event in told(events, START)["network_events"]] == ["added", "deleted"]
+    assert faults(events, setup(negotiated), [], START, upset=False) == []
+    assert [event["event"] for event in recorded(events, START)["network_events"]] == ["added", "deleted"]
 
 
 def test_a_storm_of_events_is_counted_and_not_listed() -> None:
     """A record and a reason stay readable."""
     storm = NetworkEvents(links=[link(number / 1000, LinkChange.CARRIER_FLAPPED) for number in range(1000)])
-    (reason,) = faults(storm, bench(), [], START, upset=False)
-    assert reason.endswith("carrier flapped (0.003 s), and 996 more after the first frame")
-    record = told(storm, START)
+    (reason,) = faults(storm, setup(), [], START, upset=False)
+    assert reason.text.endswith("carrier flapped (0.003 s), and 996 more after the first frame")
+    record = recorded(storm, START)
     assert (len(record["network_events"]), record["network_events_more"]) == (100, 900)
 
 
 def test_in_virtual_time_nothing_of_this_machine_is_watched() -> None:
     """Records of virtual time know nothing of the host."""
-    with network_events.monitor(bench(virtual_time=True)) as watching:
+    with network_events.monitor(setup(virtual_time=True)) as watching:
         pass
     assert network_events.heard(watching) == NetworkEvents([], [], [])
 
 
 def test_a_port_that_is_no_interface_of_this_machine_is_named_as_not_watched() -> None:
     """A generator may have taken it from the kernel."""
-    with network_events.monitor(bench()) as watching:
+    with network_events.monitor(setup()) as watching:
         pass
     assert network_events.heard(watching).not_heard == [
         "changes of the link of tester west in mid-trial (this machine has no interface nosuch0)"
@@ -142,7 +147,7 @@ def test_a_kernel_without_such_sockets_is_said_and_no_error(monkeypatch: pytest.
         raise OSError(errno.EPROTONOSUPPORT, "Protocol not supported")
 
     monkeypatch.setattr("espbench.platforms.monitor.socket.socket", refuse)
-    with network_events.monitor(bench()) as watching:
+    with network_events.monitor(setup()) as watching:
         pass
     assert network_events.heard(watching).not_heard == [
         "changes of the links of tester west in mid-trial (Protocol not supported)"

@@ -88,18 +88,20 @@ def is_path(dut: str) -> bool:
     return "/" in dut or dut.endswith((".yaml", ".yml"))
 
 
-def load_profile(dut: str, plan_path: Path | None = None) -> Profile:
-    """The profile a plan's `dut` names, by name or by path beside the plan. Raises UsageError."""
+def profile_path(dut: str, plan_path: Path | None = None) -> Path:
+    """Return the file that a plan's `dut` names, by name or by path beside the plan. Raises UsageError."""
     if is_path(dut):
-        path = (plan_path.parent if plan_path else Path()) / dut
-    elif dut in profile_names():
-        path = data_dir("dut-profiles") / f"{dut}.yaml"
-    else:
-        known = profile_names()
-        remedy = did_you_mean(dut, known, "write the path of a file of your own as ./my-profile.yaml")
-        raise UsageError(
-            f"dut: expected a profile ({', '.join(known)}) or a path, got {shown(dut)}; {remedy}"
-        )
+        return (plan_path.parent if plan_path else Path()) / dut
+    if dut in profile_names():
+        return data_dir("dut-profiles") / f"{dut}.yaml"
+    known = profile_names()
+    remedy = did_you_mean(dut, known, "write the path of a file of your own as ./my-profile.yaml")
+    raise UsageError(f"dut: expected a profile ({', '.join(known)}) or a path, got {shown(dut)}; {remedy}")
+
+
+def load_profile(dut: str, plan_path: Path | None = None) -> Profile:
+    """Return the profile a plan's `dut` names, by name or by path beside the plan. Raises UsageError."""
+    path = profile_path(dut, plan_path)
     return _with_paths_beside(check(Profile, read(path, "DUT profile"), _problems), path.parent)
 
 

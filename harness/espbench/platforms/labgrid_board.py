@@ -22,7 +22,7 @@ from typing import Any, Literal
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms import labgrid_worker
 from espbench.platforms.base import Side
-from espbench.platforms.registry import UNDO, Registry
+from espbench.platforms.registry import UNDO, Registry, Surroundings
 
 # labgrid may wait for a resource of another machine before it answers.
 ANSWER_S = 90.0
@@ -171,7 +171,7 @@ def _start(
     process = registry.spawn(
         _command(target, task, *rest),
         f"labgrid, {task} of {side}",
-        own_pids=os.geteuid() == 0,  # so that the programs labgrid starts end too
+        Surroundings(own_pids=os.geteuid() == 0),  # so that the programs labgrid starts end too
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -6,28 +6,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from espbench.plan import Plan, Profile, load_profile
+from espbench.plan import Plan, Profile
 from espbench.plan.boxes import Labgrid
 from espbench.plan.ipsec_tests import Reset
+from espbench.plan.profiles import profile_path
 from espbench.plan.reader import Problem, key_path, read
+from espbench.plan.resolved import ResolvedPlan
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.labgrid_board import LabgridTarget, Unsuitable, examine
 
 
-def check_all(plan: Plan) -> None:
-    """Check each profile that a plan names; errors as `check`. What `auto` comes to has no boxes."""
-    for dut in plan.duts if plan.topology != "external" else ():
-        if dut != "auto":
-            check(plan, load_profile(dut, plan.path))
+def check(resolved: ResolvedPlan) -> None:
+    """Check the boxes of every profile that a plan names.
 
-
-def check(plan: Plan, profile: Profile) -> None:
-    """UsageError names each file, target and driver that is not as it must be, at its place in the profile.
-
+    UsageError names each file, target and driver that is not as it must be, at its place in the profile.
     MachineLacks where boxes have labgrid and it is not installed.
     """
-    if problems := list(_problems(plan, profile)):
-        raise read(profile.path, "DUT profile").error(problems)
+    for dut, profile in resolved.duts:
+        if profile is not None and (problems := list(_problems(resolved.plan, profile))):
+            raise read(profile_path(dut, resolved.path), "DUT profile").error(problems)
 
 
 def target_of(board: Labgrid) -> LabgridTarget:

@@ -181,7 +181,7 @@ class Boxes(_FromProfile):
     def require(self, on_note: OnNote) -> None:
         """Demand that both boxes answer, have what is needed, and can run the daemons that are brought to them."""
         demand(remote.readiness())
-        labgrid_checks.check(self._plan, self._profile)
+        labgrid_checks.check(self._resolved)
         self._builder = remote.RemotePlatform(self._boxes, self._addressing, on_note)
         facts = remote.examine(self._boxes)
         for side, said in facts.items():
