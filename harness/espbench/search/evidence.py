@@ -367,11 +367,13 @@ def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
     """
     if upper is None:
         return None
-    above = [entry for entry in entries if entry.seen.valid and entry.miss_fps >= upper]
+    above: dict[float, list[Observation]] = {}
+    for entry in entries:
+        if entry.seen.valid and entry.miss_fps >= upper:
+            above.setdefault(entry.miss_fps, []).append(entry.seen)
     lost = frames = 0
     faintest: float | None = None
-    for load in sorted({entry.miss_fps for entry in above}):
-        here = [entry.seen for entry in above if entry.miss_fps == load]
+    for _, here in sorted(above.items()):
         if not all(seen.sustained for seen in here):
             break
         lost += sum(seen.lost_frames for seen in here)

@@ -27,6 +27,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from espbench.terms import Reason
 
@@ -125,6 +126,7 @@ def frames_to_see(ratio: float) -> float:
     return RULE_OF_THREE / ratio
 
 
+@lru_cache(maxsize=1 << 14)  # after each trial a search weighs all earlier counts again
 def poisson_tail(count: int, mean: float) -> float:
     """P(X >= count) of a Poisson variable: the chance to lose so many frames by luck alone."""
     if count <= 0:

@@ -118,7 +118,9 @@ class ThroughputSearch:
         self._hints = dict(zip(self.goals, hints_fps, strict=False))
         self._loads = Loads(spec.minimum_fps, spec.maximum_fps, spec.resolution)
         self._entries: list[Entry] = []
-        self._derived: dict[float, Evidence] = {}  # of the entries, until there is one more
+        # By goal, of the entries, until there is one more or another maximum.
+        self._derived: dict[float, Evidence] = {}
+        self._states: dict[float, _Wish | _Verdict] = {}
 
     # -- what the caller uses ---------------------------------------------------------------
 
@@ -141,6 +143,7 @@ class ThroughputSearch:
         passes, misses = self._evidence_for(asked.load_fps, seen)
         self._entries.append(Entry(len(self._entries), asked, seen, passes, misses))
         self._derived.clear()
+        self._states.clear()
 
     def limit(self, maximum_fps: float) -> None:
         """Lower the maximum: the tester turned out not to offer more. What was seen stays.
@@ -152,6 +155,7 @@ class ThroughputSearch:
         if lowered < self.maximum_fps:
             self.maximum_fps = lowered
             self._loads.end_at(lowered)
+            self._states.clear()
 
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
         """(highest load that passed, lowest that missed) so far, frames/s, as the search steers; None = none yet."""
@@ -200,6 +204,11 @@ class ThroughputSearch:
 
     def _state(self, goal: float) -> _Wish | _Verdict:
         """What this goal needs next, or how it ended."""
+        if goal not in self._states:
+            self._states[goal] = self._new_state(goal)
+        return self._states[goal]
+
+    def _new_state(self, goal: float) -> _Wish | _Verdict:
         evidence = self._evidence(goal)
         state = self._wanted(evidence)
         if isinstance(state, _Verdict):
