@@ -8,21 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.command_line import in_process
 from support.synthetic import run as synthetic_run
 
 SHAPE = synthetic_run.Shape(sizes=(64, 512), suites=("aes128-sha1", "3des-sha1"), repeats=3)
 
 
-def espbench(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "espbench", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-
-
 def test_compare_writes_the_documents_and_prints_verdicts_words_and_at_last_the_page(tmp_path: Path) -> None:
     run = synthetic_run.build(tmp_path, SHAPE)
-    done = espbench(
-        "compare", run.path, "--by", "suite", "--reference", "3des-sha1", "--out", tmp_path / "out"
+    asked = ["--by", "suite", "--reference", "3des-sha1", "--out", tmp_path / "out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "espbench", "compare", run.path, *asked],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     page = Path(done.stdout.strip().splitlines()[-1])
@@ -39,14 +38,14 @@ def test_compare_writes_the_documents_and_prints_verdicts_words_and_at_last_the_
 
 def test_compare_refuses_in_one_message_with_exit_code_2(tmp_path: Path) -> None:
     run = synthetic_run.build(tmp_path, SHAPE)
-    done = espbench("compare", run.path, "--by", "kernel", "--out", tmp_path / "out")
+    done = in_process("compare", run.path, "--by", "kernel", "--out", tmp_path / "out")
     assert done.returncode == 2
     assert "nothing to compare by kernel" in done.stderr
     assert "--by suite" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
-    assert espbench("compare", tmp_path).returncode == 2
-    assert espbench("compare").returncode == 2
+    assert in_process("compare", tmp_path).returncode == 2
+    assert in_process("compare").returncode == 2
 
 
 def test_measuring_does_not_pay_for_comparing() -> None:

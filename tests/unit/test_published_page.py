@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,16 +14,11 @@ from espbench.reporting import published
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import AcceleratorResult
+from support.command_line import in_process
 from support.synthetic import powerquicc as made
 from support.synthetic import run as synthetic_run
 
 MARK = "core: e500 standing in for e300"
-
-
-def espbench(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "espbench", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +120,7 @@ def test_another_run_has_not(tmp_path: Path) -> None:
 
 
 def test_as_a_user_asks_for_it(run: RunDirectory, tmp_path: Path) -> None:
-    done = espbench("compare", run.path, "--by", "published", "--out", tmp_path)
+    done = in_process("compare", run.path, "--by", "published", "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     page = Path(done.stdout.strip().splitlines()[-1])
     assert page.name == "published.html"
@@ -137,10 +130,10 @@ def test_as_a_user_asks_for_it(run: RunDirectory, tmp_path: Path) -> None:
 
 def test_a_run_of_anything_else_is_refused_in_one_message(tmp_path: Path) -> None:
     run = synthetic_run.build(tmp_path, synthetic_run.Shape(sizes=(64,), suites=("3des-sha1",)))
-    done = espbench("compare", run.path, "--by", "published", "--out", tmp_path / "out")
+    done = in_process("compare", run.path, "--by", "published", "--out", tmp_path / "out")
     assert done.returncode == 2
     assert "expected: a DUT that reports/published has claims about: mpc8313e" in done.stderr
     assert "got: synthetic" in done.stderr
     assert not (tmp_path / "out").exists()
-    with_reference = espbench("compare", run.path, "--by", "published", "--reference", "x")
+    with_reference = in_process("compare", run.path, "--by", "published", "--reference", "x")
     assert with_reference.returncode == 2

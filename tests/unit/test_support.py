@@ -7,6 +7,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,15 @@ OURS = {line.partition(":")[0].partition("(")[0] for line in DECLARED}
 SKIPS = re.compile(r"skipif|importorskip")
 
 
+@cache
+def parsed(file: Path) -> list[ast.AST]:
+    """All nodes of a file."""
+    return list(ast.walk(ast.parse(file.read_text())))
+
+
 def imported(file: Path) -> Iterator[str]:
     """The top-level names of all modules that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in parsed(file):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -39,7 +46,7 @@ def markers(file: Path) -> set[str]:
     """The names of `pytest.mark.<name>` in a file."""
     return {
         node.attr
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in parsed(file)
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "pytest.mark"
     }
 
