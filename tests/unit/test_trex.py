@@ -113,7 +113,7 @@ def test_a_stretched_trial_is_of_the_load_that_was_offered(registry: Registry, t
         generator.close()
     (one,) = offered.streams
     assert (one.tx_frames, one.unsent) == (1000, 0)
-    assert offered.duration_s >= 0.4
+    assert offered.duration_s > 1.5 * offered.intended_duration_s
     assert tester_faults(offered, 0, {}, as_offered=True) == []
     assert "instead of 0.200 s" in reasons(offered)[0]  # for a test that asked for a load, it is another one
 
