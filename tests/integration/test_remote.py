@@ -334,8 +334,8 @@ def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
     before = {side: lab.state(side) for side in SIDES}
     profile = lab.profile("powered", home={"labgrid": lab.labgrid("home", back_within="90s")})
     done = power_cycled(lab, tmp_path, profile)
-    lab.booted["home"].result()
     assert done.returncode == 0, done.stderr + done.stdout
+    lab.booted["home"].result()
     (directory,) = (tmp_path / "runs").iterdir()
     (trial_line,) = (directory / "trials.jsonl").read_text().splitlines()
     record = json.loads(trial_line)
@@ -377,7 +377,8 @@ def test_a_box_that_never_comes_back_ends_the_run_with_one_message(lab: RemoteLa
     finally:
         lab.dead.clear()
         lab.switch("home", "on")
-        lab.booted["home"].result()
+    assert "home" in lab.booted, done.stderr
+    lab.booted["home"].result()
     assert done.returncode == EspbenchError.exit_code
     assert re.search(
         r"home was switched off and on, and was not back within 5 s: home \(root@10\.77\.1\.2\).*home-console\.log, or "
