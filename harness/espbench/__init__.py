@@ -8,11 +8,12 @@ They are imported when first asked for, since pandas takes half a second that no
 from typing import TYPE_CHECKING, Any
 
 from espbench.errors import EspbenchError, UnreadableRun
+from espbench.version import __version__
 
 if TYPE_CHECKING:
     from espbench.frames import Run, compare, load, load_many
 
-__version__ = "0.1.0"
+
 __all__ = ["EspbenchError", "Run", "UnreadableRun", "__version__", "compare", "load", "load_many"]
 
 if not TYPE_CHECKING:  # else a type checker would accept any name

@@ -21,13 +21,22 @@ def modules() -> dict[str, Path]:
     return found
 
 
+class WithoutTypeChecking(ast.NodeTransformer):
+    """Takes out what only type checkers read."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return node.orelse
+        return self.generic_visit(node)
+
+
 def imports() -> dict[str, set[str]]:
-    """What each module imports of the harness, inside functions and under TYPE_CHECKING too."""
+    """What each module imports of the harness, inside functions too; under TYPE_CHECKING nothing is imported."""
     known = modules()
     graph: dict[str, set[str]] = {}
     for name, path in known.items():
         wanted = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(WithoutTypeChecking().visit(ast.parse(path.read_text(encoding="utf-8")))):
             if isinstance(node, ast.ImportFrom) and node.module in known:
                 wanted |= {f"{node.module}.{alias.name}" for alias in node.names} & known.keys() or {
                     node.module

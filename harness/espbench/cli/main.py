@@ -9,10 +9,10 @@ import traceback
 import typer
 from rich.console import Console
 
-from espbench import __version__
 from espbench.cli import build, calibrate, clean, compare, doctor, listing, report, run, schema, validate
 from espbench.errors import EspbenchError, Interrupted, UsageError
 from espbench.platforms import ending, registry
+from espbench.version import __version__
 
 app = typer.Typer(
     name="espbench",

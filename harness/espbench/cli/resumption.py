@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from espbench import __version__
 from espbench.errors import UsageError
 from espbench.measure import machine
 from espbench.plan import Profile, ResolvedPlan, conditions
 from espbench.plan.asked import Change, asked, changes, recorded_changes
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import CaseEntry
+from espbench.version import __version__
 
 _MACHINE = ("cpu", "kernel", "cpus usable")  # the generator's ceiling is of these
 _EMULATED = "qemu_e500"

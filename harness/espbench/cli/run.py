@@ -13,7 +13,6 @@ from typing import Annotated
 
 import typer
 
-from espbench import __version__
 from espbench.cli.progress import measuring, terminal
 from espbench.cli.resumption import same_run
 from espbench.errors import EspbenchError, UsageError
@@ -40,6 +39,7 @@ from espbench.procedures.platform import Workspace
 from espbench.procedures.session import Session
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import Finding, Manifest, Outcome
+from espbench.version import __version__
 
 INCOMPLETE = 3
 ANSWERED = ("OK", "BELOW_MINIMUM")  # all there is to say of a case was found

@@ -19,13 +19,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from espbench import __version__
 from espbench.errors import EspbenchError, UsageError
 from espbench.results import finding_files, outcome_files
 from espbench.results.durable import sync_directory, to_json, write_atomically, write_failure
 from espbench.results.run_lock import RunLock
 from espbench.results.trial_log import Damage, TrialLog
 from espbench.terms import PAIRED, CaseEntry, Finding, Manifest, Outcome, Trial, kind_of_test
+from espbench.version import __version__
 
 # Version of the run directory; a reader accepts its own and older ones.
 #   1  the first; sentences without codes (format_1.py)

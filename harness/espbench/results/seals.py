@@ -45,9 +45,9 @@ def _is_sealed(line: bytes) -> bool:
     return line.endswith(_AFTER) and line[:-_FROM].endswith(_BEFORE)
 
 
-def lost_its_name(line: bytes) -> bool:
-    """Whether a line ends as a sealed one does, but for the name of the seal's key: that is damaged."""
-    return not _is_sealed(line) and _NAMELESS.search(line) is not None
+def was_sealed(line: bytes) -> bool:
+    """Whether a line ends as a sealed one does; the name of the seal's key, or of its part, may be damaged."""
+    return _NAMELESS.search(line) is not None
 
 
 def _digest(text: bytes, before: str) -> str:

@@ -208,7 +208,7 @@ class TrialLog:
             return ""
         if misplaced:
             return f"trial {head.sequence}, expected trial {have}: a line is missing or not in its place"
-        if head.sealed or seals_begun or seals.lost_its_name(line):
+        if head.sealed or seals_begun or seals.was_sealed(line):
             return "not as it was written"
         try:  # no seal to tell
             self._trial(line)
