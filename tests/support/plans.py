@@ -64,7 +64,7 @@ def pair_plan(dut: str, *, throughput: dict[str, Any] | None = None, **changes: 
     """Return a plan for a plain pair that espbench builds."""
     return {
         "name": dut, "topology": "gateway-to-gateway", "dut": dut, "stacks": ["plain"], "frame_sizes": [64],
-        "directions": ["one-way"], "tests": [{"throughput": quick(**throughput or {})}],
+        "tests": [{"throughput": quick(**throughput or {})}],
     } | changes  # fmt: skip
 
 
