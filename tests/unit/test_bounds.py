@@ -10,7 +10,7 @@ import re
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -203,6 +203,7 @@ def test_a_chart_has_an_arrow_for_a_bound_and_no_line_through_it(run: RunDirecto
 
 @settings(deadline=None)
 @given(st.floats(1e-12, 1.0))
+@example(9.20027886003573e-12)
 def test_a_bound_of_the_loss_is_never_rounded_down(ratio: float) -> None:
     told = float(ratio_at_most(ratio).removesuffix(" %")) / 100
     assert ratio * (1 - 1e-5) <= told <= 1.11 * ratio + 1e-12

@@ -51,7 +51,7 @@ def ratio_at_most(bound: float) -> str:
     """An upper bound of a loss ratio, per cent to two digits, never rounded down: `0.0014 %`."""
     if bound <= 0:
         return "0 %"
-    unit = 10.0 ** (math.floor(math.log10(bound)) - 1)
+    unit = max(10.0 ** (math.floor(math.log10(bound)) - 1), 1e-12)  # goal_name writes no more digits
     return goal_name(math.ceil(round(bound / unit, 6)) * unit)
 
 
