@@ -213,6 +213,9 @@ class ThroughputSearch:
         state = self._wanted(evidence)
         if isinstance(state, _Verdict):
             return state
+        # Only of what still wants trials: a goal that has its answer keeps it, however many another goal takes.
+        if evidence.finals() >= MAXIMUM_FINALS:
+            return _Verdict("INVALID", Reason.of(Code.FINALS_DISAGREE, trials=MAXIMUM_FINALS))
         # What could not be judged, and is wanted all the same, ends the search: nothing else helps.
         if (given_up := evidence.exhausted.get((state.load_fps, state.phase))) is not None:
             return _Verdict("INVALID", why_given_up(given_up, goal))
@@ -223,8 +226,6 @@ class ThroughputSearch:
         floor = self._floor(evidence)
         if floor > self.maximum_fps:
             return _Verdict("UNRESOLVABLE", self._too_few(self.maximum_fps))
-        if evidence.finals() >= MAXIMUM_FINALS:
-            return _Verdict("INVALID", Reason.of(Code.FINALS_DISAGREE, trials=MAXIMUM_FINALS))
         unjudged = [given for given in evidence.given_up if given.phase == "final" or not given.counted]
         if len(unjudged) >= MOST_GIVEN_UP:
             return _Verdict("INVALID", why_given_up(unjudged[-1], evidence.goal))
