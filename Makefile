@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # make setup · make demo · make check · make test · make test-all · make bench · make campaign: each does what it needs first, and asks nothing.
-.PHONY: setup demo check test test-all boards check-built static unit lint bench campaign lock clean
+.PHONY: setup demo check test test-all rest boards check-built static unit lint bench campaign lock clean
+
+# Else each of the hundreds of starts of Python in the tests compiles what it reads again.
+unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
 CPUS := $(shell nproc)
-# Virtual time, browsers and what measures nothing do not mind company; what measures in real time comes after, alone.
-PARALLEL := virtual_time or browser or untimed
+# What minds no company comes first, two workers on each CPU, since many of its tests wait for guests and daemons; what
+# measures in real time comes after it, alone.
+PARALLEL := (virtual_time or browser or untimed) and not alone
 # What scripts/setup.sh installs must be here: a skip for its lack is a failure.
 STRICT := --nothing-missing
-BESIDE := $(PY) -m pytest tests/integration $(STRICT) --durations=15 -n $(CPUS) --dist loadfile
+BESIDE := $(PY) -m pytest tests/integration $(STRICT) --durations=15 -n $(shell expr 2 \* $(CPUS)) --dist worksteal
+UNIT := $(PY) -m pytest -q tests/unit -n $(CPUS) --dist worksteal
+TIMED := scripts/timed.sh
 ALONE := $(PY) -m pytest tests/integration $(STRICT) --durations=25
 
 setup:
@@ -24,27 +30,32 @@ check: setup static unit
 # Everything that proves the product on this machine; test-all: every other stack, option and fault as well.
 # The boards are built (minutes, once) beside what measures nothing, at lower priority.
 test:
-	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory -j2 boards check-built MORE=$(STRICT)
-	$(BESIDE) -m "($(PARALLEL)) and not slow"
-	$(ALONE) -m "not ($(PARALLEL)) and not slow"
+	@$(TIMED) "set-up" scripts/setup.sh test
+	@$(TIMED) "boards, static and unit" $(MAKE) --no-print-directory -j2 boards check-built MORE=$(STRICT)
+	@$(TIMED) "beside each other" $(BESIDE) -m "($(PARALLEL)) and not slow"
+	@$(TIMED) "alone" $(ALONE) -m "not ($(PARALLEL)) and not slow"
 
 test-all: test
-	$(BESIDE) -m "($(PARALLEL)) and slow"
-	$(ALONE) -m "not ($(PARALLEL)) and slow"
+	@$(MAKE) --no-print-directory rest
+
+# What `test` leaves out.
+rest:
+	@$(TIMED) "unit, the rest" $(UNIT) -m "slow or hypothesis" --hypothesis-profile thorough $(STRICT)
+	@$(TIMED) "beside each other, the rest" $(BESIDE) -m "($(PARALLEL)) and slow"
+	@$(TIMED) "alone, the rest" $(ALONE) -m "not ($(PARALLEL)) and slow"
 
 boards:
-	@nice -n 5 .venv/bin/espbench build e500
+	@$(TIMED) "boards" nice -n 5 .venv/bin/espbench build e500
 
 check-built:
-	@$(MAKE) --no-print-directory static
-	@$(MAKE) --no-print-directory unit
+	@$(TIMED) "static" $(MAKE) --no-print-directory static
+	@$(TIMED) "unit" $(MAKE) --no-print-directory unit
 
 static: lint
 	cargo test --release --locked --quiet --manifest-path traffic/Cargo.toml
 
 unit:
-	$(PY) -m pytest -q -n $(CPUS) --dist loadfile tests/unit $(MORE)
+	$(UNIT) -m "not slow" $(MORE)
 
 lint:
 	.venv/bin/ruff check .

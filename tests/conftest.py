@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for all tests: those that need what is not here are skipped (needs.py); Ctrl-C works as at a terminal."""
+"""What holds for all tests: those that need what is not here are skipped (needs.py), Hypothesis makes up as many
+examples as are asked for (examples.py), Ctrl-C works as at a terminal.
+"""
 
 import signal
 
-import hypothesis
 import pytest
 
 pytest.register_assert_rewrite("support")
 
+from support.session.examples import load_profiles  # noqa: E402
 from support.session.needs import pytest_addoption, pytest_runtest_setup  # noqa: E402
 
 __all__ = ["pytest_addoption", "pytest_runtest_setup"]
@@ -15,6 +17,4 @@ __all__ = ["pytest_addoption", "pytest_runtest_setup"]
 # A shell starts a background job with SIGINT ignored, and so would be all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy host is no fault of what is tested.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+load_profiles()

@@ -234,6 +234,7 @@ def test_an_interface_in_use_is_refused_before_anything_is_made(tmp_path: Path) 
 
 
 @pytest.mark.root
+@pytest.mark.alone
 def test_the_initial_namespace_is_refused_under_any_name(tmp_path: Path) -> None:
     """By its path it looks like a namespace of the tester's; the generator is not deceived."""
     file = write_plan(tmp_path, own_network_plan(netns="/proc/self/ns/net"))
@@ -246,6 +247,7 @@ def test_the_initial_namespace_is_refused_under_any_name(tmp_path: Path) -> None
 
 
 @pytest.mark.root
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_case_without_a_result_gives_exit_code_3(tmp_path: Path) -> None:
     """A box that forwards nothing: tried three times, reported, and told apart from success."""

@@ -25,7 +25,7 @@ from espbench.platforms.network import NETNS_DIR
 from espbench.platforms.registry import Registry, Surroundings
 from espbench.stacks import netlink_xfrm as xfrm
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 ETHERTYPE = 0x88B5
 LAN = LinkEnd("02:00:00:00:01:01", {4: "198.18.0.1/24", 6: "2001:2:0:1::1/64"})

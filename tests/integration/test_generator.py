@@ -28,7 +28,7 @@ from espbench.generators import native
 from support.boxes import sh
 from support.wire import ATTEMPTS, Generator, Net, back, open_ports, stream, trial
 
-pytestmark = [pytest.mark.root, pytest.mark.needs("generator")]
+pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
 
 
 def test_idle_pair_loses_nothing(generator: Generator, wire: Net) -> None:
@@ -36,7 +36,7 @@ def test_idle_pair_loses_nothing(generator: Generator, wire: Net) -> None:
     ports = open_ports(generator, wire)
     result = trial(generator, stream(ports, rate_fps=20000.0))
     [one] = result["streams"]
-    assert one["tx_frames"] + one["unsent"] == one["intended_frames"] == 20000
+    assert one["tx_frames"] + one["unsent"] == one["intended_frames"] == 10000
     assert one["rx_frames"] == one["tx_frames"]
     assert (one["lost"], one["duplicated"], one["reordered"], one["corrupted"]) == (0, 0, 0, 0)
     assert one["loss_episodes"] == []
@@ -155,7 +155,7 @@ def test_frames_are_spread_over_the_tunnels_both_ways(
     }  # fmt: skip
     result = trial(generator, stream(ports, src=src, dst=dst, **both), back(ports, src=dst, dst=src, **both))
     for one in result["streams"]:
-        assert one["rx_frames"] == one["tx_frames"] > 3000
+        assert one["rx_frames"] == one["tx_frames"] > 1000
         assert one["corrupted"] == one["lost"] == 0
     step = 1 << ((32 if version == 4 else 128) - bits)
     west, east = (int(ipaddress.ip_address(address)) for address in (src, dst))
@@ -257,7 +257,10 @@ def test_forwarder_faults_are_counted(
                 assert forwarder.stdout.readline() == "ready\n"
                 ports = open_ports(generator, router)
                 # One frame more than a multiple of ten, so that no held frame stays behind.
-                one = trial(generator, stream(ports, rate_fps=501.0))["streams"][0]
+                asked = stream(ports, rate_fps=501.0)
+                # Python may be kept from its CPU in company: its frames are waited for.
+                result = trial(generator, asked, duration_s=1.0, residue_s=5.0, quiet_s=0.5)
+                one = result["streams"][0]
             finally:
                 forwarder.kill()
         if not one["unsent"]:
@@ -267,6 +270,7 @@ def test_forwarder_faults_are_counted(
     assert (one["lost"], one["corrupted"]) == (0, 0)
 
 
+@pytest.mark.alone
 def test_deadline_reports_what_was_not_sent(generator: Generator, wire: Net) -> None:
     """A rate no machine reaches: sending ends at the bound, the rest is unsent, the load is what left until then."""
     ports = open_ports(generator, wire)
@@ -278,6 +282,7 @@ def test_deadline_reports_what_was_not_sent(generator: Generator, wire: Net) -> 
     assert one["departure_fps"] == pytest.approx(one["tx_frames"] / one["duration_s"], rel=0.1)
 
 
+@pytest.mark.alone
 def test_a_sender_that_was_stopped_sends_all_the_same(generator: Generator, wire: Net) -> None:
     """At the very end, too: the trial takes longer, the stall is listed as long as it was, and no frame is unsent."""
     ports = open_ports(generator, wire)
@@ -334,8 +339,8 @@ def test_frames_come_in_by_any_queue(generator: Generator, net: Net) -> None:
         ports[name]["hop"] = found["mac"]
     result = trial(generator, stream(ports, rate_fps=20_000.0, ports=64, dst_mac=ports["west"]["hop"]))
     [one_way] = result["streams"]
-    assert one_way["tx_frames"] == 20_000
-    assert one_way["rx_frames"] + one_way["tx_refused"] == 20_000
+    assert one_way["intended_frames"] == one_way["tx_frames"] + one_way["unsent"] == 10_000
+    assert one_way["rx_frames"] + one_way["tx_refused"] == one_way["tx_frames"] > 1000
     assert (one_way["duplicated"], one_way["corrupted"]) == (0, 0)
     if generator.ways["rx"] == "xdp":
         told = net.inside("t2", "ethtool -S a1").split("\n")
@@ -511,7 +516,7 @@ def test_another_runs_frames_are_foreign(wire: Net) -> None:
             target=trial, args=(two, stream(ports, rate_fps=1000.0)), kwargs={"duration_s": 0.5}
         )
         timer.start()
-        result = trial(one, stream(ports))
+        result = trial(one, stream(ports), duration_s=1.0)
         timer.join()
     finally:
         one.close()
@@ -593,7 +598,7 @@ def test_other_headers_arrive_as_they_were_made(
     )
     result = trial(generator, asked)
     [one] = result["streams"]
-    assert one["rx_frames"] == one["tx_frames"] > 500
+    assert one["rx_frames"] == one["tx_frames"] > 100
     assert (one["lost"], one["duplicated"], one["reordered"], one["corrupted"]) == (0, 0, 0, 0)
     assert [port["foreign"] for port in result["ports"]] == [0, 0]
 
@@ -631,7 +636,8 @@ def test_two_cpus_send_one_stream_together(wire: Net) -> None:
     try:
         generator.ways |= {"tx_cpus": [0, 1]}  # type: ignore[dict-item]
         ports = open_ports(generator, wire)
-        [one] = trial(generator, stream(ports, rate_fps=10001.0, networks=16, ports=4))["streams"]
+        shared = stream(ports, rate_fps=10001.0, networks=16, ports=4)
+        [one] = trial(generator, shared, duration_s=1.0)["streams"]
         [burst] = trial(generator, stream(ports, rate_fps=None, burst_frames=1001))["streams"]
     finally:
         generator.close()
@@ -644,7 +650,8 @@ def test_two_cpus_send_one_stream_together(wire: Net) -> None:
     assert burst["tx_frames"] == 1001
 
 
-@pytest.mark.parametrize("way", ["xdp", "af_packet"])
+@pytest.mark.alone
+@pytest.mark.parametrize("way", ["xdp", pytest.param("af_packet", marks=pytest.mark.slow)])
 def test_a_million_flows(wire: Net, tmp_path: Path, way: str) -> None:
     """256 networks × 4,096 ports: no flow comes a second time before all have been sent, and all are counted."""
     file = tmp_path / "flows.pcap"
@@ -674,6 +681,7 @@ def test_a_million_flows(wire: Net, tmp_path: Path, way: str) -> None:
     assert len(set(flows)) == len(flows)
 
 
+@pytest.mark.alone
 def test_a_flood_leaves_nothing_in_the_ports_own_rings(wire: Net) -> None:
     """AF_XDP takes more than its driver sends at once: every frame it counts as sent left when the trial ends."""
     generator = Generator("af_xdp", "xdp")
@@ -703,5 +711,5 @@ def test_what_the_driver_has_no_room_for_was_not_sent(wire: Net) -> None:
     vanished = int(note.split()[2])
     assert vanished == pytest.approx((one["tx_frames"] + vanished) / 2, abs=50)
     assert one["unsent"] >= vanished
-    assert one["tx_frames"] == one["rx_frames"] == 5000 - one["unsent"] > 0
+    assert one["tx_frames"] == one["rx_frames"] == 2500 - one["unsent"] > 0
     assert one["lost"] == 0

@@ -31,7 +31,7 @@ from espbench.platforms.registry import Registry
 from espbench.sentences import Code
 from support.addresses import GATEWAY_TO_GATEWAY
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 
 # Name, and a rate it keeps on a busy machine (frames/s).
@@ -96,13 +96,14 @@ def the_books_balance(offered: Offered) -> None:
 
 
 def all_arrived(offered: Offered, intended: int) -> None:
-    """Every frame that was sent; a busy machine may have kept the sender from some."""
+    """Every frame that the next device took; a busy machine may have kept the sender from some."""
     the_books_balance(offered)
     for s in offered.streams:
         assert s.intended_frames == intended
-        assert s.rx_frames == s.tx_frames > 0
+        assert s.rx_frames == s.tx_frames - s.tx_refused > 0
 
 
+@pytest.mark.alone
 def test_an_idle_pair_loses_nothing(bench: Bench) -> None:
     """All that was intended is sent and arrives; nobody is to blame for anything."""
     offered = bench.offer()

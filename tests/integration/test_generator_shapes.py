@@ -17,7 +17,7 @@ import pytest
 
 from support.wire import Generator, Net, open_ports, stream, trial
 
-pytestmark = [pytest.mark.root, pytest.mark.needs("generator")]
+pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
 
 
 def whole(one: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ def test_the_rate_steps(generator: Generator, wire: Net) -> None:
     """
     ports = open_ports(generator, wire)
     asked = stream(ports, rate_fps=20_000.0, steps=STEPS, gaps_over_s=0.15, tag_at_s=0.3)
-    result = trial(generator, asked)
+    result = trial(generator, asked, duration_s=1.0)
     [one] = result["streams"]
     assert one["intended_frames"] == one["tx_frames"] + one["unsent"] == 10_200
     whole(one)
@@ -73,7 +73,7 @@ def test_two_cpus_step_together(wire: Net) -> None:
         generator.ways |= {"tx_cpus": [0, 1]}  # type: ignore[dict-item]
         ports = open_ports(generator, wire)
         asked = stream(ports, rate_fps=20_001.0, steps=STEPS, tag_at_s=0.3)
-        [one] = trial(generator, asked)["streams"]
+        [one] = trial(generator, asked, duration_s=1.0)["streams"]
     finally:
         generator.close()
     whole(one)
@@ -147,7 +147,7 @@ def test_noise_beside_a_stream(generator: Generator, wire: Net) -> None:
         "dst_mac": ports["east"]["mac"], "packets": [base64.b64encode(packet).decode() for packet in packets],
     }  # fmt: skip
     before = bytes_in(wire)
-    result = trial(generator, stream(ports, rate_fps=3_000.0), noise=[noise])
+    result = trial(generator, stream(ports, rate_fps=3_000.0), noise=[noise], duration_s=1.0)
     moved = bytes_in(wire) - before
     [one], [told] = result["streams"], result["noise"]
     assert one["intended_frames"] == told["intended_frames"] == 3_000

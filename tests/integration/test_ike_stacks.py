@@ -17,7 +17,7 @@ from espbench.stacks.suites import suites
 from support.session.slow import slow_but
 from support.workshop import TRAFFIC, Workshop, established, trial_of
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
 STACKS = ("xfrm", "strongswan", "libreswan", "strongswan-libipsec")
 SUITES = ("3des-sha1", "aes128-sha1", "aes128gcm16", "null-sha1")

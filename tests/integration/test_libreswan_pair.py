@@ -25,7 +25,7 @@ from espbench.stacks.suites import suites
 from support.addresses import GATEWAY_TO_GATEWAY
 from support.uml_pairs import PLACEMENT
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
 WAN = {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:2:0:f::1", "2001:2:0:f::2")}
 LAN = {4: ("198.18.0.1", "198.19.0.1"), 6: ("2001:2:0:1000::1", "2001:2:0:2000::1")}

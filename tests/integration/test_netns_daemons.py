@@ -13,7 +13,7 @@ from espbench.measure.traffic import Traffic
 from espbench.stacks.daemon import NegotiationFailed
 from support.workshop import Workshop
 
-pytestmark = [pytest.mark.root, pytest.mark.needs("tun")]
+pytestmark = [pytest.mark.root, pytest.mark.needs("tun"), pytest.mark.untimed]
 
 
 def test_esp_in_user_space_needs_nothing_of_the_running_kernel_but_tun(shop: Workshop) -> None:

@@ -25,7 +25,7 @@ from espbench.platforms.uml_kernel import UmlKernel
 from espbench.terms import WITH_FIGURE
 from support.session.unsettled import require_settled
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
 MODULES = ("ipv6", "veth", "xfrm_user", "esp4", "esp6")
 

@@ -37,7 +37,7 @@ from support.remote_boxes import SECRET, RemoteLab, inside, remote_lab
 from support.session.unsettled import require_settled
 from support.workshop import Workshop, workshop
 
-pytestmark = [pytest.mark.uml, pytest.mark.needs("openssh-client")]
+pytestmark = [pytest.mark.uml, pytest.mark.needs("openssh-client"), pytest.mark.untimed]
 TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
 
 
@@ -138,6 +138,7 @@ def test_a_key_that_is_not_there_is_told_before_ssh_is_tried(lab: RemoteLab) -> 
         survey("home", box_of(lab, identity=str(lab.folder / "no-key")))
 
 
+@pytest.mark.alone
 def test_a_run_with_the_wrong_host_key_ends_before_it_begins(lab: RemoteLab, tmp_path: Path) -> None:
     (lab.folder / "none").write_text("")
     profile = lab.profile("strange", home={"known_hosts": str(lab.folder / "none")})
@@ -250,6 +251,7 @@ def run_of(lab: RemoteLab, folder: Path, plan: dict[str, Any]) -> list[str]:
     ]
 
 
+@pytest.mark.alone
 def test_a_whole_plan_is_measured_and_nothing_of_it_stays(lab: RemoteLab, tmp_path: Path) -> None:
     """Plain, static SAs and a daemon that is not installed there: each with its proof of encryption."""
     before = {side: lab.state(side) for side in SIDES}
@@ -340,6 +342,7 @@ def power_cycled(
 
 @pytest.mark.slow
 @pytest.mark.needs("labgrid")
+@pytest.mark.alone
 def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
     lab: RemoteLab, tmp_path: Path
 ) -> None:
@@ -383,6 +386,7 @@ def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
 
 @pytest.mark.slow
 @pytest.mark.needs("labgrid")
+@pytest.mark.alone
 def test_a_box_that_never_comes_back_ends_the_run_with_one_message(lab: RemoteLab, tmp_path: Path) -> None:
     """After its time, with what was tried last; the run can go on when the box is mended."""
     profile = lab.profile("dead", home={"labgrid": lab.labgrid("home", back_within="5s")})
@@ -428,6 +432,7 @@ def test_a_kernel_panic_of_a_box_is_in_its_console_log(lab: RemoteLab, shop: Wor
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_after_kill_9_of_the_controller_the_boxes_are_as_before(lab: RemoteLab, tmp_path: Path) -> None:
     before = {side: lab.state(side) for side in SIDES}
     command = command_of(lab, tmp_path, lab.profile(), ["plain", "strongswan"], final_trial="60s")
@@ -468,6 +473,7 @@ def kill_the_helper(lab: RemoteLab) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_service")
 @pytest.mark.parametrize("by", ["the end of the pair", "the next connection", "clean"])
+@pytest.mark.alone
 def test_after_kill_9_of_the_helper_the_box_gets_everything_back(
     lab: RemoteLab, shop: Workshop, by: str, tmp_path: Path
 ) -> None:
@@ -516,6 +522,7 @@ def abandoned(lab: RemoteLab, box: Box, folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
     lab: RemoteLab, shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,7 @@ from support.boxes import RouterBox
 from support.plans import quick
 from support.runs import ENDED, espbench, rows
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 BINARY = Path(__file__).parents[2] / "traffic" / "target" / "release" / "espbench-traffic"
 FRAMES, RATE = 60, 200.0
@@ -312,6 +312,7 @@ def test_both_generators_send_the_same_frames(bench: Bench, traffic: Traffic) ->
         assert mine[: payload - 2] + mine[payload + 18 :] == theirs[: payload - 2] + theirs[payload + 18 :]
 
 
+@pytest.mark.alone
 def test_a_run_with_a_profile_beside_its_plan(tmp_path: Path) -> None:
     """Calibration, search and report through a box; with other frames it may not be resumed."""
     (tmp_path / "mine.yaml").write_text(

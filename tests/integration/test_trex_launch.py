@@ -26,7 +26,7 @@ from espbench.platforms.netns import NetnsPlatform
 from espbench.platforms.registry import Registry
 from support.addresses import GATEWAY_TO_GATEWAY
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 PROGRAM = """#!{python}
 import json, pathlib, signal, sys

@@ -27,7 +27,7 @@ from support.addresses import GATEWAY_TO_GATEWAY
 from support.boxes import leftovers
 from support.uml_pairs import PLACEMENT, guest_pids
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
 FRAMES = Path(__file__).parents[1] / "support" / "frames.py"
 NETLINK_XFRM = 6

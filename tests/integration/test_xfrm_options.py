@@ -30,7 +30,7 @@ from espbench.stacks.suites import suites
 from espbench.stacks.xfrm import Xfrm
 from support.addresses import GATEWAY_TO_GATEWAY
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
 CPUS = sorted(os.sched_getaffinity(0))
 PREFIXES = {

@@ -9,7 +9,9 @@ The kernel's own chatter (IPv6) is switched off in the namespaces.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -18,10 +20,15 @@ from typing import Any
 import pytest
 
 from espbench.generators import native
+from espbench.platforms.placement import NICE
+from espbench.platforms.processes import renice_sessions
 from support.boxes import sh
 
 # A host that stands still at the end of a trial leaves its sender no time for the last frames.
 ATTEMPTS = 5
+# Where a generator sends and receives: each of several workers of pytest-xdist has another, as far as there are any.
+CPUS = sorted(os.sched_getaffinity(0))
+CPU = CPUS[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % len(CPUS)]
 
 
 class Generator:
@@ -30,8 +37,13 @@ class Generator:
     def __init__(self, tx: str = "auto", rx: str = "auto") -> None:
         self.ways = {"tx": tx, "rx": rx}
         self.process = subprocess.Popen(
-            [native.binary(), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+            [native.binary(), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        # Before whoever else is busy here, as espbench starts it, where that is allowed.
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
+        renice_sessions(self.process.pid, NICE)
 
     def tell(self, command: dict[str, Any] | str) -> None:
         """Send a command, and wait for nothing."""
@@ -68,7 +80,7 @@ class Generator:
         """End it as its controller does, by closing its input; it must exit with 0."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        assert self.process.wait(timeout=10) == 0
+        assert self.process.wait(timeout=60) == 0
         assert self.process.stdout is not None
         self.process.stdout.close()
 
@@ -174,8 +186,8 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
             "name": "west",
             "interface": "a0",
             "netns": net.path("t1"),
-            "tx_cpus": [0],
-            "rx_cpu": 0,
+            "tx_cpus": [CPU],
+            "rx_cpu": CPU,
             "rx_ring_mib": 16,
             **generator.ways,
         },
@@ -183,13 +195,13 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
             "name": "east",
             "interface": "a1",
             "netns": net.path("t2"),
-            "tx_cpus": [0],
-            "rx_cpu": 0,
+            "tx_cpus": [CPU],
+            "rx_cpu": CPU,
             "rx_ring_mib": 16,
             **generator.ways,
         },
     ]
-    opened = generator.ask({"cmd": "open", "watch_cpus": [0], "ports": ports, **more})
+    opened = generator.ask({"cmd": "open", "watch_cpus": [CPU], "ports": ports, **more})
     assert opened["event"] == "opened", opened
     return {port["name"]: port for port in opened["ports"]}
 
@@ -228,8 +240,8 @@ def back(opened: dict[str, dict[str, Any]], /, **more: object) -> dict[str, Any]
 
 
 def trial(generator: Generator, *streams: dict[str, Any], **more: object) -> dict[str, Any]:
-    """Run a trial of a second; `more` replaces keys of the command."""
-    command = {"cmd": "trial", "id": "t", "duration_s": 1.0, "residue_s": 0.5, "quiet_s": 0.1, **more}
+    """Run a trial of half a second; `more` replaces keys of the command."""
+    command = {"cmd": "trial", "id": "t", "duration_s": 0.5, "residue_s": 0.5, "quiet_s": 0.1, **more}
     result = generator.ask({**command, "streams": list(streams)})
     assert result["event"] == "trial", result
     return result

@@ -155,15 +155,18 @@ def test_repeats_on_one_grid_point_still_carry_the_resolution() -> None:
 @pytest.mark.parametrize(
     "setting",
     [
-        sim.Setting(noise=0.0),
-        sim.Setting(noise=0.03),
-        sim.Setting(noise=0.03, repeats=3, resolution=0.05),
-        sim.Setting(noise=0.03, uneven=5),
-        sim.Setting(noise=0.01, drift=0.1),
-        sim.Setting(noise=0.03, repeats=3, edge="minimum"),
-        sim.Setting(noise=0.03, repeats=3, edge="maximum"),
+        pytest.param(sim.Setting(noise=0.0), id="no noise", marks=pytest.mark.slow),
+        pytest.param(sim.Setting(noise=0.03), id="3 %", marks=pytest.mark.slow),
+        pytest.param(sim.Setting(noise=0.03, repeats=3, resolution=0.05), id="3 repeats, 5 %"),
+        pytest.param(sim.Setting(noise=0.03, uneven=5), id="one size noisier", marks=pytest.mark.slow),
+        pytest.param(sim.Setting(noise=0.01, drift=0.1), id="drift", marks=pytest.mark.slow),
+        pytest.param(
+            sim.Setting(noise=0.03, repeats=3, edge="minimum"), id="at the minimum", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            sim.Setting(noise=0.03, repeats=3, edge="maximum"), id="at the limit", marks=pytest.mark.slow
+        ),
     ],
-    ids=["no noise", "3 %", "3 repeats, 5 %", "one size noisier", "drift", "at the minimum", "at the limit"],
 )
 def test_equal_configurations_show_no_difference_in_95_of_100_comparisons(setting: sim.Setting) -> None:
     chance, times = random.Random(26), 100

@@ -40,6 +40,7 @@ from espbench.terms import (
     Status,
     Trial,
 )
+from support.session.examples import examples
 from support.simulated import pairs as simulated_pairs
 from support.synthetic import run as synthetic_run
 
@@ -149,7 +150,7 @@ FINDINGS = st.fixed_dictionaries({**OF_BOTH, "quantities": st.lists(QUANTITIES, 
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(results=st.lists(OUTCOMES | FINDINGS, min_size=1, max_size=3))
 def test_whatever_a_run_found_its_frames_are_its_files(results: list[Outcome | Finding]) -> None:
     """Names that look like formulas, mixes, missing figures and all."""

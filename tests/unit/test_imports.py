@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -30,6 +31,7 @@ class WithoutTypeChecking(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """What each module imports of the harness, inside functions too; under TYPE_CHECKING nothing is imported."""
     known = modules()

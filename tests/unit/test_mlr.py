@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from espbench.plan.search_choice import PRESETS, PresetName
 from espbench.search import Judgement, Observation, TrialRequest, judge, mlr_library
 from espbench.terms import WITH_FIGURE
+from support.session.examples import examples
 from support.simulated.duts import (
     Collapses,
     DeepQueue,
@@ -33,7 +34,7 @@ LIMITS = st.floats(min_value=11_000, max_value=99_000)
 NAMES = st.sampled_from([*PRESETS])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(preset=NAMES, limit=LIMITS, dut=st.sampled_from([HardLimit, Collapses, DeepQueue]))
 def test_a_sharp_limit_is_found_within_the_resolution(
     preset: PresetName, limit: float, dut: Callable[[float], Dut]
@@ -76,7 +77,7 @@ def test_a_noisy_host_is_forgiven_by_the_presets_that_tolerate_a_bad_trial() -> 
     assert found["csit"] >= 11
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(preset=NAMES, seed=st.integers(0, 1000), cut=st.integers(0, 100))
 def test_replaying_any_prefix_asks_for_the_same_next_trial(preset: PresetName, seed: int, cut: int) -> None:
     """The library holds no state that is not on record, and INVALID trials are part of it."""
@@ -90,7 +91,7 @@ def test_replaying_any_prefix_asks_for_the_same_next_trial(preset: PresetName, s
 
 
 @given(data=st.data(), preset=NAMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_any_sequence_of_observations_ends_and_is_reported_honestly(
     data: st.DataObject, preset: PresetName
 ) -> None:

@@ -25,6 +25,7 @@ from espbench.plan.fixed_loads import FixedLoads
 from espbench.procedures.beds import no_room
 from espbench.procedures.paired import ARMS, RUNGS, STEP, Ask, PairedLoads, bounds
 from espbench.terms import Finding
+from support.session.examples import examples
 from support.simulated import pairs as sim
 
 BOUNDS = {"a": 20_000.0, "b": 21_000.0}
@@ -158,7 +159,7 @@ def test_a_leak_ends_the_comparison_for_ever() -> None:
     assert "without encryption" in not_made([found])[0]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 10_000), st.floats(0, 0.4), st.booleans(), st.integers(0, 200))
 def test_a_resumed_comparison_is_the_uninterrupted_one(
     seed: int, void: float, together: bool, cut: int
@@ -180,7 +181,7 @@ def test_a_resumed_comparison_is_the_uninterrupted_one(
     assert resumed.trials == whole.trials
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.floats(-0.3, 0.3), st.floats(-0.2, 0.2))
 def test_a_steady_drift_of_the_host_cancels(truth: float, drift: float) -> None:
     """A B B A: the mean of both pairs' log ratios is free of what grows linearly."""
@@ -198,7 +199,7 @@ def test_a_steady_drift_of_the_host_cancels(truth: float, drift: float) -> None:
             assert found == pytest.approx(truth, abs=2e-4)  # records have three decimals
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 1000), st.floats(-0.08, 0.08))
 def test_the_rungs_tell_the_ratio_of_throughputs_on_average(seed: int, truth: float) -> None:
     """Of gateways with exact limits: each round within a step, for where the rungs stand is drawn."""

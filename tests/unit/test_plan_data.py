@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,13 @@ PLANS = sorted((REPOSITORY / "plans").glob("*.yaml"))
 SMALL = {"name": "a", "topology": "gateway-to-gateway", "stacks": ["plain"], "tests": [{"throughput": {}}]}
 
 
+@cache
+def _validator() -> Any:
+    return jsonschema.Draft202012Validator(plan_schema())
+
+
 def _schema_refuses(plan: dict[str, Any]) -> bool:
-    return not jsonschema.Draft202012Validator(plan_schema()).is_valid(plan)
+    return not _validator().is_valid(plan)
 
 
 def _validate_refuses(plan: dict[str, Any]) -> bool:
@@ -67,7 +73,7 @@ def test_every_key_of_the_schema_is_described() -> None:
 @pytest.mark.parametrize("path", PLANS, ids=[path.name for path in PLANS])
 def test_the_schema_accepts_every_example_plan(path: Path) -> None:
     """The schema must not forbid what the model allows."""
-    errors = jsonschema.Draft202012Validator(plan_schema()).iter_errors(yaml.safe_load(path.read_text()))
+    errors = _validator().iter_errors(yaml.safe_load(path.read_text()))
     assert [f"{error.json_path}: {error.message}" for error in errors] == []
 
 

@@ -21,6 +21,7 @@ from scapy.utils import PcapNgWriter, wrpcap
 from espbench.plan.headers import NotAHeader, header_of, without_connection
 from espbench.plan.pcap import NotARecording, frames
 from espbench.plan.replay import MOST_FRAMES, MOST_HEADERS, replay
+from support.session.examples import examples
 
 MACS: dict[str, Any] = {"src": "02:00:00:00:00:01", "dst": "02:00:00:00:00:02"}
 
@@ -94,7 +95,7 @@ def test_what_cannot_be_replayed_says_why(data: bytes, said: str) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 400), st.integers(0, 255))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_damage_brings_down_the_reader(junk: bytes, at: int, byte: int) -> None:
     """Cut, overwritten and random files are NotARecording or read as what they then are."""
     stream = io.BytesIO()

@@ -16,6 +16,7 @@ from espbench.plan.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, S
 from espbench.procedures.kinds import procedure_for
 from espbench.procedures.procedure import Procedure, TrialMaker
 from espbench.terms import Finding, Quantity
+from support.session.examples import examples
 from support.simulated.procedures import LINE, answer, case_of, known, run
 from support.simulated.queue import QueueDut
 
@@ -131,7 +132,7 @@ def test_the_latency_of_a_queue_is_said_to_be_that() -> None:
     assert [*map(str, told)] == ["in 20 of 20 trials the load was stored, not forwarded"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rate=st.floats(0.05, 0.9), buffer=st.integers(0, 20_000), searches=st.integers(1, 4))
 def test_the_longest_burst_is_found_to_a_thousandth(rate: float, buffer: int, searches: int) -> None:
     """A buffer of exactly N frames: B (1 − throughput / line rate) = N, and the corrected buffer is N."""

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from espbench.search import Observation, ThroughputSearch, TrialRequest
 from espbench.search.goals import DirectionCount
 from espbench.terms import Reason
+from support.session.examples import examples
 from support.simulated.duts import (
     Collapses,
     DeepQueue,
@@ -130,7 +131,7 @@ def test_one_frame_in_50_000_fails_both_goals() -> None:
     limit=st.floats(50_000, 200_000),
     final_trial_s=st.sampled_from([4.0, 10.0, 60.0]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_constant_loss_ratio_never_has_a_zero_loss_throughput(
     every: int, limit: float, final_trial_s: float
 ) -> None:
@@ -235,7 +236,7 @@ def test_one_invalid_trial_changes_nothing_but_the_attempt() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_sequence_of_observations_ends_and_is_reported_honestly(data: st.DataObject) -> None:
     """No answer of a DUT makes the search endless or dishonest, and bounds never cross."""
     search = a_search()
@@ -481,7 +482,7 @@ def test_each_direction_is_judged_by_itself() -> None:
 
 
 @given(data=st.data(), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_disturbance_never_lifts_a_figure(data: st.DataObject, seed: int) -> None:
     """Whatever trials of a hard limit are disturbed, short or broken: no figure above it, and the search ends."""
     limit, chance = HardLimit(37_000), random.Random(seed)

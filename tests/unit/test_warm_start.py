@@ -23,6 +23,7 @@ from espbench.search.throughput import MAXIMUM_FINALS
 from espbench.sentences import Code
 from espbench.terms import Outcome, Remark
 from support.plans import plan_text
+from support.session.examples import examples
 from support.simulated.duts import (
     Collapses,
     DeepQueue,
@@ -43,7 +44,7 @@ HINTS = st.one_of(st.none(), st.floats(min_value=1, max_value=1e6))
 Truth = Callable[[float], Dut]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(
     limit=st.floats(min_value=900, max_value=101_000),
     dut=st.sampled_from([HardLimit, Collapses, DeepQueue, SoftLimit]),
@@ -88,7 +89,7 @@ def test_a_goal_that_has_its_answer_keeps_it_however_many_final_trials_another_t
     assert [(r.status, r.throughput_fps) for r in search.results()] == [("OK", 14827.7), ("OK", 15034.7)]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(data=st.data(), hinted=st.tuples(HINTS, HINTS), verified=st.integers(0, 2))
 def test_whatever_the_hint_and_the_dut_the_search_ends_honestly(
     data: st.DataObject, hinted: tuple[float | None, ...], verified: int
@@ -99,7 +100,7 @@ def test_whatever_the_hint_and_the_dut_the_search_ends_honestly(
         assert_honest(search.results(), log)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(seed=st.integers(0, 1000), cut=st.integers(0, 60), hint=st.floats(2_000, 90_000))
 def test_replaying_any_prefix_with_its_hint_goes_on_the_same(seed: int, cut: int, hint: float) -> None:
     def begun() -> Any:

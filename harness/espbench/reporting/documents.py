@@ -30,16 +30,23 @@ _CHART_LIBRARY = "window.vegaEmbed = vegaEmbed;"
 
 def render(template: str, **context: Any) -> str:
     """A template of reports/ with its variables; one that is missing is an error."""
+    environment = _environment(data_dir("reports"), template.endswith(".html.j2"))
+    return environment.get_template(template).render(**context)
+
+
+@cache
+def _environment(folder: Path, escapes: bool) -> jinja2.Environment:
+    """Make what compiles templates, and keep it with what it compiled: that takes as long as a page's charts."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(data_dir("reports")),
-        autoescape=template.endswith(".html.j2"),
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=escapes,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     environment.filters["md"] = markdown_cell
-    return environment.get_template(template).render(**context)
+    return environment
 
 
 def render_page(template: str, charts: dict[str, Spec], **context: Any) -> str:
