@@ -221,6 +221,7 @@ FORWARDER = """
 import socket, sys
 out, into = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) for _ in range(2))
 out.bind((sys.argv[2], 0))
+into.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE: what comes while Python has no CPU
 into.bind((sys.argv[1], 3))
 held, n = None, 0
 print("ready", flush=True)
@@ -258,7 +259,7 @@ def test_forwarder_faults_are_counted(
                 ports = open_ports(generator, router)
                 # One frame more than a multiple of ten, so that no held frame stays behind.
                 asked = stream(ports, rate_fps=501.0)
-                # Python may be kept from its CPU in company: its frames are waited for.
+                # Python may be kept from its CPU: its frames are waited for.
                 result = trial(generator, asked, duration_s=1.0, residue_s=5.0, quiet_s=0.5)
                 one = result["streams"][0]
             finally:
