@@ -8,11 +8,11 @@ unexport PYTHONDONTWRITEBYTECODE
 PY := .venv/bin/python
 CPUS := $(shell nproc)
 # What minds no company comes first, two workers on each CPU, since many of its tests wait for guests and daemons; what
-# measures in real time comes after it, alone.
+# measures in real time comes after it, alone. A file stays with one worker: its guests are booted once.
 PARALLEL := (virtual_time or browser or untimed) and not alone
 # What scripts/setup.sh installs must be here: a skip for its lack is a failure.
 STRICT := --nothing-missing
-BESIDE := $(PY) -m pytest tests/integration $(STRICT) --durations=15 -n $(shell expr 2 \* $(CPUS)) --dist worksteal
+BESIDE := $(PY) -m pytest tests/integration $(STRICT) --durations=15 -n $(shell expr 2 \* $(CPUS)) --dist loadfile
 UNIT := $(PY) -m pytest -q tests/unit -n $(CPUS) --dist worksteal
 TIMED := scripts/timed.sh
 ALONE := $(PY) -m pytest tests/integration $(STRICT) --durations=25
