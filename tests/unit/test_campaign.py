@@ -68,8 +68,8 @@ class Lacking(Row):
         raise AssertionError
 
 
-def state(path: Path, commit: str = "abc") -> State:
-    return State(path / "state.jsonl", commit, 1, "2026-01-01")
+def state(path: Path, commit: str = "abc", seed: int = 1) -> State:
+    return State(path / "state.jsonl", commit, seed)
 
 
 def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -86,10 +86,23 @@ def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [line["repetition"] for line in lines[1:]] == [0, 1, 2, 3]
 
 
-def test_a_state_of_another_commit_is_refused(tmp_path: Path) -> None:
+def test_a_state_of_another_seed_is_refused(tmp_path: Path) -> None:
     state(tmp_path)
-    with pytest.raises(OtherCampaign, match="--fresh begins anew"):
-        state(tmp_path, "def")
+    with pytest.raises(OtherCampaign, match="seed 2, got one of seed 1"):
+        state(tmp_path, seed=2)
+
+
+def test_the_table_tells_of_which_commit_each_row_is(tmp_path: Path) -> None:
+    """A campaign goes on after a row was mended: nothing of an earlier commit passes for the last one's."""
+    run([Planted()], state(tmp_path, "abc"), count=2, say=lambda text: None)
+    kept = state(tmp_path, "def")
+    run([Planted()], kept, count=3, say=lambda text: None)
+    assert "| 2 `abc`, 1 `def` |" in table.markdown([Planted()], kept)
+    kept.forget("planted")
+    assert "| 0 of 4 |" in table.markdown([Planted()], kept)
+    run([Planted()], kept, count=2, say=lambda text: None)
+    for of in (kept, state(tmp_path, "ghi")):
+        assert "| `def` |" in table.markdown([Planted()], of)
 
 
 def test_faults_are_counted_and_told_in_the_table(tmp_path: Path) -> None:
