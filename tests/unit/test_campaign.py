@@ -218,6 +218,15 @@ def test_a_plan_that_does_not_end_as_it_should_is_a_fault(
     assert all(fault in text for text in found.faults)
 
 
+def test_a_very_long_word_is_mutated_in_no_time() -> None:
+    """The campaign once stood still at one: it looked for a key's end from each of its characters."""
+    text = f"name: {'a' * 300_000}\n"
+    began = time.process_time()
+    for seed in range(20):
+        plan_mutations._key(text, random.Random(seed))
+    assert time.process_time() - began < 1.0
+
+
 def test_a_plan_that_kills_its_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its number and seed, so that it can be made again."""
     monkeypatch.setattr(mutated, "PLANS", 5)
