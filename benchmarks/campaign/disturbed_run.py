@@ -85,11 +85,14 @@ def step_gateway_clock(bed: Testbed) -> None:
 
 
 class _Stepped(NativeGenerator):
-    """Now and then its trial tells of a step of the clock, as one that has seen it would."""
+    """Its first trial, and others now and then, tell of a step of the clock, as one that has seen it would."""
+
+    has_stepped = False
 
     def offer(self, streams: list[Stream], duration_s: float, *rest: Any, **named: Any) -> Offered:
         offered = super().offer(streams, duration_s, *rest, **named)
-        if duration_s >= LEAST_TRIAL_S and RANDOM.random() < TRIALS_STEPPED:
+        if duration_s >= LEAST_TRIAL_S and (RANDOM.random() < TRIALS_STEPPED or not self.has_stepped):
+            self.has_stepped = True
             step_ns = int(1e9 * RANDOM.choice([-1, 1]) * RANDOM.choice(STEPS_S))
             tell(0, f"this machine's clock {step_ns / 1e9:+g} s")
             return offered.model_copy(update={"clock_step_ns": step_ns})

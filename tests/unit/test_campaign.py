@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from campaign import hits, plan_mutations, table
@@ -26,6 +27,8 @@ from campaign.truth import written
 
 from espbench.paths import data_dir
 from espbench.plan import cases, load_plan
+from espbench.sentences import Code
+from espbench.terms import Reason, Statement
 from support.boxes import RouterBox
 
 
@@ -166,17 +169,23 @@ def test_a_flip_changes_one_bit_and_no_end_of_line() -> None:
         assert changed.endswith(b"\n")
 
 
-def outcome(**changes: str) -> dict[str, str]:
+def outcome(**changes: Any) -> dict[str, Any]:
+    why = Reason.of(Code.CROSSED_IN_CLEAR, trial=3)
+    answer = Statement.of(Code.NO_RESULT, goal=0.0, why=why).model_dump()
     return {
-        "case": "0001", "status": "VIOLATED", "throughput_fps": "", "reasons": "encryption not proven",
-        "loss_goal": "0.0",
+        "case": "0001", "status": "VIOLATED", "throughput_fps": None, "answer": answer, "words": "",
+        "reason_codes": [{"code": "proof-problem", "values": {}}],
     } | changes  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"status": "OK"}, {"status": "INVALID"}, {"throughput_fps": "9"}, {"reasons": "x"}]
-)
-def test_a_leak_that_is_not_told_is_found(wrong: dict[str, str]) -> None:
+    "wrong",
+    [
+        {"status": "OK"}, {"status": "INVALID"}, {"throughput_fps": 9.0}, {"reason_codes": []}, {"answer": None},
+        {"answer": Statement.of(Code.NO_RESULT, goal=0.0, why="x").model_dump()},
+    ],
+)  # fmt: skip
+def test_a_leak_that_is_not_told_is_found(wrong: dict[str, Any]) -> None:
     assert truth_dut.violated([outcome()]) == []
     assert len(truth_dut.violated([outcome(**wrong)])) == 1
 

@@ -25,6 +25,7 @@ from campaign.truth import written
 from espbench.platforms import uml_kernel
 from espbench.platforms.base import SIDES
 from espbench.platforms.processes import descendants
+from espbench.sentences import Code
 from support.boxes import RouterBox
 from support.remote_boxes import RemoteLab, remote_lab
 
@@ -43,21 +44,11 @@ MAXIMUM_FPS = 2000.0
 # Gateways that forward all they are asked to: the search's maximum is the truth.
 PAIR_TRUTH = checks.Truth(MAXIMUM_FPS / (1 + RESOLUTION), MAXIMUM_FPS * 1.001)
 TESTER = (
-    r"^generator\b",
-    "^departures late",
-    "^receiver overrun",
-    "more received",
-    "^host stall",
-    "espbench-traffic",
-)
+    Code.GENERATOR_FAILED, Code.GENERATOR_FAULT, Code.STOPPED_EARLY, Code.RECEIVER_OVERRUN, Code.MORE_RECEIVED,
+)  # fmt: skip
 GATEWAY = (
-    r"^gateway (home|office)\b",
-    r"^(home|office)\b",
-    "the tunnels are not up",
-    "IKE failed",
-    "died",
-    "tunnel",
-)
+    Code.GATEWAY_FAILED, Code.GATEWAY_DIED, Code.NEGOTIATION_FAILED, Code.TUNNELS_GONE, Code.NOT_READY,
+)  # fmt: skip
 
 
 def throughput(**changes: Any) -> dict[str, Any]:
@@ -74,7 +65,7 @@ class DisturbedRow(Row):
 
     repetitions = 10
     truth: checks.Truth
-    reasons: Sequence[str]
+    reasons: Sequence[Code]
     of_the_dut = False
     """What is hit is part of what is measured: less than the truth is then the truth of its trials."""
     program: Sequence[str] = ESPBENCH
@@ -139,7 +130,7 @@ class DisturbedRow(Row):
                         before, (directory / "trials.jsonl").read_bytes() if directory else b""
                     )
                     if code == -signal.SIGKILL:
-                        clean()
+                        clean(run.id)
                         verdict.outcomes["killed, resumed"] += 1
                     verdict.faults += run.left()
                 if code in checks.WHOLE:
@@ -156,6 +147,8 @@ class DisturbedRow(Row):
             verdict.faults += checks.ended(code, run.said) if code in checks.WHOLE else []
             verdict.faults += unlike()
         verdict.moments = len(done)
+        if not done:
+            verdict.faults.append("nothing was disturbed, so nothing was shown")
         if code in checks.WHOLE and directory is not None:
             self._judge(run, directory, touched, verdict)
         verdict.faults = [f"{text} (seed {seed}: {'; '.join(done)})" for text in verdict.faults]
@@ -244,7 +237,7 @@ class _OnABox(DisturbedRow):
     """An external box of known rate between the tester's ports."""
 
     truth = BOX_TRUTH
-    reasons: Sequence[str] = TESTER
+    reasons: Sequence[Code] = TESTER
 
     def __enter__(self) -> Self:
         self._box = RouterBox().__enter__()
@@ -421,7 +414,7 @@ class TesterClockSteps(_OnABox, _DisturbsItself):
         "clock is not touched): those trials are INVALID for it, the figure is right"
     )
     disturbs = "tester-clock"
-    reasons = (*TESTER, "the system clock stepped")
+    reasons = (*TESTER, Code.CLOCK_STEPPED)
 
     def disturb(
         self,
@@ -440,7 +433,7 @@ class TesterClockSteps(_OnABox, _DisturbsItself):
     ) -> None:
         super()._judge(run, directory, touched, verdict)
         trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
-        told = sum(any("the system clock stepped" in r for r in t["reasons"]) for t in trials)
+        told = sum(any(r["code"] == Code.CLOCK_STEPPED for r in t["reason_codes"]) for t in trials)
         if told != verdict.moments:
             verdict.faults.append(f"{verdict.moments} trials had a step of the clock, {told} say so")
 
@@ -451,7 +444,7 @@ class RemoteHelperHit(HitRow):
     name = "remote-helper"
     what = "the helper on a box behind ssh killed or stopped; the box must be as before"
     truth = PAIR_TRUTH
-    reasons = (*GATEWAY, *TESTER, "ssh", "connection", "box")
+    reasons = (*GATEWAY, *TESTER)
     of_the_dut = True
 
     def missing(self) -> str:

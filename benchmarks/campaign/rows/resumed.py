@@ -81,5 +81,5 @@ class Resumed(Row):
         run.ended()
         verdict.moments += 1
         verdict.faults += checks.kept(before, run.log)
-        clean()
+        clean(run.id)
         verdict.faults += run.left()
