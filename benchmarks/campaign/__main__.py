@@ -41,6 +41,7 @@ def main() -> int:
     parser.add_argument(
         "--fresh", action="store_true", help="make the chosen rows anew, whatever was done of them"
     )
+    parser.add_argument("--mended", action="store_true", help="make anew what of the chosen rows had faults")
     parser.add_argument("--no-docs", action="store_true", help="print the table, leave docs/reliability.md")
     options = parser.parse_args()
     try:
@@ -48,8 +49,8 @@ def main() -> int:
     except OtherCampaign as other:
         print(other, file=sys.stderr)
         return 2
-    for row in options.rows if options.fresh else ():
-        state.forget(row)
+    for row in options.rows if options.fresh or options.mended else ():
+        state.forget(row, only_faulty=not options.fresh)
     # Ended by another program, it ends what it has started, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

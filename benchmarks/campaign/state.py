@@ -72,10 +72,14 @@ class State:
         self._append(line)
         self.done[done.row, done.repetition] = done
 
-    def forget(self, row: str) -> None:
-        """A row is to be made anew; its lines stay in the file, and stand for nothing."""
-        self._append({"forget": row})
-        self._forget(row)
+    def forget(self, row: str, *, only_faulty: bool = False) -> None:
+        """A row, or what had faults of it, is to be made anew; the lines stay in the file, and stand for nothing."""
+        line = {"forget": row, "repetitions": [
+            done.repetition for done in self.of(row) if done.verdict.faults or not only_faulty
+        ]}  # fmt: skip
+        if line["repetitions"]:
+            self._append(line)
+            self._forget(line)
 
     def of(self, row: str) -> list[Done]:
         """A row's repetitions."""
@@ -87,12 +91,13 @@ class State:
             file.flush()
             os.fsync(file.fileno())
 
-    def _forget(self, row: str) -> None:
-        self.done = {key: done for key, done in self.done.items() if done.row != row}
+    def _forget(self, line: dict[str, Any]) -> None:
+        for repetition in line["repetitions"]:
+            self.done.pop((line["forget"], repetition), None)
 
     def _take(self, line: dict[str, Any]) -> None:
         if "forget" in line:
-            self._forget(line["forget"])
+            self._forget(line)
             return
         verdict = Verdict(
             line["moments"], Counter(line["outcomes"]), line["faults"], line["lacks"], line["told"]

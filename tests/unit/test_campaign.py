@@ -101,6 +101,8 @@ def test_the_table_tells_of_which_commit_each_row_is(tmp_path: Path) -> None:
     kept = state(tmp_path, "def")
     run([Planted()], kept, count=3, say=lambda text: None)
     assert "| 2 `abc`, 1 `def` |" in table.markdown([Planted()], kept)
+    kept.forget("planted", only_faulty=True)
+    assert "| 2 of 4 |" in table.markdown([Planted()], kept)
     kept.forget("planted")
     assert "| 0 of 4 |" in table.markdown([Planted()], kept)
     run([Planted()], kept, count=2, say=lambda text: None)

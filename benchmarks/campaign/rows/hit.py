@@ -29,12 +29,12 @@ from espbench.sentences import Code
 from support.boxes import RouterBox
 from support.remote_boxes import RemoteLab, remote_lab
 
-MOMENTS = 5  # of one run
+MOMENTS = 10  # of one run
 WAIT_S = (0.1, 2.5)  # between two of them
 # Shorter than a poll, about a trial, longer than one; and once a row for longer than anything waits.
 STOPS_S = ((0.01, 0.1), (0.1, 0.6), (0.6, 3.0))
-FOR_GOOD_S = 100.0
-RESUMED = 6  # at most, of one run that a hit ended
+FOR_GOOD_S = 75.0
+RESUMED = MOMENTS + 2  # at most, of one run that a hit ended
 RESOLUTION = 0.1
 BOX_BPS, FRAME_BYTES = 700_000, 60  # tbf counts without FCS
 BOX_FPS = BOX_BPS / 8 / FRAME_BYTES
@@ -63,7 +63,7 @@ def throughput(**changes: Any) -> dict[str, Any]:
 class DisturbedRow(Row):
     """One run a repetition, disturbed; a run that ends of it is resumed until it is whole."""
 
-    repetitions = 10
+    repetitions = 5
     truth: checks.Truth
     reasons: Sequence[Code]
     of_the_dut = False
@@ -120,7 +120,7 @@ class DisturbedRow(Row):
                 with Observed(folder, *arguments, program=self.prefix() + list(program), env=env) as run:
                     # A run that a hit ended is hit again when it is resumed, until it had its share.
                     disturbed = attempt == 0 or (
-                        len(done) < MOMENTS and attempt < RESUMED - 1 and self.program is ESPBENCH
+                        len(done) < MOMENTS and attempt < RESUMED and self.program is ESPBENCH
                     )
                     if disturbed:
                         self.disturb(run, random_number, done, touched, repetition)
@@ -251,8 +251,8 @@ class _OnABox(DisturbedRow):
         self._box.__exit__(kind, error, trace)
 
     def plan(self, seed: int) -> dict[str, Any]:
-        """Two repeats of one case."""
-        plan = self._box.plan(repeat=2, generator={"native": {"tx": "af_packet", "rx": "af_packet"}})
+        """Four repeats of one case: long enough for all moments."""
+        plan = self._box.plan(repeat=4, generator={"native": {"tx": "af_packet", "rx": "af_packet"}})
         return plan | {"tests": [{"throughput": throughput()}]}
 
     def missing(self) -> str:
@@ -306,7 +306,7 @@ class AgentHit(HitRow):
     reasons = (*GATEWAY, *TESTER)
 
     def plan(self, seed: int) -> dict[str, Any]:
-        return _pair("netns", repeat=3)
+        return _pair("netns", repeat=4)
 
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         side = random_number.choice(SIDES)
@@ -338,7 +338,7 @@ class GatewayHit(_OnGuests, HitRow):
     what = "a gateway (a User-Mode Linux guest with ESP) killed or stopped"
 
     def plan(self, seed: int) -> dict[str, Any]:
-        return _pair("uml", stacks=["xfrm"], suites=["aes128gcm16"], repeat=3)
+        return _pair("uml", stacks=["xfrm"], suites=["aes128gcm16"], repeat=4)
 
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         side = random_number.choice(SIDES)
@@ -379,10 +379,11 @@ class _InGuests(_OnGuests, _DisturbsItself):
 
 
 class DaemonHit(_InGuests):
-    """Five pairs a run, each with its own suite; charon and pluto in turn."""
+    """Five pairs a run, each with its own suite and hit up to three times; charon and pluto in turn."""
 
     name = "daemon"
     what = "an IKE daemon (charon, pluto; also charon doing ESP itself) killed or stopped inside its gateway"
+    repetitions = 4
     disturbs = "daemon"
     stacks = ("strongswan", "libreswan", "strongswan-libipsec")
 
@@ -397,7 +398,7 @@ class GatewayClockSteps(_InGuests):
 
     name = "gateway-clock"
     what = "a gateway's clock steps by 1 s to a day, to and fro (inside a guest, with an IKE daemon)"
-    repetitions = 5
+    repetitions = 3
     disturbs = "gateway-clock"
 
     def plan(self, seed: int) -> dict[str, Any]:
@@ -468,7 +469,7 @@ class RemoteHelperHit(HitRow):
 
     def plan(self, seed: int) -> dict[str, Any]:
         return _pair(
-            str(self._lab.profile()), name="remote", stacks=["xfrm"], suites=["aes128gcm16"], repeat=2
+            str(self._lab.profile()), name="remote", stacks=["xfrm"], suites=["aes128gcm16"], repeat=3
         )
 
     def prefix(self) -> list[str]:
