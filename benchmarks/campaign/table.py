@@ -11,6 +11,7 @@ from campaign.row import Row
 from campaign.state import Done, State
 
 BEGIN, END = "<!-- campaign: begin -->", "<!-- campaign: end -->"
+LONGEST_FAULT = 300
 MOST_FAULTS = 5  # of a row, in the document; the state file has all
 
 
@@ -45,8 +46,14 @@ def markdown(rows: Sequence[Row], state: State) -> str:
         if len(faults) > MOST_FAULTS:
             told.append(f"`{row.name}`: {len(faults) - MOST_FAULTS} more")
     if told:
-        lines += ["", "Faults:", "", *(f"* {' '.join(text.split())}" for text in told)]
+        lines += ["", "Faults:", "", *(f"* {_short(text)}" for text in told)]
     return "\n".join(lines) + "\n"
+
+
+def _short(text: str) -> str:
+    """A fault on one line; tracebacks and words of plans are cut, escaped, and whole in the state file."""
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return line if len(line) <= LONGEST_FAULT else f"{line[: LONGEST_FAULT - 1]}…"
 
 
 def _commits(done: Sequence[Done]) -> str:

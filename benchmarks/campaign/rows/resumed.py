@@ -74,7 +74,7 @@ class Resumed(Row):
         deadline = time.monotonic() + random_number.uniform(0.05, 1.0) * self._takes_s
         while time.monotonic() < deadline and run.process.poll() is None:
             run.look()
-            time.sleep(0.005)
+            time.sleep(0.02)
         before = run.log
         run.look()
         run.process.kill()
