@@ -31,6 +31,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RELEASES = ("bookworm", "trixie")
+WITH_FIGURE = ("OK", "LOWER_BOUND")
 CONTENTS = "ca-certificates,git,make"
 PROJECT = "root/espbench"
 CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
@@ -80,15 +81,21 @@ def main() -> int:
         subprocess.run(
             ["apt-get", "install", "-qq", "-y", "--no-install-recommends", "mmdebstrap"], check=True
         )
-    tried = [attempt(release, given.lock) for release in given.releases]
-    for each in tried:
-        steps = ", ".join(f"{step} {seconds:.0f} s" for step, seconds in each.seconds.items())
-        statuses = ", ".join(f"{n} {status}" for status, n in sorted(each.statuses.items()))
-        wrong = [each.failed] if each.failed else []
-        wrong += [f"left behind: {what}" for what in each.left]
-        print(f"{each.release}: {'FAIL' if wrong else 'pass'} ({steps}); {statuses or 'no results'}")
-        print("".join(f"  {line}\n" for what in wrong for line in what.splitlines()), end="", flush=True)
+    tried = []
+    for release in given.releases:
+        tried.append(attempt(release, given.lock))
+        tell(tried[-1])
     return int(any(each.failed or each.left for each in tried))
+
+
+def tell(tried: Tried) -> None:
+    """Print what became of one root, as soon as it is known."""
+    steps = ", ".join(f"{step} {seconds:.0f} s" for step, seconds in tried.seconds.items())
+    statuses = ", ".join(f"{n} {status}" for status, n in sorted(tried.statuses.items()))
+    wrong = [tried.failed] if tried.failed else []
+    wrong += [f"left behind: {what}" for what in tried.left]
+    print(f"{tried.release}: {'FAIL' if wrong else 'pass'} ({steps}); {statuses or 'no results'}")
+    print("".join(f"  {line}\n" for what in wrong for line in what.splitlines()), end="", flush=True)
 
 
 def attempt(release: str, lock: Path | None) -> Tried:
@@ -104,7 +111,7 @@ def attempt(release: str, lock: Path | None) -> Tried:
         with held(lock), step(tried, "demo"):
             run_inside(root, "demo")
         tried.statuses = statuses(root)
-        if not tried.statuses["OK"]:
+        if not any(tried.statuses[status] for status in WITH_FIGURE):
             tried.failed = "no case has a figure"
     except subprocess.CalledProcessError as error:
         said = error.stdout.strip().splitlines()[-15:] if error.stdout else []

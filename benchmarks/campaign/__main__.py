@@ -7,7 +7,6 @@ import argparse
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 from campaign import ROOT, table
@@ -30,7 +29,7 @@ def commit() -> str:
 
 
 def main() -> int:
-    """0: no faults; 1: some; 2: the state is of another campaign."""
+    """0: no faults; 1: some; 2: the state is of another seed."""
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(prog="campaign", description=__doc__)
     parser.add_argument(
@@ -39,17 +38,19 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="at most so many repetitions of each row")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--state", type=Path, default=ROOT / "runs/campaign.jsonl")
-    parser.add_argument("--fresh", action="store_true", help="forget the state and begin anew")
+    parser.add_argument(
+        "--fresh", action="store_true", help="make the chosen rows anew, whatever was done of them"
+    )
+    parser.add_argument("--mended", action="store_true", help="make anew what of the chosen rows had faults")
     parser.add_argument("--no-docs", action="store_true", help="print the table, leave docs/reliability.md")
     options = parser.parse_args()
-    if options.fresh:
-        options.state.unlink(missing_ok=True)
     try:
-        began = datetime.now(UTC).isoformat(timespec="minutes")
-        state = State(options.state, commit(), options.seed, began)
+        state = State(options.state, commit(), options.seed)
     except OtherCampaign as other:
         print(other, file=sys.stderr)
         return 2
+    for row in options.rows if options.fresh or options.mended else ():
+        state.forget(row, only_faulty=not options.fresh)
     # Ended by another program, it ends what it has started, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

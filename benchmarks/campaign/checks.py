@@ -6,11 +6,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from espbench.sentences import Code
 
 Cells = Mapping[str, str]
 Trial = Mapping[str, Any]
@@ -18,10 +19,10 @@ Trial = Mapping[str, Any]
 # 0: all have a figure · 3: some have none · 1, 2, 4: told, and resumable · 130: interrupted.
 WHOLE = (0, 3)
 # What a host does to a run that nobody disturbs; never the tester's, a gateway's or a daemon's death.
-OF_THE_HOST = (
-    "host stall", "host starvation", "generator sent", "departures late", "no frame came back through the DUT",
-    "the host", "the network itself does not work", "plain forwarding does not work", "the tunnel does not carry",
-)  # fmt: skip
+OF_THE_HOST = frozenset({
+    Code.HOST_STALL, Code.HOST_STALL_IN_OUTAGE, Code.HOST_STALL_OF_LOSS, Code.HOST_STARVATION, Code.SENDER_STARVED,
+    Code.SENT_FEWER, Code.SENT_SLOWLY, Code.LATE, Code.PROBES_LOST,
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,12 @@ class Truth:
 def rows_of(text: str) -> list[dict[str, str]]:
     """results.csv as a list of rows."""
     return list(csv.DictReader(io.StringIO(text)))
+
+
+def outcomes_of(text: str) -> list[dict[str, Any]]:
+    """The outcomes of a results.json, with the codes of what they say."""
+    found: list[dict[str, Any]] = json.loads(text)["outcomes"]
+    return found
 
 
 def trials_of(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
@@ -112,28 +119,29 @@ def right(
 
 
 def true_reasons(
-    trials: Sequence[Trial], hit: Sequence[tuple[int, int]], of_the_victim: Sequence[str]
+    trials: Sequence[Trial], hit: Sequence[tuple[int, int]], of_the_victim: Collection[Code]
 ) -> list[str]:
-    """INVALID for a true reason: the victim's only in trials that were hit, elsewhere the host's alone.
+    """INVALID trials give a reason: the victim's where it was hit, the host's own elsewhere.
 
-    hit: of each hit the first and the last trial, by line, that it can have touched. of_the_victim: regular
-    expressions of the reasons that a hit may lead to.
+    hit: first and last line of the log that each hit may have touched; of_the_victim: the reasons that a hit may
+    lead to, by their codes.
     """
     touched = {line for first, last in hit for line in range(first, last + 1)}
     faults = []
     for line, trial in enumerate(trials):
         if trial["validity"] != "INVALID":
             continue
-        if not trial["reasons"]:
+        if not trial["reason_codes"]:
             faults.append(f"trial {line + 1} is INVALID without a reason")
-        for reason in trial["reasons"]:
-            if reason.startswith(OF_THE_HOST):
+        for reason, text in zip(trial["reason_codes"], trial["reasons"], strict=True):
+            if reason["code"] in OF_THE_HOST:
                 continue
-            its = any(re.search(pattern, reason) for pattern in of_the_victim)
-            if not its:
-                faults.append(f"trial {line + 1}: not a reason that this could have: {reason}")
+            if reason["code"] not in of_the_victim:
+                faults.append(
+                    f"trial {line + 1}: not a reason that this could have: {reason['code']}: {text}"
+                )
             elif line not in touched and not _told_again(trials, line):
-                faults.append(f"trial {line + 1} was not touched, and says: {reason}")
+                faults.append(f"trial {line + 1} was not touched, and says {reason['code']}: {text}")
     return faults
 
 
@@ -143,7 +151,7 @@ def _told_again(trials: Sequence[Trial], line: int) -> bool:
     return (
         before is not None
         and before["case"] == trials[line]["case"]
-        and set(trials[line]["reasons"]) <= set(before["reasons"])
+        and all(reason in before["reason_codes"] for reason in trials[line]["reason_codes"])
     )
 
 

@@ -5,8 +5,8 @@
 
 The environment's DISTURB, JSON, says how: {"what": …, "seed": a number}. what is one of
 
-daemon          a gateway's IKE daemon is killed, or stopped for some time, so long after its stack was made
-gateway-clock   the clock of a User-Mode Linux guest steps, so long after its stack was made
+daemon          a gateway's IKE daemon is stopped twice for some time, then killed or stopped, after its stack was made
+gateway-clock   the clock of a User-Mode Linux guest steps three times after its stack was made
 tester-clock    a trial's record says that this machine's clock stepped meanwhile: that clock itself is never touched
 
 Each disturbance is a line on stderr: `disturbed: in SECONDS s: what`.
@@ -24,14 +24,16 @@ from espbench.cli.main import main
 from espbench.generators.base import Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.plan import Case
-from espbench.platforms.base import SIDES, Gateway, Testbed
+from espbench.platforms.base import SIDES, Gateway, Side, Testbed
 from espbench.procedures.beds import Beds
 from espbench.stacks.base import Stack
 
 ASKED: dict[str, Any] = json.loads(os.environ.get("DISTURB", '{"what": "", "seed": 0}'))
 RANDOM = random.Random(ASKED["seed"])
 # From the stack's making on: its daemons start, negotiate, and carry some trials.
-LATEST_S = 6.0
+LATEST_S = 8.0
+OF_A_PAIR = 3
+KILLED = 0.8  # of the last moments
 STOPS_S = (0.05, 3.0)
 STEPS_S = (0.002, 0.5, 60.0, 86_400.0)
 TRIALS_STEPPED = 0.3
@@ -59,22 +61,33 @@ def later(gateway: Gateway, after_s: float, script: str) -> None:
     gateway.run(["sh", "-c", background])
 
 
+def moments() -> list[float]:
+    """When a pair is disturbed, s after its stack was made, in order."""
+    return sorted(RANDOM.uniform(0.0, LATEST_S) for _ in range(OF_A_PAIR))
+
+
 def hit_daemon(bed: Testbed) -> None:
-    """Of Home or of Office, once for each pair."""
-    side, after_s = RANDOM.choice(SIDES), RANDOM.uniform(0.0, LATEST_S)
-    if RANDOM.random() < 0.5:
-        script, what = _SIGNAL.format(signal="KILL"), "killed"
-    else:
-        seconds = RANDOM.uniform(*STOPS_S)
-        script = _SIGNAL.format(signal="STOP") + f"sleep {seconds:.3f}\n" + _SIGNAL.format(signal="CONT")
-        what = f"stopped for {seconds:.2f} s"
-    later(bed.gateways[side], after_s, script)
-    tell(after_s, f"{side}'s daemon {what}")
+    """Of Home or of Office, for each pair; killed, if at all, the last time: no other would find it."""
+    times = moments()
+    for after_s in times:
+        side = RANDOM.choice(SIDES)
+        if after_s == times[-1] and RANDOM.random() < KILLED:
+            script, what = _SIGNAL.format(signal="KILL"), "killed"
+        else:
+            seconds = RANDOM.uniform(*STOPS_S)
+            script = _SIGNAL.format(signal="STOP") + f"sleep {seconds:.3f}\n" + _SIGNAL.format(signal="CONT")
+            what = f"stopped for {seconds:.2f} s"
+        later(bed.gateways[side], after_s, script)
+        tell(after_s, f"{side}'s daemon {what}")
 
 
 def step_gateway_clock(bed: Testbed) -> None:
     """Never of a namespace: its clock is this machine's."""
-    side, after_s = RANDOM.choice(SIDES), RANDOM.uniform(0.0, LATEST_S)
+    for after_s in moments():
+        _step(bed, RANDOM.choice(SIDES), after_s)
+
+
+def _step(bed: Testbed, side: Side, after_s: float) -> None:
     gateway = bed.gateways[side]
     release = gateway.run(["uname", "-r"]).out.strip()
     if bed.platform != "uml" or release == os.uname().release:
@@ -85,11 +98,14 @@ def step_gateway_clock(bed: Testbed) -> None:
 
 
 class _Stepped(NativeGenerator):
-    """Now and then its trial tells of a step of the clock, as one that has seen it would."""
+    """Its first trial, and others now and then, tell of a step of the clock, as one that has seen it would."""
+
+    has_stepped = False
 
     def offer(self, streams: list[Stream], duration_s: float, *rest: Any, **named: Any) -> Offered:
         offered = super().offer(streams, duration_s, *rest, **named)
-        if duration_s >= LEAST_TRIAL_S and RANDOM.random() < TRIALS_STEPPED:
+        if duration_s >= LEAST_TRIAL_S and (RANDOM.random() < TRIALS_STEPPED or not self.has_stepped):
+            self.has_stepped = True
             step_ns = int(1e9 * RANDOM.choice([-1, 1]) * RANDOM.choice(STEPS_S))
             tell(0, f"this machine's clock {step_ns / 1e9:+g} s")
             return offered.model_copy(update={"clock_step_ns": step_ns})

@@ -86,7 +86,8 @@ def _value(text: str, rng: random.Random) -> str:
 
 def _key(text: str, rng: random.Random) -> str:
     """Another key, or one more."""
-    places = [*re.finditer(r"[\w.]+(?=:)", text)]
+    # Each word is looked at once: a very long one would take hours otherwise.
+    places = [*re.finditer(r"(?<![\w.])[\w.]++(?=:)", text)]
     if not places or rng.random() < 0.3:
         return text + f"\n{rng.choice(_KEYS)}: {rng.choice(_SCALARS)}\n"
     place = rng.choice(places)

@@ -45,7 +45,7 @@ def run(
         try:
             with row:
                 for repetition in left:
-                    seed = seed_of(state.head["seed"], row.name, repetition)
+                    seed = seed_of(state.seed, row.name, repetition)
                     began = clock()
                     verdict = _one(row, repetition, seed)
                     state.add(Done(row.name, repetition, seed, clock() - began, verdict))

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,33 +23,38 @@ class Done:
     seed: int
     seconds: float
     verdict: Verdict
+    commit: str = ""
+    when: str = ""
 
 
 class OtherCampaign(Exception):
-    """The file is of another commit or seed."""
+    """The file is of another seed."""
 
 
 class State:
-    """The repetitions on disk; `add` writes one more and waits until it is there."""
+    """The repetitions on disk; `add` writes one more and waits until it is there.
 
-    def __init__(self, path: Path, commit: str, seed: int, began: str) -> None:
-        """Go on with the file, or begin it. OtherCampaign: what it holds was not measured of this commit."""
+    Each line has the commit that it was measured of: a campaign is long, and goes on after a defect was mended.
+    """
+
+    def __init__(self, path: Path, commit: str, seed: int) -> None:
+        """Go on with the file, or begin it. OtherCampaign: what it holds was measured with another seed."""
         self.path = path
+        self.commit = commit
+        self.seed = seed
         self.done: dict[tuple[str, int], Done] = {}
-        self.head: dict[str, Any] = {"commit": commit, "seed": seed, "began": began}
         text = path.read_text() if path.exists() else ""
         whole = text[: text.rfind("\n") + 1]  # a torn last line is made again
         lines = [json.loads(line) for line in whole.splitlines()]
         if not lines:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(self.head) + "\n")
+            path.write_text(json.dumps({"seed": seed}) + "\n")
             return
-        if (lines[0]["commit"], lines[0]["seed"]) != (commit, seed):
+        if lines[0]["seed"] != seed:
             raise OtherCampaign(
-                f"{path}: expected a campaign of commit {commit} and seed {seed}, got one of commit "
-                f"{lines[0]['commit']} and seed {lines[0]['seed']}; --fresh begins anew"
+                f"{path}: expected a campaign of seed {seed}, got one of seed {lines[0]['seed']}; "
+                "--seed goes on with that one, another --state begins one"
             )
-        self.head = lines[0]
         if whole != text:
             os.truncate(path, len(whole.encode()))
         for line in lines[1:]:
@@ -56,25 +62,53 @@ class State:
 
     def add(self, done: Done) -> None:
         """One repetition is over."""
+        done = replace(done, commit=self.commit, when=datetime.now(UTC).isoformat(timespec="minutes"))
         v = done.verdict
         line = {
             "row": done.row, "repetition": done.repetition, "seed": done.seed, "seconds": round(done.seconds, 3),
             "moments": v.moments, "outcomes": dict(v.outcomes), "faults": v.faults, "lacks": v.lacks,
-            "told": v.told,
+            "told": v.told, "commit": done.commit, "when": done.when,
         }  # fmt: skip
-        with self.path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        self._append(line)
         self.done[done.row, done.repetition] = done
+
+    def forget(self, row: str, *, only_faulty: bool = False) -> None:
+        """A row, or what had faults of it, is to be made anew; the lines stay in the file, and stand for nothing."""
+        line = {"forget": row, "repetitions": [
+            done.repetition for done in self.of(row) if done.verdict.faults or not only_faulty
+        ]}  # fmt: skip
+        if line["repetitions"]:
+            self._append(line)
+            self._forget(line)
 
     def of(self, row: str) -> list[Done]:
         """A row's repetitions."""
         return [done for (name, _), done in self.done.items() if name == row]
 
+    def _append(self, line: dict[str, Any]) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _forget(self, line: dict[str, Any]) -> None:
+        for repetition in line["repetitions"]:
+            self.done.pop((line["forget"], repetition), None)
+
     def _take(self, line: dict[str, Any]) -> None:
+        if "forget" in line:
+            self._forget(line)
+            return
         verdict = Verdict(
             line["moments"], Counter(line["outcomes"]), line["faults"], line["lacks"], line["told"]
         )
-        done = Done(line["row"], line["repetition"], line["seed"], line["seconds"], verdict)
+        done = Done(
+            line["row"],
+            line["repetition"],
+            line["seed"],
+            line["seconds"],
+            verdict,
+            line["commit"],
+            line["when"],
+        )
         self.done[done.row, done.repetition] = done

@@ -8,20 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from campaign.row import Row
-from campaign.state import State
+from campaign.state import Done, State
 
 BEGIN, END = "<!-- campaign: begin -->", "<!-- campaign: end -->"
+LONGEST_FAULT = 300
 MOST_FAULTS = 5  # of a row, in the document; the state file has all
 
 
 def markdown(rows: Sequence[Row], state: State) -> str:
     """One line a row: how often it was done, what came of it, and what was wrong."""
-    head = state.head
+    when = [done.when for done in state.done.values()]
     lines = [
-        f"Begun {head['began']}, commit `{head['commit']}`, seed {head['seed']}.",
+        f"From {min(when)} to {max(when)} (UTC), seed {state.seed}." if when else "Not yet run.",
         "",
-        "| row | what is done and expected | repetitions | moments | minutes | what came of it | faults |",
-        "|---|---|--:|--:|--:|---|--:|",
+        "| row | what is done and expected | repetitions | moments | minutes | what came of it | faults | commit |",
+        "|---|---|--:|--:|--:|---|--:|---|",
     ]
     told: list[str] = []
     for row in rows:
@@ -39,14 +40,28 @@ def markdown(rows: Sequence[Row], state: State) -> str:
         minutes = sum(d.seconds for d in made) / 60
         lines.append(
             f"| {row.name} | {row.what} | {len(made)} of {row.repetitions} | {moments:,} | {minutes:.1f} "
-            f"| {came or 'not yet tried'} | {len(faults)} |"
+            f"| {came or 'not yet tried'} | {len(faults)} | {_commits(done)} |"
         )
         told += faults[:MOST_FAULTS]
         if len(faults) > MOST_FAULTS:
             told.append(f"`{row.name}`: {len(faults) - MOST_FAULTS} more")
     if told:
-        lines += ["", "Faults:", "", *(f"* {' '.join(text.split())}" for text in told)]
+        lines += ["", "Faults:", "", *(f"* {_short(text)}" for text in told)]
     return "\n".join(lines) + "\n"
+
+
+def _short(text: str) -> str:
+    """A fault on one line; tracebacks and words of plans are cut, escaped, and whole in the state file."""
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return line if len(line) <= LONGEST_FAULT else f"{line[: LONGEST_FAULT - 1]}…"
+
+
+def _commits(done: Sequence[Done]) -> str:
+    """Each with how many repetitions are of it, where there are several."""
+    found = Counter(d.commit for d in done)
+    if len(found) == 1:
+        return f"`{next(iter(found))}`"
+    return ", ".join(f"{n} `{commit}`" for commit, n in found.items())
 
 
 def put_between(text: str, table: str) -> str:

@@ -5,16 +5,24 @@ EspbenchError            exit code 1   something unexpected, said in one message
 ├── UsageError           exit code 2   the user's plan or command line is wrong
 ├── UnreadableRun        exit code 1   not a run directory, or a damaged one (of the Python API)
 ├── MachineLacks         exit code 4   the machine lacks something espbench needs
+├── GeneratorFailed      exit code 1   the generator died, is silent or refuses
+├── GatewayFailed        exit code 1   a gateway died, is silent or answers nonsense
 └── Interrupted          exit code 130 Ctrl-C or SIGTERM; the run can be resumed
 """
 
 from __future__ import annotations
 
+from espbench.sentences import Code
+
 
 class EspbenchError(Exception):
-    """Base of every error espbench raises on purpose; its text is shown as it is."""
+    """Base of every error espbench raises on purpose; its text is shown as it is.
+
+    code: what it is as the reason of a trial, where it costs no more than that trial.
+    """
 
     exit_code = 1
+    code = Code.BROKEN
 
 
 class UsageError(EspbenchError):
@@ -36,6 +44,18 @@ class MachineLacks(EspbenchError):
         super().__init__(f"{what}\n  to mend it: {install}" if install else what)
         self.what = what
         self.install = install
+
+
+class GeneratorFailed(EspbenchError):
+    """The generator died, does not answer, or refuses what it is asked."""
+
+    code = Code.GENERATOR_FAILED
+
+
+class GatewayFailed(EspbenchError):
+    """A gateway, or the agent in it, died, does not answer, or answers nonsense."""
+
+    code = Code.GATEWAY_FAILED
 
 
 class Interrupted(EspbenchError):

@@ -52,6 +52,13 @@ class Code(StrEnum):
     PROOF_PROBLEM = "proof-problem"
     STORED = "stored"
     BROKEN = "broken"
+    GENERATOR_FAILED = "generator-failed"
+    GATEWAY_FAILED = "gateway-failed"
+    GATEWAY_DIED = "gateway-died"
+    NEGOTIATION_FAILED = "negotiation-failed"
+    TUNNELS_GONE = "tunnels-gone"
+    PROBES_LOST = "probes-lost"
+    NOT_READY = "not-ready"
     REKEYED_MEANWHILE = "rekeyed-meanwhile"
     NONE_CAME_UP = "none-came-up"
     NO_REKEY = "no-rekey"
@@ -251,6 +258,13 @@ TEMPLATES: Mapping[str, str] = {
     Code.PROOF_PROBLEM: "{text}",
     Code.STORED: "stored, not forwarded: the backlog grew by {growth_ms:.0f} ms, {pct:.1f} % of the offered rate",
     Code.BROKEN: "{text}",
+    Code.GENERATOR_FAILED: "{text}",
+    Code.GATEWAY_FAILED: "{text}",
+    Code.GATEWAY_DIED: "{text}",
+    Code.NEGOTIATION_FAILED: "{text}",
+    Code.TUNNELS_GONE: "{text}",
+    Code.PROBES_LOST: "{text}",
+    Code.NOT_READY: "{text}",
     Code.REKEYED_MEANWHILE: "{rekeys} rekeys during the test",
     Code.NONE_CAME_UP: "not even {wanted} came up: {why}",
     Code.NO_REKEY: "no rekey of phase {phase} was seen",

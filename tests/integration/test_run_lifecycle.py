@@ -18,6 +18,7 @@ import pytest
 
 from espbench.platforms import machine_lock
 from espbench.platforms.processes import descendants, start_time
+from espbench.sentences import Code
 from support.boxes import RouterBox, leftovers
 from support.plans import pair_plan, quick, write_plan
 from support.runs import ENDED, ESPBENCH, Run, assert_complete, espbench, kill, resume, tables
@@ -206,11 +207,12 @@ def test_a_killed_run_does_not_hold_the_machine(box: RouterBox, tmp_path: Path) 
     assert espbench("clean").returncode == 0
 
 
-def assert_mended(run: Run, reason: str) -> None:
-    """One trial is INVALID for this reason, and the case went on to OK."""
+def assert_mended(run: Run, code: Code, reason: str) -> None:
+    """One trial is INVALID for this reason, by its code and in words, and the case went on to OK."""
     assert run.ended() in ENDED, run.said
     broken = [t for t in run.trials if t["validity"] == "INVALID" and reason in "; ".join(t["reasons"])]
     assert len(broken) == 1, [t["reasons"] for t in run.trials]
+    assert [told["code"] for told in broken[0]["reason_codes"]] == [code]
     assert broken[0]["tx_frames"] == 0
     assert_complete(run.directory)
     assert leftovers(run.id) == set()
@@ -222,7 +224,7 @@ def test_a_generator_killed_in_mid_trial_costs_one_trial(box: RouterBox, tmp_pat
     with Run.start(tmp_path, box.plan(throughput=LONG)) as run:
         run.in_mid_trial(box.west)
         kill(run.pid_of("generator"))
-        assert_mended(run, "generator: died during `trial` (signal 9)")
+        assert_mended(run, Code.GENERATOR_FAILED, "generator: died during `trial` (signal 9)")
 
 
 @pytest.mark.slow
@@ -231,7 +233,7 @@ def test_an_agent_killed_in_mid_trial_costs_one_trial(tmp_path: Path) -> None:
     with Run.start(tmp_path, pair_plan("netns", throughput=LONG)) as run:
         run.in_mid_trial()
         kill(descendants(run.pid_of("agent of office"))[0])
-        assert_mended(run, "gateway office died during the trial")
+        assert_mended(run, Code.GATEWAY_DIED, "gateway office died during the trial")
         assert homes_built(run) == 2
 
 
@@ -242,7 +244,7 @@ def test_a_guest_killed_in_mid_trial_is_quoted_and_rebuilt(tmp_path: Path) -> No
     with Run.start(tmp_path, pair_plan("uml", throughput=LONG)) as run:
         run.in_mid_trial()
         kill(descendants(run.pid_of("home ("))[1])
-        assert_mended(run, "gateway home died during the trial; its last words:\n")
+        assert_mended(run, Code.GATEWAY_DIED, "gateway home died during the trial; its last words:\n")
         said = next(t["reasons"][0] for t in run.trials if t["reasons"] and "last words" in t["reasons"][0])
         assert len(said.splitlines()) > 3, said
 

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from campaign import hits, plan_mutations, table
@@ -26,6 +27,8 @@ from campaign.truth import written
 
 from espbench.paths import data_dir
 from espbench.plan import cases, load_plan
+from espbench.sentences import Code
+from espbench.terms import Reason, Statement
 from support.boxes import RouterBox
 
 
@@ -68,8 +71,8 @@ class Lacking(Row):
         raise AssertionError
 
 
-def state(path: Path, commit: str = "abc") -> State:
-    return State(path / "state.jsonl", commit, 1, "2026-01-01")
+def state(path: Path, commit: str = "abc", seed: int = 1) -> State:
+    return State(path / "state.jsonl", commit, seed)
 
 
 def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -86,10 +89,25 @@ def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [line["repetition"] for line in lines[1:]] == [0, 1, 2, 3]
 
 
-def test_a_state_of_another_commit_is_refused(tmp_path: Path) -> None:
+def test_a_state_of_another_seed_is_refused(tmp_path: Path) -> None:
     state(tmp_path)
-    with pytest.raises(OtherCampaign, match="--fresh begins anew"):
-        state(tmp_path, "def")
+    with pytest.raises(OtherCampaign, match="seed 2, got one of seed 1"):
+        state(tmp_path, seed=2)
+
+
+def test_the_table_tells_of_which_commit_each_row_is(tmp_path: Path) -> None:
+    """A campaign goes on after a row was mended: nothing of an earlier commit passes for the last one's."""
+    run([Planted()], state(tmp_path, "abc"), count=2, say=lambda text: None)
+    kept = state(tmp_path, "def")
+    run([Planted()], kept, count=3, say=lambda text: None)
+    assert "| 2 `abc`, 1 `def` |" in table.markdown([Planted()], kept)
+    kept.forget("planted", only_faulty=True)
+    assert "| 2 of 4 |" in table.markdown([Planted()], kept)
+    kept.forget("planted")
+    assert "| 0 of 4 |" in table.markdown([Planted()], kept)
+    run([Planted()], kept, count=2, say=lambda text: None)
+    for of in (kept, state(tmp_path, "ghi")):
+        assert "| `def` |" in table.markdown([Planted()], of)
 
 
 def test_faults_are_counted_and_told_in_the_table(tmp_path: Path) -> None:
@@ -153,17 +171,23 @@ def test_a_flip_changes_one_bit_and_no_end_of_line() -> None:
         assert changed.endswith(b"\n")
 
 
-def outcome(**changes: str) -> dict[str, str]:
+def outcome(**changes: Any) -> dict[str, Any]:
+    why = Reason.of(Code.CROSSED_IN_CLEAR, trial=3)
+    answer = Statement.of(Code.NO_RESULT, goal=0.0, why=why).model_dump()
     return {
-        "case": "0001", "status": "VIOLATED", "throughput_fps": "", "reasons": "encryption not proven",
-        "loss_goal": "0.0",
+        "case": "0001", "status": "VIOLATED", "throughput_fps": None, "answer": answer, "words": "",
+        "reason_codes": [{"code": "proof-problem", "values": {}}],
     } | changes  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"status": "OK"}, {"status": "INVALID"}, {"throughput_fps": "9"}, {"reasons": "x"}]
-)
-def test_a_leak_that_is_not_told_is_found(wrong: dict[str, str]) -> None:
+    "wrong",
+    [
+        {"status": "OK"}, {"status": "INVALID"}, {"throughput_fps": 9.0}, {"reason_codes": []}, {"answer": None},
+        {"answer": Statement.of(Code.NO_RESULT, goal=0.0, why="x").model_dump()},
+    ],
+)  # fmt: skip
+def test_a_leak_that_is_not_told_is_found(wrong: dict[str, Any]) -> None:
     assert truth_dut.violated([outcome()]) == []
     assert len(truth_dut.violated([outcome(**wrong)])) == 1
 
@@ -203,6 +227,15 @@ def test_a_plan_that_does_not_end_as_it_should_is_a_fault(
     assert found.outcomes[verdict] == (0 if fault else 3)
     assert len(found.faults) == (3 if fault else 0)
     assert all(fault in text for text in found.faults)
+
+
+def test_a_very_long_word_is_mutated_in_no_time() -> None:
+    """The campaign once stood still at one: it looked for a key's end from each of its characters."""
+    text = f"name: {'a' * 300_000}\n"
+    began = time.process_time()
+    for seed in range(20):
+        plan_mutations._key(text, random.Random(seed))
+    assert time.process_time() - began < 1.0
 
 
 def test_a_plan_that_kills_its_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ import pytest
 from campaign import checks
 from campaign.checks import Truth
 
+from espbench.sentences import Code
+
 TRUTH = Truth(900, 1100)
 
 
@@ -19,13 +21,14 @@ def row(**changes: str) -> dict[str, str]:
 
 def trial(**changes: Any) -> dict[str, Any]:
     return {
-        "case": "0001", "validity": "VALID", "reasons": [], "tx_frames": 10, "rx_frames": 10, "lost": 0,
-        "corrupted": 0, "offered_fps": 1000.0,
+        "case": "0001", "validity": "VALID", "reasons": [], "reason_codes": [], "tx_frames": 10, "rx_frames": 10,
+        "lost": 0, "corrupted": 0, "offered_fps": 1000.0,
     } | changes  # fmt: skip
 
 
-def invalid(*reasons: str) -> dict[str, Any]:
-    return trial(validity="INVALID", reasons=list(reasons))
+def invalid(*reasons: Code) -> dict[str, Any]:
+    codes = [{"code": str(code), "values": {"text": "words"}} for code in reasons]
+    return trial(validity="INVALID", reasons=["words"] * len(reasons), reason_codes=codes)
 
 
 def test_a_right_run_has_no_faults() -> None:
@@ -122,30 +125,30 @@ def test_another_trial_is_found_whatever_the_host_did(found: list[dict[str, Any]
 
 
 def test_reasons_are_the_victims_where_it_was_hit_and_the_hosts_elsewhere() -> None:
-    trials = [trial(), invalid("generator: died"), invalid("host stall: 3 of 4")]
-    assert checks.true_reasons(trials, [(1, 2)], ["^generator"]) == []
+    trials = [trial(), invalid(Code.GENERATOR_FAILED), invalid(Code.HOST_STALL)]
+    assert checks.true_reasons(trials, [(1, 2)], [Code.GENERATOR_FAILED]) == []
 
 
 @pytest.mark.parametrize(
     ("trials", "words"),
     [
-        ([invalid("generator: died"), trial(), trial(), trial()], "was not touched"),
-        ([trial(), invalid("gateway home died")], "not a reason that this could have"),
+        ([invalid(Code.GENERATOR_FAILED), trial(), trial(), trial()], "was not touched"),
+        ([trial(), invalid(Code.GATEWAY_DIED)], "not a reason that this could have"),
         ([trial(), invalid()], "without a reason"),
     ],
 )
 def test_an_untrue_reason_is_found(trials: list[dict[str, Any]], words: str) -> None:
-    (fault,) = checks.true_reasons(trials, [(1, 2)], ["^generator"])
+    (fault,) = checks.true_reasons(trials, [(1, 2)], [Code.GENERATOR_FAILED])
     assert words in fault
 
 
 def test_a_case_that_was_given_up_repeats_its_reason() -> None:
-    trials = [invalid("generator: died"), *([invalid("generator: died")] * 4)]
-    assert checks.true_reasons(trials, [(0, 1)], ["^generator"]) == []
-    other = [*trials, invalid("generator: died") | {"case": "0002"}]
-    assert len(checks.true_reasons(other, [(0, 1)], ["^generator"])) == 1
+    trials = [invalid(Code.GENERATOR_FAILED), *([invalid(Code.GENERATOR_FAILED)] * 4)]
+    assert checks.true_reasons(trials, [(0, 1)], [Code.GENERATOR_FAILED]) == []
+    other = [*trials, invalid(Code.GENERATOR_FAILED) | {"case": "0002"}]
+    assert len(checks.true_reasons(other, [(0, 1)], [Code.GENERATOR_FAILED])) == 1
 
 
 def test_json_of_a_trial_reads_back() -> None:
-    data = "".join(json.dumps(t) + "\n" for t in (trial(), invalid("x"))).encode()
+    data = "".join(json.dumps(t) + "\n" for t in (trial(), invalid(Code.BROKEN))).encode()
     assert len(checks.trials_of(data)[0]) == 2

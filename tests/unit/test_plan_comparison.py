@@ -159,6 +159,13 @@ def test_a_mistake_in_at_has_its_place_and_its_remedy(at: str, message: str) -> 
     assert _said(_with(compare=f"{{by: stack, at: {at}}}")) == message
 
 
+def test_a_name_of_the_plan_among_the_choices_is_printable() -> None:
+    """A name that is none stands there, too: as it is it would hide characters, or move the cursor."""
+    said = _said(_with('["\\ufeffxfrm", "\\e[31m"]', compare="{by: stack, reference: xfrm}"))
+    assert r"expected one of \ufeffxfrm, \x1b[31m" in said
+    assert all(c.isprintable() or c == "\n" for c in said)
+
+
 def test_frame_sizes_are_compared_by_searches_alone() -> None:
     """Asking for fixed loads is a mistake there; not asking is none, and repeats are needed."""
     assert "at" not in compare_settings(_plan(_with(compare="frame_size")))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -281,6 +282,31 @@ def test_clean_reads_a_journal_cut_off_in_the_middle_of_a_line(tmp_path: Path) -
     (tmp_path / "cut.journal").write_text(record + "\n" + record[:20])
     assert clean(tmp_path) == [f"cut: file {left}"]
     assert not left.exists()
+
+
+def test_clean_passes_over_journals_that_vanish_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that ends, or another `clean`: one before the journal is opened, one before it is locked."""
+    kept = tmp_path / "kept"
+    kept.write_text("another clean undoes it")
+    journals = [tmp_path / "a.journal", tmp_path / "b.journal"]
+    for journal in journals:
+        entry = {"made": 1, "kind": "file", "name": str(kept)}
+        journal.write_text(
+            json.dumps({"run": "x", "pid": 1 << 22, "start": 1}) + "\n" + json.dumps(entry) + "\n"
+        )
+    lock = fcntl.flock
+
+    def late(file: int, how: int) -> None:
+        journals[1].unlink()
+        lock(file, how)
+
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: journals)
+    monkeypatch.setattr(fcntl, "flock", late)
+    journals[0].unlink()
+    assert clean(tmp_path) == []
+    assert kept.exists()
 
 
 @pytest.mark.root

@@ -10,11 +10,11 @@ from rich.console import Console
 from espbench.cli.progress import TerminalObserver
 from espbench.measure import trial
 from espbench.measure.setup import Request
-from espbench.terms import Trial
+from espbench.terms import Reason, Trial
 
 
 def broken(reason: str, sequence: int) -> Trial:
-    return trial.broken(Request(1000.0, 1.0, "search"), reason, case="0001", sequence=sequence)
+    return trial.broken(Request(1000.0, 1.0, "search"), Reason.told(reason), case="0001", sequence=sequence)
 
 
 def test_a_gateways_last_words_are_told_once() -> None:

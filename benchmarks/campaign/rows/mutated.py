@@ -66,7 +66,9 @@ def tried_many(seed: int, mutate: Mutate) -> Verdict:
         receiver, sender = context.Pipe(duplex=False)
         share = PLANS // workers + (number < PLANS % workers)
         own_seed = f"{seed}.{number}"
-        process: BaseProcess = context.Process(target=try_many, args=(own_seed, share, mutate, sender))
+        process: BaseProcess = context.Process(
+            target=try_many, args=(own_seed, share, mutate, sender), daemon=True
+        )
         process.start()
         sender.close()
         begun.append((own_seed, process, receiver))

@@ -74,12 +74,12 @@ class Resumed(Row):
         deadline = time.monotonic() + random_number.uniform(0.05, 1.0) * self._takes_s
         while time.monotonic() < deadline and run.process.poll() is None:
             run.look()
-            time.sleep(0.005)
+            time.sleep(0.02)
         before = run.log
         run.look()
         run.process.kill()
         run.ended()
         verdict.moments += 1
         verdict.faults += checks.kept(before, run.log)
-        clean()
+        clean(run.id)
         verdict.faults += run.left()

@@ -16,22 +16,27 @@ from typing import Any
 from campaign import checks, truth
 from campaign.observed import whole
 from campaign.row import Row, Verdict
+from espbench.sentences import Code
 
 # Goals, minimum: at the lowest load a trial has 250 frames, and a final one 500.
 LEAST_FRAMES = 250
 TOLERANT_GOAL = 0.05
 
 
-def violated(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """A leak is for ever: no row has a figure, each is VIOLATED with the reason."""
+def violated(outcomes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A leak is for ever: no outcome has a figure, each is VIOLATED and says that frames crossed in clear."""
     faults = []
-    for row in rows:
-        if row["status"] != "VIOLATED":
-            faults.append(f"{row['case']}: cleartext was seen, and the status is {row['status']}")
-        elif "encrypt" not in row["reasons"] + row.get("words", ""):
-            faults.append(f"{row['case']}: VIOLATED, and nothing is said of encryption: {row['reasons']!r}")
-        if row["throughput_fps"]:
-            faults.append(f"{row['case']}: cleartext was seen, and there is a figure")
+    for found in outcomes:
+        why = (found["answer"] or {"values": {}})["values"].get("why")
+        said = why["code"] if isinstance(why, dict) else ""
+        if found["status"] != "VIOLATED":
+            faults.append(f"{found['case']}: cleartext was seen, and the status is {found['status']}")
+        elif said != Code.CROSSED_IN_CLEAR or not found["reason_codes"]:
+            faults.append(
+                f"{found['case']}: VIOLATED, and not because frames crossed in clear: {found['words']!r}"
+            )
+        if found["throughput_fps"] is not None:
+            faults.append(f"{found['case']}: cleartext was seen, and there is a figure")
     return faults
 
 
@@ -84,6 +89,7 @@ class _TruthRow(Row):
             with (directory / "results.csv").open() as file:
                 rows = list(csv.DictReader(file))
             trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
+            self._outcomes = checks.outcomes_of((directory / "results.json").read_text())
             faults = whole(run, directory) + self._judge(rows, trials, asked)
             if run.process.returncode != self.code:
                 faults.append(f"exit code {run.process.returncode}, expected {self.code}")
@@ -124,7 +130,9 @@ class Leaks(_TruthRow):
     def _judge(
         self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
     ) -> list[str]:
-        return violated(rows) + leak_seen(trials)
+        # An OK row that results.json does not have would be seen here alone.
+        with_figure = [f"{row['case']}: a figure in results.csv" for row in rows if row["throughput_fps"]]
+        return violated(self._outcomes) + with_figure + leak_seen(trials)
 
 
 class Stalls(_TruthRow):

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from espbench.errors import EspbenchError, MachineLacks
+from espbench.errors import GeneratorFailed, MachineLacks
 from espbench.generators.base import Noise, Offered, OnProgress, Stream, longest_s
 from espbench.paths import clone_root
 from espbench.platforms.base import Port, PortName, Readiness
@@ -229,7 +229,7 @@ class NativeGenerator:
                 return event
             if kind == "error":
                 hint = f"\n  to mend it: {event['hint']}" if event.get("hint") else ""
-                raise EspbenchError(f"generator: {event['message']}{hint}")
+                raise GeneratorFailed(f"generator: {event['message']}{hint}")
             if kind == "crypto":
                 # Packets are sealed before the trial, or opened after it: that takes what it takes.
                 deadline = time.monotonic() + expected_s + self._grace_s
@@ -240,7 +240,7 @@ class NativeGenerator:
         assert self._process.stdout is not None
         while b"\n" not in self._buffer:
             if not self._selector.select(max(0.0, deadline - time.monotonic())):
-                raise EspbenchError(f"generator: no answer to `{command}` in time; see {self._log.name}")
+                raise GeneratorFailed(f"generator: no answer to `{command}` in time; see {self._log.name}")
             chunk = self._process.stdout.read()
             if chunk == b"":
                 raise self._died(command)
@@ -249,12 +249,12 @@ class NativeGenerator:
         event: dict[str, Any] = json.loads(line)
         return event
 
-    def _died(self, command: str) -> EspbenchError:
+    def _died(self, command: str) -> GeneratorFailed:
         status = self._process.wait()
         how = f"signal {-status}" if status < 0 else f"exit code {status}"
         tail = self._log.read_text(errors="replace").strip().splitlines()[-3:]
         said = ("; it said: " + " / ".join(tail)) if tail else ""
-        return EspbenchError(f"generator: died during `{command}` ({how}){said}; the trial is not counted")
+        return GeneratorFailed(f"generator: died during `{command}` ({how}){said}; the trial is not counted")
 
 
 def _links(ports: list[Port]) -> dict[str, Any]:

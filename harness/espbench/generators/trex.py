@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from espbench.errors import EspbenchError, UsageError
+from espbench.errors import GeneratorFailed, UsageError
 from espbench.generators.base import (
     Noise,
     Offered,
@@ -213,7 +213,7 @@ class TrexGenerator:
             if sending:
                 last_seen = asked
                 if asked > give_up:
-                    raise EspbenchError("generator: TRex does not stop sending")
+                    raise GeneratorFailed("generator: TRex does not stop sending")
         # It ended between the last look that found it sending and the one that did not. Only if even the
         # first is late did it take longer than intended; then no rate is to come out too high.
         is_late = flood or last_seen - started - _NOTICED_S > duration_s

@@ -17,7 +17,7 @@ from typing import Any
 
 import zmq
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, GeneratorFailed
 
 RPC_PORT = 4501
 API_NAME, API_MAJOR, API_MINOR = "STL", 5, 1
@@ -98,7 +98,7 @@ class TrexClient:
         if not self._socket.poll(round(timeout_s * 1e3), zmq.POLLIN):
             # A request socket cannot be used again before its answer: this connection is over.
             self._socket.close()
-            raise EspbenchError(f"TRex at {self.where}: no answer to `{method}` within {timeout_s:g} s")
+            raise GeneratorFailed(f"TRex at {self.where}: no answer to `{method}` within {timeout_s:g} s")
         try:
             answer = json.loads(self._socket.recv())
         except ValueError:

@@ -13,7 +13,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from espbench.errors import EspbenchError, MachineLacks
+from espbench.errors import EspbenchError, GeneratorFailed, MachineLacks
 from espbench.platforms.base import Port, Readiness
 from espbench.platforms.placement import NICE
 from espbench.platforms.processes import tree_cpu_ns
@@ -103,7 +103,7 @@ class TrexServer:
             how = f"signal {-status}" if status < 0 else f"exit code {status}"
             tail = self._log.read_text(errors="replace").strip().splitlines()[-3:]
             said = ("; it said: " + " / ".join(tail)) if tail else ""
-            raise EspbenchError(f"generator: TRex died ({how}){said}; the trial is not counted")
+            raise GeneratorFailed(f"generator: TRex died ({how}){said}; the trial is not counted")
 
     def cpu_ns(self) -> int:
         """CPU time it has used, ns: it sends and receives in one thread."""

@@ -15,6 +15,7 @@ from espbench.measure import counters, esp_peer
 from espbench.measure.esp_peer import EspPeer
 from espbench.measure.setup import Setup
 from espbench.measure.traffic import Traffic
+from espbench.sentences import Code
 
 PROBE_FRAMES = 50  # one for each tunnel, if there are more
 _PROBE_FPS = 500.0
@@ -25,7 +26,14 @@ _ATTEMPTS = 3
 
 
 class NotReady(EspbenchError):
-    """The pair of gateways does not do what the case needs; nothing may be measured on it."""
+    """The pair of gateways does not do what the case needs; nothing may be measured on it.
+
+    code: PROBES_LOST where frames that were to pass did not, which a host that stands still does, too.
+    """
+
+    def __init__(self, text: str, code: Code = Code.NOT_READY) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 def establish(setup: Setup, traffic: Traffic) -> dict[str, Any]:
@@ -36,7 +44,8 @@ def establish(setup: Setup, traffic: Traffic) -> dict[str, Any]:
         if arrived == 0:
             raise NotReady(
                 f"no frame came back through the DUT: {sent} were sent; check the gateways' addresses, "
-                "its routes to the other port's network, and that it forwards"
+                "its routes to the other port's network, and that it forwards",
+                Code.PROBES_LOST,
             )
         return {"path": f"{arrived} of {sent} probe frames came through the DUT"}
 
@@ -44,13 +53,18 @@ def establish(setup: Setup, traffic: Traffic) -> dict[str, Any]:
         setup.stack.establish()
         arrived, sent = _all_of_a_probe(setup, probe)
         if arrived != sent:
-            raise NotReady(f"plain forwarding does not work: {arrived} of {sent} probe frames arrived")
+            raise NotReady(
+                f"plain forwarding does not work: {arrived} of {sent} probe frames arrived", Code.PROBES_LOST
+            )
         return {"plain forwarding": f"{arrived} of {sent} probe frames arrived"}
 
     shown = {}
     arrived, sent = _all_of_a_probe(setup, probe)
     if arrived != sent:
-        raise NotReady(f"the network itself does not work: {arrived} of {sent} plain probe frames arrived")
+        raise NotReady(
+            f"the network itself does not work: {arrived} of {sent} plain probe frames arrived",
+            Code.PROBES_LOST,
+        )
     shown["network before IPsec"] = f"{arrived} of {sent} probe frames arrived"
 
     setup.stack.block()
@@ -81,7 +95,10 @@ def carried(setup: Setup, probe: Traffic) -> tuple[int, int]:
     if arrived != sent:
         errors = {side: c.sas.errors for side, c in moved.items() if c.sas.errors}
         found = "; ".join([f"xfrm errors {errors}", *wrong])
-        raise NotReady(f"the tunnel does not carry traffic: {arrived} of {sent} frames arrived; {found}")
+        raise NotReady(
+            f"the tunnel does not carry traffic: {arrived} of {sent} frames arrived; {found}",
+            Code.PROBES_LOST,
+        )
     for side, c in moved.items():
         if c.sas.encrypted + c.sas.decrypted != sent:
             raise NotReady(
@@ -121,7 +138,8 @@ def _probe_of_esp(setup: Setup, traffic: Traffic) -> tuple[int, int, list[str]]:
     sent = sum(s.tx_frames for s in offered.streams)
     if 2 * sent < frames * traffic.directions:
         raise NotReady(
-            f"the generator sent {sent} of {frames * traffic.directions} probe frames; is the host busy?"
+            f"the generator sent {sent} of {frames * traffic.directions} probe frames; is the host busy?",
+            Code.PROBES_LOST,
         )
     counts = esp_peer.esp_counts(offered)
     wrong = esp_peer.problems(counts)

@@ -11,6 +11,7 @@ from espbench.measure.actions import ActionFailed
 from espbench.measure.esp_peer import EspPeer
 from espbench.measure.traffic import Traffic
 from espbench.platforms.base import PortName, Testbed
+from espbench.sentences import Code
 from espbench.stacks.base import Stack
 from espbench.terms import Phase
 
@@ -88,13 +89,18 @@ class Setup:
 class TrialBroken(EspbenchError):
     """A gateway or the generator died in mid-trial: the trial is void, the test bed must be rebuilt."""
 
+    def __init__(self, text: str, code: Code = Code.BROKEN) -> None:
+        super().__init__(text)
+        self.code = code
 
-def blame(setup: Setup, error: EspbenchError, when: str = "during the trial") -> str:
+
+def blame(setup: Setup, error: EspbenchError, when: str = "during the trial") -> tuple[str, Code]:
     """The error, or which gateway it was that died and its last words; what was done to one knows better itself."""
     if isinstance(error, ActionFailed):
-        return str(error)
+        return str(error), error.code
     for side, gateway in setup.bed.gateways.items():
         if not gateway.alive():
             words = gateway.last_words().strip()
-            return f"gateway {side} died {when}" + (f"; its last words:\n{words}" if words else "")
-    return str(error)
+            died = f"gateway {side} died {when}"
+            return died + (f"; its last words:\n{words}" if words else ""), Code.GATEWAY_DIED
+    return str(error), error.code

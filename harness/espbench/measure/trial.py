@@ -78,11 +78,13 @@ def measure(  # noqa: PLR0913
     except NotBack:
         raise
     except EspbenchError as error:
-        raise TrialBroken(blame(setup, error)) from error
+        raise TrialBroken(*blame(setup, error)) from error
     if setup.stack is not None and not upset:
         gone = [text for c in (before, after) for text in counters.vanished(c, setup.stack.sas)]
         if gone:
-            raise TrialBroken(f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}")
+            raise TrialBroken(
+                f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}", Code.TUNNELS_GONE
+            )
     cpu = {side: _used(cpu_before[side], after_ns) for side, after_ns in cpu_after.items()}
     of_host = host.compare(
         host_before, host_after, gateway_cpus=_gateway_cpus(setup), gateway_ns=_sum(cpu),
@@ -131,17 +133,17 @@ def warm_up(setup: Setup, traffic: Traffic, load_fps: float, duration_s: float) 
     try:
         setup.generator.offer(setup.streams(traffic, load_fps), duration_s, 1.0, quiet_s=0.1)
     except EspbenchError as error:
-        raise TrialBroken(blame(setup, error)) from error
+        raise TrialBroken(*blame(setup, error)) from error
 
 
-def broken(request: Request, why: str, *, case: str, sequence: int) -> Trial:
+def broken(request: Request, why: Reason, *, case: str, sequence: int) -> Trial:
     """The record of a trial that could not be carried through."""
     return Trial(
         case=case, sequence=sequence, phase=request.phase, attempt=request.attempt,
         intended_fps=round(request.load_fps, 3), offered_fps=0.0, duration_s=0.0,
         intended_duration_s=request.duration_s, tx_frames=0, rx_frames=0, lost=0, duplicated=0,
         reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID",
-        reasons=[Reason.of(Code.BROKEN, text=why)],
+        reasons=[why],
     )  # fmt: skip
 
 

@@ -69,6 +69,8 @@ class Document:
         line, column = at or self.values[path]
         where = f"{key_path(problem.path)}: " if problem.path else ""
         said = f"expected {problem.expected}, got {problem.got}; {problem.remedy}"
+        # What was expected may name what the plan itself calls so.
+        said = "\n".join(_printable(text) for text in said.split("\n"))
         return f"{self.name}:{line}:{column}: {where}{said}"
 
     def error(self, problems: Iterable[Problem]) -> UsageError:

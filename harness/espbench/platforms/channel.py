@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from espbench.errors import EspbenchError
+from espbench.errors import GatewayFailed
 
 BUFFER = 1 << 16
 # A terminal holds 4,095 bytes that nobody has read yet; of a longer request UML's line loses the rest. So a
@@ -20,7 +20,7 @@ BUFFER = 1 << 16
 LONGEST_LINE, PIECE = 3000, 2800
 
 
-class AgentRefused(EspbenchError):
+class AgentRefused(GatewayFailed):
     """The agent answered with an error; errno where a system call inside the gateway said so."""
 
     def __init__(self, what: str, errno: int | None) -> None:
@@ -53,7 +53,7 @@ class AgentChannel:
     def request(self, op: str, within_s: float = 30.0, **fields: Any) -> dict[str, Any]:
         """The agent's answer to one request.
 
-        AgentRefused when it cannot be done, EspbenchError when the gateway is dead or silent.
+        AgentRefused when it cannot be done, GatewayFailed when the gateway is dead or silent.
         """
         self._number += 1
         deadline = time.monotonic() + within_s
@@ -128,18 +128,18 @@ class AgentChannel:
         except ValueError:
             reply = None
         if not isinstance(reply, dict):
-            raise EspbenchError(f"gateway {self.name}: its agent answered something that is no JSON object")
+            raise GatewayFailed(f"gateway {self.name}: its agent answered something that is no JSON object")
         return reply
 
     def _wait(self, event: int, deadline: float, silence: str) -> None:
         poll = select.poll()
         poll.register(self._connection, event)
         if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            raise EspbenchError(self._with_last_words(f"gateway {self.name} {silence}"))
+            raise GatewayFailed(self._with_last_words(f"gateway {self.name} {silence}"))
 
-    def _dead(self) -> EspbenchError:
+    def _dead(self) -> GatewayFailed:
         self.closed = True
-        return EspbenchError(self._with_last_words(f"gateway {self.name} died"))
+        return GatewayFailed(self._with_last_words(f"gateway {self.name} died"))
 
     def _with_last_words(self, message: str) -> str:
         words = self._last_words().strip()

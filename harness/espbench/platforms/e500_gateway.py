@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, GatewayFailed
 from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, PortName, Side, VirtualClock
 from espbench.platforms.channel import AgentRefused
 from espbench.platforms.e500_guest import Guest
@@ -156,7 +156,7 @@ class E500Gateway:
         except EspbenchError as error:
             if self.alive():
                 raise EspbenchError(f"gateway {self.side}: {otherwise}: {error}") from None
-            raise EspbenchError(f"gateway {self.side} died; its last words:\n{self.last_words()}") from None
+            raise GatewayFailed(f"gateway {self.side} died; its last words:\n{self.last_words()}") from None
         found: dict[str, Any] = json.loads(lines[-1])
         return found
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from espbench.errors import EspbenchError
+from espbench.errors import GatewayFailed
 from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, Side
 from espbench.platforms.channel import AgentChannel, AgentRefused
 
@@ -95,7 +95,7 @@ class AgentGateway:
         number = re.search(r"Command failed -:(\d+)", result.err)
         line = lines[int(number[1]) - 1] if number else " / ".join(lines)
         why = result.err.partition("Command failed")[0].strip() or f"exit {result.rc}"
-        raise EspbenchError(f"gateway {self.side}: `ip {line}` failed: {why}")
+        raise GatewayFailed(f"gateway {self.side}: `ip {line}` failed: {why}")
 
     def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
         """Send each message, give back its replies without the ACK; NetlinkRefused on a negative one."""

@@ -373,10 +373,16 @@ def clean(directory: Path | None = None) -> list[str]:
         return report
     private_directory(journals, _REMEDY)
     for path in sorted(journals.glob("*.journal")):
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as journal:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            continue  # its run has ended meanwhile, or another `clean` was faster
+        with os.fdopen(descriptor) as journal:
             try:
                 fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                continue
+            if not os.fstat(descriptor).st_nlink:
                 continue
             failed = False
             for record in _left_behind(journal):

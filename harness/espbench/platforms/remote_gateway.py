@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.errors import EspbenchError, GatewayFailed, MachineLacks, UsageError
 from espbench.platforms import ssh
 from espbench.platforms.base import Side
 from espbench.platforms.channel import AgentChannel
@@ -114,7 +114,7 @@ def survey(side: Side, box: Box, within_s: float = READY_S) -> dict[str, Any]:
             box.argv(), input=box.request(take=False), capture_output=True, check=False, timeout=within_s
         )
     except subprocess.TimeoutExpired:
-        raise EspbenchError(f"{side} ({box.login}): no answer within {within_s:g} s") from None
+        raise GatewayFailed(f"{side} ({box.login}): no answer within {within_s:g} s") from None
     if done.returncode:
         raise ssh.explain(side, box.login, done.stderr.decode(errors="replace"))
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -136,7 +136,7 @@ def mend(name: str, box: Box) -> None:
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
-        raise EspbenchError(f"{name} ({box.login}): no answer within {READY_S:g} s") from None
+        raise GatewayFailed(f"{name} ({box.login}): no answer within {READY_S:g} s") from None
     if done.returncode:
         raise ssh.explain(name, box.login, done.stderr.decode(errors="replace"))
 
@@ -233,12 +233,12 @@ class RemoteGateway(AgentGateway):
             place = f"/tmp/espbench/{len(self._brought)}"
             made = self.run(["mkdir", "-p", place])
             if made.rc:
-                raise EspbenchError(f"gateway {self.side}: {made.err.strip()}")
+                raise GatewayFailed(f"gateway {self.side}: {made.err.strip()}")
             packed = base64.b64encode(_packed(folder)).decode()
             done = self.run([self._python, "-I", "-S", "-c", _UNPACK, place], stdin=packed, timeout_s=120)
             if done.rc:
                 words = done.err.strip().splitlines()[-1:] or ["it gave no reason"]
-                raise EspbenchError(f"gateway {self.side}: cannot unpack {folder.name} there: {words[0]}")
+                raise GatewayFailed(f"gateway {self.side}: cannot unpack {folder.name} there: {words[0]}")
             self._brought[folder] = place
         return self._brought[folder]
 

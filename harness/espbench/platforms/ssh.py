@@ -13,7 +13,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from espbench.errors import EspbenchError, UsageError
+from espbench.errors import EspbenchError, GatewayFailed, UsageError
 from espbench.platforms.base import Readiness
 
 CONNECT_S = 10
@@ -125,7 +125,7 @@ def explain(name: str, login: Login, said: str) -> EspbenchError:
             ))  # fmt: skip
     lines = list(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip()))
     words = "; ".join(lines[-3:])  # before them may stand the box's banner
-    return EspbenchError(f"{where}: cannot be reached: {words or 'ssh gave no reason'}")
+    return GatewayFailed(f"{where}: cannot be reached: {words or 'ssh gave no reason'}")
 
 
 def _quoted(path: Path) -> str:

@@ -47,7 +47,7 @@ class IpsecSeries(Series):
             # Not for good, whatever it says: with the plan's own options these daemons do agree.
             raise NegotiationFailed(str(failure)) from failure
         except EspbenchError as error:
-            raise TrialBroken(blame(maker.setup, error)) from error
+            raise TrialBroken(*blame(maker.setup, error)) from error
 
     @abstractmethod
     def made(self, request: Request, maker: TrialMaker) -> Trial:

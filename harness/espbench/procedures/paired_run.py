@@ -242,7 +242,8 @@ class PairedRun:
                 on_progress=self._parts.observer.trial_progress,
             )
         except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
-            record = trial.broken(ask.request, str(error), case=name, sequence=sequence)
+            why = Reason.of(error.code, text=str(error))
+            record = trial.broken(ask.request, why, case=name, sequence=sequence)
             if ask.arm in self._makers:
                 self._makers[ask.arm].discard(self._standing.pop(ask.arm, None))
             return record, str(error)

@@ -37,7 +37,7 @@ class PublicKeyCase(IpsecSeries):
             }
         except EspbenchError as error:
             return record(
-                self.case, request, len(self.trials), {}, reasons=[Reason.of(Code.BROKEN, text=str(error))]
+                self.case, request, len(self.trials), {}, reasons=[Reason.of(error.code, text=str(error))]
             )
         return record(self.case, request, len(self.trials), {"operations_per_s": rates})
 

@@ -33,7 +33,7 @@ from espbench.results import RunDirectory
 from espbench.sentences import Code
 from espbench.stacks.daemon import NegotiationFailed
 from espbench.stacks.plain import Plain
-from espbench.terms import Calibration, Encryption, Finding, Outcome, Remark, Trial
+from espbench.terms import Calibration, Encryption, Finding, Outcome, Reason, Remark, Trial
 
 # A pair that dies again and again is not worth more rebuilding than this.
 MAXIMUM_REBUILDS = 2
@@ -235,7 +235,8 @@ class Session:
                     spent_s = request.duration_s + case.settings.learning + case.settings.residue
                     self._pace = (time.monotonic() - began) / spent_s
             except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
-                record = trial.broken(request, str(error), case=case.id, sequence=sequence)
+                why = Reason.of(error.code, text=str(error))
+                record = trial.broken(request, why, case=case.id, sequence=sequence)
                 self._setups.discard(pair)
                 pair, warm = None, False
                 broken += 1
@@ -244,7 +245,7 @@ class Session:
                 # In virtual time what was not ready once never will be.
                 for_good = self._beds.virtual_time and isinstance(error, readiness.NotReady)
                 if broken > MAXIMUM_REBUILDS or for_good or case.pair in self._hopeless:
-                    self._give_up(case, running, str(error))
+                    self._give_up(case, running, why)
                     return pair
             self._directory.append(record)
             running.add(record)
@@ -260,7 +261,7 @@ class Session:
             raise NegotiationFailed(why)
         return self._setups.set_up(case)
 
-    def _give_up(self, case: Case, running: Procedure, reason: str) -> None:
+    def _give_up(self, case: Case, running: Procedure, reason: Reason) -> None:
         """The pair keeps failing: what is left of the case is INVALID, and a replay says the same."""
         while (request := running.next()) is not None:
             record = trial.broken(request, reason, case=case.id, sequence=len(running.trials))

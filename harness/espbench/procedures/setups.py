@@ -76,9 +76,11 @@ class Setups:
             bed.close()
             raise
         except EspbenchError as error:
-            reason = str(error) if setup is None else blame(setup, error, "while it was set up")
+            text, code = (
+                (str(error), error.code) if setup is None else blame(setup, error, "while it was set up")
+            )
             bed.close()
-            raise readiness.NotReady(reason) from error
+            raise readiness.NotReady(text, code) from error
         except BaseException:
             bed.close()
             raise

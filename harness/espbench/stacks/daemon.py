@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from espbench.errors import EspbenchError
+from espbench.sentences import Code
 from espbench.stacks.base import StackOptions
 from espbench.stacks.sa_events import Phase, SaEvent
 from espbench.stacks.suites import Suite
@@ -30,6 +31,8 @@ class NegotiationFailed(EspbenchError):
 
     final: the daemons will say the same however often they are asked. Silence is not: a host may be busy.
     """
+
+    code = Code.NEGOTIATION_FAILED
 
     def __init__(self, text: str, *, final: bool = False) -> None:
         super().__init__(text)
