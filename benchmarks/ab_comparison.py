@@ -29,7 +29,7 @@ from typing import Any
 from shares import wilson
 
 from espbench.comparison import of_run
-from espbench.comparison.model import Comparison
+from espbench.comparison.sorting.model import Comparison
 from espbench.results import RunDirectory
 
 RULES = "ESPBENCH_BENCHMARK_RULES"
@@ -124,9 +124,9 @@ def _run(asked: argparse.Namespace, number: int) -> None:
 def _measure(plan: Path) -> None:
     """`espbench run`, the second one's gateways made dearer where that is asked for."""
     from espbench.cli import main as cli  # noqa: PLC0415  (the parent needs none of it)
-    from espbench.measure.setup import Setup  # noqa: PLC0415
-    from espbench.plan.cases import Case  # noqa: PLC0415
-    from espbench.procedures.setups import Setups  # noqa: PLC0415
+    from espbench.measure.inputs.setup import Setup  # noqa: PLC0415
+    from espbench.plan.resolved.cases import Case  # noqa: PLC0415
+    from espbench.runs.setups import Setups  # noqa: PLC0415
 
     rules = int(os.environ.get(RULES, "0"))
     set_up = Setups.set_up

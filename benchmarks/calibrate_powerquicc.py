@@ -27,8 +27,8 @@ from espbench.claims import calibration
 from espbench.claims.model import Setup
 from espbench.claims.points import Point, points
 from espbench.paths import data_dir
-from espbench.plan.boards import Board
-from espbench.plan.profiles import load_profile, profile_names
+from espbench.plan.duts.boards import Board
+from espbench.plan.duts.profiles import load_profile, profile_names
 from espbench.results import RunDirectory
 
 DEVICE = "mpc8548e"

@@ -33,9 +33,9 @@ import pandas as pd
 
 import espbench
 from espbench.plan import load_plan
-from espbench.platforms.processes import tree_cpu_ns
-from espbench.platforms.registry import Registry, Surroundings, interpreter
 from espbench.terms import WITH_FIGURE
+from espbench.this_machine.processes import tree_cpu_ns
+from espbench.this_machine.registry import Registry, Surroundings, interpreter
 
 CLONE = Path(__file__).resolve().parents[1]
 # Of a loaded run's results: 16 of the demo's 18.

@@ -31,15 +31,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from espbench.e500 import cpio
 from espbench.errors import EspbenchError
 from espbench.generators.native import binary
 from espbench.paths import clone_root
+from espbench.platforms.e500.parts import cpio
 from espbench.platforms.placement import NICE
-from espbench.platforms.registry import Registry, Surroundings
 from espbench.results import RunDirectory
-from espbench.stacks import packages
+from espbench.stacks.daemons import packages
 from espbench.terms import WITH_FIGURE, Trial
+from espbench.this_machine.registry import Registry, Surroundings
 
 PACKAGES = ("linux-image-amd64", "qemu-system-x86", "busybox-static")
 CPUS, MEMORY_MB = 2, 3072

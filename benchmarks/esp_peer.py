@@ -19,11 +19,12 @@ from pathlib import Path
 
 from espbench.generators.base import Association, Offered, Stream
 from espbench.generators.native import NativeGenerator
-from espbench.measure.traffic import Traffic
+from espbench.measure.inputs.traffic import Traffic
 from espbench.plan import load_topology
-from espbench.platforms import machine_lock, netns, placement
-from espbench.platforms.registry import Registry
-from espbench.procedures.platform_kinds import addressing_of
+from espbench.platforms import netns, placement
+from espbench.runs.platform_kinds import addressing_of
+from espbench.this_machine import machine_lock
+from espbench.this_machine.registry import Registry
 
 SIZES = (64, 512, 1424)
 KEYS = {

@@ -32,9 +32,9 @@ from typing import Any, cast
 
 from espbench.generators import trex_server
 from espbench.generators.trex import TrexGenerator
-from espbench.measure.traffic import Traffic
+from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Port, PortName, Testbed
-from espbench.platforms.registry import Registry
+from espbench.this_machine.registry import Registry
 
 BINARY = Path(__file__).parents[1] / "traffic" / "target" / "release" / "espbench-traffic"
 PATHS = ("xdp", "af-xdp", "af-packet")
@@ -106,7 +106,7 @@ def inside(namespace: str, *command: str) -> str:
 
 
 # Before everybody else, in a session of its own, since with autogrouping a nice value only counts inside one; as
-# platforms/launcher.py does it.
+# this_machine/launcher.py does it.
 FIRST = ("setsid", "sh", "-c", 'echo -20 > /proc/self/autogroup; exec nice -n -20 "$@"', "sh")
 
 

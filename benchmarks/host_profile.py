@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from espbench.platforms.processes import descendants
+from espbench.this_machine.processes import descendants
 
 HERTZ = 997
 LISTED = 20

@@ -27,14 +27,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts, Stall, StreamCounts
+from espbench.measure.inputs.setup import Request, Setup
+from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase, Seen, record
-from espbench.measure.setup import Request, Setup
-from espbench.measure.traffic import Traffic
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
 from espbench.platforms.base import Testbed
 from espbench.procedures.limits import Limits
-from espbench.procedures.throughput import ThroughputCase
+from espbench.procedures.rfc2544.throughput import ThroughputCase
 from espbench.terms import WITH_FIGURE, Latency, Outcome, Trial
 
 PLAN = """\

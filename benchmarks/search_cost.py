@@ -18,8 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from espbench.plan.search_choice import PresetName
-from espbench.procedures.warm_start import worth_a_hint
+from espbench.plan.keys.search_choice import PresetName
+from espbench.procedures.rfc2544.warm_start import worth_a_hint
 from espbench.search import GoalResult, Judgement, TrialRequest, judge
 from espbench.search.frame_cost import predicted_fps
 from support.simulated import duts

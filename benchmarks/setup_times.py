@@ -18,11 +18,13 @@ from statistics import median
 import espbench.cli.main  # noqa: F401  (what a controller loads, so that its size is this process's)
 from espbench.generators.native import NativeGenerator
 from espbench.plan import load_topology
-from espbench.platforms import machine_lock, netns, placement, uml
+from espbench.platforms import netns, placement
 from espbench.platforms.base import Testbed
-from espbench.platforms.processes import descendants
-from espbench.platforms.registry import Registry
-from espbench.procedures.platform_kinds import addressing_of
+from espbench.platforms.uml import uml_platform
+from espbench.runs.platform_kinds import addressing_of
+from espbench.this_machine import machine_lock
+from espbench.this_machine.processes import descendants
+from espbench.this_machine.registry import Registry
 
 BUILDS = 5
 ADDRESSING = addressing_of(load_topology("gateway-to-gateway"), mtu=1500)
@@ -41,8 +43,10 @@ def main() -> None:
         kinds: dict[str, Callable[[], Testbed]] = {}
         if all(need.ready for need in netns.readiness()):
             kinds["netns"] = lambda: netns.NetnsPlatform(ADDRESSING).build(registry, logs, placed)
-        if all(need.ready for need in uml.readiness()):
-            kinds["uml"] = lambda: uml.UmlPlatform(uml.UmlProfile(), ADDRESSING).build(registry, logs, placed)
+        if all(need.ready for need in uml_platform.readiness()):
+            kinds["uml"] = lambda: uml_platform.UmlPlatform(uml_platform.UmlProfile(), ADDRESSING).build(
+                registry, logs, placed
+            )
         print(f"median of {builds}       build, s   close, s   memory of a gateway, MiB")
         for name, build in kinds.items():
             times = [timed(registry, build) for _ in range(builds)]

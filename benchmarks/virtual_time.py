@@ -31,20 +31,20 @@ from pathlib import Path
 
 import host_profile
 
-from espbench.e500 import build as e500
 from espbench.generators.native import NativeGenerator, binary
-from espbench.measure import readiness
-from espbench.measure.setup import Setup
-from espbench.measure.traffic import Traffic
+from espbench.measure.inputs.setup import Setup
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import readiness
 from espbench.paths import data_dir
 from espbench.plan import Case, ResolvedPlan, cases, resolve
-from espbench.plan.reader import read_text
-from espbench.platforms import qemu_e500
+from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import Port, PortName, Testbed
-from espbench.platforms.processes import descendants, tree_cpu_ns
-from espbench.platforms.registry import Registry
-from espbench.procedures.beds import Beds, choose
-from espbench.procedures.platform import Workspace
+from espbench.platforms.e500 import qemu_e500
+from espbench.platforms.e500.parts import build as e500
+from espbench.runs.beds import Beds, choose
+from espbench.runs.platform import Workspace
+from espbench.this_machine.processes import descendants, tree_cpu_ns
+from espbench.this_machine.registry import Registry
 
 # What two guests and the source cost in the feasibility prototype, whose links were stream sockets and whose
 # instructions took 1 ns; issue 5 asks for half of it at 40,000 frames/s.
@@ -64,7 +64,7 @@ frame_sizes: [64]
 directions: [one-way]
 tests: [throughput: {{}}]
 """
-MIRROR = data_dir("dut-profiles") / "e500" / "qemu" / "mirror.c"
+MIRROR = data_dir("emulator") / "qemu" / "mirror.c"
 MIRROR_NS, MIRROR_QUEUE, LATENCY_NS = 5_000, 64, 50_000  # as long as the boards' links
 
 

@@ -25,7 +25,7 @@ from espbench.generators.base import Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.plan import Case
 from espbench.platforms.base import SIDES, Gateway, Side, Testbed
-from espbench.procedures.beds import Beds
+from espbench.runs.beds import Beds
 from espbench.stacks.base import Stack
 
 ASKED: dict[str, Any] = json.loads(os.environ.get("DISTURB", '{"what": "", "seed": 0}'))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from espbench.platforms.processes import start_time
+from espbench.this_machine.processes import start_time
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 _WALL = 0x40000000  # __WALL of waitpid(2): threads, too

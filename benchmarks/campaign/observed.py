@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from campaign import ROOT, checks
-from espbench.platforms.processes import descendants, start_time
-from espbench.platforms.registry import state_dir
+from espbench.this_machine.processes import descendants, start_time
+from espbench.this_machine.registry import state_dir
 from support.boxes import leftovers
 
 ESPBENCH = (sys.executable, "-m", "espbench")

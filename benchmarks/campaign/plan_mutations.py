@@ -26,8 +26,8 @@ from types import FrameType
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.plan import cases, resolve
-from espbench.plan.asked import asked
-from espbench.plan.reader import read_text
+from espbench.plan.reading.reader import read_text
+from espbench.plan.resolved.asked import asked
 from espbench.search.loads import Loads
 
 ROOT = Path(__file__).parents[2]

@@ -28,9 +28,9 @@ from espbench.generators import choose
 from espbench.generators.base import Offered, Stream
 from espbench.plan import Case
 from espbench.platforms.base import LinkCounters, Side
-from espbench.platforms.registry import Registry
-from espbench.procedures.platform import Workspace
+from espbench.runs.platform import Workspace
 from espbench.stacks.base import SaCounters
+from espbench.this_machine.registry import Registry
 from support import truth_dut
 from support.truth_dut import Bed, Generator, build
 

@@ -23,8 +23,8 @@ from typing import Any, Self
 import pytest
 
 from espbench.errors import EspbenchError
-from espbench.platforms import network
-from espbench.platforms.processes import start_time
+from espbench.this_machine import network
+from espbench.this_machine.processes import start_time
 
 IFA_F_NODAD = 0x02  # linux/if_addr.h: usable at once
 

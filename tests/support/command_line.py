@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from espbench.cli.main import main
-from espbench.platforms.ending import ENDING
+from espbench.this_machine.ending import ENDING
 
 
 def in_process(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -28,11 +28,11 @@ import yaml
 
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.channel import AgentChannel
-from espbench.platforms.network import NETNS_DIR
-from espbench.platforms.registry import Entry, Registry, interpreter
-from espbench.platforms.uml_guest import BOOT_TIMEOUT_S, Guest, UmlMachine, boot
-from espbench.platforms.uml_kernel import XFRM_MODULES, UmlKernel
-from espbench.stacks import packages
+from espbench.platforms.uml.uml_guest import BOOT_TIMEOUT_S, Guest, UmlMachine, boot
+from espbench.platforms.uml.uml_kernel import XFRM_MODULES, UmlKernel
+from espbench.stacks.daemons import packages
+from espbench.this_machine.network import NETNS_DIR
+from espbench.this_machine.registry import Entry, Registry, interpreter
 from support.boxes import sh
 
 _MANAGEMENT = {"home": "10.77.1", "office": "10.77.2"}

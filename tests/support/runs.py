@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from espbench.platforms.network import NETNS_DIR
-from espbench.platforms.processes import descendants, start_time
 from espbench.terms import WITH_FIGURE
+from espbench.this_machine.network import NETNS_DIR
+from espbench.this_machine.processes import descendants, start_time
 from support.boxes import leftovers, sh
 from support.plans import write_plan
 

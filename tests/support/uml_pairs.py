@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 
 from espbench.platforms.base import Placement
-from espbench.platforms.processes import descendants
-from espbench.platforms.uml import UmlTestbed
+from espbench.platforms.uml.uml_platform import UmlTestbed
+from espbench.this_machine.processes import descendants
 
 CPUS = sorted(os.sched_getaffinity(0))
 PLACEMENT = Placement(

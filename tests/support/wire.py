@@ -21,7 +21,7 @@ import pytest
 
 from espbench.generators import native
 from espbench.platforms.placement import NICE
-from espbench.platforms.processes import renice_sessions
+from espbench.this_machine.processes import renice_sessions
 from support.boxes import sh
 
 # A host that stands still at the end of a trial leaves its sender no time for the last frames.

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from espbench.generators.native import NativeGenerator
-from espbench.measure import readiness
-from espbench.measure.setup import Request, Setup, Waits
-from espbench.measure.traffic import Traffic
+from espbench.measure.inputs.setup import Request, Setup, Waits
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import readiness
 from espbench.measure.trial import measure
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
-from espbench.platforms.registry import Registry
-from espbench.procedures.beds import Beds, choose
-from espbench.procedures.platform import Workspace
+from espbench.runs.beds import Beds, choose
+from espbench.runs.platform import Workspace
 from espbench.terms import Trial
+from espbench.this_machine.registry import Registry
 from support.plans import pair_plan, write_plan
 
 TRAFFIC = Traffic(((256, 1),), 4, "both-ways")

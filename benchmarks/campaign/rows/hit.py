@@ -22,10 +22,10 @@ from campaign import checks, hits
 from campaign.observed import ESPBENCH, IN_GATEWAYS, Observed, clean, whole
 from campaign.row import Row, Verdict
 from campaign.truth import written
-from espbench.platforms import uml_kernel
 from espbench.platforms.base import SIDES
-from espbench.platforms.processes import descendants
+from espbench.platforms.uml import uml_kernel
 from espbench.sentences import Code
+from espbench.this_machine.processes import descendants
 from support.boxes import RouterBox
 from support.remote_boxes import RemoteLab, remote_lab
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from espbench.catalogue.suites import suites
 from espbench.claims.model import claims
-from espbench.plan.frames import FRAMING_BYTES
-from espbench.stacks.suites import suites
+from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 
 SUITE = "3des-sha1"
 LARGE = 1456
@@ -65,7 +65,7 @@ def cipher_bytes(frame_size: int) -> int:
 
 
 def sec_cycles(prices: SecPrices, frame_size: int) -> float:
-    """The SEC model's service of one frame (dut-profiles/e500/sec/README.md), the cipher being the slower unit."""
+    """The SEC model's service of one frame (harness/emulator/sec/README.md), the cipher being the slower unit."""
     data = cipher_bytes(frame_size)
     bus = prices.bus * (2 * data + _OVERHEAD_BYTES)
     return float(prices.descriptor + bus + prices.cipher * data)

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from espbench.catalogue.suites import suites
 from espbench.claims.model import Computed
 from espbench.claims.our_value import OurValue, ranged
 from espbench.claims.points import link_fps, tunnelled_size
-from espbench.plan.frames import FRAMING_BYTES, USUAL_MTU
+from espbench.plan.resolved.frame_sizes import FRAMING_BYTES, USUAL_MTU
 from espbench.results.published import documents
-from espbench.stacks.suites import suites
 from espbench.terms import layer2_mbps
 
 _GIGABIT = 1e9
@@ -33,7 +33,7 @@ def computed(m: Computed) -> OurValue:
 
 
 def rsa_cycles(modulus_bits: int, exponent_bits: int) -> float:
-    """Cycles of an RSA operation in the SEC model's PKEU (dut-profiles/e500/sec/README.md)."""
+    """Cycles of an RSA operation in the SEC model's PKEU (harness/emulator/sec/README.md)."""
     digits = modulus_bits / _DIGIT_BITS
     return 35 * digits**2 + 240 * digits + 1.5 * exponent_bits * (digits**2 + 3 * digits + 27)
 

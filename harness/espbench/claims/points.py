@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal, get_args
 
+from espbench.catalogue.suites import suites
 from espbench.claims.model import Behaviour, Configuration
-from espbench.plan.frames import FRAMING_BYTES
+from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 from espbench.results.accelerator import AcceleratorResult
-from espbench.stacks.suites import suites
 from espbench.terms import Direction, Manifest, Outcome, layer2_mbps, line_rate_fps
 
 MOST_LOSS = 1e-5

@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from espbench.e500 import build as e500
 from espbench.errors import UsageError
-from espbench.platforms.registry import Registry
+from espbench.platforms.e500.parts import build as e500
+from espbench.this_machine.registry import Registry
 
 LINE_SHOWN = 60
 

@@ -19,14 +19,14 @@ from espbench.errors import UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
 from espbench.generators.native import NativeGenerator
-from espbench.measure.traffic import Traffic
+from espbench.measure.inputs.traffic import Traffic
 from espbench.plan import load_topology
 from espbench.platforms import external, netns, placement
 from espbench.platforms.base import Placement, PortName, Testbed
-from espbench.platforms.registry import Registry
-from espbench.procedures.platform import demand
-from espbench.procedures.platform_kinds import addressing_of
-from espbench.procedures.side_by_side import Candidate, Examined, examine
+from espbench.runs.platform import demand
+from espbench.runs.platform_kinds import addressing_of
+from espbench.runs.side_by_side import Candidate, Examined, examine
+from espbench.this_machine.registry import Registry
 
 MTU = 1500
 SIZES = (64, 512, 1518)

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from espbench.platforms import registry
-
 # Says how a box is undone, and one that was left switched off.
-from espbench.platforms import remote_gateway as _boxes  # noqa: F401
+from espbench.platforms.remote import remote_gateway as _boxes  # noqa: F401
+from espbench.this_machine import registry
 
 
 def clean() -> None:

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 
 from espbench.comparison import compare as compare_runs
-from espbench.comparison.model import Comparison, PairVerdicts
-from espbench.comparison.words import title
+from espbench.comparison.sorting.model import Comparison, PairVerdicts
+from espbench.comparison.telling.words import title
 from espbench.errors import EspbenchError, UsageError
-from espbench.reporting.comparison_wording import ratio_or_bound
+from espbench.reporting.compared.comparison_wording import ratio_or_bound
 from espbench.results import RunDirectory
 
 PUBLISHED = "published"
@@ -44,14 +44,14 @@ def compare(
     out: Annotated[Path, typer.Option(help="Where the directory of the comparison goes.")] = Path("runs"),
 ) -> None:
     """Compare finished runs, or what one run measured, and write comparison.html, .md and .json."""
-    from espbench.reporting import operations  # noqa: PLC0415  (charts: slow to import)
-    from espbench.reporting.comparison import write  # noqa: PLC0415
+    from espbench.reporting.compared import operations_documents  # noqa: PLC0415  (charts: slow to import)
+    from espbench.reporting.compared.comparison_documents import write  # noqa: PLC0415
 
     if by == PUBLISHED:
         _against_published(runs, reference, out)
         return
     directories = [RunDirectory.open(path) for path in runs]
-    if by in (None, TOPOLOGY) and (operations.is_about(directories) or by == TOPOLOGY):
+    if by in (None, TOPOLOGY) and (operations_documents.is_about(directories) or by == TOPOLOGY):
         _by_topology(directories, reference, out, allow_different=allow_different)
         return
     found = compare_runs(directories, by, reference, allow_different)
@@ -61,12 +61,12 @@ def compare(
 
 
 def _against_published(runs: list[Path], reference: str | None, out: Path) -> None:
-    from espbench.reporting import published  # noqa: PLC0415  (charts: slow to import)
+    from espbench.reporting.published import published_documents  # noqa: PLC0415  (charts: slow to import)
 
     if reference is not None:
         raise UsageError(f"--reference: expected none with --by {PUBLISHED}, got {reference}; leave it out")
     directories = [RunDirectory.open(path) for path in runs]
-    judged, _ = published.judged(directories)  # refuses before anything is made
+    judged, _ = published_documents.judged(directories)  # refuses before anything is made
     console = _console()
     table = Table(box=box.SIMPLE)
     for column in ("device", "claim", "judgement"):
@@ -74,24 +74,24 @@ def _against_published(runs: list[Path], reference: str | None, out: Path) -> No
     for one in judged:
         table.add_row(one.claim.device or "", one.claim.says, one.word)
     console.print(table)
-    print(published.write(directories, _directory(out, PUBLISHED)))
+    print(published_documents.write(directories, _directory(out, PUBLISHED)))
 
 
 def _by_topology(
     runs: list[RunDirectory], reference: str | None, out: Path, *, allow_different: bool
 ) -> None:
-    from espbench.reporting import operations  # noqa: PLC0415  (charts: slow to import)
+    from espbench.reporting.compared import operations_documents  # noqa: PLC0415  (charts: slow to import)
 
     if reference is not None:
         raise UsageError(f"--reference: expected none with --by {TOPOLOGY}, got {reference}; leave it out")
-    if not operations.is_about(runs):
+    if not operations_documents.is_about(runs):
         got = ", ".join(dict.fromkeys(run.manifest.topology for run in runs))
         raise UsageError(
             f"--by {TOPOLOGY}: expected runs of single-gateway and of gateway-to-gateway, got {got}; "
             "name one of each"
         )
-    operations.related(runs, allow_different=allow_different)  # refuses before anything is made
-    page, words = operations.write(runs, _directory(out, TOPOLOGY), allow_different=allow_different)
+    operations_documents.related(runs, allow_different=allow_different)  # refuses before anything is made
+    page, words = operations_documents.write(runs, _directory(out, TOPOLOGY), allow_different=allow_different)
     for text in words:
         _console().print(text, soft_wrap=True)
     print(page)

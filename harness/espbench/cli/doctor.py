@@ -12,14 +12,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from espbench.e500 import build as e500
+from espbench.catalogue.stack_names import STACKS
 from espbench.errors import MachineLacks
 from espbench.generators import choose
-from espbench.platforms import irq_time, placement
+from espbench.platforms import placement
 from espbench.platforms.base import Readiness
-from espbench.procedures.platform_kinds import PLATFORMS, esp_missing
-from espbench.stacks import packages
-from espbench.stacks.names import STACKS
+from espbench.platforms.e500.parts import build as e500
+from espbench.runs.platform_kinds import PLATFORMS, esp_missing
+from espbench.stacks.daemons import packages
+from espbench.this_machine import irq_time
 
 
 def doctor(

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from espbench.catalogue.stack_names import STACKS
+from espbench.catalogue.suites import suites
 from espbench.generators import choose
 from espbench.plan import (
     load_profile,
@@ -17,8 +19,6 @@ from espbench.plan import (
     topology_names,
     traffic_names,
 )
-from espbench.stacks.names import STACKS
-from espbench.stacks.suites import suites
 
 
 class What(StrEnum):

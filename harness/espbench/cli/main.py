@@ -11,7 +11,7 @@ from rich.console import Console
 
 from espbench.cli import build, calibrate, clean, compare, doctor, listing, report, run, schema, validate
 from espbench.errors import EspbenchError, Interrupted, UsageError
-from espbench.platforms import ending, registry
+from espbench.this_machine import ending, registry
 from espbench.version import __version__
 
 app = typer.Typer(

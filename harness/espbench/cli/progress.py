@@ -12,12 +12,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from espbench.measure.setup import Request
+from espbench.measure.inputs.setup import Request
 from espbench.plan import Case
-from espbench.platforms import machine_lock
-from espbench.platforms.machine_lock import Holder
 from espbench.sentences import goal_title
 from espbench.terms import WITH_FIGURE, Finding, Outcome, Reason, Trial
+from espbench.this_machine import machine_lock
+from espbench.this_machine.machine_lock import Holder
 
 Bounds = list[tuple[float, float | None, float | None]]
 

@@ -9,7 +9,7 @@ from typing import Any
 from espbench.errors import UsageError
 from espbench.measure import machine
 from espbench.plan import Profile, ResolvedPlan, conditions
-from espbench.plan.asked import Change, asked, changes, recorded_changes
+from espbench.plan.resolved.asked import Change, asked, changes, recorded_changes
 from espbench.results import FORMAT, RunDirectory
 from espbench.terms import CaseEntry
 from espbench.version import __version__

@@ -20,13 +20,13 @@ from espbench.generators import choose as generators
 from espbench.generators.base import Generator
 from espbench.measure import machine
 from espbench.plan import Case, ResolvedPlan, cases, load_plan, notes
-from espbench.plan.asked import asked
-from espbench.plan.comparison import compare_settings, execution_order
-from espbench.plan.conditions import conditions
-from espbench.plan.model import SINGLE
-from espbench.platforms.registry import Registry
-from espbench.procedures import accelerator
-from espbench.procedures.beds import (
+from espbench.plan.keys.model import SINGLE
+from espbench.plan.resolved.arms import compare_settings, execution_order
+from espbench.plan.resolved.asked import asked
+from espbench.plan.resolved.conditions import conditions
+from espbench.procedures.boards import accelerator
+from espbench.results import FORMAT, RunDirectory
+from espbench.runs.beds import (
     Beds,
     Choice,
     choose,
@@ -35,10 +35,10 @@ from espbench.procedures.beds import (
     require,
     virtual,
 )
-from espbench.procedures.platform import Workspace
-from espbench.procedures.session import Session
-from espbench.results import FORMAT, RunDirectory
+from espbench.runs.platform import Workspace
+from espbench.runs.session import Session
 from espbench.terms import Finding, Manifest, Outcome
+from espbench.this_machine.registry import Registry
 from espbench.version import __version__
 
 INCOMPLETE = 3

@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from espbench.comparison import conditions, costs, overheads, paired, remarks, words
-from espbench.comparison.axes import AXES, Group, X, differing, layout
-from espbench.comparison.model import Axis, Comparison, PairVerdicts, Panel
-from espbench.comparison.points import arm_point, side
-from espbench.comparison.samples import Run, Sample, read, samples
-from espbench.comparison.statistics import CONFIDENCE
-from espbench.comparison.verdicts import Point, verdicts
+from espbench.comparison.deciding import overheads, paired_ratios
+from espbench.comparison.deciding.points import arm_point, side
+from espbench.comparison.deciding.statistics import CONFIDENCE
+from espbench.comparison.deciding.verdicts import Point, verdicts
+from espbench.comparison.sorting import comparability
+from espbench.comparison.sorting.axes import AXES, Group, X, differing, layout
+from espbench.comparison.sorting.model import Axis, Comparison, PairVerdicts, Panel
+from espbench.comparison.sorting.samples import Run, Sample, read, samples
+from espbench.comparison.telling import costs, remarks, words
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
 from espbench.terms import Finding
@@ -58,9 +60,9 @@ def of(
     """The same of runs that were read already."""
     found = samples(runs)
     axis = _axis(runs, found, by)
-    differences = conditions.differences(runs, axis)
+    differences = comparability.differences(runs, axis)
     if differences and not allow_different:
-        raise UsageError(conditions.refusal(differences, axis, differing(found)))
+        raise UsageError(comparability.refusal(differences, axis, differing(found)))
     planned = (
         runs[0].compare.get("reference") if len(runs) == 1 and runs[0].compare.get("by") == axis else None
     )
@@ -79,7 +81,7 @@ def of(
     is_paired = {pair.b: pair.paired for panel in panels for pair in panel.pairs}
     seed = runs[0].compare.get("seed") if len(runs) == 1 and any(is_paired.values()) else None
     at_loads = _fixed_loads(runs, axis, names)
-    fixed = paired.judge(at_loads, axis)
+    fixed = paired_ratios.judge(at_loads, axis)
     return Comparison(
         axis=axis,
         arms=plan.arms,
@@ -93,7 +95,7 @@ def of(
         words=[
             *remarks.violated(found),
             *remarks.allowed(differences),
-            *paired.verdict_words(fixed),
+            *paired_ratios.verdict_words(fixed),
             *words.paragraph(panels),
             *costs.cost_words(panels, beside),
             *remarks.load(panels, beside),
@@ -101,12 +103,12 @@ def of(
         ],
         differences=differences,
         warnings=[
-            *paired.not_made(at_loads),
+            *paired_ratios.not_made(at_loads),
             *remarks.arms(plan.groups, axis),
             *remarks.order(plan.groups, is_paired, axis, runs),
             *remarks.runs(runs),
             *remarks.figures(panels),
-            *conditions.unchecked(runs),
+            *comparability.unchecked(runs),
             *(f"Not compared: {text}." for text in plan.left_out),
         ],
         is_short=any(s.outcome.is_short for s in found),

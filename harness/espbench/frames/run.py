@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from espbench.comparison.samples import names_of
+from espbench.comparison.sorting.samples import names_of
 from espbench.errors import EspbenchError, UnreadableRun, UsageError
 from espbench.frames.columns import UNITS, frame, frame_bytes, units
 from espbench.results import RunDirectory, finding_files, outcome_files

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from espbench.comparison import compare as compare_runs
-from espbench.comparison.conditions import in_words
-from espbench.comparison.model import (
+from espbench.comparison.sorting.comparability import in_words
+from espbench.comparison.sorting.model import (
     ArmPoint,
     Comparison,
     Estimate,

@@ -10,7 +10,7 @@ from espbench.errors import MachineLacks
 from espbench.generators import native, scapy, trex_server
 from espbench.generators.base import Generator
 from espbench.platforms.base import Readiness
-from espbench.platforms.registry import Registry
+from espbench.this_machine.registry import Registry
 
 GENERATORS = {
     "native": "espbench-traffic: numbers, stamps and checks every frame",

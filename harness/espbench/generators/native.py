@@ -22,7 +22,7 @@ from espbench.generators.base import Noise, Offered, OnProgress, Stream, longest
 from espbench.paths import clone_root
 from espbench.platforms.base import Port, PortName, Readiness
 from espbench.platforms.placement import NICE
-from espbench.platforms.registry import Registry, Surroundings
+from espbench.this_machine.registry import Registry, Surroundings
 
 _BINARY = "espbench-traffic"
 # Beyond what a trial must take; a generator silent for longer is taken for dead.

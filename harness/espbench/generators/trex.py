@@ -30,9 +30,9 @@ from espbench.generators.trex_account import Account, shortfall, stream_counts
 from espbench.generators.trex_ports import Counters, TrexPorts
 from espbench.generators.trex_streams import frames_of, trex_streams
 from espbench.platforms.base import Port, PortName
-from espbench.platforms.registry import Registry
 from espbench.sentences import Code
 from espbench.terms import FCS_BYTES, Remark
+from espbench.this_machine.registry import Registry
 
 NOT_MEASURED = [
     "latency",

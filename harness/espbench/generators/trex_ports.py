@@ -14,7 +14,7 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.generators.trex_rpc import RPC_PORT, TrexClient, TrexRefused
 from espbench.generators.trex_server import Link, TrexServer
 from espbench.platforms.base import Port, PortName
-from espbench.platforms.registry import Registry
+from espbench.this_machine.registry import Registry
 
 USER = "espbench"
 _TRANSMITTING = ("TX", "PAUSE")

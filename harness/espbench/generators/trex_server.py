@@ -16,8 +16,8 @@ from pathlib import Path
 from espbench.errors import EspbenchError, GeneratorFailed, MachineLacks
 from espbench.platforms.base import Port, Readiness
 from espbench.platforms.placement import NICE
-from espbench.platforms.processes import tree_cpu_ns
-from espbench.platforms.registry import Registry, Surroundings
+from espbench.this_machine.processes import tree_cpu_ns
+from espbench.this_machine.registry import Registry, Surroundings
 
 DIRECTORY = "TREX_DIR"
 LARGEST_MTU = 1500

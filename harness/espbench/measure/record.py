@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from espbench.generators.base import Offered, StreamCounts
-from espbench.measure import backlog, counters, esp_peer, network_events, one_gateway, path
-from espbench.measure.actions import Performed, untimely
-from espbench.measure.faults import tester_faults, virtual_faults
-from espbench.measure.setup import Request, Setup
-from espbench.measure.standing_still import StandingStill, standing_still
-from espbench.measure.traffic import Traffic
+from espbench.measure.inputs import esp_peer
+from espbench.measure.inputs.actions import Performed, untimely
+from espbench.measure.inputs.setup import Request, Setup
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import counters, one_gateway, path
+from espbench.measure.validity import backlog, network_events
+from espbench.measure.validity.faults import tester_faults, virtual_faults
+from espbench.measure.validity.standing_still import StandingStill, standing_still
 from espbench.platforms.base import PortName, Side
 from espbench.sentences import Code
 from espbench.terms import NOT_SENT, DirectionReading, GatewayReading, Latency, Reason, Trial

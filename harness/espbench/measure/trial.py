@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Offered, OnProgress, RateStep, Stream
-from espbench.measure import counters, host, network_events
-from espbench.measure.actions import Action, performing
-from espbench.measure.faults import taken_from_senders
+from espbench.measure.inputs.actions import Action, performing
+from espbench.measure.inputs.setup import Request, Setup, Shape, TrialBroken, Waits, blame
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import counters
 from espbench.measure.record import OfCase, Seen, proof_problems, record
-from espbench.measure.setup import Request, Setup, Shape, TrialBroken, Waits, blame
-from espbench.measure.traffic import Traffic
+from espbench.measure.validity import host, network_events
+from espbench.measure.validity.faults import taken_from_senders
 from espbench.platforms.base import NotBack, Side
 from espbench.sentences import Code
 from espbench.terms import Reason, Trial

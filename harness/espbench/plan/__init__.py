@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from espbench.plan.cases import Case, cases, notes
-from espbench.plan.comparison import arms, compare_settings, execution_order
-from espbench.plan.conditions import conditions
-from espbench.plan.model import Compare, Plan, Throughput
-from espbench.plan.profiles import Profile, load_profile, profile_names
+from espbench.plan.duts.profiles import Profile, load_profile, profile_names
+from espbench.plan.duts.topology import Topology, load_topology, topology_names
+from espbench.plan.keys.model import Compare, Plan, Throughput
+from espbench.plan.keys.stack_choice import StackChoice
 from espbench.plan.resolution import load_plan, resolve
-from espbench.plan.resolved import ResolvedPlan
+from espbench.plan.resolved.arms import arms, compare_settings, execution_order
+from espbench.plan.resolved.cases import Case, cases, notes
+from espbench.plan.resolved.conditions import conditions
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.plan.schema import plan_schema
-from espbench.plan.stack_choice import StackChoice
-from espbench.plan.topology import Topology, load_topology, topology_names
-from espbench.plan.traffic_profiles import load as load_traffic
-from espbench.plan.traffic_profiles import profile_names as traffic_names
+from espbench.plan.traffic.traffic_profiles import load as load_traffic
+from espbench.plan.traffic.traffic_profiles import profile_names as traffic_names
 
 __all__ = [
     "Case",

@@ -6,12 +6,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from espbench.errors import UsageError
-from espbench.plan.checks import problems
-from espbench.plan.model import Plan
-from espbench.plan.profiles import Profile, is_path, load_profile, profile_names
-from espbench.plan.reader import Document, KeyPath, Problem, check_and_resolve, did_you_mean, read, shown
-from espbench.plan.resolved import AUTO, ResolvedPlan
-from espbench.plan.traffic_checks import at_the_profile, with_traffic
+from espbench.plan.checks.all_checks import problems
+from espbench.plan.checks.traffic_checks import at_the_profile, with_traffic
+from espbench.plan.duts.profiles import Profile, is_path, load_profile, profile_names
+from espbench.plan.keys.model import Plan
+from espbench.plan.reading.reader import (
+    Document,
+    KeyPath,
+    Problem,
+    check_and_resolve,
+    did_you_mean,
+    read,
+    shown,
+)
+from espbench.plan.resolved.resolved_plan import AUTO, ResolvedPlan
 
 _STAND_INS = {"name": "plan", "tests": [{"throughput": {}}]}
 

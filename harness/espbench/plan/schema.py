@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from espbench.plan.model import Plan
-from espbench.plan.stack_checks import keys_of
-from espbench.plan.stack_choice import StackChoice
-from espbench.stacks.names import INTEROPERABLE, STACKS
-from espbench.stacks.suites import suites
+from espbench.catalogue.stack_names import INTEROPERABLE, STACKS
+from espbench.catalogue.suites import suites
+from espbench.plan.checks.stack_checks import keys_of
+from espbench.plan.keys.model import Plan
+from espbench.plan.keys.stack_choice import StackChoice
 
 
 def plan_schema() -> dict[str, Any]:

@@ -72,7 +72,7 @@ class LinkCounters:
 class VirtualClock(Protocol):
     """Lets virtual time pass: the generator, which has one end of each link that leads to a port.
 
-    Between its commands virtual time stands (dut-profiles/e500/LINK.md).
+    Between its commands virtual time stands (harness/emulator/LINK.md).
     """
 
     def console(self, port: PortName, line: str | None, until: str, timeout_s: float) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.base import Testbed
-from espbench.platforms.registry import Registry, Surroundings
+from espbench.this_machine.registry import Registry, Surroundings
 
 _READY_S = 10.0
 _QUIET_S = 0.4

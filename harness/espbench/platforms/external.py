@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from espbench.errors import UsageError
-from espbench.platforms import own_ssh
 from espbench.platforms.base import Placement, Port, PortName, Readiness, Testbed
+from espbench.this_machine import own_ssh
 
 _NETNS_DIR = Path("/run/netns")
 

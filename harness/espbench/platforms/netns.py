@@ -25,16 +25,16 @@ from functools import partial
 from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks
-from espbench.platforms import irq_time
 from espbench.platforms.addressing import PairAddressing, configure
 from espbench.platforms.base import SIDES, Gateway, Placement, PortName, Readiness, Side, Testbed
 from espbench.platforms.channel import AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
-from espbench.platforms.network import NETNS_DIR, make_veth, set_features, set_link, write_sysctls
 from espbench.platforms.placement import NICE
-from espbench.platforms.ports import ciphertext_side, tester_ports
-from espbench.platforms.processes import WaitAccount, tree_cpu_ns
-from espbench.platforms.registry import Entry, Registry, Surroundings, interpreter
+from espbench.platforms.tester_ports import ciphertext_side, tester_ports
+from espbench.this_machine import irq_time
+from espbench.this_machine.network import NETNS_DIR, make_veth, set_features, set_link, write_sysctls
+from espbench.this_machine.processes import WaitAccount, tree_cpu_ns
+from espbench.this_machine.registry import Entry, Registry, Surroundings, interpreter
 
 AGENT = Path(__file__).with_name("agent.py")
 VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c

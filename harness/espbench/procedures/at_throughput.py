@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from espbench.plan.cases import Case
-from espbench.plan.rfc2544_tests import AtThroughput
+from espbench.plan.keys.rfc2544_tests import AtThroughput
+from espbench.plan.resolved.cases import Case
 from espbench.procedures.procedure import Known
 from espbench.sentences import Code
 from espbench.terms import Outcome, Reason, Remark, loaded_directions

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from espbench.plan.rfc2544_tests import AroundTrials
+from espbench.plan.keys.rfc2544_tests import AroundTrials
 from espbench.sentences import Code
 from espbench.terms import Deviation, Trial
 

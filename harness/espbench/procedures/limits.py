@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from espbench.plan.cases import Case
-from espbench.plan.units import Rate
+from espbench.plan.reading.units import Rate
+from espbench.plan.resolved.cases import Case
 from espbench.terms import Calibration, line_rate_fps, loaded_directions
 
 # A tester cannot offer its own ceiling again and again to 99.5 %, so the highest load is below it;

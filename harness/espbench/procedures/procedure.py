@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from espbench.measure.actions import Action
-from espbench.measure.setup import Request, Setup
-from espbench.plan.cases import Case
+from espbench.measure.inputs.actions import Action
+from espbench.measure.inputs.setup import Request, Setup
+from espbench.plan.resolved.cases import Case
 from espbench.procedures.limits import Limits
 from espbench.terms import Encryption, Finding, Outcome, Remark, Trial
 

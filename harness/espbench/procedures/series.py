@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from espbench.measure.setup import Request
-from espbench.plan.cases import Case
+from espbench.measure.inputs.setup import Request
+from espbench.plan.resolved.cases import Case
 from espbench.procedures.procedure import OVERHEAD_S, CaseFacts, Known, TrialMaker, identity
 from espbench.sentences import Code
 from espbench.terms import Deviation, Finding, Outcome, Quantity, Reason, Remark, Statement, Status, Trial

@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from espbench.comparison import of_run
-from espbench.comparison.model import Comparison
-from espbench.reporting import comparison as side_by_side
-from espbench.reporting import operations, published
-from espbench.reporting.comparison_view import ComparisonView, compared_view
-from espbench.reporting.documents import markdown_cell, picture, render, render_page
-from espbench.reporting.figures import Unit, panel, theory_is_off_scale
-from espbench.reporting.finding_panels import Panel
-from espbench.reporting.published_view import accelerator_table
-from espbench.reporting.reading import READING
-from espbench.reporting.subject import case_summary, case_title
-from espbench.reporting.trial_digest import digest
-from espbench.reporting.view import Report, Section, suite_colours, view
+from espbench.comparison.sorting.model import Comparison
+from espbench.reporting.compared import comparison_documents as side_by_side
+from espbench.reporting.compared import operations_documents
+from espbench.reporting.compared.comparison_view import ComparisonView, compared_view
+from espbench.reporting.findings.finding_panels import Panel
+from espbench.reporting.one_run.reading import READING
+from espbench.reporting.one_run.subject import case_summary, case_title
+from espbench.reporting.one_run.view import Report, Section, suite_colours, view
+from espbench.reporting.parts.documents import markdown_cell, picture, render, render_page
+from espbench.reporting.parts.figures import Unit, panel, theory_is_off_scale
+from espbench.reporting.parts.trial_digest import digest
+from espbench.reporting.published import published_documents
+from espbench.reporting.published.published_view import accelerator_table
 from espbench.results import RunDirectory, accelerator
 from espbench.results.durable import write_atomically
 from espbench.terms import PAIRED
@@ -56,13 +57,15 @@ def write_report(
         report = view(manifest, outcomes, trials, findings)
         compared = compared_view(comparison or of_run(run))
         colour_of = suite_colours(run.manifest)
-        is_published = published.is_about(run)
+        is_published = published_documents.is_about(run)
         if is_published:
-            published.write_documents(*published.judged([run]), [run.path.name], run.path, formats)
+            published_documents.write_documents(
+                *published_documents.judged([run]), [run.path.name], run.path, formats
+            )
         context = _context(report, compared) | {
             "is_published": is_published,
             "accelerator": accelerator_table(accelerator.read(run.path)),
-            "operations": operations.beside_each_other(outcomes),
+            "operations": operations_documents.beside_each_other(outcomes),
         }
         if "html" in formats:
             written.append(run.path / "report.html")

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from espbench.catalogue.suites import Suite
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks.base import StackOptions
-from espbench.stacks.suites import Suite
 from espbench.stacks.xfrm_devices import XFRM_IF_ID
 
 _ICMPV6 = "protocol 58"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from espbench.catalogue.suites import Suite
 from espbench.errors import MachineLacks
 from espbench.platforms.base import SIDES, Gateway, NetlinkRefused, Side, Testbed
 from espbench.platforms.channel import AgentRefused
@@ -28,7 +29,6 @@ from espbench.stacks.policies import (
     secret_entry,
 )
 from espbench.stacks.read_back import policy_mismatches, sa_mismatches
-from espbench.stacks.suites import Suite
 
 _ENOENT, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP, _EAFNOSUPPORT = 2, 38, 93, 95, 97
 _NO_SUCH_FEATURE = {_ENOENT, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP, _EAFNOSUPPORT}

@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import pytest
 
-from espbench.e500 import build
 from espbench.generators import native
-from espbench.platforms import uml_kernel
+from espbench.platforms.e500.parts import build
+from espbench.platforms.uml import uml_kernel
 from support.headless import find_browser
 
 ROOT = Path(__file__).parents[3]

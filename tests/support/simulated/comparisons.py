@@ -12,8 +12,8 @@ from itertools import product
 from typing import Any, Literal
 
 from espbench.comparison.build import of
-from espbench.comparison.model import Comparison, PointVerdict
-from espbench.comparison.samples import Run
+from espbench.comparison.sorting.model import Comparison, PointVerdict
+from espbench.comparison.sorting.samples import Run
 from espbench.results import FORMAT
 from espbench.search import GoalResult, Observation, TrialRequest
 from espbench.sentences import Code

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from espbench.plan.search_choice import PRESETS, PresetName
+from espbench.plan.keys.search_choice import PRESETS, PresetName
 from espbench.search import (
     GoalResult,
     Judgement,

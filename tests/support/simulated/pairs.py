@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from espbench.comparison.model import FixedLoadVerdict
-from espbench.comparison.paired import judge
-from espbench.plan.fixed_loads import FixedLoads
-from espbench.procedures.paired import ARMS, Arm, Ask, PairedLoads
+from espbench.comparison.deciding.paired_ratios import judge
+from espbench.comparison.sorting.model import FixedLoadVerdict
+from espbench.plan.keys.fixed_loads import FixedLoads
+from espbench.procedures.paired_trials import ARMS, Arm, Ask, PairedLoads
 from espbench.sentences import Code
 from espbench.terms import Finding, GatewayReading, Reason, Trial
 

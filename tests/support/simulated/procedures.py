@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from espbench.measure.setup import Request
+from espbench.measure.inputs.setup import Request
 from espbench.plan import Case
-from espbench.plan.stack_choice import StackChoice
+from espbench.plan.keys.stack_choice import StackChoice
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import CaseFacts, Known, Procedure
 from espbench.terms import Encryption, Finding, Outcome, Reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from espbench.measure.setup import Request
+from espbench.measure.inputs.setup import Request
 from espbench.terms import DirectionReading, Latency, Trial
 
 

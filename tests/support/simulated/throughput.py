@@ -7,7 +7,7 @@ from pathlib import Path
 
 from espbench.plan import Case, cases, load_plan
 from espbench.procedures.limits import Limits
-from espbench.procedures.throughput import ThroughputCase
+from espbench.procedures.rfc2544.throughput import ThroughputCase
 from espbench.terms import DirectionReading, Reason, Trial
 from support.plans import plan_text
 

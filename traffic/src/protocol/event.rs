@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Makes a result with everything in it. Whoever adds a field here must tell the controller, too: the file is
-    /// also read by tests/unit/test_generator_fields.py.
+    /// also read by tests/unit/generators/test_generator_fields.py.
     fn whole() -> TrialResult {
         TrialResult {
             id: "0".into(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An end of a link in virtual time: frames out and in, and how far each end may run (dut-profiles/e500/LINK.md).
+//! An end of a link in virtual time: frames out and in, and how far each end may run (harness/emulator/LINK.md).
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file that the two ends of a link share: its layout and its mapping (dut-profiles/e500/LINK.md).
+//! The file that the two ends of a link share: its layout and its mapping (harness/emulator/LINK.md).
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says how an e500 guest's IPsec gets at its SEC: the option of its kernel, and what the guest says of it.
+
+What each behaviour is and by what code: docs/powerquicc.md and harness/emulator/kernel/crypto.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from espbench.catalogue.suites import Suite
+
+Behaviour = Literal["async", "polling", "dual-pass", "software"]
+BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
+DEFAULT: Behaviour = "async"
+# The guest's files that read_back() takes.
+FILES = ("/proc/espbench_crypto", "/proc/crypto")
+# Versions of the SEC whose driver has no HMAC by itself (Linux 6.1, talitos: TALITOS_FTR_HMAC_OK).
+WITHOUT_DUAL_PASS = frozenset({"2.0"})
+
+_COUNTERS = ("single_pass", "cipher", "digest", "polled", "waited_ns")
+
+
+@dataclass(frozen=True)
+class Crypto:
+    """Holds what a guest says. Descriptors given to the SEC since the boot: single_pass (cipher and hash in one),
+    cipher, digest; of them those the CPU waited for: polled, for waited_ns ns in all. sec: the version by the
+    device tree, None: no SEC is driven. drivers: algorithm → the driver that a new user of it gets.
+    """
+
+    behaviour: str
+    sec: str | None
+    single_pass: int
+    cipher: int
+    digest: int
+    polled: int
+    waited_ns: int
+    drivers: Mapping[str, str]
+
+    @property
+    def descriptors(self) -> int:
+        """All that was given to the SEC."""
+        return self.single_pass + self.cipher + self.digest
+
+
+def kernel_option(behaviour: Behaviour) -> str:
+    """The word of the kernel's command line that asks for it; the guest panics if it cannot be had."""
+    return f"espbench.crypto={behaviour}"
+
+
+def read_back(texts: Mapping[str, str]) -> Crypto:
+    """Read the contents of FILES, by path."""
+    said = dict(line.split("=", 1) for line in texts[FILES[0]].splitlines())
+    return Crypto(
+        behaviour=said["behaviour"],
+        sec=None if said["sec"] == "none" else said["sec"],
+        drivers=drivers(texts[FILES[1]]),
+        **{name: int(said[name]) for name in _COUNTERS},
+    )
+
+
+def drivers(proc_crypto: str) -> dict[str, str]:
+    """The driver of highest priority for each algorithm of /proc/crypto that passed its test or had none."""
+    found: dict[str, tuple[int, str]] = {}
+    for block in re.split(r"\n\s*\n", proc_crypto.strip()):
+        facts = dict(re.findall(r"^(\w+)\s*: (.*)$", block, re.MULTILINE))
+        if facts.get("selftest") != "passed":
+            continue
+        rank = int(facts["priority"]), facts["driver"]
+        found[facts["name"]] = max(rank, found.get(facts["name"], rank))
+    return {name: driver for name, (_, driver) in found.items()}
+
+
+def algorithm(suite: Suite) -> str:
+    """The suite as the crypto API names it; ESP wraps that in a generator of IVs."""
+    if suite.aead:
+        return suite.aead.kernel_name
+    assert suite.encryption is not None
+    assert suite.integrity is not None
+    return f"authenc({suite.integrity.kernel_name},{suite.encryption.kernel_name})"
+
+
+def driver(found: Crypto, suite: Suite) -> str | None:
+    """Say what computes the suite's ESP: None while no SA has asked for it.
+
+    A suite whose driver has no "talitos" in its name is computed by the CPU.
+    """
+    inner = algorithm(suite)
+    for name, by in found.drivers.items():
+        if name == inner or re.fullmatch(rf"\w+\({re.escape(inner)}\)", name):
+            wrapped = re.fullmatch(r"(?:echainiv|seqiv)\((.*)\)", by)
+            return wrapped[1] if wrapped else by
+    return None
+
+
+def mistakes(asked: Behaviour, found: Crypto, suite: Suite) -> list[str]:
+    """List what is not as asked for; read the guest once the suite's SAs are there."""
+    problems = []
+    if found.behaviour != asked:
+        problems.append(f"crypto: expected {asked}, the guest's kernel says {found.behaviour}")
+    by = driver(found, suite)
+    if by is None:
+        return [
+            *problems,
+            f"crypto: expected a driver for {algorithm(suite)}, the guest's /proc/crypto has none",
+        ]
+    if (wanted := _wanted(asked, suite)) and not wanted[1].fullmatch(by):
+        problems.append(f"crypto: {asked}: expected {wanted[0]} for {suite.name}, got {by}")
+    return problems
+
+
+def _wanted(asked: Behaviour, suite: Suite) -> tuple[str, re.Pattern[str]] | None:
+    """Say, in words and as a pattern, which drivers are the behaviour. None: whatever Linux has for this suite."""
+    if asked == "software":
+        return "the kernel's own code", re.compile(r"(?!.*talitos).*")
+    if suite.aead or suite.iv_bytes == 0:
+        return None  # the SEC has no GCM for ESP, and nothing to do for a null cipher
+    if asked == "dual-pass":
+        return "the SEC's cipher and its hash", re.compile(r"authenc\([\w-]+-talitos,[\w-]+-talitos\)")
+    return "the SEC's single pass", re.compile(r"authenc-[\w-]+-talitos(-hsna)?")

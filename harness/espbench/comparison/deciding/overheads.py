@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an arm costs beside plain and null at the same point: the seed articles' `3.2x`, µs and cycles per frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from espbench.comparison.deciding import statistics
+from espbench.comparison.deciding.points import Side, cpu_us, side
+from espbench.comparison.deciding.statistics import CONFIDENCE, FEWEST_REPEATS, Prior, Reading, Term
+from espbench.comparison.deciding.verdicts import bare_ratio, ratio_terms
+from espbench.comparison.sorting.axes import Group, X
+from espbench.comparison.sorting.model import Estimate, Overhead
+from espbench.comparison.sorting.samples import Run, Sample
+
+Curve = Mapping[X, list[Sample]]
+
+
+def overheads(groups: Sequence[Group], cpu_mhz: float | None = None) -> list[Overhead]:
+    """Every arm against every baseline at every point where both were measured."""
+    found = []
+    for index, group in enumerate(groups):
+        if group.baseline:
+            continue
+        for arm, own in group.arms.items():
+            if _is_baseline(own):
+                continue
+            for baseline, theirs in _baselines(group, arm, groups).items():
+                beside = [
+                    _at(index, arm, baseline, x, side(own[x]), side(theirs[x]), cpu_mhz)
+                    for x in own
+                    if x in theirs
+                ]
+                found += [overhead for overhead in beside if overhead]
+    return found
+
+
+def cpu_mhz(runs: Sequence[Run]) -> float | None:
+    """The clock rate of the hosts' CPUs at the start; None where it is not recorded, or not the same."""
+    rates = {run.manifest.host.get("cpu_mhz") for run in runs}
+    rate = rates.pop() if len(rates) == 1 else None
+    return float(rate) if isinstance(rate, (int, float)) and rate > 0 else None
+
+
+def _baselines(group: Group, arm: str, groups: Sequence[Group]) -> dict[str, Curve]:
+    """The baselines for an arm: those of its panel, drawn or compared; else (runs, DUTs) the arm's own."""
+    here = {name: by_x for name, by_x in group.arms.items() if _is_baseline(by_x)} | group.baselines
+    return dict(here) or {
+        other.baseline: other.arms[arm]
+        for other in groups
+        if other.baseline and arm in other.arms and _alike(group, other)
+    }
+
+
+def _is_baseline(by_x: Curve) -> bool:
+    return all(s.is_baseline for samples in by_x.values() for s in samples)
+
+
+def _alike(group: Group, baseline: Group) -> bool:
+    """Equal in everything but stack and suite."""
+    return all(
+        baseline.conditions.get(key) == value
+        for key, value in group.conditions.items()
+        if key not in ("stack", "suite")
+    )
+
+
+def _at(
+    panel: int, arm: str, baseline: str, x: X, own: Side, theirs: Side, cpu_mhz: float | None
+) -> Overhead | None:
+    slowdown, at_least, at_most = _slowdown(own, theirs)
+    extra = _extra_us(own, theirs)
+    if slowdown is None and at_least is None and at_most is None and extra is None:
+        return None
+    cycles = extra.value * cpu_mhz if extra and cpu_mhz else None
+    return Overhead(panel, arm, baseline, x, slowdown, extra, cycles, at_least, at_most)
+
+
+def _slowdown(own: Side, theirs: Side) -> tuple[Estimate | None, float | None, float | None]:
+    """Baseline / arm, or its lower or upper bound; what met the tester's limit may be faster in truth."""
+    terms = ratio_terms(own, theirs)
+    if not terms:
+        return bare_ratio(own, theirs) if own.has_figure and theirs.has_figure else None, None, None
+    found = statistics.interval(terms, [Prior()] * 2, 1 - CONFIDENCE)
+    is_low, is_high = math.isfinite(found.low), math.isfinite(found.high)
+    if is_low and is_high:
+        return statistics.ratio(found, min(len(t.readings) for t in terms)), None, None
+    return None, math.exp(found.low) if is_low else None, math.exp(found.high) if is_high else None
+
+
+def _extra_us(own: Side, theirs: Side) -> Estimate | None:
+    """µs of CPU per frame above the baseline's; an interval from as many repeats as a verdict takes."""
+    ours, base = ([us for o in side.ok.values() if (us := cpu_us(o)) is not None] for side in (own, theirs))
+    if not ours or not base:
+        return None
+    n = min(len(ours), len(base))
+    if n < FEWEST_REPEATS:
+        value = fmean(ours) - fmean(base)
+        return Estimate(value, value, value, 1)
+    terms = [Term(tuple(Reading(us, us, us) for us in values)) for values in (ours, [-us for us in base])]
+    found = statistics.interval(terms, [Prior()] * 2, 1 - CONFIDENCE)
+    return Estimate(found.value, found.low, found.high, n)

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two arms at the same loads: from pairs of short trials to ratios of CPU per frame and of throughput.
+
+**CPU per frame.** Each pair of trials gives log(B / A). Two pairs in the order A B B A are averaged, which cancels a
+steady drift of the host. Of a round, whose gateways are its own, the Hodges-Lehmann centre counts (the median of all
+means of two), so that one pair which a neighbour disturbed decides nothing.
+
+**Throughput.** Each arm tries the rungs of one ladder of loads; of two equal arms neither passes more than the other
+but by chance. The load at which half the trials pass lies at the ladder's middle plus its step times the rungs
+passed beyond half of them (C. Spearman 1908, G. Kärber 1931), so log(B / A) is the step times the difference in rungs
+passed, plus what the ladders' middles differ. Rounds in which an arm passed all rungs or none are left out.
+
+**The interval** is that of the mean over rounds (Student's t): what differs from one boot to the next is in it. The
+scatter is moderated as in statistics.py. All verdicts hold together (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from statistics import fmean, median
+from typing import Any, Literal
+
+from espbench.comparison.deciding import statistics, student_t
+from espbench.comparison.deciding.statistics import CONFIDENCE, Prior, Reading, Term
+from espbench.comparison.sorting.model import Estimate, FixedLoad, FixedLoadVerdict, Word
+from espbench.terms import PAIRED, Finding
+
+FEWEST_ROUNDS = 3
+CpuWord = Literal["B costs less", "B costs more", "no difference shown", "no verdict"]
+_Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One point in log ratios: for each round its CPU per frame and its throughput."""
+
+    finding: Finding
+    cpu: Term
+    throughput: Term
+    floor: float  # least variance of a round's throughput: the ladder tells no more
+
+
+def judge(findings: Sequence[Finding], axis: str) -> list[FixedLoadVerdict]:
+    """One verdict for each finding of a comparison at fixed loads, in their order.
+
+    Together they err with probability 1 - CONFIDENCE at most.
+    """
+    found = [_measured(f) for f in findings if f.test == PAIRED and f.paired]
+    alpha = (1 - CONFIDENCE) / max(1, 2 * len(found))  # CPU and throughput of each
+    priors = [
+        statistics.prior([t for m in found if (t := getattr(m, what)).df >= FEWEST_ROUNDS - 1], len(found))
+        for what in ("cpu", "throughput")
+    ]
+    return [_verdict(m, priors[0], priors[1], alpha, axis) for m in found]
+
+
+def _measured(finding: Finding) -> _Measured:
+    rows: list[_Row] = finding.paired["rows"]
+    step = float(finding.paired["step"])
+    by_round = [[row for row in rows if row["round"] == r] for r in sorted({row["round"] for row in rows})]
+    loads = list(finding.paired["loads"])
+    cpu = []
+    for of_round in by_round:
+        each = [cpu_of_load(of_round, load) for load in loads]
+        known = [value for value in each if value is not None]
+        if known and len(known) == len(each):
+            beside = cpu_of_load(of_round, None)
+            cpu.append(fmean([*known, beside] if beside is not None else known))
+    throughput = [
+        t
+        for of_round in by_round
+        if (t := throughput_of_round(of_round, step, finding.paired["rungs"])) is not None
+    ]
+    return _Measured(finding, _term(cpu), _term(throughput), step**2 / 6)
+
+
+def cpu_of_load(of_round: Sequence[_Row], load: float | None) -> float | None:
+    """log(B / A) of CPU per frame at one load of one round; load None: on the ladder, where both had the same loads."""
+    rows = [
+        row
+        for row in of_round
+        if row["load"] == load
+        and row["a"]["cpu_us"]
+        and row["b"]["cpu_us"]
+        and row["a"]["intended_fps"] == row["b"]["intended_fps"]
+    ]
+    ratios = [(row["block"], row["first"], math.log(row["b"]["cpu_us"] / row["a"]["cpu_us"])) for row in rows]
+    if load is None:
+        return hodges_lehmann([value for _, _, value in ratios]) if len(ratios) > 1 else None
+    blocks = [
+        fmean(here)
+        for block in dict.fromkeys(block for block, _, _ in ratios)
+        if len(here := [value for b, _, value in ratios if b == block]) == 2  # A B and B A
+    ]
+    return hodges_lehmann(blocks) if blocks else None
+
+
+def throughput_of_round(of_round: Sequence[_Row], step: float, rungs: int) -> float | None:
+    """log(B / A) of the throughput by the rungs each passed; None where the ladder did not hold both."""
+    rows = [row for row in of_round if row["rung"] is not None]
+    if len(rows) < rungs - 1:
+        return None
+    passed = {arm: sum(row[arm]["met"] for row in rows) for arm in ("a", "b")}
+    if not all(0 < n < len(rows) for n in passed.values()):
+        return None
+    apart = fmean(math.log(row["b"]["intended_fps"] / row["a"]["intended_fps"]) for row in rows)
+    return float(apart + step * (passed["b"] - passed["a"]))
+
+
+def hodges_lehmann(values: Sequence[float]) -> float:
+    """The median of the means of all pairs of values, each with itself too; not empty."""
+    return median((x + y) / 2 for x, y in combinations_with_replacement(values, 2))
+
+
+def _term(values: Sequence[float]) -> Term:
+    return Term(tuple(Reading(value, value, value) for value in values))
+
+
+def _verdict(m: _Measured, of_cpu: Prior, of_rate: Prior, alpha: float, axis: str) -> FixedLoadVerdict:
+    p = m.finding.paired
+    cpu = _interval(m.cpu, of_cpu, alpha)
+    rate = _interval(m.throughput, of_rate, alpha, m.floor)
+    rows: list[_Row] = p["rows"]
+    return FixedLoadVerdict(
+        conditions=_conditions(m.finding, axis),
+        x=m.finding.frame_size,
+        a=p["a"],
+        b=p["b"],
+        cpu=_estimate(cpu, len(m.cpu.readings)),
+        cpu_word=_cpu_word(cpu),
+        throughput=_estimate(rate, len(m.throughput.readings)),
+        word=_word(rate),
+        loads=[_at(rows, load, p["bounds_fps"]) for load in p["loads"]],
+        pairs=len(rows),
+        void=p["void"],
+        trials=m.finding.trials,
+        rounds=p["rounds"],
+        together=p["together"],
+        why=_why(m),
+    )
+
+
+def _interval(term: Term, prior: Prior, alpha: float, floor: float = 0.0) -> Reading | None:
+    """The mean of the rounds and its interval; None of too few."""
+    n = len(term.readings)
+    if n < FEWEST_ROUNDS:
+        return None
+    variance, df = prior.moderated(term)
+    middle = fmean(r.value for r in term.readings)
+    half = student_t.two_sided(alpha, df) * math.sqrt(max(variance, floor) / n)
+    return Reading(middle - half, middle, middle + half)
+
+
+def _estimate(found: Reading | None, n: int) -> Estimate | None:
+    return None if found is None else statistics.ratio(found, n)
+
+
+def _cpu_word(found: Reading | None) -> CpuWord:
+    if found is None:
+        return "no verdict"
+    return "B costs less" if found.high < 0 else "B costs more" if found.low > 0 else "no difference shown"
+
+
+def _word(found: Reading | None) -> Word:
+    if found is None:
+        return "no verdict"
+    return "B faster" if found.low > 0 else "A faster" if found.high < 0 else "no difference shown"
+
+
+def _at(rows: Sequence[_Row], load: float, bounds_fps: Mapping[str, float]) -> FixedLoad:
+    """What stands in the table for one load: its CPU with the interval of this load alone, and the losses."""
+    here = [row for row in rows if row["load"] == load]
+    by_round = [[row for row in here if row["round"] == r] for r in sorted({row["round"] for row in here})]
+    term = _term([v for of_round in by_round if (v := cpu_of_load(of_round, load)) is not None])
+    used = {arm: [row[arm]["cpu_us"] for row in here if row[arm]["cpu_us"]] for arm in ("a", "b")}
+    return FixedLoad(
+        share=load,
+        fps=load * min(bounds_fps.values()),
+        cpu=_estimate(_interval(term, Prior(), 1 - CONFIDENCE), len(term.readings)),
+        cpu_a_us=median(used["a"]) if used["a"] else None,
+        cpu_b_us=median(used["b"]) if used["b"] else None,
+        loss_a=fmean(row["a"]["loss"] for row in here) if here else None,
+        loss_b=fmean(row["b"]["loss"] for row in here) if here else None,
+        pairs=len(here),
+    )
+
+
+def _why(m: _Measured) -> str:
+    """What the verdicts rest on, or why there is none."""
+    p = m.finding.paired
+    told = [
+        f"{len(p['rows'])} pairs of trials of {p['trial_s']:g} s on {p['rounds']} pairs of gateways for each arm"
+    ]
+    told.append(f"{p['void']} of {m.finding.trials} trials void")
+    rounds = len(m.throughput.readings)
+    if rounds < p["rounds"]:
+        told.append(
+            f"throughput from {rounds} rounds: in the others the ladder of loads did not hold both arms'"
+        )
+    if not p["together"]:
+        told.append(
+            "one arm's gateways after the other's: drift of the host within a round is in the interval"
+        )
+    return "; ".join(told)
+
+
+def _conditions(finding: Finding, axis: str) -> dict[str, str]:
+    """What is fixed at this point beside its frame size, in words."""
+    fixed = {
+        "DUT": finding.dut,
+        "stack": finding.stack,
+        "suite": finding.suite,
+        "direction": finding.direction,
+        "IP version": f"IPv{finding.ip_version}",
+    }
+    varied = {"stack": "stack", "version": "stack", "suite": "suite", "dut": "DUT", "kernel": "DUT"}.get(axis)
+    return {key: value for key, value in fixed.items() if key != varied}
+
+
+def not_made(findings: Sequence[Finding]) -> list[str]:
+    """Why points were not compared at fixed loads, a sentence each."""
+    return [f"{f.stack}, {f.suite}, {f.frame_size}: {f.words}" for f in findings if not f.paired.get("rows")]
+
+
+def verdict_words(verdicts: Sequence[FixedLoadVerdict]) -> list[str]:
+    """Each verdict as a sentence."""
+    told = []
+    for v in verdicts:
+        at = f"{v.x} B" if isinstance(v.x, int) else str(v.x)
+        where = ", ".join(
+            value for key, value in v.conditions.items() if key in ("suite", "stack", "direction")
+        )
+        told.append(f"At the same loads, {at} ({where}): {_cpu_words(v)}; {_rate_words(v)}.")
+    return told
+
+
+def _cpu_words(v: FixedLoadVerdict) -> str:
+    if v.cpu is None:
+        return f"no verdict on the CPU per frame of {v.b} and {v.a}"
+    if v.cpu_word == "no difference shown":
+        return f"no difference in CPU per frame between {v.b} and {v.a} is shown; one of {_unseen(v.cpu)} would be"
+    more = "more" if v.cpu_word == "B costs more" else "less"
+    return f"{v.b} takes {_per_cent(v.cpu)} {more} CPU per frame than {v.a}"
+
+
+def _rate_words(v: FixedLoadVerdict) -> str:
+    if v.throughput is None:
+        return "no verdict on the throughput"
+    if v.word == "no difference shown":
+        return f"no difference in throughput is shown; one of {_unseen(v.throughput)} would be"
+    way = "higher" if v.word == "B faster" else "lower"
+    return f"its throughput is {_per_cent(v.throughput)} {way}"
+
+
+def _per_cent(e: Estimate) -> str:
+    ends = sorted(abs(100 * (end - 1)) for end in (e.low, e.high))
+    return f"{abs(100 * (e.value - 1)):.1f} % [{ends[0]:.1f}, {ends[1]:.1f}]"
+
+
+def _unseen(e: Estimate) -> str:
+    """The difference that this interval's width would have shown."""
+    return f"{100 * (math.sqrt(e.high / e.low) - 1):.1f} %"

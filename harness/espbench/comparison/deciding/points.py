@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One arm at one point: what its repeats say, and what they cannot say."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from espbench.comparison.deciding import statistics
+from espbench.comparison.deciding.statistics import Reading
+from espbench.comparison.sorting.model import ArmPoint, Estimate
+from espbench.comparison.sorting.samples import Sample
+from espbench.terms import WITH_FIGURE, Outcome
+
+Pair = tuple[str, int]  # run, repeat
+
+
+@dataclass(frozen=True)
+class Side:
+    """The repeats of one arm at one point.
+
+    ok holds those with a figure; below those that missed the goal at the minimum; left_out counts those
+    that say nothing (INVALID, UNRESOLVABLE), by status.
+    is_capped: some figure is a lower bound (LOWER_BOUND, or it met the tester's limit or the search's maximum), and
+    so is the mean. violated: repeats in which frames crossed without encryption; then nothing else counts.
+    """
+
+    ok: dict[Pair, Outcome]
+    below: dict[Pair, Outcome]
+    left_out: Counter[str]
+    is_capped: bool
+    violated: int = 0
+
+    @property
+    def unjudged(self) -> int:
+        """Repeats whose figure is a bound because the loads above could not be judged."""
+        return sum(o.status == "LOWER_BOUND" for o in self.ok.values())
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some repeats have a figure and others are below the minimum: then there is no mean."""
+        return bool(self.ok and self.below)
+
+    @property
+    def has_figure(self) -> bool:
+        """Whether every repeat that says anything has a figure, and that is no bound."""
+        return bool(self.ok) and not self.below and not self.is_capped
+
+    @property
+    def readings(self) -> dict[Pair, Reading]:
+        """What is known of the log throughput of each repeat; infinite where an end is not known.
+
+        Below the minimum the truth lies below the lowest rate that missed. Empty where some repeats are
+        below it and some are not.
+        """
+        if self.is_mixed:
+            return {}
+        if self.below:
+            ends = {pair: math.log(o.upper_fps) for pair, o in self.below.items() if o.upper_fps}
+            return {pair: Reading(-math.inf, end, end) for pair, end in ends.items()}
+        found = {pair: reading(o) for pair, o in self.ok.items()}
+        if self.is_capped:
+            return {pair: Reading(r.low, r.value, math.inf) for pair, r in found.items()}
+        return found
+
+
+def side(samples: Sequence[Sample]) -> Side:
+    """Sort the repeats of one arm at one point."""
+    if violated := sum(s.outcome.status == "VIOLATED" for s in samples):
+        return Side({}, {}, Counter(s.outcome.status for s in samples), is_capped=False, violated=violated)
+    ok = {s.pair: s.outcome for s in samples if s.outcome.status in WITH_FIGURE and s.outcome.throughput_fps}
+    below = {s.pair: s.outcome for s in samples if s.outcome.status == "BELOW_MINIMUM"}
+    others = Counter[str](s.outcome.status for s in samples if s.pair not in ok | below)
+    return Side(ok, below, others, any(map(is_capped, ok.values())))
+
+
+def is_capped(outcome: Outcome) -> bool:
+    """Whether the DUT may be faster than its figure."""
+    return outcome.upper_fps is None or outcome.is_lower_bound
+
+
+def reading(outcome: Outcome) -> Reading:
+    """The log throughput of an outcome with a figure, between the rates shown to meet and to miss the goal."""
+    fps = outcome.throughput_fps
+    assert fps is not None
+    low = min(outcome.lower_fps or fps, fps)
+    high = max(outcome.upper_fps or fps, fps)
+    return Reading(math.log(low), math.log(fps), math.log(high))
+
+
+def arm_point(samples: Sequence[Sample]) -> ArmPoint:
+    """What a report shows of one arm at one point."""
+    here = side(samples)
+    ok = list(here.ok.values())
+    fps = statistics.geometric([reading(o) for o in ok]) if ok else None
+    return ArmPoint(
+        fps=fps,
+        mbps=_in_mbps(fps, ok),
+        statuses=dict(Counter(s.outcome.status for s in samples)),
+        cpu_home_us=statistics.arithmetic([c for o in ok if (c := o.cpu_home_us_per_frame) is not None]),
+        cpu_office_us=statistics.arithmetic([c for o in ok if (c := o.cpu_office_us_per_frame) is not None]),
+        cpu_us=statistics.arithmetic([c for o in ok if (c := cpu_us(o)) is not None]),
+        proven=all(o.encryption != "not proven" for o in ok),
+        at_least=here.is_capped,
+    )
+
+
+def cpu_us(outcome: Outcome) -> float | None:
+    """µs of CPU per frame of both gateways; None where one of them is not known."""
+    home, office = outcome.cpu_home_us_per_frame, outcome.cpu_office_us_per_frame
+    return home + office if home is not None and office is not None else None
+
+
+def _in_mbps(fps: Estimate | None, ok: Sequence[Outcome]) -> Estimate | None:
+    """The same in Mbit/s; all repeats of a point have the same frames."""
+    one = next((o for o in ok if o.throughput_mbps is not None and o.throughput_fps), None)
+    if fps is None or one is None or one.throughput_mbps is None or one.throughput_fps is None:
+        return None
+    scale = one.throughput_mbps / one.throughput_fps
+    return Estimate(fps.value * scale, fps.low * scale, fps.high * scale, fps.n)

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What differs between runs beside the axis: a ratio of figures from unequal conditions says nothing of the axis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from espbench.comparison.sorting.model import Axis, Condition, Difference, Part
+from espbench.comparison.sorting.samples import BASELINES, VERSION_OPTIONS, Run, options_of, said
+from espbench.terms import kind_of_test
+
+# Differ between any two runs of one machine, and say nothing of it.
+_FLUCTUATING = {"cpu_mhz", "load average at start"}
+# Programs that only read what was measured, or run the controller.
+_READERS = {"python", "pydantic", "pandas", "vl-convert-python"}
+# Matched point by point: one run may have more of them than another.
+_OF_POINTS = {"loss_goals", "stacks", "suites", "frame_sizes", "directions", "ip_versions", "repeat"}
+_TOLD_ELSEWHERE = ("topology", "line_rate")
+Places = tuple[tuple[Part, str], ...]  # part, and a key within it; empty: the whole part
+# What follows from the axis by its nature.
+_FOLLOWS: dict[Axis, Places] = {
+    "dut": (("platform", ""), ("placement", ""), ("queues", ""), ("profile", "")),
+    "kernel": (("tools", "linux.uml"), ("profile", "kernel")),
+    "version": (("version", ""),),
+}
+_CEILINGS_DIFFER = 1.1
+GENERATOR: tuple[Part, str] = ("tools", "generator")
+_PIN = (
+    "by its default the generator takes the way that suits the ports; name one in every plan, such as "
+    "generator: {native: {tx: af_packet, rx: af_packet}}, and measure again"
+)
+
+
+def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:
+    """Every condition that two runs record with different values, and that is not the axis.
+
+    What a run does not record (an older one, another platform) is not held against it.
+    """
+    follows = _follows(runs, axis)
+    return [found for found in _unequal(runs, axis) if not is_within(found, follows)]
+
+
+def following(runs: Sequence[Run], axis: Axis) -> list[Difference]:
+    """What differs because the axis does: part of what is compared, and to be told."""
+    follows = _follows(runs, axis)
+    return [found for found in _unequal(runs, axis) if is_within(found, follows)]
+
+
+def is_within(found: Difference, places: Places) -> bool:
+    """Whether what differs stands at one of these places."""
+    condition = found.condition
+    return condition is not None and any(condition.is_within(part, key) for part, key in places)
+
+
+def unchecked(runs: Sequence[Run]) -> list[str]:
+    """What could not be held against each other, and ceilings of the generator that are far apart; in words."""
+    told = []
+    if any(run.manifest.conditions for run in runs):
+        told += [
+            f"{run.name} records no settings: trial lengths, resolution and flows could not be checked."
+            for run in runs
+            if not run.manifest.conditions
+        ]
+    ceilings: dict[str, dict[str, float]] = {}
+    for run in runs:
+        for c in run.manifest.calibration:
+            size = f"{c.frame_size} B" if isinstance(c.frame_size, int) else c.frame_size
+            ceilings.setdefault(f"{size}, {c.direction}, IPv{c.ip_version}", {})[run.name] = c.offered_fps
+    far = {
+        where: found
+        for where, found in ceilings.items()
+        if max(found.values()) > _CEILINGS_DIFFER * min(found.values())
+    }
+    if far:
+        where, found = next(iter(far.items()))
+        figures = "; ".join(f"{name}: {fps:,.0f} frames/s" for name, fps in found.items())
+        more = f" (and at {len(far) - 1} more)" if len(far) > 1 else ""
+        told.append(
+            f"The generator's own ceiling differs between the runs by more than 10 % at {where}{more}: {figures}."
+        )
+    return told
+
+
+def refusal(found: Sequence[Difference], axis: Axis, others: Sequence[Axis]) -> str:
+    """The message for runs that differ in more than the axis."""
+    told = "\n".join(f"    {in_words(d)}" for d in found)
+    if any(is_within(d, (GENERATOR,)) for d in found):
+        told += f"\n      {_PIN}"
+    rest = [other for other in others if other != axis]
+    instead = f"; or compare by what differs: --by {' or --by '.join(rest)}" if rest else ""
+    return (
+        f"these runs differ in more than the {axis.replace('_', ' ')}\n"
+        "  expected: runs with equal conditions, so that a ratio is the axis's doing\n"
+        f"  got:\n{told}\n"
+        "  what to do: measure again under equal conditions, or take the difference into the report with "
+        f"--allow-different{instead}"
+    )
+
+
+def in_words(found: Difference) -> str:
+    """`line rate: first: 1e+09 bit/s; second: 1e+10 bit/s`."""
+    return f"{found.what}: " + "; ".join(f"{run}: {value}" for run, value in found.values.items())
+
+
+def _unequal(runs: Sequence[Run], axis: Axis) -> list[Difference]:
+    facts = {run.name: dict(_facts(run, axis)) for run in runs}
+    found = []
+    for condition in dict.fromkeys(key for of_run in facts.values() for key in of_run):
+        values = {name: of_run[condition] for name, of_run in facts.items() if of_run.get(condition)}
+        if len(set(values.values())) > 1:
+            found.append(Difference(condition.title, values, condition))
+    return found
+
+
+def _follows(runs: Sequence[Run], axis: Axis) -> Places:
+    # A namespace runs the host's kernel; a guest or a box has its own, and the host's is a condition.
+    of_host = axis == "kernel" and all(run.manifest.platform == "netns" for run in runs)
+    own: Places = (("host", "kernel"),) if of_host else ()
+    return _FOLLOWS.get(axis, ()) + own
+
+
+def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
+    """Everything that must be equal, with its value as text."""
+    m = run.manifest
+    yield _whole("espbench"), m.espbench
+    yield _whole("platform"), m.platform
+    yield _whole("topology"), m.topology
+    yield _whole("line rate"), f"{m.line_rate_bps:g} bit/s" if m.line_rate_bps else "not known"
+    sections: dict[Part, Mapping[str, Any]] = {
+        "host": {key: value for key, value in m.host.items() if key not in _FLUCTUATING},
+        "placement": m.placement,
+        "queues": m.queues,
+        "tools": {name: version for name, version in m.tools.items() if name not in _READERS},
+    }
+    for section, values in sections.items():
+        for key, value in _flat(values):
+            yield Condition(section, key, f"{section}: {key}"), value
+    if m.conditions:
+        yield from _of_plan({**m.conditions, "tests": _tests(run)}, axis)
+    else:
+        # Older runs record no settings; the length of their final trials shows in what they found.
+        lengths = [round(o.final_trial_s, 1) for o in run.outcomes if o.final_trial is not None]
+        if lengths:
+            yield Condition("final trial", "", "shortest final trial"), f"{min(lengths):g} s"
+    yield from _of_stacks(run, axis)
+
+
+def _tests(run: Run) -> list[Any]:
+    """The settings of the tests whose figures are compared; those of others may differ."""
+    others = {kind_of_test(entry.test) for entry in run.other_cases}
+    return [
+        {name: settings for name, settings in test.items() if kind_of_test(name) not in others}
+        for test in run.manifest.conditions.get("tests", [])
+    ]
+
+
+def _whole(part: Part) -> Condition:
+    return Condition(part, "", part)
+
+
+def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[Condition, str]]:
+    """The plan's conditions, profiles by their names; but a DUT or kernel compared is one of another name."""
+    profiles = recorded.get("profiles") or {}
+    for name, profile in profiles.items():
+        is_axis = axis in ("dut", "kernel") and len(profiles) == 1
+        for key, value in _flat(profile):
+            if is_axis:
+                yield Condition("profile", key, f"profile: {key}"), value
+            else:
+                yield Condition("profile", f"{name}.{key}", f"profile {name}: {key}"), value
+    for key, value in _flat({k: v for k, v in recorded.items() if k not in (*_TOLD_ELSEWHERE, "profiles")}):
+        yield Condition("settings", key, key), value
+
+
+def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
+    """What each stack, by its label, was told and said of itself; and the kernels under them, by DUT."""
+    m = run.manifest
+    facts: dict[Condition, set[str]] = {}
+    for entry in m.cases:
+        told = said(m, entry.case)
+        named = {
+            Condition("kind", entry.stack, f"kind of {entry.stack}"): entry.stack_kind,
+            Condition("version", entry.stack, f"version of {entry.stack}"): told["stack_version"],
+        }
+        if entry.stack_kind:  # else the run is of before options were recorded
+            # Versions of a stack have a label each, and options that must be equal.
+            label, without = (entry.stack_kind, VERSION_OPTIONS) if axis == "version" else (entry.stack, ())
+            named[Condition("options", label, f"options of {label}")] = options_of(entry.options, without)
+            if axis == "stack" and entry.stack_kind not in BASELINES:
+                of_stacks = Condition("options", "", "options of the stacks")
+                named[of_stacks] = options_of(entry.options, VERSION_OPTIONS)
+        if axis not in ("dut", "kernel"):
+            kernel = Condition("kernel", entry.dut, f"kernel of the gateways ({entry.dut})")
+            named[kernel] = told["kernel"]
+        for condition, value in named.items():
+            if value:
+                facts.setdefault(condition, set()).add(value)
+    for condition, values in facts.items():
+        yield condition, " / ".join(sorted(values))
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested tables as `outer.inner` → text; empty values and what is matched point by point left out.
+
+    The items of a list of tables (a plan's tests) go by their own names, numbered only where one comes twice.
+    """
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if key in _OF_POINTS:
+            continue
+        if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            met: Counter[tuple[str, ...]] = Counter()
+            for item in value:
+                met[tuple(item)] += 1
+                again = met[tuple(item)]
+                yield from _flat(item, f"{name}." if again == 1 else f"{name}.{again}.")
+        elif isinstance(value, Mapping):
+            yield from _flat(value, f"{name}.")
+        elif value not in (None, "", [], ()):
+            text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+            yield name, text

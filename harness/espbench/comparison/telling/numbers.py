@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Factors with their intervals as text: the same digits in sentences, tables, charts and the terminal."""
+
+from __future__ import annotations
+
+from espbench.comparison.sorting.model import Estimate
+
+_MOST_DECIMALS = 4
+
+
+def factor(found: Estimate | float | None) -> str:
+    """`1.35× [1.28, 1.43]`; without brackets where repeats are too few for an interval; `1.35×` of a number."""
+    if found is None:
+        return "–"
+    if isinstance(found, float):
+        return f"{found:,.{decimals(found, found)}f}×"
+    shown = decimals(found.value, found.low, found.high)
+    bounds = f" [{found.low:,.{shown}f}, {found.high:,.{shown}f}]" if found.n > 1 else ""
+    return f"{found.value:,.{shown}f}×{bounds}"
+
+
+def decimals(value: float, *bounds: float) -> int:
+    """As many as three digits need, and more where rounding would put 1 between bounds it is not between."""
+    shown = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    leaves_out_1 = bool(bounds) and (min(bounds) > 1 or max(bounds) < 1)
+    while leaves_out_1 and shown < _MOST_DECIMALS and any(round(b, shown) == 1 for b in bounds):
+        shown += 1
+    return shown
+
+
+def microseconds(found: Estimate) -> str:
+    """`22.1 µs [20.3, 23.9]`."""
+    bounds = f" [{_three(found.low)}, {_three(found.high)}]" if found.n > 1 else ""
+    return f"{_three(found.value)} µs{bounds}"
+
+
+def _three(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The independent proof: a captured sample of the middle link, decrypted with the known keys by Scapy."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Stream
+from espbench.measure.inputs.setup import Setup
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof.readiness import NotReady
+from espbench.terms import FCS_BYTES
+
+SAMPLE_FRAMES = 40
+# Sent beyond the sample: tcpdump may end without having taken the very last ones.
+_SPARE_FRAMES = 10
+_SAMPLE_FPS = 400.0
+_ETHERNET_HEADER = 14
+
+Capturing = Callable[[Path], contextlib.AbstractContextManager[None]]
+
+
+def sample(setup: Setup, traffic: Traffic, file: Path, capturing: Capturing) -> dict[str, Any]:
+    """Send a few of the case's frames west to east, capture the middle link, decrypt; what was found.
+
+    NotReady unless everything captured but IKE, SAMPLE_FRAMES at least, is ESP, decrypts, and is a
+    frame that was offered; of several tunnels each frame must have come through another SA.
+    """
+    assert setup.stack is not None
+    single = Traffic(
+        # Of the RFC 2544 form, which the program below knows, whatever headers the case has.
+        (min(traffic.frames)[:2],), traffic.ip_version, "one-way",
+        tunnels=traffic.tunnels, tunnel_bits=traffic.tunnel_bits, dont_fragment=traffic.dont_fragment,
+    )  # fmt: skip
+    (stream,) = setup.streams(single, _SAMPLE_FPS)
+    with capturing(file):
+        offered = setup.generator.offer(
+            [stream], (SAMPLE_FRAMES + _SPARE_FRAMES) / _SAMPLE_FPS, 1.0, quiet_s=0.2
+        )
+    sent = offered.streams[0].tx_frames
+    answer = decrypt(file, setup.stack.secrets(), stream)
+    whole = answer["packets"] - answer["ike"] == answer["esp"] == answer["decrypted"] == answer["offered"]
+    spread = answer["spis"] >= min(traffic.tunnels, SAMPLE_FRAMES)
+    if (
+        answer["problems"]
+        or answer["cleartext"]
+        or not whole
+        or not spread
+        or not SAMPLE_FRAMES <= answer["esp"] <= sent
+    ):
+        raise NotReady(f"capture of the middle link: {sent} frames were sent, found {answer}")
+    kind = "ESP in UDP" if answer["in_udp"] == answer["esp"] else "ESP"
+    sas = f" of {answer['spis']} SAs" if answer["spis"] > 1 else ""
+    return {
+        "captured sample": f"{answer['esp']} {kind} packets{sas} of the middle link decrypt with the known keys "
+        f"to frames that were offered ({sent} were); none in clear ({file.name})"
+    }
+
+
+def decrypt(file: Path, secrets: list[dict[str, Any]], stream: Stream) -> dict[str, Any]:
+    """Ask the Scapy program (a process of its own: other licence, keys on stdin)."""
+    question = {
+        "sas": secrets,
+        "frames": {
+            "source": stream.src,
+            "destination": stream.dst,
+            "ip_bytes": stream.frames[0].size - _ETHERNET_HEADER - FCS_BYTES,
+            "dst_port": stream.dst_port,
+            "tunnels": stream.tunnels,
+            "tunnel_bits": stream.tunnel_bits,
+        },
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "espbench_scapy.decrypt", str(file)],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        # Its traceback may show keys: only the last line, the error itself, is passed on.
+        raise EspbenchError(f"Scapy could not read the capture: {done.stderr.strip().splitlines()[-1]}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One direction's way through the test bed, place by place: where frames were lost, and the proof
+that those which arrived had been encrypted (docs/method.md, rules 1 and 2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from espbench.generators.base import Offered, StreamCounts
+from espbench.measure.proof.counters import Counters
+from espbench.platforms.base import Side
+
+UNACCOUNTED = "unaccounted"
+DAMAGED = "damaged on the way"  # they arrived, but not intact
+# An SA counts a frame before it gives it to the cipher, which may refuse it (xfrm_output_one()).
+AFTER_COUNTING = "XfrmOutStateProtoError"
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """How many frames of one direction were seen at each place, in the order they pass.
+
+    arrived counts everything of the stream that came back, damaged and duplicated frames too.
+    encrypted and decrypted are the counters of the SAs of this direction.
+    """
+
+    stream: StreamCounts
+    first: Side
+    second: Side
+    entered_first: int
+    left_first: int
+    entered_second: int
+    left_second: int
+    encrypted: int
+    decrypted: int
+    first_errors: dict[str, int]
+    second_errors: dict[str, int]
+    ring_drops_between: int
+    first_own: int = 0  # datagrams of the first gateway's own, such as IKE, among those that left it
+    second_own: int = 0  # and of the second one's, such as answers to an attacker
+
+    @property
+    def arrived(self) -> int:
+        s = self.stream
+        return s.rx_frames + (s.duplicated or 0) + (s.corrupted or 0)
+
+
+def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) -> list[Crossing]:
+    """One for each direction; empty for boxes whose counters cannot be read.
+
+    tester_rings: what a LAN port drops on sending has left the gateway (platforms.base.Testbed).
+    """
+    if not delta:
+        return []
+    return [_crossing(stream, delta, tester_rings) for stream in offered.streams]
+
+
+def _crossing(stream: StreamCounts, delta: Counters, tester_rings: bool) -> Crossing:
+    first: Side = "home" if stream.from_ == "west" else "office"
+    second: Side = "office" if first == "home" else "home"
+    return Crossing(
+        stream=stream,
+        first=first,
+        second=second,
+        entered_first=delta[first].lan.rx_packets,
+        left_first=delta[first].wan.tx_packets,
+        entered_second=delta[second].wan.rx_packets,
+        left_second=delta[second].lan.tx_packets + (delta[second].lan.tx_dropped if tester_rings else 0),
+        encrypted=delta[first].sas.encrypted,
+        decrypted=delta[second].sas.decrypted,
+        first_errors=delta[first].sas.errors,
+        second_errors=delta[second].sas.errors,
+        ring_drops_between=delta[first].wan.tx_dropped,
+        first_own=delta[first].sas.own_datagrams,
+        second_own=delta[second].sas.own_datagrams,
+    )
+
+
+def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) -> dict[str, int]:
+    """Book the frames that did not arrive intact; the places of a direction add up to its loss.
+
+    With ESP the SA counters mark the middle (a frame that was fragmented counts once there),
+    without it the links' counters do.
+    """
+    c = crossing
+    handed_over = c.encrypted - c.first_errors.get(AFTER_COUNTING, 0) if encrypts else c.left_first
+    taken_over = c.decrypted if encrypts else c.entered_second
+    first_xfrm, second_xfrm = sum(c.first_errors.values()), sum(c.second_errors.values())
+    steps = {
+        f"first port into {c.first}": c.stream.tx_frames - c.entered_first,
+        **{f"{c.first} xfrm {name}": n for name, n in c.first_errors.items()},
+        f"{c.first}": c.entered_first - handed_over - first_xfrm,
+        f"{c.second} ring": min(c.ring_drops_between, max(0, handed_over - taken_over)),
+        **{f"{c.second} xfrm {name}": n for name, n in c.second_errors.items()},
+        "middle link": handed_over - taken_over - c.ring_drops_between - second_xfrm,
+        f"{c.second}": taken_over - c.left_second,
+        "receiver overrun": receiver_overrun,
+        "last link": c.left_second - c.arrived - receiver_overrun,
+        DAMAGED: c.stream.lost_damaged,
+    }
+    places = {place: n for place, n in steps.items() if n > 0}
+    # Both directions share the error counters, and a duplicating DUT hides losses: what does not
+    # add up is said, not spread.
+    gap = c.stream.lost - sum(places.values())
+    if gap != 0:
+        places[UNACCOUNTED] = gap
+    return places
+
+
+def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[str]:
+    """Why it is not proven that exactly the frames that crossed were encrypted; empty = proven."""
+    c = crossing
+    sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
+    problems = leaks(crossing, fragments=fragments)
+    if c.entered_first and not c.encrypted:
+        problems.append(f"{where}: {c.entered_first} frames entered {c.first}, it encrypted none")
+    if c.encrypted > sent:
+        problems.append(f"{where}: {c.first} encrypted {c.encrypted} frames, only {sent} were sent")
+    if c.stream.never_came == 0 and not c.encrypted == c.decrypted == sent and not problems:
+        problems.append(
+            f"{where}: {sent} sent and received, {c.encrypted} encrypted, {c.decrypted} decrypted"
+        )
+    return problems
+
+
+def leaks(crossing: Crossing, *, fragments: bool) -> list[str]:
+    """What only frames that crossed without encryption explain, once all counters have been read late enough.
+
+    Nothing can arrive that was not decrypted, be decrypted that was not encrypted, or leave the
+    first gateway beside the SA; with no loss all of these are at least the frames sent.
+    """
+    c = crossing
+    sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
+    problems = []
+    if c.decrypted > c.encrypted:
+        problems.append(
+            f"{where}: {c.second} decrypted {c.decrypted} frames, {c.first} encrypted {c.encrypted}"
+        )
+    if c.arrived > c.decrypted and not c.stream.duplicated:
+        problems.append(f"{where}: {c.arrived} frames arrived, {c.second} decrypted {c.decrypted}")
+    if c.left_second - c.second_own > c.decrypted:
+        problems.append(f"{where}: {c.left_second} frames left {c.second}, it decrypted {c.decrypted}")
+    if c.left_first - c.first_own > c.encrypted and not fragments:
+        own = f", {c.first_own} of them its own" if c.first_own else ""
+        problems.append(
+            f"{where}: {c.left_first} frames left {c.first}{own}, it encrypted {c.encrypted}: cleartext?"
+        )
+    if c.stream.never_came == 0 and min(c.encrypted, c.decrypted) < sent and not problems:
+        problems.append(
+            f"{where}: {sent} sent and received, {c.encrypted} encrypted, {c.decrypted} decrypted"
+        )
+    return problems

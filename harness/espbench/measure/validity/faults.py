@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a trial may not be trusted: what the tester did wrong, and how far the host disturbed it.
+
+None of it depends on whether the trial passed: to excuse only trials that missed would be to draw luck again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from espbench.generators.base import Offered, StreamCounts
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.validity import stalls
+from espbench.sentences import Code
+from espbench.terms import Reason
+
+# Of the load that a test other than a search asked for: with less its figure is another load's.
+OFFERED_LIMIT = 0.995
+# Of such a test's trial: half of its frames later than this was not the load that it says.
+HALF_LATE_S = 0.025
+# Share of a trial in which the host or the sender may stand still. It is also the chance that a loss of the DUT's own
+# happens to lie in such a time, and so is taken for the host's.
+COVERED_LIMIT = 0.1
+# CPU time that others took from the gateways, or the hypervisor from gateways and sender, in % of their CPUs.
+STARVATION_LIMIT_PCT = 5.0
+# The same on a CPU that sends: beyond it, that too few frames were sent says nothing about the generator's ceiling.
+TAKEN_LIMIT_PCT = 2.0
+# Of an outage that is measured: more of it than this may not be the host's.
+OUTAGE_STALLS = 0.1
+CLOCK_STEP_LIMIT_MS = 1.0
+
+
+def taken_from_senders(offered: Offered, cpus: Collection[int], *, together: bool) -> dict[str, float]:
+    """The host record's sender_foreign_pct, where the senders know how long they waited for their CPUs.
+
+    It is better than the CPUs' books, which hold the controller's own work before and after the sending too, and
+    not the host's stalls. together: the receivers run on the senders' CPUs; waiting for them is the tester's
+    ceiling, nobody's fault.
+    """
+    if offered.senders_wait_ms is None:
+        return {}
+    taken_ms = max(0.0, offered.senders_wait_ms - (offered.receivers_run_ms if together else 0.0))
+    taken_ms += sum(offered.host_stall_ms_total.get(str(cpu), 0.0) for cpu in cpus)
+    sending_ms = 1e3 * offered.intended_duration_s * max(1, len(cpus))
+    return {"sender_foreign_pct": round(100 * taken_ms / max(1e-3, sending_ms), 2)}
+
+
+def tester_faults(
+    offered: Offered,
+    overrun: int,
+    host_record: dict[str, Any],
+    *,
+    as_offered: bool = False,  # noqa: PT028
+) -> list[Reason]:
+    """What the tester did wrong; any of it makes the trial INVALID, lossless or not.
+
+    as_offered: the trial is taken for the load that was offered (RFC 2285 3.5.2), whatever was asked for.
+    """
+    reasons = []
+    intended = sum(s.intended_frames or s.tx_frames for s in offered.streams)
+    sent = sum(s.tx_frames for s in offered.streams)
+    took_longer = offered.duration_s * OFFERED_LIMIT > offered.intended_duration_s and not any(
+        s.intended_frames is None for s in offered.streams
+    )
+    if as_offered:
+        pass
+    elif sent >= OFFERED_LIMIT * intended and took_longer:
+        reasons.append(
+            Reason.of(
+                Code.SENT_SLOWLY,
+                sent=sent,
+                took_s=offered.duration_s,
+                intended_s=offered.intended_duration_s,
+            )
+        )
+    elif sent < OFFERED_LIMIT * intended:
+        pct = 100 * sent / max(1, intended)
+        reasons.append(
+            Reason.of(Code.SENT_FEWER, sent=sent, intended=intended, pct=pct, why=offered.shortfall)
+        )
+        taken = host_record.get("sender_foreign_pct", 0.0)
+        if taken > TAKEN_LIMIT_PCT:
+            reasons.append(Reason.of(Code.SENDER_STARVED, pct=taken))
+    if not as_offered:
+        reasons += [_lateness(s) for s in offered.streams if _is_late(s, offered)]
+    reasons += [Reason.of(Code.GENERATOR_FAULT, text=fault) for fault in offered.faults]
+    for n in offered.noise:
+        if n.intended_frames and n.tx_frames < OFFERED_LIMIT * n.intended_frames:
+            reasons.append(
+                Reason.of(Code.NOISE_WEAK, stream=n.id, sent=n.tx_frames, intended=n.intended_frames)
+            )
+    if offered.stopped_early:
+        reasons.append(Reason.of(Code.STOPPED_EARLY))
+    if overrun:
+        reasons.append(Reason.of(Code.RECEIVER_OVERRUN, frames=overrun))
+    for s in offered.streams:
+        if s.rx_frames > s.tx_frames:
+            way = f"{s.from_}-{s.to}"
+            reasons.append(Reason.of(Code.MORE_RECEIVED, way=way, received=s.rx_frames, sent=s.tx_frames))
+    if abs(offered.clock_step_ns) > CLOCK_STEP_LIMIT_MS * 1e6:
+        reasons.append(Reason.of(Code.CLOCK_STEPPED, ms=offered.clock_step_ns / 1e6))
+    return reasons
+
+
+def _falling_behind_s(offered: Offered) -> float:
+    """How late a sender becomes that is just fast enough, s."""
+    return (1 - OFFERED_LIMIT) * offered.duration_s
+
+
+def _is_late(s: StreamCounts, offered: Offered) -> bool:
+    """Whether half of a stream's frames left too late; never of a flood, which has no times."""
+    if not s.intended_frames or s.lateness_us is None or s.tx_frames < OFFERED_LIMIT * s.intended_frames:
+        return False
+    interval_s = offered.intended_duration_s / s.intended_frames
+    return s.lateness_us["p50"] / 1e6 > HALF_LATE_S + interval_s + _falling_behind_s(offered)
+
+
+def _lateness(s: StreamCounts) -> Reason:
+    late = s.lateness_us or {}
+    return Reason.of(Code.LATE, half_ms=late["p50"] / 1e3, slowest_ms=late["p99"] / 1e3)
+
+
+def virtual_faults(offered: Offered, traffic: Traffic) -> list[Reason]:
+    """In virtual time no host makes a frame late. Where all are of one size none waits for another, either."""
+    if len({size for size, *_ in traffic.frames}) > 1:
+        return []
+    late = [s for s in offered.streams if s.intended_frames and (s.lateness_us or {}).get("max", 0.0) > 1.0]
+    return [Reason.of(Code.LATE_IN_VIRTUAL_TIME, most_us=(s.lateness_us or {})["max"]) for s in late]
+
+
+def outage_faults(streams: list[StreamCounts], offered: Offered) -> list[Reason]:
+    """Where an outage is what is measured, its loss is the DUT's; the host must have had no part in its length."""
+    shares = [stalls.share_of_outage(s, offered.host_stalls) for s in streams]
+    worst = max(shares, default=0.0)
+    if worst <= OUTAGE_STALLS:
+        return []
+    return [Reason.of(Code.HOST_STALL_IN_OUTAGE, pct=100 * worst)]
+
+
+def disturbance(
+    offered: Offered, spans: list[tuple[int, int]], host_record: dict[str, Any]
+) -> tuple[float, list[Reason]]:
+    """(share of the trial in which host or sender stood still, why the trial is void for the host's sake).
+
+    spans: stalls.windows. Where lists of stalls were cut, the sum of all stalls counts as well.
+    """
+    reasons = []
+    end_ns = offered.start_ns + int(offered.duration_s * 1e9)
+    share = stalls.covered(spans, offered.start_ns, end_ns)
+    if stalls_are_cut(offered) and offered.stalls_watched:
+        still_s = max(offered.host_stall_ms_total.values(), default=0.0) / 1e3
+        share = max(share, still_s / max(1e-9, offered.duration_s))
+    if share > COVERED_LIMIT:
+        reasons.append(Reason.of(Code.HOST_STALL, pct=100 * share))
+    starved = host_record.get("starved_pct") or 0.0
+    steal = max(host_record.get("steal_pct", {}).values(), default=0.0)
+    # Of a short trial one tick of the books is more than the limit: only what is surely stolen counts.
+    if max(starved, steal - host_record.get("tick_pct", 0.0)) > STARVATION_LIMIT_PCT:
+        reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
+    return share, reasons
+
+
+def stalls_are_cut(offered: Offered) -> bool:
+    """Whether there were more stalls than are listed: then no loss can be told to be beside all of them."""
+    return bool(offered.host_stalls_more or sum(s.tx_stalls_more for s in offered.streams))

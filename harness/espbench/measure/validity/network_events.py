@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened to links and Security Associations of this machine during a trial, and whether that makes it void.
+
+Seen are the tester's ports on every platform, and, where gateways are network namespaces of this machine, their ports
+and SAs too. What a gateway elsewhere does to its own links is seen at the tester's end, as the carrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from espbench.measure.inputs.actions import Performed
+from espbench.measure.inputs.setup import Setup
+from espbench.sentences import Code
+from espbench.stacks.daemons.ike import IkeStack
+from espbench.stacks.netlink_xfrm import XfrmEvent, read_events
+from espbench.terms import Reason
+from espbench.this_machine.link_events import Link, LinkEvent
+from espbench.this_machine.monitor import Monitor
+
+_LISTED = 100  # events in a record
+_NAMED = 4  # events in a reason
+
+
+@dataclass(frozen=True)
+class NetworkEvents:
+    """What was heard during a trial. sas: (when, gateway, event); CLOCK_MONOTONIC ns. not_heard: what could not be."""
+
+    links: Sequence[LinkEvent] = ()
+    sas: Sequence[tuple[int, str, XfrmEvent]] = ()
+    not_heard: Sequence[str] = ()
+
+
+def monitor(setup: Setup) -> Monitor:
+    """Listen to all that is of this machine and belongs to the trial; in virtual time nothing is."""
+    bed = setup.bed
+    if bed.virtual_time:
+        return Monitor([], {})
+    links = [Link(f"tester {name}", port.interface, port.netns) for name, port in bed.ports.items()]
+    for side, netns in bed.gateway_netns.items():
+        gateway = bed.gateways[side]
+        links += [Link(f"{side} lan", gateway.lan, netns), Link(f"{side} wan", gateway.wan, netns)]
+    encrypts = setup.stack is not None and setup.stack.encrypts
+    return Monitor(links, {str(side): netns for side, netns in bed.gateway_netns.items()} if encrypts else {})
+
+
+def heard(monitor: Monitor) -> NetworkEvents:
+    """Decode what a monitor heard; call it when the trial is over."""
+    sas = [
+        (one.at_ns, side, event)
+        for side, datagrams in monitor.xfrm_heard().items()
+        for one in datagrams
+        for event in read_events(one.datagram)
+    ]
+    return NetworkEvents(monitor.link_events(), sorted(sas, key=lambda sa: sa[0]), monitor.not_heard())
+
+
+def faults(
+    events: NetworkEvents, setup: Setup, performed: Sequence[Performed], start_ns: int, *, upset: bool
+) -> list[Reason]:
+    """Why the trial is void: a link or an SA changed that nobody meant to change; times from the first frame.
+
+    A change of a link is meant from the moment at which an action of the test's own switches a gateway off and on.
+    One of an SA is meant where the test replaces SAs (upset), and legal where a daemon negotiates them.
+    """
+    switched_ns = min((p.began_ns for p in performed if p.action.breaks_links), default=None)
+    unmeant = [e for e in events.links if switched_ns is None or e.at_ns < switched_ns]
+    reasons = []
+    for link, of_link in groupby(sorted(unmeant, key=lambda e: e.link.whose), key=lambda e: e.link):
+        changes = [f"{e.change} ({_since(e.at_ns, start_ns):.3f} s)" for e in of_link]
+        reasons.append(
+            Reason.of(Code.LINK_CHANGED, whose=link.whose, interface=link.interface, changes=_named(changes))
+        )
+    if not upset and not isinstance(setup.stack, IkeStack):
+        for side, of_side in groupby(sorted(events.sas, key=lambda sa: sa[1]), key=lambda sa: sa[1]):
+            changes = [f"{e.subject} {e.change} ({_since(at, start_ns):.3f} s)" for at, _, e in of_side]
+            reasons.append(Reason.of(Code.SAS_CHANGED, side=side, changes=_named(changes)))
+    return reasons
+
+
+def recorded(events: NetworkEvents, start_ns: int) -> dict[str, Any]:
+    """The record's `measured`: every event with its time from the first frame, s; nothing where nothing happened."""
+    listed: list[dict[str, Any]] = [
+        {
+            "at_s": _since(e.at_ns, start_ns),
+            "link": e.link.whose,
+            "interface": e.link.interface,
+            "event": str(e.change),
+        }
+        for e in events.links
+    ]
+    listed += [
+        {"at_s": _since(at, start_ns), "gateway": side, "subject": e.subject, "event": str(e.change)}
+        for at, side, e in events.sas
+    ]
+    listed.sort(key=lambda event: float(event["at_s"]))
+    found: dict[str, Any] = {"network_events": listed[:_LISTED]} if listed else {}
+    return found | ({"network_events_more": len(listed) - _LISTED} if len(listed) > _LISTED else {})
+
+
+def _named(changes: list[str]) -> str:
+    more = f", and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+    return ", ".join(changes[:_NAMED]) + more
+
+
+def _since(at_ns: int, start_ns: int) -> float:
+    return round((at_ns - start_ns) / 1e9, 6)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every check that no single key of a plan can show: keys that contradict each other, frames that cannot pass.
+
+A check is a function from a resolved plan to problems.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from espbench.plan.checks.accelerator_checks import accelerator_problems
+from espbench.plan.checks.compare_checks import compare_problems
+from espbench.plan.checks.dependent_checks import dependent_problems
+from espbench.plan.checks.emulated_checks import emulated_problems
+from espbench.plan.checks.external_checks import external_problems
+from espbench.plan.checks.frame_checks import large_frames, small_frames
+from espbench.plan.checks.generator_checks import generator_problems
+from espbench.plan.checks.ipsec_checks import ipsec_problems
+from espbench.plan.checks.remote_checks import remote_problems
+from espbench.plan.checks.single_checks import direction_problems, single_problems
+from espbench.plan.checks.stack_checks import stack_problems
+from espbench.plan.checks.throughput_checks import throughput_problems
+from espbench.plan.keys.model import Plan
+from espbench.plan.reading.reader import Problem, shown
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+
+MOST_CASES = 20_000  # two weeks of the shortest trials
+Check = Callable[[ResolvedPlan], Iterable[Problem]]
+
+
+def problems(resolved: ResolvedPlan) -> list[Problem]:
+    """Find every contradiction in a plan."""
+    if found := [*_too_many_cases(resolved.plan)]:
+        return found  # the checks look at each combination
+    own = _OF_EXTERNAL if resolved.plan.topology == "external" else _OF_GATEWAYS
+    return [problem for check in (*_OF_ALL, *own) for problem in check(resolved)]
+
+
+def _too_many_cases(plan: Plan) -> Iterator[Problem]:
+    keys = ("stacks", "suites", "ip_versions", "repeat", "directions", "frame_sizes", "tests")
+    counts = [value if isinstance(value := getattr(plan, key), int) else max(1, len(value)) for key in keys]
+    if (count := math.prod(counts)) > MOST_CASES:
+        largest = max(zip(counts, keys, strict=True))[1]
+        yield Problem(
+            (largest,),
+            f"at most {MOST_CASES:,} combinations of {', '.join(keys)}",
+            f"{count:,}",
+            "shorten one of them, or write several plans",
+            involves=tuple((key,) for key in keys),
+        )
+
+
+def _repeated(resolved: ResolvedPlan) -> Iterator[Problem]:
+    plan = resolved.plan
+    lists: dict[str, Sequence[object]] = {
+        "suites": plan.suites,
+        "frame_sizes": plan.frame_sizes,
+        "directions": plan.directions,
+        "ip_versions": plan.ip_versions,
+    }
+    for key, entries in lists.items():
+        for index, entry in enumerate(entries):
+            if entry in entries[:index]:
+                remedy = "remove it; repeat: 2 measures every case twice"
+                yield Problem((key, index), "each entry once", f"{shown(entry)} again", remedy)
+    labels = [choice.shown for choice in plan.stacks]
+    for index, label in enumerate(labels):
+        if label in labels[:index]:
+            remedy = "give one of them a label, such as {stack: xfrm, label: xfrm-esn, esn: true}"
+            yield Problem(
+                ("stacks", index), "a label of its own for each stack", f"{shown(label)} again", remedy
+            )
+
+
+def _keys_of_external(resolved: ResolvedPlan) -> Iterator[Problem]:
+    plan = resolved.plan
+    for key in ("ports", "i_own_this_network"):
+        if getattr(plan, key):
+            yield Problem(
+                (key,),
+                f"no {key} with topology: {plan.topology}",
+                "one",
+                "remove it, or use topology: external",
+                on_key=True,
+                involves=(("topology",),),
+            )
+
+
+_OF_ALL: tuple[Check, ...] = (
+    _repeated,
+    throughput_problems,
+    small_frames,
+    generator_problems,
+    accelerator_problems,
+    direction_problems,
+    dependent_problems,
+    ipsec_problems,
+)
+_OF_EXTERNAL: tuple[Check, ...] = (external_problems,)
+_OF_GATEWAYS: tuple[Check, ...] = (
+    single_problems,
+    stack_problems,
+    _keys_of_external,
+    large_frames,
+    compare_problems,
+    remote_problems,
+    emulated_problems,
+)

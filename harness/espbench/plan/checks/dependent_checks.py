@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds mistakes in a plan's tests beside throughput: a load nobody has found, a tag after the trial's end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from espbench.plan.keys.model import Throughput
+from espbench.plan.keys.rfc2544_tests import AtThroughput, BackToBack, Flood, Latency
+from espbench.plan.reading.reader import Problem, shown
+from espbench.plan.reading.units import format_duration, format_fraction
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+
+_NEEDING_THROUGHPUT = AtThroughput | BackToBack | Flood
+
+
+def dependent_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find mistakes in tests that build upon another's figure, and in the times of a tag."""
+    plan = resolved.plan
+    goals: list[float] = []
+    for index, test in enumerate(plan.tests):
+        settings, at = test.settings, ("tests", index, test.name)
+        if isinstance(settings, Throughput):
+            goals += settings.loss_goals
+        elif isinstance(settings, _NEEDING_THROUGHPUT):
+            given = isinstance(settings, AtThroughput) and settings.load is not None
+            if settings.loss_goal not in goals and not given:
+                goal = format_fraction(settings.loss_goal)
+                yield Problem(
+                    at,
+                    f"a throughput test with the loss goal {goal} before it",
+                    "none" if not goals else f"goals {', '.join(map(format_fraction, goals))}",
+                    f"put - throughput: {{loss_goals: [{goal}]}} in front"
+                    + (", or name a load" if isinstance(settings, AtThroughput) else ""),
+                    on_key=True,
+                )
+        if (
+            isinstance(settings, Latency)
+            and settings.tag_at is not None
+            and settings.tag_at >= settings.trial
+        ):
+            yield Problem(
+                (*at, "tag_at"),
+                f"a time within the trial of {format_duration(settings.trial)}",
+                shown(format_duration(settings.tag_at)),
+                "the tagged frame leaves in mid-stream: shorten tag_at or lengthen trial",
+                involves=((*at, "trial"),),
+            )
+        if plan.compare is not None and not isinstance(settings, Throughput):
+            yield Problem(
+                at,
+                "throughput tests alone with compare",
+                test.name,
+                "measure it in a plan of its own: only throughputs are compared",
+                on_key=True,
+                involves=(("compare",),),
+            )

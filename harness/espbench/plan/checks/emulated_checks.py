@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds what a plan cannot ask of emulated boards, and what it can ask of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from espbench.catalogue.board_crypto import WITHOUT_DUAL_PASS
+from espbench.plan.duts.boards import LINE_RATES, Board
+from espbench.plan.keys.model import Plan
+from espbench.plan.keys.stack_choice import StackChoice
+from espbench.plan.reading.reader import KeyPath, Problem, shown
+from espbench.plan.reading.units import Rate
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+
+_DUT: tuple[KeyPath, ...] = (("dut",),)
+# What one answer of a guest has room for: each SA and its counters are read by one request.
+MOST_TUNNELS = 200
+
+
+def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find what emulated boards cannot do, and what nothing else can."""
+    plan = resolved.plan
+    boards = {dut: profile.board for dut, profile in resolved.duts if profile and profile.board}
+    if not boards:
+        yield from _only_emulated(plan)
+        return
+    where = f"with {next(iter(boards))} (platform: qemu_e500)"
+    for index, choice in enumerate(plan.stacks):
+        yield from _stack(choice, ("stacks", index), where)
+        if choice.crypto == "dual-pass":
+            yield from _dual_pass(boards, ("stacks", index, "crypto"))
+    native = plan.generator.native
+    if native is None or native.model_dump(exclude_defaults=True):
+        yield Problem(
+            ("generator",),
+            f"generator: native, without settings, {where}",
+            shown(plan.generator.shown),
+            "only that one keeps virtual time, and there it has no choice of ports or CPUs: remove it",
+            involves=_DUT,
+        )
+    if plan.capture:
+        yield Problem(
+            ("capture",),
+            f"no capture {where}",
+            "true",
+            "the middle link is memory that no program can listen to: remove it",
+            involves=_DUT,
+        )
+    if plan.line_rate is not None and plan.line_rate not in LINE_RATES:
+        yield Problem(
+            ("line_rate",),
+            f"10Mbps, 100Mbps or 1Gbps {where}",
+            shown(str(Rate(plan.line_rate, "bps"))),
+            "its links send a byte in a whole number of nanoseconds",
+            involves=_DUT,
+        )
+
+
+def _stack(choice: StackChoice, at: KeyPath, where: str) -> Iterator[Problem]:
+    if any(facts.ike for facts in choice.facts):
+        yield Problem(
+            at,
+            f"plain, null or xfrm {where}",
+            shown(choice.shown),
+            "its guests have one program of espbench's own and no room for a daemon: remove it",
+            involves=_DUT,
+        )
+        return
+    for key, wrong, why in (
+        ("mode", choice.mode == "transport", "transport mode needs an IP-in-IP device"),
+        ("interface", choice.interface, "its kernel has no XFRM interfaces"),
+        # ESP then asks for authencesn(…), which Linux's driver of the SEC does not have.
+        ("esn", choice.esn, "with extended sequence numbers Linux does not use the SEC"),
+        ("tunnels", choice.tunnels > MOST_TUNNELS, f"one answer of its guests has room for {MOST_TUNNELS}"),
+    ):
+        if wrong:
+            usual = {
+                "mode": "tunnel",
+                "interface": "false",
+                "esn": "false",
+                "tunnels": f"at most {MOST_TUNNELS}",
+            }[key]
+            got = shown(getattr(choice, key))
+            yield Problem((*at, key), f"{key}: {usual} {where}", got, f"{why}: remove it", involves=_DUT)
+
+
+def _only_emulated(plan: Plan) -> Iterator[Problem]:
+    for index, choice in enumerate(plan.stacks):
+        if choice.crypto is not None:
+            yield Problem(
+                ("stacks", index, "crypto"),
+                "no crypto but with platform: qemu_e500",
+                shown(choice.crypto),
+                "elsewhere the kernel has no SEC to be driven in another way: remove it, or use dut: mpc8548e",
+                on_key=True,
+                involves=_DUT,
+            )
+
+
+def _dual_pass(boards: dict[str, Board], at: KeyPath) -> Iterator[Problem]:
+    for dut, board in boards.items():
+        if board.sec.version in WITHOUT_DUAL_PASS:
+            yield Problem(
+                at,
+                f"no dual-pass with {dut}",
+                shown("dual-pass"),
+                f"Linux has no driver for the hash of a SEC {board.sec.version}: measure that board without it",
+                involves=_DUT,
+            )

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds mistakes in a plan for boxes espbench did not build: ports, labels, keys it cannot serve."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+from espbench.plan.keys.model import Plan
+from espbench.plan.keys.ports import ExternalPort
+from espbench.plan.reading.reader import Problem, shown
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+
+
+def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find everything that only a plan with `topology: external` can get wrong."""
+    plan = resolved.plan
+    for key in ("stacks", "suites"):
+        if len(getattr(plan, key)) > 1:
+            yield Problem(
+                (key, 1),
+                "one entry: with topology: external it is a label",
+                "another",
+                "write one plan per configuration of the box",
+                involves=(("topology",),),
+            )
+    for index, choice in enumerate(plan.stacks):
+        if choice.stack is None:
+            yield Problem(
+                ("stacks", index),
+                "a label with topology: external",
+                "a mapping without stack",
+                "write what the boxes run, such as stacks: [strongswan]",
+                involves=(("topology",),),
+            )
+        for option in sorted(choice.model_fields_set - {"stack", "label"}):
+            yield Problem(
+                ("stacks", index, option),
+                "no options with topology: external",
+                option,
+                "espbench does not configure the box: remove it",
+                on_key=True,
+                involves=(("topology",),),
+            )
+    if isinstance(plan.dut, list):
+        yield Problem(
+            ("dut",),
+            "one label with topology: external",
+            "a list",
+            "write one plan per device",
+            involves=(("topology",),),
+        )
+    if plan.compare is not None:
+        yield Problem(
+            ("compare",),
+            "no compare with topology: external",
+            "one",
+            "espbench cannot reconfigure boxes it did not build; compare finished runs instead: "
+            "espbench compare RUN RUN",
+            on_key=True,
+            involves=(("topology",),),
+        )
+    if plan.capture:
+        yield Problem(
+            ("capture",),
+            "no capture with topology: external",
+            "true",
+            "espbench has neither the middle link nor the keys of boxes it did not build: remove it",
+            involves=(("topology",),),
+        )
+    if plan.ports is None:
+        yield Problem(
+            ("ports",),
+            "the tester's two ports",
+            "none",
+            "add ports: {west: {interface: …, address: …, gateway: …}, east: {…}}",
+            involves=(("topology",),),
+        )
+        return
+    west, east = plan.ports.west, plan.ports.east
+    yield from _port(plan, "west", west)
+    yield from _port(plan, "east", east)
+    if (west.netns, west.interface) == (east.netns, east.interface):
+        yield Problem(
+            ("ports", "east", "interface"),
+            "another interface than west's",
+            shown(east.interface),
+            "frames go out of one port and come back at the other",
+        )
+    for index, version in enumerate(plan.ip_versions):
+        if {west.ip_version, east.ip_version} != {version}:
+            yield Problem(
+                ("ip_versions", index),
+                f"the version of both ports' addresses (IPv{west.ip_version}, IPv{east.ip_version})",
+                str(version),
+                f"write ip_versions: [{west.ip_version}] or change the addresses",
+                involves=(("ports",),),
+            )
+
+
+def _port(plan: Plan, name: str, port: ExternalPort) -> Iterator[Problem]:
+    at = ("ports", name)
+    own, gateway = ipaddress.ip_interface(port.address), ipaddress.ip_address(port.gateway)
+    if gateway not in own.network or gateway == own.ip:
+        yield Problem(
+            (*at, "gateway"),
+            f"another address of {own.network}",
+            shown(port.gateway),
+            "the DUT's address on the same link as the port",
+            involves=((*at, "address"),),
+        )
+    if port.netns is None and not plan.i_own_this_network:
+        yield Problem(
+            (*at, "interface"),
+            "an interface in a network namespace (netns: …)",
+            f"{shown(port.interface)} of the initial namespace",
+            "if this network carries nothing but the test (RFC 6815), add i_own_this_network: true",
+            involves=(("i_own_this_network",), (*at, "netns")),
+        )

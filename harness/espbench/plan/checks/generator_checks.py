@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds mistakes in a plan's generator where it depends on the topology and its ports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from espbench.plan.keys.generator_choice import shown_server
+from espbench.plan.keys.model import Plan
+from espbench.plan.reading.reader import Problem, shown
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+
+
+def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find every mistake in `generator` that no key of its own can show."""
+    plan = resolved.plan
+    trex = plan.generator.trex
+    if trex is None:
+        return
+    yield from _flows(plan)
+    external = plan.topology == "external"
+    if trex.server is not None and not external:
+        yield Problem(
+            ("generator", "trex", "server"),
+            f"no server with topology: {plan.topology}",
+            shown(shown_server(trex.server)),
+            "the ports of that test bed are made anew for each pair of gateways, and TRex is launched from "
+            "TREX_DIR in their namespace: remove it, or use topology: external",
+            on_key=True,
+            involves=(("topology",),),
+        )
+    if trex.server is None and "ports" in trex.model_fields_set:
+        yield Problem(
+            ("generator", "trex", "ports"),
+            "ports beside server only",
+            "no server",
+            "a server that espbench launches has two ports: remove it",
+            on_key=True,
+            involves=(("generator", "trex", "server"),),
+        )
+    if not external or plan.ports is None:
+        return
+    if trex.server is None and (
+        plan.ports.west.netns is None or plan.ports.west.netns != plan.ports.east.netns
+    ):
+        yield Problem(
+            ("ports", "east", "netns"),
+            "both ports in one network namespace with generator: trex",
+            shown(plan.ports.east.netns),
+            "TRex is launched there, since its control ports ask nobody who they are: move both ports into "
+            "one namespace, or run TRex yourself and add server: host:port",
+            involves=(("generator",), ("ports", "west", "netns")),
+        )
+    for side in ("west", "east"):
+        if getattr(plan.ports, side).gateway_mac is None:
+            yield Problem(
+                ("ports", side, "gateway_mac"),
+                "the gateway's MAC address with generator: trex",
+                "none",
+                "TRex neither asks for it nor answers: add it, and a static neighbour on the DUT "
+                "for the port's own address",
+                involves=(("generator",),),
+            )
+
+
+def _flows(plan: Plan) -> Iterator[Problem]:
+    """Flows that TRex cannot walk through."""
+    ports = plan.flows.ports
+    subnets = {plan.flows.networks, *(choice.tunnels for choice in plan.stacks)}
+    for count in sorted(subnets):
+        if math.gcd(count, ports) > 1:
+            fewer = next(n for n in range(ports, 0, -1) if math.gcd(count, n) == 1)
+            yield Problem(
+                ("flows", "ports"),
+                f"no divisor in common with the {count} networks or tunnels with generator: trex",
+                str(ports),
+                f"TRex advances both with each frame and would leave flows out: write {fewer}",
+                involves=(("generator",), ("flows", "networks"), ("stacks",)),
+            )
+    if 6 in plan.ip_versions and max(*subnets, ports) > 1:
+        yield Problem(
+            ("ip_versions", plan.ip_versions.index(6)),
+            "4 where flows or tunnels rotate with generator: trex",
+            "6",
+            "TRex cannot keep the UDP checksum right there: one flow, or generator: native",
+            involves=(("generator",), ("flows",), ("stacks",)),
+        )

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds mistakes in a plan's IPsec tests: times that do not fit into a trial, a gateway nobody can switch off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from espbench.plan.keys.ipsec_tests import Failover, RekeyLoss, RekeyRate, Reset
+from espbench.plan.reading.reader import KeyPath, Problem, shown
+from espbench.plan.reading.units import format_duration
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+
+_SHORTEST_LIFETIME_S = 2.0  # daemons count in whole seconds
+
+
+def ipsec_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find every mistake in the settings of the tests of plan/keys/ipsec_tests.py."""
+    for index, test in enumerate(resolved.plan.tests):
+        settings, at = test.settings, ("tests", index, test.name)
+        if isinstance(settings, RekeyLoss):
+            yield from _lifetime(settings.lifetime_s, settings.lifetime is not None, at)
+            if settings.trial < 2 * settings.lifetime_s:
+                yield Problem(
+                    (*at, "trial"),
+                    f"at least two lifetimes, {format_duration(2 * settings.lifetime_s)}",
+                    shown(format_duration(settings.trial)),
+                    "SAs must end within it: lengthen trial or shorten lifetime",
+                    involves=((*at, "lifetime"),),
+                )
+        elif isinstance(settings, RekeyRate):
+            yield from _lifetime(settings.lifetime, True, at)
+        elif isinstance(settings, Failover | Reset):
+            gone = settings.at + (settings.dead if isinstance(settings, Failover) else 0.0)
+            if gone >= settings.trial:
+                yield Problem(
+                    (*at, "at"),
+                    f"a time well within the trial of {format_duration(settings.trial)}",
+                    shown(format_duration(settings.at)),
+                    "traffic must flow before and again after it: lengthen trial",
+                    involves=((*at, "trial"), (*at, "dead")),
+                )
+        if isinstance(settings, Reset) and settings.what == "power":
+            yield from _power(resolved, settings, at)
+
+
+def _lifetime(lifetime_s: float, given: bool, at: KeyPath) -> Iterator[Problem]:
+    if lifetime_s < _SHORTEST_LIFETIME_S or lifetime_s != int(lifetime_s):
+        yield Problem(
+            (*at, "lifetime" if given else "trial"),
+            "a lifetime of whole seconds, 2s or more",
+            shown(format_duration(lifetime_s)),
+            "IKE daemons count in seconds" + ("" if given else ": lengthen trial, or say lifetime"),
+        )
+
+
+def _power(resolved: ResolvedPlan, settings: Reset, at: KeyPath) -> Iterator[Problem]:
+    """Find gateways that cannot be switched off; what `auto` comes to shows when the plan is run."""
+    for dut, profile in resolved.duts:
+        if profile is None or profile.platform == "uml":
+            continue
+        box = getattr(profile.boxes, settings.gateway, None)
+        if box is not None and box.labgrid is not None:
+            continue
+        remedy = (
+            f"give {settings.gateway} a power switch in the profile (boxes: {settings.gateway}: labgrid: …, see "
+            "docs/remote.md), or use dut: uml"
+            if profile.platform == "remote"
+            else "espbench can switch off guests of User-Mode Linux, and remote boxes through labgrid: use dut: uml"
+        )
+        yield Problem(
+            (*at, "what"),
+            "daemon or sa-flush",
+            f"power with {dut} (platform: {profile.platform})",
+            remedy,
+            involves=(("dut",), (*at, "gateway")),
+        )

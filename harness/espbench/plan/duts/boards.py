@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`board:` of a DUT profile with platform: qemu_e500: the emulated processor, its speed and its crypto engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Annotated, ClassVar
+
+from pydantic import PlainSerializer, PlainValidator
+
+from espbench.plan.keys.values import Name, text
+from espbench.plan.reading.reader import Problem, Strict, did_you_mean, shown
+from espbench.plan.reading.units import Expected
+
+# The names of harness/emulator/sec/costs.c.
+COSTS = (
+    "descriptor", "bus", "des", "3des", "aes128", "aes192", "aes256",
+    "md5", "sha1", "sha224", "sha256", "sha384", "sha512", "rng",
+)  # fmt: skip
+SEC_VERSIONS = ("2.0", "2.1", "2.2", "2.4", "3.0")
+STANDING_IN = " standing in for "
+LINE_RATES = (10e6, 100e6, 1e9)
+LARGEST_MTU = 1500
+_MOST_CYCLES = 1_000_000
+_LARGEST_PART = 1_000_000  # of a fraction, as QEMU takes it
+_CLOCK_PATTERN = r"^\d+(\.\d+)?MHz$"
+_CORE_PATTERN = rf"^e[0-9]+(v[0-9])?({STANDING_IN}e[0-9]+(v[0-9])?)?$"
+
+
+def _clock(value: object) -> int:
+    if not isinstance(value, str) or not re.fullmatch(_CLOCK_PATTERN, value):
+        raise Expected("a clock such as 266MHz", "write a number and MHz")
+    hertz = Decimal(value.removesuffix("MHz")) * 10**6
+    if hertz < 1 or hertz != hertz.to_integral_value() or hertz > 10**11:
+        raise Expected("a clock of whole Hz, above zero", "write a number and MHz")
+    return int(hertz)
+
+
+def _core(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(_CORE_PATTERN, value):
+        raise Expected(
+            f"a core such as e500v2, or e500{STANDING_IN}e300",
+            "what is emulated is an e500v2; say so where the board has another core",
+        )
+    return value
+
+
+def _ns(value: object) -> Fraction:
+    found = None
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            found = Fraction(str(value).replace(" ", ""))
+        except (ValueError, ZeroDivisionError):
+            found = None
+    if found is None or not 0 < found <= 1000:
+        raise Expected(
+            "nanoseconds per instruction, such as 5/3 or 0.75",
+            "more than 0, at most 1000; /2 doubles the speed",
+        )
+    if max(found.numerator, found.denominator) > _LARGEST_PART:
+        raise Expected(f"a fraction of numbers up to {_LARGEST_PART}", "round it")
+    return found
+
+
+def _version(value: object) -> str:
+    version = str(value) if isinstance(value, float) else value
+    if version not in SEC_VERSIONS:
+        raise Expected(f"a version of the SEC: {', '.join(SEC_VERSIONS)}", "as the device's manual has it")
+    return str(version)
+
+
+def _cycles(value: object) -> dict[str, Decimal]:
+    if not isinstance(value, dict):
+        raise Expected(f"the price of each of {', '.join(COSTS)}, in cycles", "write it as a mapping")
+    for name in value:
+        if name not in COSTS:
+            raise Expected(f"no price but {', '.join(COSTS)}", did_you_mean(name, COSTS, f"remove {name}"))
+    if missing := [name for name in COSTS if name not in value]:
+        raise Expected(f"the price of each of {', '.join(COSTS)}", f"add {', '.join(missing)}")
+    return {name: _price(name, value[name]) for name in COSTS}
+
+
+def _price(name: str, value: object) -> Decimal:
+    try:
+        price = Decimal(str(value)) if not isinstance(value, bool) else Decimal("NaN")
+    except InvalidOperation:
+        price = Decimal("NaN")
+    if not (price.is_finite() and 0 <= price <= _MOST_CYCLES and price == round(price, 3)):
+        raise Expected(
+            f"cycles with at most three decimals as the price of {name}",
+            f"from 0 to {_MOST_CYCLES}: per descriptor, else per byte; got {shown(value)}",
+        )
+    return price
+
+
+def _shown_clock(hertz: int) -> str:
+    return f"{Decimal(hertz) / 10**6:f}MHz"
+
+
+Clock = Annotated[
+    int,
+    PlainValidator(_clock),
+    PlainSerializer(_shown_clock, return_type=str),
+    text(_CLOCK_PATTERN, "266MHz"),
+]
+NsPerInstruction = Annotated[
+    Fraction, PlainValidator(_ns), PlainSerializer(str, return_type=str), text(r"^\d+(\.\d+|/\d+)?$", "5/3")
+]
+Cycles = Annotated[
+    dict[str, Decimal],
+    PlainValidator(_cycles),
+    PlainSerializer(lambda cycles: {name: str(price) for name, price in cycles.items()}),
+]
+
+
+class Sec(Strict):
+    """The security engine."""
+
+    keys_are: ClassVar[str] = "a key of the SEC"
+
+    version: Annotated[str, PlainValidator(_version)]
+    """2.0, 2.1, 2.2, 2.4 or 3.0, in quotes."""
+    clock: Clock
+    """Its clock."""
+    cycles: Cycles
+    """What work costs, in its cycles: a descriptor; a byte on the bus and through each algorithm."""
+
+    @property
+    def costs(self) -> str:
+        """Write the prices as the SEC model takes them."""
+        return ":".join(f"{name}={price:f}" for name, price in self.cycles.items())
+
+
+class Board(Strict):
+    """The device that a profile with platform: qemu_e500 emulates."""
+
+    keys_are: ClassVar[str] = "a key of a board"
+
+    device: Name
+    """The processor's name, as reports and published figures have it."""
+    core: Annotated[str, PlainValidator(_core), text(_CORE_PATTERN, "e500v2")]
+    """Its core. `e500 standing in for e300` where QEMU has none of the device's own kind."""
+    core_clock: Clock
+    """The core's clock, for the report: what it comes to is ns_per_instruction."""
+    memory_clock: Clock
+    """The data rate of its memory, for the report; there is no model of memory."""
+    ns_per_instruction: NsPerInstruction
+    """What each instruction takes, whichever it is: 0.75, or a fraction such as 5/3."""
+    sec: Sec
+    """Its security engine."""
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether the emulated core is not of the device's own kind."""
+        return STANDING_IN in self.core
+
+
+def board_problems(board: Board | None, line_rate: float, mtu: int) -> Iterator[Problem]:
+    """Find what a profile with platform: qemu_e500 lacks, and links that cannot be."""
+    if board is None:
+        remedy = "dut-profiles/mpc8548e.yaml shows it line by line"
+        yield Problem((), "board: with platform: qemu_e500", "none", remedy, involves=(("platform",),))
+    if line_rate not in LINE_RATES:
+        yield Problem(
+            ("line_rate",),
+            "10Mbps, 100Mbps or 1Gbps with platform: qemu_e500",
+            shown(f"{line_rate / 1e6:g}Mbps"),
+            "its links send a byte in a whole number of nanoseconds",
+            involves=(("platform",),),
+        )
+    if mtu > LARGEST_MTU:
+        yield Problem(
+            ("mtu",),
+            f"at most {LARGEST_MTU} with platform: qemu_e500",
+            str(mtu),
+            "its generator makes no larger frames",
+            involves=(("platform",),),
+        )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dut-profiles/*.yaml: what a device under test is and where its gateways live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, model_validator
+
+from espbench.errors import UsageError
+from espbench.paths import data_dir, data_names
+from espbench.plan.duts.boards import Board, board_problems
+from espbench.plan.duts.boxes import Boxes, TesterPorts, box_problems, with_files_beside
+from espbench.plan.keys.values import LineRate, Name
+from espbench.plan.reading.reader import Problem, Strict, check, did_you_mean, read, shown
+from espbench.plan.reading.units import Expected, parse_memory
+
+LEAST_MEMORY, MOST_MEMORY = 128, 512
+
+
+def _memory(value: object) -> int:
+    mib = parse_memory(value)
+    if not LEAST_MEMORY <= mib <= MOST_MEMORY:
+        raise Expected(f"memory from {LEAST_MEMORY}M to {MOST_MEMORY}M", "256M is enough for one tunnel")
+    return mib
+
+
+class PerGateway(Strict):
+    """One path for both gateways, or one each: so two kernels can be put against each other."""
+
+    keys_are: ClassVar[str] = "a gateway (home or office)"
+
+    home: Annotated[str, Field(min_length=1)]
+    office: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _both_alike(cls, value: Any) -> Any:
+        return {"home": value, "office": value} if isinstance(value, str) else value
+
+
+class Profile(Strict):
+    """One device under test."""
+
+    keys_are: ClassVar[str] = "a key of a DUT profile"
+
+    name: Name
+    """Its name in plans and reports."""
+    description: str
+    """One line for `espbench list duts`."""
+    platform: Literal["netns", "uml", "remote", "qemu_e500"]
+    """Where its gateways live."""
+    line_rate: LineRate = 10e9
+    """Nominal rate of its ports, bit/s: what theoretical frame rates are counted from."""
+    mtu: Annotated[int, Field(ge=1280, le=9000)] = 1500
+    """MTU of all its links, bytes."""
+    queues: dict[str, str] = Field(default_factory=dict)
+    """Every queue on the path and its length, for the report (a deep one stores an overload)."""
+    memory: Annotated[int, PlainValidator(_memory)] = 256
+    """Memory of one gateway, MiB (uml, qemu_e500)."""
+    kernel: PerGateway = PerGateway(home="linux.uml", office="linux.uml")
+    """UML kernel: a path, or a name on PATH; for both gateways or as {home: …, office: …} (uml)."""
+    modules: PerGateway | None = None
+    """Folder that holds the kernel's modules (uml). Default: Debian's /usr/lib/uml/modules."""
+    boxes: Boxes | None = None
+    """The two gateways, reached over ssh (remote)."""
+    ports: TesterPorts | None = None
+    """The network ports of this machine that are wired to them (remote)."""
+    i_own_this_network: bool = False
+    """You may load this network (RFC 6815): allows ports of the initial namespace (remote)."""
+    board: Board | None = None
+    """The processor that is emulated (qemu_e500)."""
+
+    @property
+    def core_note(self) -> str:
+        """`core: …` where the emulated core is not of the device's own kind; else empty."""
+        return f"core: {self.board.core}" if self.board is not None and self.board.stands_in else ""
+
+
+def profile_names() -> list[str]:
+    """The profiles that come with espbench."""
+    return data_names("dut-profiles")
+
+
+def is_path(dut: str) -> bool:
+    """Whether a plan's `dut` names a file rather than a profile."""
+    return "/" in dut or dut.endswith((".yaml", ".yml"))
+
+
+def profile_path(dut: str, plan_path: Path | None = None) -> Path:
+    """Return the file that a plan's `dut` names, by name or by path beside the plan. Raises UsageError."""
+    if is_path(dut):
+        return (plan_path.parent if plan_path else Path()) / dut
+    if dut in profile_names():
+        return data_dir("dut-profiles") / f"{dut}.yaml"
+    known = profile_names()
+    remedy = did_you_mean(dut, known, "write the path of a file of your own as ./my-profile.yaml")
+    raise UsageError(f"dut: expected a profile ({', '.join(known)}) or a path, got {shown(dut)}; {remedy}")
+
+
+def load_profile(dut: str, plan_path: Path | None = None) -> Profile:
+    """Return the profile a plan's `dut` names, by name or by path beside the plan. Raises UsageError."""
+    path = profile_path(dut, plan_path)
+    return _with_paths_beside(check(Profile, read(path, "DUT profile"), _problems), path.parent)
+
+
+_KEYS_OF = {
+    "uml": {"kernel", "modules", "memory"},
+    "remote": {"boxes", "ports", "i_own_this_network"},
+    "qemu_e500": {"board", "memory"},
+}
+_WHY_NOT = {
+    "netns": "namespaces are of this machine and run its kernel",
+    "uml": "guests are of this machine",
+    "remote": "boxes run their own kernels",
+    "qemu_e500": "its boards are emulated, with the kernel of `espbench build e500`",
+}
+
+
+def _problems(profile: Profile) -> list[Problem]:
+    """Keys of other platforms, and for boxes whatever is missing or contradicts itself."""
+    others = set().union(*_KEYS_OF.values()) - _KEYS_OF.get(profile.platform, set())
+    found = [
+        Problem(
+            (key,),
+            f"no such key with platform: {profile.platform}",
+            "one",
+            f"{_WHY_NOT[profile.platform]}; remove it",
+            on_key=True,
+            involves=(("platform",),),
+        )
+        for key in sorted(profile.model_fields_set & others)
+    ]
+    if profile.platform == "remote":
+        found += box_problems(profile.boxes, profile.ports, owned=profile.i_own_this_network)
+    if profile.platform == "qemu_e500":
+        found += board_problems(profile.board, profile.line_rate, profile.mtu)
+    return found
+
+
+def _with_paths_beside(profile: Profile, folder: Path) -> Profile:
+    """Relative paths start at the profile; bare names of kernels are left to PATH."""
+
+    def beside(gateways: PerGateway) -> PerGateway:
+        def resolved(path: str) -> str:
+            return str((folder / path).absolute()) if "/" in path else path
+
+        return PerGateway(home=resolved(gateways.home), office=resolved(gateways.office))
+
+    modules = beside(profile.modules) if profile.modules else None
+    boxes = with_files_beside(profile.boxes, folder) if profile.boxes else None
+    return profile.model_copy(update={"kernel": beside(profile.kernel), "modules": modules, "boxes": boxes})

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of the IPsec tests (draft-ietf-bmwg-ipsec-meth-05): defaults are what the draft asks for.
+
+The docstring under each key is also its description in the JSON Schema editors use.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from espbench.plan.keys.rfc2544_tests import AroundTrials, AtThroughput
+from espbench.plan.keys.stack_choice import StackChoice
+from espbench.plan.keys.values import Duration, PlanRate, TrialDuration
+from espbench.plan.reading.units import Rate
+
+AttackKind = Literal["ike-flood", "bad-icv", "replay"]
+ResetKind = Literal["daemon", "sa-flush", "power"]
+GatewayName = Literal["home", "office"]
+
+
+def _negotiates(stack: StackChoice) -> bool:
+    """Whether IKE daemons key the kernel's ESP on both gateways."""
+    return bool(stack.facts) and all(facts.ike and facts.kernel_esp for facts in stack.facts)
+
+
+def _kernel_esp(stack: StackChoice) -> bool:
+    return bool(stack.facts) and all(facts.kernel_esp for facts in stack.facts)
+
+
+class _OfIke(AroundTrials):
+    """A test of IKE itself: one case for a pair of gateways, for stacks that negotiate."""
+
+    of_rfc2544: ClassVar[bool] = False
+    per_pair: ClassVar[bool] = True
+
+    def applies_to(self, stack: StackChoice) -> bool:
+        return _negotiates(stack)
+
+
+class FirstPacket(AtThroughput):
+    """Time to first packet (ipsec-meth 10.5): traffic finds no SA and brings the tunnel up."""
+
+    of_rfc2544: ClassVar[bool] = False
+    keys_are: ClassVar[str] = "a key of a time_to_first_packet test"
+
+    trial: TrialDuration = 10.0
+    """How long traffic flows; the first frame must have arrived by then."""
+    repeats: Annotated[int, Field(ge=1, le=1000)] = 20
+    """How many trials the figures are of, each with daemons that were just started."""
+
+    def applies_to(self, stack: StackChoice) -> bool:
+        return _negotiates(stack)
+
+
+class RekeyLoss(AtThroughput):
+    """Frame loss while phase 2 is rekeyed (ipsec-meth 11.5)."""
+
+    of_rfc2544: ClassVar[bool] = False
+    keys_are: ClassVar[str] = "a key of a rekey_loss test"
+
+    trial: TrialDuration = 60.0
+    """Length of the trial, at least two lifetimes."""
+    lifetime: Duration | None = None
+    """Lifetime of the ESP SAs, whole seconds. Default: a third of the trial, as the draft asks."""
+
+    def applies_to(self, stack: StackChoice) -> bool:
+        return _negotiates(stack)
+
+    @property
+    def lifetime_s(self) -> float:
+        """Return the lifetime that is asked for, or a third of the trial; whole seconds."""
+        return float(max(1, int(self.lifetime if self.lifetime is not None else self.trial / 3)))
+
+
+class SetUpRate(_OfIke):
+    """Set-up rates of tunnels, phase 1 and phase 2 (ipsec-meth 12.1 to 12.3), and what bounds them."""
+
+    keys_are: ClassVar[str] = "a key of a set_up_rate test"
+
+    tunnels: Annotated[int, Field(ge=1, le=1000)] = 100
+    """How many are set up; the draft asks for 100 or more."""
+    together: bool = False
+    """All at once, instead of each when the one before is up as the draft has it."""
+    public_key: bool = True
+    """Measure the public-key operations of a set-up on both gateways, to bound the rate."""
+
+
+class RekeyRate(_OfIke):
+    """Rekey rates of phase 1 and phase 2 (ipsec-meth 13.1, 13.2): many SAs end at once, again and again."""
+
+    keys_are: ClassVar[str] = "a key of a rekey_rate test"
+
+    tunnels: Annotated[int, Field(ge=1, le=1000)] = 100
+    """SAs of each phase."""
+    lifetime: TrialDuration = 30.0
+    """Of the SAs under test, whole seconds."""
+    lifetimes: Annotated[int, Field(ge=2, le=1000)] = 2
+    """How many lifetimes the test lasts; the draft asks for two or more."""
+
+    @property
+    def longest_s(self) -> float:
+        """Both phases, one after the other."""
+        return 2 * (self.lifetimes + 1) * self.lifetime
+
+
+class Capacity(_OfIke):
+    """Tunnel or SA capacity (ipsec-meth 8.1, 8.2): more and more, until one more is refused."""
+
+    keys_are: ClassVar[str] = "a key of a capacity test"
+
+    of: Literal["tunnels", "sas"] = "tunnels"
+    """tunnels: each with an IKE SA of its own. sas: CHILD SAs under one IKE SA."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 1000
+    """No more than that are tried."""
+    step: Annotated[int, Field(ge=1, le=1000)] = 50
+    """How many are added before all are shown to carry traffic."""
+    trial: TrialDuration = 30.0
+    """How long a step may take."""
+
+
+class _Outage(AroundTrials):
+    """A test that takes something away in mid-traffic, and waits until traffic flows again."""
+
+    per_pair: ClassVar[bool] = True
+
+    load: PlanRate = Rate(1000.0, "fps")
+    """The load, per direction: its interval is how exactly times are known."""
+    trial: TrialDuration = 30.0
+    """Length of a trial; traffic must flow again before its end."""
+    at: Duration = 3.0
+    """When it is taken away, from the beginning of the trial."""
+    repeats: Annotated[int, Field(ge=1, le=1000)] = 3
+    """How many trials the figures are of."""
+    dpd: Duration = 2.0
+    """After so much silence Home asks whether its peer lives (RFC 7296 2.4), whole seconds; 0: never."""
+
+
+class Failover(_Outage):
+    """Tunnel failover time (ipsec-meth 14): Office's IPsec dies without a word, a standby takes its place."""
+
+    of_rfc2544: ClassVar[bool] = False
+    keys_are: ClassVar[str] = "a key of a failover test"
+
+    dead: Duration = 1.0
+    """How long Office is dead before the standby, with no SA, starts in its place."""
+
+    def applies_to(self, stack: StackChoice) -> bool:
+        return _negotiates(stack)
+
+
+class Reset(_Outage):
+    """Reset (RFC 2544 26.6, RFC 6201) of what makes IPsec: daemon, SAs, the gateway itself."""
+
+    keys_are: ClassVar[str] = "a key of a reset test"
+
+    what: ResetKind = "daemon"
+    """daemon: stopped and started. sa-flush: its kernel's SAs deleted. power: the gateway off and on (uml, or remote
+    boxes with labgrid)."""
+    gateway: GatewayName = "home"
+    """Which of the two."""
+
+    def applies_to(self, stack: StackChoice) -> bool:
+        return _negotiates(stack)
+
+
+class Attack(AtThroughput):
+    """Under attack (ipsec-meth 15.1 to 15.3): what legitimate traffic keeps of its throughput, at what cost of CPU."""
+
+    of_rfc2544: ClassVar[bool] = False
+    keys_are: ClassVar[str] = "a key of an attack test"
+
+    kind: AttackKind = "bad-icv"
+    """ike-flood: IKE_SA_INIT from many addresses. bad-icv: forged ESP. replay: ESP that was sent before."""
+    rates: Annotated[list[PlanRate], Field(min_length=1)] = Field(
+        default_factory=lambda: [Rate(1000.0, "fps"), Rate(10_000.0, "fps")]
+    )
+    """How fast the attack comes; one trial for each, after one without."""
+    trial: TrialDuration = 30.0
+    """Length of a trial."""
+
+    def applies_to(self, stack: StackChoice) -> bool:
+        if self.kind == "ike-flood":
+            return _negotiates(stack)
+        # NULL/NULL has no ICV that could be wrong.
+        return _kernel_esp(stack) and not (self.kind == "bad-icv" and stack.kind == "null")
+
+
+class PublicKey(AroundTrials):
+    """Public-key operations on both gateways: what bounds every set-up rate."""
+
+    of_rfc2544: ClassVar[bool] = False
+    keys_are: ClassVar[str] = "a key of a public_key test"
+    per_pair: ClassVar[bool] = True
+
+    trial: TrialDuration = 1.0
+    """How long each operation is repeated, whole seconds."""
+
+    def applies_to(self, stack: StackChoice) -> bool:
+        # The gateways' CPUs are the same with all stacks, and the baseline is always there.
+        return stack.kind == "plain"

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan a user writes: its keys, their values and what they mean.
+
+The docstring under each key is also its description in the JSON Schema editors use.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
+
+from espbench.catalogue.stack_names import BASELINES
+from espbench.plan.keys.fixed_loads import FixedLoads
+from espbench.plan.keys.generator_choice import GeneratorChoice, Native
+from espbench.plan.keys.ipsec_tests import (
+    Attack,
+    Capacity,
+    Failover,
+    FirstPacket,
+    PublicKey,
+    RekeyLoss,
+    RekeyRate,
+    Reset,
+    SetUpRate,
+)
+from espbench.plan.keys.ports import Ports
+from espbench.plan.keys.rfc2544_tests import (
+    AroundTrials,
+    BackToBack,
+    Flood,
+    FrameLoss,
+    Latency,
+    SystemRecovery,
+)
+from espbench.plan.keys.search_choice import PresetName, Search, with_preset
+from espbench.plan.keys.stack_choice import StackChoice
+from espbench.plan.keys.values import (
+    FrameSize,
+    LineRate,
+    LossGoal,
+    Name,
+    PlanRate,
+    Resolution,
+    TrialDuration,
+)
+from espbench.plan.reading.reader import Strict, shown
+from espbench.plan.reading.units import Expected
+from espbench.plan.traffic.traffic_profiles import RFC2544, rfc2544_frame
+from espbench.terms import OPERATIONS, Direction
+
+Topology = Literal["gateway-to-gateway", "single-gateway", "external"]
+SINGLE = "single-gateway"
+COMPARED_REPEATS = 5
+"""`repeat` of a plan that compares and does not say."""
+
+
+def _list_of(*default: JsonValue, shown: list[JsonValue] | None = None) -> Any:
+    """A list key: its default and, where there is one, that an empty list is a mistake."""
+    return Field(
+        default_factory=lambda: [*default],
+        min_length=1 if default else 0,
+        json_schema_extra={"default": shown or [*default]},
+    )
+
+
+class Throughput(AroundTrials):
+    """Throughput (RFC 2544 26.1): the highest load at which the loss stays within each goal."""
+
+    keys_are: ClassVar[str] = "a key of a throughput test"
+
+    loss_goals: list[LossGoal] = _list_of(0.0, 1e-5, shown=["0", "0.001%"])
+    """Frame loss ratios, one answer for each; all are searched at once."""
+    trial: TrialDuration = 2.0
+    """Length of a search trial."""
+    final_trial: TrialDuration = 60.0
+    """Length of the trial a figure is taken from; RFC 2544 24 asks for 60 s."""
+    resolution: Resolution = 0.01
+    """The search ends when its bounds are this close, relative to the upper one."""
+    minimum: PlanRate | None = None
+    """Lowest load tried, per direction; below it the case is BELOW_MINIMUM. Default 1 % of maximum."""
+    maximum: PlanRate | None = None
+    """Highest load tried, per direction, up to line rate. Default: that, or the generator's ceiling if lower."""
+    search: Search = "bisection"
+    """bisection: all goals at once. mlr: the MLRsearch library (draft-ietf-bmwg-mlrsearch), with a preset."""
+    preset: PresetName | None = None
+    """With mlr. rfc2544 (default): 60 s without loss; tst009: one of two such trials may; csit: 10 of 21 of 1 s."""
+    loss_verification: Annotated[int, Field(ge=0, le=10)] = 0
+    """How often a load that lost little is tried again before it misses a goal (ETSI GS NFV-TST 009)."""
+    warm_start: bool = True
+    """Begin each frame size where those measured before say its throughput is. Changes no answer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lengths_of_the_preset(cls, value: Any) -> Any:
+        return with_preset(value)
+
+    @property
+    def longest_s(self) -> float:
+        """A search trial and the final one after it."""
+        return self.trial + self.final_trial
+
+
+class Accelerator(Strict):
+    """Driver-level test of the crypto engine: n+1 after n, against all at once (emulated boards)."""
+
+    keys_are: ClassVar[str] = "a key of an accelerator test"
+
+    operations: Annotated[int, Field(ge=1000, le=1_000_000)] = 50_000
+    """Operations of each way, each on a block of its own, all with one key."""
+    sizes: list[Annotated[int, Field(ge=16, le=4096, multiple_of=16)]] = _list_of(
+        64, 128, 256, 512, 1024, 1456
+    )
+    """Block sizes, bytes; multiples of 16."""
+    suites: list[Literal["3des-sha1", "3des-md5", "aes128-sha1", "aes256-sha256"]] = _list_of(
+        "3des-sha1", "aes128-sha1"
+    )
+    """Cipher and hash, both in one request to the driver."""
+
+
+class Test(Strict):
+    """One test: its name and, under it, its settings. Settings left out have defaults."""
+
+    __test__: ClassVar[bool] = False  # not a test of pytest's
+    keys_are: ClassVar[str] = "a test espbench has"
+
+    throughput: Throughput | None = None
+    """Throughput (RFC 2544 26.1): the highest load at which the loss stays within each goal."""
+    latency: Latency | None = None
+    """Latency (RFC 2544 26.2): of a tagged frame in a stream at the throughput, repeated; and of all frames."""
+    frame_loss: FrameLoss | None = None
+    """Frame loss rate (RFC 2544 26.3): from the maximum rate down, until two rates in a row lose nothing."""
+    flood: Flood | None = None
+    """Forwarding rate under flood: all that the line or the tester gives, beside the throughput."""
+    back_to_back: BackToBack | None = None
+    """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without a loss."""
+    system_recovery: SystemRecovery | None = None
+    """System recovery (RFC 2544 26.5): from an overload to half of it, the time until the last lost frame."""
+    time_to_first_packet: FirstPacket | None = None
+    """Time to first packet (ipsec-meth 10.5): traffic finds no SA and brings the tunnel up."""
+    rekey_loss: RekeyLoss | None = None
+    """Frame loss while phase 2 is rekeyed (ipsec-meth 11.5)."""
+    set_up_rate: SetUpRate | None = None
+    """Set-up rates of tunnels, phase 1 and phase 2 (ipsec-meth 12.1 to 12.3), and what bounds them."""
+    rekey_rate: RekeyRate | None = None
+    """Rekey rates of phase 1 and phase 2 (ipsec-meth 13.1, 13.2): many SAs end at once, again and again."""
+    capacity: Capacity | None = None
+    """Tunnel or SA capacity (ipsec-meth 8.1, 8.2): more and more, until one more is refused."""
+    failover: Failover | None = None
+    """Tunnel failover time (ipsec-meth 14): Office's IPsec dies without a word, a standby takes its place."""
+    reset: Reset | None = None
+    """Reset (RFC 2544 26.6, RFC 6201) of what makes IPsec: daemon, SAs, the gateway itself."""
+    attack: Attack | None = None
+    """Under attack (ipsec-meth 15.1 to 15.3): what legitimate traffic keeps of its throughput, at what cost of CPU."""
+    public_key: PublicKey | None = None
+    """Public-key operations on both gateways: what bounds every set-up rate."""
+    accelerator: Accelerator | None = None
+    """Driver-level test of the crypto engine, once for each DUT (platform: qemu_e500)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_test(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or not value:
+            raise Expected("a test and its settings", "write - throughput: {}")
+        if len(value) > 1:
+            raise Expected("one test in an entry", "begin each with a dash of its own")
+        return {key: {} if settings is None else settings for key, settings in value.items()}
+
+    @property
+    def name(self) -> str:
+        """The test's key, as results.csv shows it."""
+        return next(key for key, settings in self if settings is not None)
+
+    @property
+    def settings(self) -> AroundTrials | Accelerator:
+        """Return what stands under the key."""
+        found = getattr(self, self.name)
+        assert isinstance(found, AroundTrials | Accelerator)
+        return found
+
+
+class Flows(Strict):
+    """Says how many flows the offered frames spread over (RFC 2544 12)."""
+
+    keys_are: ClassVar[str] = "a key of flows"
+
+    networks: Annotated[int, Field(ge=1, le=256)] = 1
+    """Destination networks; RFC 2544 12 asks for one, then 256."""
+    ports: Annotated[int, Field(ge=1, le=64512)] = 1
+    """UDP source ports in each network."""
+
+
+def _reference(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise Expected("the name of what is compared, as reports show it", "leave it out for the first")
+    return str(value)
+
+
+_REFERENCE_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "string", "minLength": 1}, {"type": "integer"}, {"type": "null"}]}
+)
+_ONE_DUT = {"type": "string", "minLength": 1, "examples": ["auto", "netns", "uml", "./my-profile.yaml"]}
+_DUT_SCHEMA = WithJsonSchema({"anyOf": [_ONE_DUT, {"type": "array", "items": _ONE_DUT, "minItems": 1}]})
+
+
+class Compare(Strict):
+    """Says what the plan compares; the axis alone means the defaults."""
+
+    keys_are: ClassVar[str] = "a key of compare"
+
+    by: Literal["stack", "suite", "dut", "kernel", "version", "frame_size"]
+    """The axis. version: entries of one stack that differ in version or prefix. kernel: profiles of dut."""
+    reference: Annotated[str | None, PlainValidator(_reference), _REFERENCE_SCHEMA] = None
+    """What the others are compared with, by its name in reports. Default: the first."""
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 2544
+    """Seed of the order in which cases are measured; the run directory records it."""
+    at: FixedLoads | None = Field(default_factory=FixedLoads, json_schema_extra={"default": {}})
+    """Also compare in turns at fixed loads (docs/comparison.md); false: by the searches alone."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _axis_alone(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return {"by": value} if isinstance(value, str) else value
+        if "reference" in value and value["reference"] is None:
+            value = value | {"reference": "null"}  # YAML reads the stack's bare name as nothing
+        if isinstance(at := value.get("at", {}), bool) or at is None:
+            value = value | {"at": None if at is False else {}}
+        return value
+
+
+def _dut(value: object) -> str | list[str]:
+    if isinstance(value, list):
+        wrong = [entry for entry in value if not isinstance(entry, str) or not entry]
+        if wrong:
+            raise Expected(
+                "profiles in the list", f"{shown(wrong[0])} is none: espbench list duts shows them"
+            )
+        if not value:
+            raise Expected("at least one profile", "espbench list duts shows them")
+        return value
+    if not isinstance(value, str) or not value:
+        raise Expected("auto, a profile or a label", "espbench list duts shows the profiles")
+    return value
+
+
+class Plan(Strict):
+    """An espbench plan: what to measure on which device, with which traffic."""
+
+    keys_are: ClassVar[str] = "a key of the plan"
+
+    name: Name
+    """Name of the plan; run directories are called <time>-<name>."""
+    topology: Topology
+    """gateway-to-gateway: two gateways espbench builds. external: boxes it did not build.
+
+    single-gateway: one that espbench builds, whose ESP peer is the tester (RFC 2544 figure 2)."""
+    dut: Annotated[str | list[str], PlainValidator(_dut), _DUT_SCHEMA] = "auto"
+    """Device under test: auto, a profile of dut-profiles/ or the path of one; a label if external.
+
+    A list of profiles measures each; they must have one platform, line_rate and mtu."""
+    stacks: list[StackChoice] = _list_of()
+    """What the gateways run. plain, the baseline, is always measured first."""
+    suites: list[str] = _list_of()
+    """ESP suites, each measured with each stack but plain and null."""
+    traffic: str = RFC2544
+    """Traffic profile: a name of `espbench list traffic`, or the path of one, such as ./mine.yaml."""
+    frame_sizes: list[FrameSize] = _list_of(*rfc2544_frame().sizes)
+    """Bytes with FCS, or names of mixes. Default: the traffic profile's; those of RFC 2544 9.1."""
+    directions: list[Direction] = _list_of("one-way")
+    """one-way: west to east. both-ways: both at once (RFC 2544 14).
+
+    With topology single-gateway: encryption (west to east), decryption (east to west), both-ways; by default the
+    first two, each by itself (ipsec-meth 9.3, 9.4)."""
+    ip_versions: list[Literal[4, 6]] = _list_of(4)
+    """IP versions, inside and outside the tunnel."""
+    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How often each case is measured. Default: 1; 5 with compare, which needs at least 3."""
+    compare: Compare | None = None
+    """Measure the entries of one axis in turn, in shuffled order, and say which is faster where."""
+    flows: Flows = Flows()
+    """Flows the frames are spread over."""
+    dont_fragment: bool = False
+    """Set DF in the offered IPv4 frames; all frames must then fit the MTU after ESP."""
+    capture: bool = False
+    """Capture a sample of the middle link and decrypt it with the known keys."""
+    ports: Ports | None = None
+    """The tester's ports; external only."""
+    i_own_this_network: bool = False
+    """You may load this network (RFC 6815): allows interfaces of the initial namespace."""
+    line_rate: LineRate | None = None
+    """Nominal rate of the ports. Default: the profile's, or what the interface reports; that may be nothing."""
+    generator: GeneratorChoice = Field(
+        default=GeneratorChoice(native=Native()), json_schema_extra={"default": "native"}
+    )
+    """What makes the traffic: native, trex or scapy, or one of them with its settings."""
+    tests: Annotated[list[Test], Field(min_length=1)]
+    """The tests, in order."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_comparison_repeats(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("compare") is not None and "repeat" not in value:
+            return value | {"repeat": COMPARED_REPEATS}
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_single_gateway_does_both(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("topology") == SINGLE and "directions" not in value:
+            return value | {"directions": [*OPERATIONS]}
+        return value
+
+    @property
+    def duts(self) -> list[str]:
+        """Every DUT the plan names."""
+        return self.dut if isinstance(self.dut, list) else [self.dut]
+
+    @property
+    def traffic_tests(self) -> list[tuple[str, AroundTrials]]:
+        """Name and settings of the tests that offer traffic: each is a case at every point of the plan."""
+        found = [(test.name, test.settings) for test in self.tests]
+        return [(name, settings) for name, settings in found if isinstance(settings, AroundTrials)]
+
+    @property
+    def fixed_loads(self) -> FixedLoads | None:
+        """Return how arms are compared at fixed loads; None where they are not.
+
+        Frame sizes are not: one load in frames/s is another load for the line and the gateways.
+        """
+        if self.compare is None or self.compare.by == "frame_size":
+            return None
+        searched = any(isinstance(settings, Throughput) for _, settings in self.traffic_tests)
+        return self.compare.at if searched else None
+
+    @property
+    def accelerator(self) -> Accelerator | None:
+        """The driver-level test of the crypto engine, if the plan has it."""
+        return next((test.accelerator for test in self.tests if test.accelerator is not None), None)
+
+    @property
+    def encrypting(self) -> list[StackChoice]:
+        """The stacks that run ESP."""
+        return [choice for choice in self.stacks if choice.kind != "plain"]
+
+    @property
+    def taking_suites(self) -> list[StackChoice]:
+        """The stacks measured with each of the plan's suites: all but plain and null."""
+        return [choice for choice in self.stacks if choice.kind not in BASELINES]

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of RFC 2544's tests beside throughput (26.2 to 26.6): defaults are what the standard asks for.
+
+The docstring under each key is also its description in the JSON Schema editors use.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from espbench.plan.keys.stack_choice import StackChoice
+from espbench.plan.keys.values import Duration, LossGoal, PlanRate, Share, TrialDuration
+from espbench.plan.reading.reader import Strict
+
+
+class AroundTrials(Strict):
+    """Says what surrounds every trial of a test (RFC 2544 23)."""
+
+    # One case for a pair of gateways, whatever the frame sizes and directions of the plan.
+    per_pair: ClassVar[bool] = False
+    # Whether RFC 2544 has such a test; of another's result nobody can say that it kept its clauses.
+    of_rfc2544: ClassVar[bool] = True
+
+    settle: Duration = 5.0
+    """Wait before the next trial (RFC 2544 23 e: at least 5 s)."""
+    residue: Duration = 2.0
+    """Wait for late frames after sending (RFC 2544 23 d: 2 s)."""
+    warm_up: Duration = 2.0
+    """Traffic sent and not judged before the first trial of a case."""
+    learning: Duration = 2.0
+    """Wait after the learning frames that precede each trial (RFC 2544 23 b: 2 s)."""
+    retries: Annotated[int, Field(ge=0, le=20)] = 3
+    """How often an INVALID trial is repeated before the case is INVALID."""
+
+    def applies_to(self, stack: StackChoice) -> bool:
+        """Whether there is anything to measure with this stack; without, the plan has no such case."""
+        return True
+
+    @property
+    def longest_s(self) -> float:
+        """Return for how long traffic may flow without a pause, s: no SA should end within."""
+        return float(getattr(self, "trial", 0.0))
+
+
+class AtThroughput(AroundTrials):
+    """A test at the throughput that a test before it found, or at a load the plan names."""
+
+    loss_goal: LossGoal = 0.0
+    """The goal of the throughput test whose figure is the load."""
+    load: PlanRate | None = None
+    """The load, per direction. Default: the throughput found in this run at the same point."""
+
+
+class Latency(AtThroughput):
+    """Latency (RFC 2544 26.2): of a tagged frame in a stream at the throughput, repeated; and of all frames."""
+
+    keys_are: ClassVar[str] = "a key of a latency test"
+
+    trial: TrialDuration = 120.0
+    """Length of the stream; RFC 2544 asks for 120 s."""
+    tag_at: Duration | None = None
+    """When the tagged frame leaves. Default: half of the trial; RFC 2544 asks for 60 s."""
+    repeats: Annotated[int, Field(ge=1, le=1000)] = 20
+    """How many trials the mean is taken of; RFC 2544 asks for 20."""
+
+
+class FrameLoss(AroundTrials):
+    """Frame loss rate (RFC 2544 26.3): from the maximum rate down, until two rates in a row lose nothing."""
+
+    keys_are: ClassVar[str] = "a key of a frame_loss test"
+
+    trial: TrialDuration = 60.0
+    """Length of a trial."""
+    step: Share = 0.1
+    """How much lower the next rate is, as a share of the maximum; RFC 2544 allows up to 10 %."""
+    maximum: PlanRate | None = None
+    """The first rate, per direction. Default: line rate or the generator's ceiling, the lower."""
+
+
+class Flood(AroundTrials):
+    """Forwarding rate under flood: all that the line or the tester gives, beside the throughput."""
+
+    keys_are: ClassVar[str] = "a key of a flood test"
+    of_rfc2544: ClassVar[bool] = False  # the standard has none
+
+    trial: TrialDuration = 60.0
+    """Length of the trial."""
+    loss_goal: LossGoal = 0.0
+    """The goal of the throughput the forwarding rate is set in relation to."""
+    maximum: PlanRate | None = None
+    """The load, per direction. Default: line rate or the generator's ceiling, the lower."""
+
+
+class BackToBack(AroundTrials):
+    """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without a loss."""
+
+    keys_are: ClassVar[str] = "a key of a back_to_back test"
+
+    searches: Annotated[int, Field(ge=1, le=1000)] = 50
+    """How many searches the figures are of; RFC 2544 asks for 50."""
+    longest: TrialDuration = 2.0
+    """The longest burst tried; RFC 2544 asks for 2 s."""
+    maximum: PlanRate | None = None
+    """The rate of the bursts, per direction. Default: line rate or the generator's ceiling, the lower."""
+    loss_goal: LossGoal = 0.0
+    """The goal of the throughput that says at which sizes there is anything to search."""
+
+
+class SystemRecovery(AtThroughput):
+    """System recovery (RFC 2544 26.5): from an overload to half of it, the time until the last lost frame."""
+
+    keys_are: ClassVar[str] = "a key of a system_recovery test"
+
+    overload: Duration = 60.0
+    """How long the overload lasts; RFC 2544 asks for 60 s at 110 % of the throughput."""
+    recovery: TrialDuration = 60.0
+    """How long the reduced load lasts."""
+    repeats: Annotated[int, Field(ge=1, le=1000)] = 5
+    """How many trials the mean is taken of."""
+
+    @property
+    def longest_s(self) -> float:
+        """Overload and recovery."""
+        return self.overload + self.recovery

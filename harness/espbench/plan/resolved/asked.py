@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists everything a run was asked for, key by key: the plan, and what it names beside itself. The manifest keeps it.
+
+A resumed run must be asked for the same: figures of two plans do not belong into one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from espbench.plan.duts.profiles import Profile
+from espbench.plan.duts.topology import load_topology
+from espbench.plan.reading.reader import KeyPath, key_path, shown
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+from espbench.plan.traffic.traffic_profiles import rfc2544_frame
+
+_LONGEST = 120  # characters of a mapping in a message
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key whose value is another than it was; both as messages show them."""
+
+    key: str
+    was: str
+    now: str
+
+
+def asked(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str, Any]:
+    """Return every key with its value, defaults filled in, as a plan writes them; comments and format are not in it.
+
+    profiles: those the plan's DUTs came to, `auto` resolved; none with topology external.
+    """
+    plan = resolved.plan
+    return {
+        "plan": plan.model_dump(mode="json"),
+        "topology": load_topology(plan.topology).model_dump(mode="json", exclude={"description"}),
+        "profiles": {p.name: p.model_dump(mode="json", exclude={"description"}) for p in profiles},
+        "test frame": rfc2544_frame().model_dump(mode="json", exclude={"description"}),
+    }
+
+
+def changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
+    """List which keys of `asked` have another value, in the order of the plan."""
+    return [Change(_named(path), old, new) for path, old, new in _apart((), was, now)]
+
+
+def recorded_changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
+    """The same of `conditions`, all that older runs recorded; keys that only one of them has are not compared."""
+    both = [key for key in was if key in now and key != "traffic"]
+    found = _apart((), {key: was[key] for key in both}, {key: now[key] for key in both})
+    return [Change(key_path(path), old, new) for path, old, new in found if "nothing" not in (old, new)]
+
+
+def _apart(path: KeyPath, was: Any, now: Any) -> Iterator[tuple[KeyPath, str, str]]:
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in [*was, *(key for key in now if key not in was)]:
+            yield from _apart((*path, key), was.get(key), now.get(key))
+    elif isinstance(was, list) and isinstance(now, list) and any(isinstance(v, dict) for v in [*was, *now]):
+        for index in range(max(len(was), len(now))):
+            old, new = (v[index] if index < len(v) else None for v in (was, now))
+            yield from _apart((*path, index), old, new)
+    elif was != now or isinstance(was, bool) != isinstance(now, bool):
+        yield path, _written(was), _written(now)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list) and value:
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, dict):
+        inside = ", ".join(f"{key}: {_written(part)}" for key, part in value.items() if part is not None)
+        return "{" + (inside if len(inside) <= _LONGEST else inside[:_LONGEST] + "…") + "}"
+    return shown(value)
+
+
+def _named(path: KeyPath) -> str:
+    """`tests[0].throughput.trial` of the plan; else what it is of, and the key."""
+    of, *rest = path
+    where = "" if of == "plan" else f"{of}: "
+    return where + key_path(tuple(rest))

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists everything of a plan that must be equal for two runs to be comparable; the manifest keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.plan.duts.profiles import Profile
+from espbench.plan.keys.rfc2544_tests import AroundTrials
+from espbench.plan.reading.units import Rate
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+
+_DEFAULT = {
+    "minimum": "1% of maximum",
+    "maximum": "line rate or the generator's ceiling",
+    "load": "the throughput",
+    "preset": "none",
+    "tag_at": "half of the trial",
+}
+
+
+def conditions(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str, Any]:
+    """Return the plan's conditions in plain text and numbers, as a plan writes them; stacks and suites are not any.
+
+    profiles: those the plan's DUTs came to, `auto` resolved; none with topology external.
+    """
+    plan = resolved.plan
+    line_rate = plan.line_rate or (profiles[0].line_rate if profiles else None)
+    return {
+        "topology": plan.topology,
+        "tests": [{name: _settings(settings)} for name, settings in plan.traffic_tests],
+        "flows": plan.flows.model_dump(),
+        "dont_fragment": plan.dont_fragment,
+        "line_rate": str(Rate(line_rate, "bps")) if line_rate else "as the interface reports",
+        "mtu": min((profile.mtu for profile in profiles), default=None),
+        "traffic": resolved.traffic.fingerprint,
+        "generator": plan.generator.shown,
+        "capture": plan.capture,
+        "profiles": {profile.name: _profile(profile) for profile in profiles},
+    }
+
+
+def _settings(settings: AroundTrials) -> dict[str, Any]:
+    asked = settings.model_dump(mode="json", exclude={"warm_start"})  # it changes no answer
+    return {key: _DEFAULT[key] if value is None else value for key, value in asked.items()}
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    """Memory is the gateways' own with guests, which kernel the profile's choice with uml alone."""
+    others = "the box's" if profile.platform == "remote" else "the host's"
+    memory = f"{profile.memory}M"
+    kernel: Any = profile.kernel.model_dump()
+    found: dict[str, Any] = {"platform": profile.platform}
+    if profile.board is not None:
+        found |= {
+            "board": profile.board.model_dump(mode="json"),
+            "memory": memory,
+            "kernel": "espbench's own",
+        }
+    else:
+        own = profile.platform == "uml"
+        found |= {"memory": memory if own else others, "kernel": kernel if own else others}
+    return found | {"queues": dict(profile.queues)}

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes of a traffic profile the headers of the offered frames, their sizes, and what to say of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from espbench.plan.reading.reader import KeyPath, Problem, check_and_resolve, read, shown
+from espbench.plan.traffic.headers import Header
+from espbench.plan.traffic.pcap import NotARecording
+from espbench.plan.traffic.replay import replay
+from espbench.plan.traffic.templates import BadTemplate, rendered
+from espbench.plan.traffic.traffic_profiles import (
+    RFC2544,
+    Profile,
+    load,
+    mix_names,
+    path_of,
+    profile_problems,
+    rfc2544_frame,
+)
+
+Shares = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """headers: empty for the RFC 2544 test frame. shares: (size with FCS, weight[, index into headers]),
+    empty where each size of the plan is measured by itself; sizes: those of a plan that names none.
+    """
+
+    name: str
+    headers: tuple[Header, ...] = ()
+    shares: Shares = ()
+    sizes: tuple[int, ...] = ()
+    ip_version: int | None = None
+    networks: int | None = None
+    is_sequence: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tag_bytes(self) -> int:
+        """Bytes of VLAN tags that all its frames bear, and no IP packet counts."""
+        return min((len(header.tags) for header in self.headers), default=0)
+
+    @property
+    def tags(self) -> bytes:
+        """The VLAN tags, where all headers bear the same."""
+        found = {header.tags for header in self.headers}
+        return found.pop() if len(found) == 1 else b""
+
+    @property
+    def vlans(self) -> set[int]:
+        """VLAN identifiers but 0, which only carries a priority."""
+        return {vlan for header in self.headers for vlan in header.vlans} - {0}
+
+    def smallest_frame(self, ip_version: int, header: int = 0) -> int:
+        """Bytes of the smallest frame with these headers, FCS included."""
+        if not self.headers:
+            return rfc2544_frame().smallest_frame(ip_version)
+        return self.headers[header].smallest_frame
+
+    @property
+    def _is_known_mix(self) -> bool:
+        return self.name in mix_names() and self.shares == mix_shares(self.name)
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for patterns that offer the same frames: what reports and comparisons call the traffic."""
+        if not self.headers and (not self.shares or self._is_known_mix):
+            return RFC2544  # what else there is to say stands in flows, frame sizes and IP versions
+        # Two files may bear one name.
+        parts = [repr((self.shares, self.ip_version)).encode(), *(header.data for header in self.headers)]
+        return f"{self.name} ({hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]})"
+
+
+def rfc2544_pattern() -> Pattern:
+    """The RFC 2544 test frame at each size by itself."""
+    return Pattern(RFC2544, sizes=tuple(rfc2544_frame().sizes))
+
+
+def load_pattern(traffic: str, plan_path: Path | None = None) -> Pattern:
+    """The pattern of a plan's `traffic`, templates rendered and recordings read. Raises UsageError."""
+    if traffic == RFC2544:
+        return rfc2544_pattern()
+    path = path_of(traffic, plan_path)
+
+    def resolve(profile: Profile) -> tuple[Pattern, list[Problem]]:
+        if problems := profile_problems(profile):
+            return rfc2544_pattern(), problems
+        pattern, problems = _pattern(profile, path.parent)
+        notes = (f"traffic {profile.name}: {profile.description}", *pattern.notes)
+        return replace(pattern, notes=notes), problems
+
+    return check_and_resolve(Profile, read(path, "traffic profile"), resolve)
+
+
+def mix_shares(name: str) -> Shares:
+    """Sizes and weights of one of espbench's own mixes."""
+    return load(name).shares
+
+
+def _pattern(profile: Profile, folder: Path) -> tuple[Pattern, list[Problem]]:
+    if profile.pcap is not None:
+        return _of_recording(profile, profile.pcap, folder)
+    headers: dict[Header, int] = {}
+    problems: list[Problem] = []
+
+    def index_of(template: str, at: KeyPath) -> int:
+        try:
+            return headers.setdefault(rendered(template), len(headers))
+        except BadTemplate as bad:
+            problems.append(Problem(at, bad.expected, bad.got, bad.remedy))
+            return 0
+
+    if profile.mix is not None:
+        shares = _of_mix(profile, index_of, problems)
+    else:
+        if profile.template is not None:
+            index_of(profile.template, ("template",))
+        shares = profile.shares
+    versions = {header.ip_version for header in headers}
+    if len(versions) > 1 or (profile.ip_version and versions - {profile.ip_version}):
+        at: KeyPath = ("ip_version",) if profile.ip_version else ("mix",)
+        problems.append(Problem(at, "one IP version", "both", "write a profile for each"))
+    pattern = Pattern(
+        name=profile.name,
+        headers=tuple(headers),
+        shares=shares,
+        sizes=tuple(profile.sizes or ()),
+        ip_version=profile.ip_version or next(iter(versions), None),
+        networks=profile.networks,
+        is_sequence=profile.genome is not None,
+    )
+    return pattern, [*problems, *_too_small(profile, pattern)]
+
+
+def _of_mix(profile: Profile, index_of: Callable[[str, KeyPath], int], problems: list[Problem]) -> Shares:
+    """Each part with its own template's header, else the profile's, else (then all) the RFC 2544 frame's."""
+    parts = profile.mix or []
+    bare = profile.template is None and all(part.template is None for part in parts)
+    if bare:
+        return profile.shares
+    shares = []
+    for number, part in enumerate(parts):
+        template, at = part.template, ("mix", number, "template")
+        if template is None:
+            template, at = profile.template, ("template",)  # type: ignore[assignment]
+        if template is None:
+            problems.append(
+                Problem(
+                    ("mix", number),
+                    "a template in each part, or one for all",
+                    "none",
+                    "add template: 'Ether()/IP()/UDP()' here or beside mix",
+                )
+            )
+            continue
+        shares.append((part.size, part.weight, index_of(template, at)))
+    return tuple(shares)
+
+
+def _of_recording(profile: Profile, pcap: str, folder: Path) -> tuple[Pattern, list[Problem]]:
+    version = profile.ip_version or 4
+    try:
+        found = replay((folder / pcap).read_bytes(), version)
+    except (OSError, NotARecording) as error:
+        said = error.strerror if isinstance(error, OSError) else f"one {error}"
+        problem = Problem(
+            ("pcap",),
+            "a recording that can be replayed",
+            f"{shown(pcap)}, {said}",
+            "see docs/traffic.md, pcap",
+        )
+        return Pattern(profile.name), [problem]
+    pattern = Pattern(
+        name=profile.name,
+        headers=found.headers,
+        shares=found.shares,
+        ip_version=version,
+        networks=profile.networks,
+        is_sequence=True,
+        notes=found.notes,
+    )
+    return pattern, []
+
+
+def _too_small(profile: Profile, pattern: Pattern) -> list[Problem]:
+    """Sizes its own headers do not fit; without headers that is the plan's IP version's to say."""
+    if not pattern.headers:
+        return []
+    listed: list[tuple[KeyPath, int, int]]
+    if profile.sizes is not None:
+        listed = [(("sizes", i), size, 0) for i, size in enumerate(profile.sizes)]
+    elif profile.genome is not None:
+        listed = [(("genome",), min(size for size, *_ in pattern.shares), 0)]
+    else:
+        listed = [(("mix", i, "size"), s[0], s[2]) for i, s in enumerate(pattern.shares)]
+    return [
+        Problem(
+            at,
+            f"frames of at least {least} B with these headers",
+            str(size),
+            "headers and the test payload need that much",
+        )
+        for at, size, header in listed
+        if size < (least := pattern.headers[header].smallest_frame)
+    ]

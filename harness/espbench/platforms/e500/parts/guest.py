@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the guest's userland: one static program in an initramfs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from espbench.platforms.e500.parts import recipe, tools
+from espbench.platforms.e500.parts.cpio import Entry, archive, zipped
+from espbench.platforms.e500.parts.tools import Runner
+
+FLAGS = ("-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror", "-s")
+
+
+def build(work: Path, runner: Runner) -> Mapping[str, Path]:
+    """The product `initramfs.cpio.gz`, made below `work`."""
+    program = work / "init"
+    compile_init(f"{tools.CROSS}gcc", program, runner)
+    product = work / "initramfs.cpio.gz"
+    product.write_bytes(zipped(archive(root(program.read_bytes()))))
+    return {product.name: product}
+
+
+def root(init: bytes) -> list[Entry]:
+    """The guest's root: where /init mounts what the kernel offers, and a console before it has."""
+    return [
+        *(Entry.folder(name) for name in ("dev", "proc", "sys")),
+        Entry.character_device("dev/console", 5, 1),
+        Entry.file("init", init, mode=0o755),
+    ]
+
+
+def compile_init(compiler: str, program: Path, runner: Runner) -> None:
+    """Compile the guest's program for the machine of that compiler."""
+    ours = recipe.folder() / "init"
+    files = [str(file) for file in sorted(ours.glob("*.c"))]
+    command = [compiler, *FLAGS, f"-ffile-prefix-map={ours}=.", "-o", str(program), *files]
+    runner.run(command, program.parent, "compiling the guest's init")

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the guest kernel: Debian's Linux, our fragment of a configuration, our parts of the kernel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from espbench.errors import EspbenchError
+from espbench.platforms.e500.parts import recipe, sources, tools
+from espbench.platforms.e500.parts.recipe import SourcePackage
+from espbench.platforms.e500.parts.tools import Runner
+
+_PLACE = "drivers/misc/espbench"  # where our sources stand in the kernel's tree
+
+
+def build(work: Path, source: SourcePackage, runner: Runner) -> Mapping[str, Path]:
+    """The products `vmlinux` and `config` (the whole configuration), made below `work`."""
+    tree = work / "linux"
+    sources.unpack(source, tree, runner)
+    _lay_in(tree, runner)
+    fragment = recipe.folder() / "kernel.frag"
+    _make(tree, runner, ["allnoconfig"], KCONFIG_ALLCONFIG=str(fragment))
+    if lost := lost_options(fragment.read_text(), (tree / ".config").read_text()):
+        raise EspbenchError(
+            f"{fragment}: expected each option to be in the configuration of Linux {source.version}, "
+            f"these are not: {', '.join(lost)}"
+        )
+    _make(tree, runner, [f"-j{tools.processors()}", "vmlinux"])
+    image = work / "vmlinux"
+    # A loader needs no symbols; /proc/kallsyms has the kernel's own.
+    runner.run([f"{tools.CROSS}strip", "-o", str(image), str(tree / "vmlinux")], work, "stripping the kernel")
+    return {"vmlinux": image, "config": tree / ".config"}
+
+
+def lost_options(fragment: str, config: str) -> list[str]:
+    """List what the fragment asks for and the configuration lacks: such an option does not exist, or lacks another."""
+    held = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config, re.MULTILINE))
+    asked = re.findall(r"^(CONFIG_\w+)=(.*)$", fragment, re.MULTILINE)
+    return [f"{name}={value}" for name, value in asked if held.get(name, "n") != value]
+
+
+def _lay_in(tree: Path, runner: Runner) -> None:
+    ours = recipe.folder() / "kernel"
+    for patch in sorted(ours.glob("*.patch")):
+        runner.run(["patch", "-p1", "--forward", "--input", str(patch)], tree, f"applying {patch.name}")
+    place = tree / _PLACE
+    place.mkdir()
+    files = sorted(ours.glob("*.[ch]"))
+    for file in files:
+        shutil.copyfile(file, place / file.name)
+    objects = " ".join(f"{file.stem}.o" for file in files if file.suffix == ".c")
+    (place / "Makefile").write_text(f"obj-y += {objects}\n")
+    with (tree / "drivers/misc/Makefile").open("a") as makefile:
+        makefile.write("obj-y += espbench/\n")
+
+
+def _make(tree: Path, runner: Runner, targets: list[str], **env: str) -> None:
+    moment = datetime.fromtimestamp(tools.EPOCH, UTC).strftime("%a %b %e %H:%M:%S UTC %Y")
+    settings = {
+        "ARCH": "powerpc",
+        "CROSS_COMPILE": tools.CROSS,
+        "KBUILD_BUILD_TIMESTAMP": moment,
+        "KBUILD_BUILD_USER": "espbench",
+        "KBUILD_BUILD_HOST": "e500",
+        "KBUILD_BUILD_VERSION": "1",
+        "KCFLAGS": f"-ffile-prefix-map={tree}=.",
+    }
+    words = [f"{name}={value}" for name, value in settings.items()]
+    runner.run(["make", *words, *targets], tree, "building the kernel", env=env)

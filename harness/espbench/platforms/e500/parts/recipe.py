@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says what each part of an e500 guest is made of: Debian's sources, our files, how they are built; and its key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from espbench.errors import EspbenchError
+from espbench.paths import cache_dir, data_dir
+
+# To be raised when a step of kernel.py, guest.py or qemu.py makes something else of the same files.
+RECIPE = 1
+KEY_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class SourcePackage:
+    """One version of a Debian source package; files: name → SHA-256. series: what another version must begin with."""
+
+    name: str
+    version: str
+    series: str
+    files: Mapping[str, str]
+
+    @property
+    def dsc(self) -> str:
+        """The file that describes the others."""
+        return next(name for name in self.files if name.endswith(".dsc"))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Says what is built in one go: products, made from at most one source package and files of ours.
+
+    room_mb is what the work folder takes at most, MB.
+    """
+
+    name: str
+    products: tuple[str, ...]
+    source: str | None
+    files: Callable[[Path], list[Path]]
+    room_mb: int
+
+
+def folder() -> Path:
+    """Our files: harness/emulator."""
+    return data_dir("emulator")
+
+
+def store() -> Path:
+    """Return where sources and finished parts are kept."""
+    return cache_dir() / "e500"
+
+
+def qemu_sources(base: Path) -> list[Path]:
+    """The device models: the SEC's core, and what is written for QEMU in qemu/ (it has test programs as well)."""
+    ours = [file for file in _of(base, "qemu/*.c") if '"qemu/osdep.h"' in file.read_text()]
+    return _of(base, "sec/*.c", "sec/*.h") + ours + _of(base, "qemu/*.h")
+
+
+def qemu_patches(base: Path) -> list[Path]:
+    """Changes of QEMU itself, in the order in which they are applied."""
+    return _of(base, "qemu/*.patch")
+
+
+def _of(base: Path, *patterns: str) -> list[Path]:
+    return [file for pattern in patterns for file in sorted(base.glob(pattern))]
+
+
+KERNEL = Part(
+    "kernel", ("vmlinux", "config"), "linux", lambda base: _of(base, "kernel.frag", "kernel/*"), room_mb=1900
+)
+GUEST = Part(
+    "guest", ("initramfs.cpio.gz",), None, lambda base: _of(base, "init/*.c", "init/*.h"), room_mb=20
+)
+QEMU = Part(
+    "qemu",
+    ("qemu-system-ppc",),
+    "qemu",
+    lambda base: qemu_sources(base) + qemu_patches(base),
+    room_mb=600,
+)
+PARTS = (GUEST, KERNEL, QEMU)  # the shortest first: its mistakes show soonest
+
+
+def pinned() -> dict[str, SourcePackage]:
+    """The source packages that versions.yaml names."""
+    path = folder() / "versions.yaml"
+    try:
+        read: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())
+        return {name: SourcePackage(name, **facts) for name, facts in read.items()}
+    except (OSError, yaml.YAMLError, TypeError, AttributeError) as error:
+        raise EspbenchError(
+            f"{path}: expected version, series and files of each source package, got {error}"
+        ) from None
+
+
+def used() -> dict[str, SourcePackage]:
+    """Those that builds here are made of: the pinned ones, or what had to stand in for them (sources.py)."""
+    return {name: substitute(package) or package for name, package in pinned().items()}
+
+
+def substitute(package: SourcePackage) -> SourcePackage | None:
+    """Say what was fetched instead of a pinned version that the archive no longer had; None: nothing was."""
+    path = _substitute_file(package)
+    return SourcePackage(**json.loads(path.read_text())) if path.is_file() else None
+
+
+def note_substitute(package: SourcePackage, instead: SourcePackage) -> None:
+    """Remember it, so that what was built of it is found offline."""
+    _substitute_file(package).write_text(json.dumps(asdict(instead)))
+
+
+def _substitute_file(package: SourcePackage) -> Path:
+    return store() / f"instead-of-{package.name}_{package.version.replace(':', '%3a')}.json"
+
+
+def inputs(part: Part) -> dict[str, str]:
+    """Everything of ours and Debian's that a part is made of: name → SHA-256 (the recipe: its number)."""
+    base = folder()
+    found = {str(file.relative_to(base)): digest(file) for file in part.files(base) if file.is_file()}
+    if part.source:
+        found |= used()[part.source].files
+    return {"recipe": str(RECIPE), **found}
+
+
+def key(part: Part) -> str:
+    """The name of exactly these inputs."""
+    return key_of(inputs(part))
+
+
+def key_of(inputs: Mapping[str, str]) -> str:
+    """The name of these inputs."""
+    return _key(inputs.items())
+
+
+def _key(entries: Iterable[tuple[str, str]]) -> str:
+    text = "".join(f"{name} {value}\n" for name, value in sorted(entries))
+    return hashlib.sha256(text.encode()).hexdigest()[:KEY_DIGITS]
+
+
+def digest(file: Path) -> str:
+    """A file's SHA-256."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debian's source packages, fetched by apt with package lists of our own, checked against pinned hashes.
+
+Nothing of the host's apt changes: its own archives are asked for their sources as well. Once the files are in
+the cache, no network is needed. Where the host has no apt, or its archive another Debian, the user can put the
+files there himself.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.platforms.e500.parts import recipe
+from espbench.platforms.e500.parts.recipe import SourcePackage
+from espbench.platforms.e500.parts.tools import Runner
+
+APT = Path("/etc/apt")
+Note = Callable[[str], None]
+
+
+def folder() -> Path:
+    """Return where the files of source packages are kept."""
+    return recipe.store() / "sources"
+
+
+def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
+    """Have the files of these pinned source packages in folder(), each with the right hash.
+
+    Where the archive has the pinned version no more: the newest of its series, with the hashes of apt's signed
+    lists; the user is told, and it is remembered. MachineLacks when there is none, or no way to it;
+    EspbenchError when a file is not what it should be.
+    """
+    folder().mkdir(parents=True, exist_ok=True)
+    lacking = [recipe.pinned()[name] for name in names if not _complete(recipe.used()[name])]
+    if not lacking:
+        return
+    if shutil.which("apt-get") is None:
+        raise MachineLacks(f"no apt-get to fetch the source of {_named(lacking[0])}", _by_hand(lacking[0]))
+    updated = _update(runner)
+    for package in lacking:
+        chosen = _choose(package, runner, updated)
+        if chosen != package:
+            on_note(
+                f"the archive has {_named(chosen)}, and {package.version} no more: using that. Its figures are "
+                "not for comparison with those of other versions"
+            )
+            recipe.note_substitute(package, chosen)
+        if not _complete(chosen):
+            _download(chosen, runner)
+
+
+def unpack(package: SourcePackage, into: Path, runner: Runner) -> None:
+    """Make the folder `into` of it, with Debian's own patches applied."""
+    # --no-check: against the author's signature; our own hashes say more.
+    runner.run(
+        ["dpkg-source", "--no-check", "--no-copy", "-x", str(folder() / package.dsc), str(into)],
+        into.parent,
+        f"unpacking {package.name}",
+    )
+
+
+def _complete(package: SourcePackage) -> bool:
+    """Whether all its files are here; EspbenchError when one is another than it should be."""
+    for name, expected in package.files.items():
+        file = folder() / name
+        if not file.is_file():
+            return False
+        if (got := recipe.digest(file)) != expected:
+            raise EspbenchError(
+                f"{file}: expected SHA-256 {expected}, got {got}; nothing was built of it: delete that file"
+            )
+    return True
+
+
+def _update(runner: Runner) -> str:
+    """Fetch the lists of sources; what apt complained of. Of several archives one may fail that is not needed."""
+    try:
+        said = runner.run(["apt-get", *_own_lists(), "update"], folder(), "apt-get update", online=True)
+    except EspbenchError as error:
+        said = str(error)
+    return _error(said)
+
+
+def _choose(package: SourcePackage, runner: Runner, complaint: str) -> SourcePackage:
+    """The pinned version, or the newest of its series that the archive has."""
+    try:
+        shown = runner.run(
+            ["apt-cache", *_own_lists(), "showsrc", package.name], folder(), "apt-cache", online=True
+        )
+    except EspbenchError:
+        shown = ""
+    offered = parse_showsrc(package, shown)
+    if package.version in (found.version for found in offered):
+        return package
+    series = [found for found in offered if found.version.startswith(package.series)]
+    if not series:
+        others = ", ".join(sorted({found.version for found in offered})) or "none"
+        raise MachineLacks(
+            f"expected the source of {_named(package)} in the archives of {APT}, got {others}"
+            + (f" (apt says: {complaint})" if complaint else ""),
+            _by_hand(package),
+        )
+    newest = series[0]
+    for other in series[1:]:
+        if _newer(other.version, newest.version):
+            newest = other
+    return newest
+
+
+def parse_showsrc(package: SourcePackage, shown: str) -> list[SourcePackage]:
+    """The versions of a source package in what `apt-cache showsrc` says."""
+    found = []
+    for stanza in re.split(r"\n\s*\n", shown):
+        name = re.search(r"^Package: (\S+)", stanza, re.MULTILINE)
+        version = re.search(r"^Version: (\S+)", stanza, re.MULTILINE)
+        listed = re.search(r"^Checksums-Sha256:\s*\n((?: .*(?:\n|$))+)", stanza, re.MULTILINE)
+        if name and version and listed and name[1] == package.name:
+            # An upstream signature (.asc) is no part of what is unpacked.
+            rows = [line.split() for line in listed[1].splitlines() if not line.endswith(".asc")]
+            files = {file: sha for sha, _, file in rows}
+            found.append(replace(package, version=version[1], files=files))
+    return found
+
+
+def _download(package: SourcePackage, runner: Runner) -> None:
+    """Beside the final place, so that half a file is never taken for one."""
+    fresh = folder() / ".new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
+    command = ["apt-get", *_own_lists(), "source", "--download-only", "--only-source"]
+    try:
+        runner.run(
+            [*command, f"{package.name}={package.version}"], fresh, f"fetching {package.name}", online=True
+        )
+    except EspbenchError as error:
+        raise MachineLacks(
+            f"apt cannot fetch the source of {_named(package)}: {_error(str(error))}", _by_hand(package)
+        ) from None
+    for name, expected in package.files.items():
+        file = fresh / name
+        got = recipe.digest(file) if file.is_file() else "no such file"
+        if got != expected:
+            raise EspbenchError(
+                f"{name}, as apt fetched it: expected SHA-256 {expected}, got {got}; nothing was built of it. "
+                "Was the archive, or a proxy before it, changed?"
+            )
+        file.replace(folder() / name)
+    shutil.rmtree(fresh)
+
+
+def _own_lists() -> list[str]:
+    """Options that make apt use lists of ours: the sources (deb-src) of the archives that the host uses."""
+    own = recipe.store() / "apt"
+    for part in ("lists/partial", "cache/archives/partial", "sources"):
+        (own / part).mkdir(parents=True, exist_ok=True)
+    for stale in (own / "sources").iterdir():
+        stale.unlink()
+    for given in [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*"))]:
+        if given.suffix in (".list", ".sources") and given.is_file():
+            (own / "sources" / given.name).write_text(as_sources(given.read_text(), given.suffix))
+    return [
+        word
+        for option in (
+            "APT::Sandbox::User=",
+            "Dir::Etc::sourcelist=/dev/null",
+            f"Dir::Etc::sourceparts={own / 'sources'}",
+            f"Dir::State::lists={own / 'lists'}",
+            f"Dir::Cache={own / 'cache'}",
+        )
+        for word in ("-o", option)
+    ]
+
+
+def as_sources(text: str, suffix: str) -> str:
+    """A list of archives of apt's, of either form, asking for their sources instead of their packages."""
+    if suffix == ".sources":
+        return re.sub(r"(?mi)^(Types:).*$", r"\1 deb-src", text)
+    lines = [line for line in text.splitlines() if re.match(r"\s*deb\s", line)]
+    return "".join(re.sub(r"^\s*deb\s", "deb-src ", line) + "\n" for line in lines)
+
+
+def _newer(version: str, other: str) -> bool:
+    compared = subprocess.run(["dpkg", "--compare-versions", version, "gt", other], check=False)
+    return compared.returncode == 0
+
+
+def _error(said: str) -> str:
+    """The first of apt's own errors, the others mostly say it again; empty if there is none."""
+    return next((line for line in said.splitlines() if line.startswith(("E:", "Err:", "W: Failed"))), "")
+
+
+def _named(package: SourcePackage) -> str:
+    return f"{package.name} {package.version}"
+
+
+def _by_hand(package: SourcePackage) -> str:
+    return (
+        f"connect this machine to its Debian archive once, or put {', '.join(package.files)} of Debian's source "
+        f"package {_named(package)} into {folder()}"
+    )

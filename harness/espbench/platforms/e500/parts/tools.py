@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs that build the parts: whether they are there, and running one so that it ends when we do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from espbench.errors import EspbenchError
+from espbench.platforms.base import Readiness
+from espbench.this_machine.registry import Registry, Surroundings
+
+CROSS = "powerpc-linux-gnu-"
+LAST_LINES = 15
+# Of everything that could carry the moment of the build into a product: 2026-01-01.
+EPOCH = 1767225600
+# What must be there → the Debian package that brings it: a program, or a file by its path.
+NEEDS = {
+    f"{CROSS}gcc": "gcc-powerpc-linux-gnu",
+    "/usr/powerpc-linux-gnu/include/stdio.h": "libc6-dev-powerpc-cross",
+    "gcc": "gcc",
+    "/usr/include/stdio.h": "libc6-dev",
+    "make": "make",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "perl": "perl",
+    "xz": "xz-utils",
+    "patch": "patch",
+    "dpkg-source": "dpkg-dev",
+    "ninja": "ninja-build",
+    "meson": "meson",
+    "pkg-config": "pkg-config",
+}
+LIBRARIES = {
+    "glib-2.0": "libglib2.0-dev",
+    "pixman-1": "libpixman-1-dev",
+    "zlib": "zlib1g-dev",
+    "libfdt": "libfdt-dev",
+    "nettle": "nettle-dev",
+    "gmp": "libgmp-dev",
+}
+
+
+def missing() -> list[str]:
+    """The Debian packages that are needed and not here."""
+    lacking = [package for witness, package in NEEDS.items() if not _there(witness)]
+    if shutil.which("pkg-config"):
+        for library, package in LIBRARIES.items():
+            asked = subprocess.run(["pkg-config", "--exists", library], check=False, capture_output=True)
+            # libfdt of Debian 12 has no .pc file.
+            if asked.returncode and not Path(f"/usr/include/{library}.h").is_file():
+                lacking.append(package)
+    else:
+        lacking += LIBRARIES.values()
+    return lacking
+
+
+def need() -> Readiness:
+    """Whether everything that builds is here."""
+    lacking = missing()
+    return Readiness(
+        "build tools",
+        not lacking,
+        f"building the e500 guests needs {', '.join(lacking)}",
+        f"apt-get install --no-install-recommends {' '.join(lacking)}",
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return what a part's bits also depend on: the compilers' own words."""
+    asked = {"cross compiler": [f"{CROSS}gcc", "--version"], "compiler": ["gcc", "--version"]}
+    asked |= {"cross linker": [f"{CROSS}ld", "--version"], "meson": ["meson", "--version"]}
+    return {
+        name: subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+        for name, argv in asked.items()
+    }
+
+
+def _there(witness: str) -> bool:
+    return Path(witness).exists() if witness.startswith("/") else shutil.which(witness) is not None
+
+
+class Runner:
+    """Runs the programs of one step, one after the other, into one log.
+
+    on_line gets each line they print. Their environment is ours alone: a CFLAGS of the user's would make
+    another product of the same key. `online` ones keep the user's (his proxy).
+    """
+
+    def __init__(self, registry: Registry, log: Path, on_line: Callable[[str], None]) -> None:
+        self._registry = registry
+        self._on_line = on_line
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("")
+
+    def run(
+        self,
+        argv: Sequence[str],
+        folder: Path,
+        what: str,
+        *,
+        env: Mapping[str, str] | None = None,
+        online: bool = False,
+    ) -> str:
+        """Run it in a folder; what it printed. EspbenchError with its last words when it fails."""
+        own = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+            "TZ": "UTC",
+            "SOURCE_DATE_EPOCH": str(EPOCH),
+            **(env or {}),
+        }
+        entries = len(self._registry.entries)
+        # The registry's programs start where we are: env(1) goes to the folder.
+        process = self._registry.spawn(
+            ["env", f"--chdir={folder}", *argv],
+            what,
+            Surroundings(env=dict(os.environ) | own if online else own),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert process.stdout is not None
+        printed = []
+        with process.stdout, self.log.open("a", buffering=1) as log:  # by line: for whoever looks on
+            log.write(f"# {' '.join(argv)}\n")
+            for raw in process.stdout:
+                line = raw.decode(errors="replace")
+                log.write(line)
+                printed.append(line)
+                self._on_line(line.strip())
+        code = process.wait()
+        self._registry.undo(self._registry.entries[entries:])
+        if code:
+            words = "".join(printed[-LAST_LINES:]).strip()
+            raise EspbenchError(f"{what}: {argv[0]} ended with {code}; all it said is in {self.log}\n{words}")
+        return "".join(printed)
+
+
+def processors() -> int:
+    """Count how many things can be done at once."""
+    return len(os.sched_getaffinity(0))

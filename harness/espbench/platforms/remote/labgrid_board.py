@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A box's power switch and serial console through labgrid, for tests that reset it (RFC 2544 26.6, RFC 6201).
+
+labgrid is an optional extra (`pip install 'espbench[lab]'`). What switches and what listens stands in labgrid's own
+environment file, as its manual describes it: a target with a driver of PowerProtocol, of ConsoleProtocol, or both.
+labgrid itself runs in processes of its own (labgrid_worker.py).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.platforms.base import Side
+from espbench.platforms.remote import labgrid_worker
+from espbench.this_machine.registry import UNDO, Registry, Surroundings
+
+# labgrid may wait for a resource of another machine before it answers.
+ANSWER_S = 90.0
+_MANUAL = "https://labgrid.readthedocs.io/ describes the file"
+
+
+@dataclass(frozen=True)
+class LabgridTarget:
+    """A target of a labgrid environment file, and how long its box may take to come back after a power cycle."""
+
+    config: Path
+    name: str = "main"
+    back_within_s: float = 300.0
+
+    def __str__(self) -> str:
+        return f"labgrid target {self.name} of {self.config}"
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """The drivers of a target, and whether it has one that switches power, and one that is a console.
+
+    None: the file brings drivers of its own, and only opening it shows what they are.
+    """
+
+    names: list[str]
+    power: bool | None
+    console: bool | None
+
+
+class Unsuitable(UsageError):
+    """A labgrid file or target that cannot be used; key says which key of the profile names it."""
+
+    def __init__(self, key: Literal["config", "target"], expected: str, got: str, remedy: str) -> None:
+        super().__init__(f"expected {expected}, got {got}; {remedy}")
+        self.key, self.expected, self.got, self.remedy = key, expected, got, remedy
+
+
+def examine(target: LabgridTarget) -> Drivers:
+    """Say which drivers a target has, without opening any or running code that its file imports.
+
+    Unsuitable names what is wrong with the file; MachineLacks where labgrid is not installed.
+    """
+    if not target.config.is_file() or not os.access(target.config, os.R_OK):
+        there = "one that cannot be read" if target.config.exists() else "no such file"
+        raise Unsuitable(
+            "config",
+            "a labgrid environment file",
+            f"{target.config} ({there})",
+            "check the path and its mode",
+        )
+    need_labgrid()
+    found = _run(target, "look")
+    if why := found.get("error"):
+        raise Unsuitable("config", "a file that labgrid reads", f"{target.config} ({why})", _MANUAL)
+    if target.name not in found["targets"]:
+        there = ", ".join(found["targets"]) or "none"
+        remedy = "choose one of them" if found["targets"] else f"add targets: to the file; {_MANUAL}"
+        raise Unsuitable("target", f"a target of {target.config} ({there})", target.name, remedy)
+    has = f"{target.name} of {target.config} with {', '.join(found['drivers']) or 'no driver'}"
+    if found["asks"]:
+        raise Unsuitable(
+            "target",
+            "a power driver that needs nobody",
+            has,
+            f"replace {found['asks'][0]}: a run asks no person",
+        )
+    if found["unknown"] and not found["imports"]:
+        raise Unsuitable(
+            "target", "drivers that labgrid has", has, f"check the spelling of {', '.join(found['unknown'])}"
+        )
+    power, console = (
+        bool(found[kind]) or (None if found["unknown"] else False) for kind in ("power", "console")
+    )
+    if power is console is False:
+        raise Unsuitable(
+            "target",
+            "a target with a power driver (such as NetworkPowerDriver) or a console driver (such as SerialDriver)",
+            has,
+            f"add one; {_MANUAL}",
+        )
+    return Drivers(found["drivers"], power, console)
+
+
+def need_labgrid() -> None:
+    """MachineLacks where labgrid is not installed."""
+    if importlib.util.find_spec("labgrid") is None:
+        raise MachineLacks("a box's power switch and console need labgrid", "pip install 'espbench[lab]'")
+
+
+class Board:
+    """The power switch and the console of one box, while a run lasts; the registry ends both.
+
+    The console goes to a file from the moment this is made. EspbenchError where labgrid cannot open one of them.
+    """
+
+    def __init__(self, registry: Registry, side: Side, target: LabgridTarget, console: Path) -> None:
+        need_labgrid()
+        self.target = target
+        self._where = f"{side}: {target}"
+        self._console = console
+        listening = _start(registry, side, target, "console", str(console))
+        self._switch = _start(registry, side, target, "power")
+        self.has_console = self._answer(listening, "open its console")["driver"] is not None
+        greeting = self._answer(self._switch, "open its power switch")
+        self.has_power = greeting["driver"] is not None
+        self.delay_s = float(greeting.get("delay_s", 0.0))
+        """For how long it is to stay off: labgrid's `delay` of the driver, s."""
+
+    def off(self) -> None:
+        """Switch the box off; EspbenchError quotes the switch."""
+        self._to("off")
+
+    def on(self) -> None:
+        """Switch the box on, which one that is on does not notice; errors as `off`."""
+        self._to("on")
+
+    def _to(self, state: Literal["off", "on"]) -> None:
+        assert self._switch.stdin is not None
+        try:
+            os.write(self._switch.stdin.fileno(), f"{state}\n".encode())
+        except OSError:
+            raise EspbenchError(
+                f"{self._where}: cannot switch it {state}: labgrid's process has ended"
+            ) from None
+        self._answer(self._switch, f"switch it {state}")
+        if self.has_console:
+            with self._console.open("ab", buffering=0) as log:
+                labgrid_worker.mark(log, f"switched {state}")
+
+    def _answer(self, process: subprocess.Popen[bytes], what: str) -> dict[str, Any]:
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], ANSWER_S)
+        line = process.stdout.readline() if ready else b""
+        told = _decoded(line) if line else {}
+        if not line:
+            told["error"] = "labgrid's process has ended" if ready else f"no answer within {ANSWER_S:g} s"
+        if why := told.get("error"):
+            raise EspbenchError(f"{self._where}: cannot {what}: {why}")
+        return told
+
+
+def _start(
+    registry: Registry, side: Side, target: LabgridTarget, task: str, *rest: str
+) -> subprocess.Popen[bytes]:
+    process = registry.spawn(
+        _command(target, task, *rest),
+        f"labgrid, {task} of {side}",
+        Surroundings(own_pids=os.geteuid() == 0),  # so that the programs labgrid starts end too
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        grace_s=0,
+    )
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        registry.closing(f"pipe to labgrid, {task} of {side}", pipe.close)
+    return process
+
+
+def _command(target: LabgridTarget, task: str, *rest: str) -> Sequence[str]:
+    worker = [sys.executable, "-P", "-m", labgrid_worker.__name__]
+    return [*worker, task, str(target.config), target.name, *rest]
+
+
+def _run(target: LabgridTarget, task: str, stdin: bytes = b"") -> dict[str, Any]:
+    """Do one task; its last answer."""
+    try:
+        done = subprocess.run(
+            _command(target, task),
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=ANSWER_S,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer within {ANSWER_S:g} s"}
+    lines = done.stdout.splitlines()
+    return _decoded(lines[-1]) if lines else {"error": f"labgrid's process ended with exit {done.returncode}"}
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(line)
+    return told
+
+
+def _switch_on_left(record: dict[str, Any]) -> None:
+    """For `clean`: switch on a box that a controller had switched off when it was killed."""
+    target = LabgridTarget(Path(record["config"]), record["target"])
+    need_labgrid()
+    if why := _run(target, "power", b"on\n").get("error"):
+        raise EspbenchError(f"{target}: cannot switch it on: {why}")
+
+
+UNDO["power"] = _switch_on_left

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real boxes: two network ports of this machine, and between them two gateways reached over ssh.
+
+    tester NIC west ── lan  Home box  wan ── wan  Office box  lan ── tester NIC east
+                         ╎ ssh                     ╎ ssh
+                       a management network that carries nothing else
+
+On a box the agent has a network namespace with the box's two ports in it, a mount and a PID namespace, as in
+the netns platform: the same stacks run there, nothing is installed, and all is gone with the agent
+(remote_box.py). Ports keep their own MAC addresses; addresses and routes are the topology's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import EspbenchError, UsageError
+from espbench.platforms.addressing import LinkEnd, PairAddressing, configure
+from espbench.platforms.base import SIDES, Gateway, Placement, Port, PortName, Readiness, Side, Testbed
+from espbench.platforms.external import netns_path
+from espbench.platforms.remote import ssh
+from espbench.platforms.remote.labgrid_board import Board
+from espbench.platforms.remote.remote_gateway import Box, RemoteGateway, connect, console_log_of, survey
+from espbench.platforms.remote.remote_power import PoweredBox
+from espbench.this_machine import own_ssh
+from espbench.this_machine.registry import Entry, Registry
+
+CARRIER_S = 20.0
+
+
+@dataclass(frozen=True)
+class TesterPort:
+    """A network port of this machine; in a namespace, or in the initial one of a network that is the user's own."""
+
+    interface: str
+    netns: str | None = None
+
+
+@dataclass(frozen=True)
+class RemoteProfile:
+    """Holds what a DUT profile says about real boxes."""
+
+    name: str
+    boxes: Mapping[Side, Box]
+    ports: Mapping[PortName, TesterPort]
+    i_own_this_network: bool = False
+
+
+@dataclass
+class RemoteTestbed(Testbed):
+    """A pair of boxes in use; closing it waits until they have their ports back."""
+
+    registry: Registry | None = None
+    made: list[Entry] = field(default_factory=list)
+    powered: Mapping[Side, PoweredBox] = field(default_factory=dict)
+    wait_for_links: Callable[[], None] = field(default=lambda: None)
+    # ssh dies with the thread that started it: one that lives as long as the pair starts those of a power cycle.
+    hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
+
+    def no_power_switch(self, side: Side) -> str:
+        """As platforms.base.PowerSwitch."""
+        if side in self.powered:
+            return ""
+        return (
+            f"what: power: {side} has no power switch; give it one that labgrid switches (labgrid: under boxes, {side} "
+            "in the DUT profile; docs/remote.md), or ask for daemon or sa-flush"
+        )
+
+    def power_cycle(self, side: Side) -> dict[str, Any]:
+        """As platforms.base.PowerSwitch."""
+        return self.hands.submit(self._power_cycle, self.powered[side]).result()
+
+    def _power_cycle(self, powered: PoweredBox) -> dict[str, Any]:
+        try:
+            return powered.cycle(self.wait_for_links)
+        finally:
+            self.made += powered.entries
+
+    def close(self) -> None:
+        """Hang up on both, so that they undo at once what was done to them, and wait for each."""
+        for gateway in self.gateways.values():
+            if isinstance(gateway, RemoteGateway):
+                gateway.hang_up()
+        if self.registry is not None:
+            self.registry.undo(self.made)
+        self.hands.shutdown()
+
+
+class RemotePlatform:
+    """Makes gateway pairs of two boxes, one pair at a time."""
+
+    name = "remote"
+
+    def __init__(
+        self,
+        profile: RemoteProfile,
+        addressing: PairAddressing,
+        on_note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._profile = profile
+        self._addressing = addressing
+        self._on_note = on_note
+        self._boards: dict[Side, Board] = {}
+
+    def open_boards(self, registry: Registry, logs: Path) -> None:
+        """Open the power switches and consoles the profile names; from here on consoles are in the logs.
+
+        EspbenchError where labgrid cannot.
+        """
+        for side, box in self._profile.boxes.items():
+            if box.labgrid is not None:
+                board = Board(registry, side, box.labgrid, console_log_of(logs, side))
+                self._boards[side] = board
+                found = [
+                    name
+                    for name, there in (("power", board.has_power), ("console", board.has_console))
+                    if there
+                ]
+                self._on_note(f"{side}: {' and '.join(found) or 'nothing'} through {box.labgrid}")
+
+    def build(
+        self, registry: Registry, logs: Path, placement: Placement, *, line_rate_bps: float
+    ) -> RemoteTestbed:
+        """Connect to both boxes, make them routers, wait for the links; EspbenchError says what failed.
+
+        UsageError where a box refuses and would again. What was made until then stays registered.
+        """
+        first = len(registry.entries)
+        waiting: dict[Side, Callable[[], RemoteGateway]] = {}
+        entries: dict[Side, list[Entry]] = {}
+        for side, box in self._profile.boxes.items():
+            already = len(registry.entries)
+            waiting[side] = connect(registry, side, box, logs)
+            entries[side] = registry.entries[already:]
+        gateways = {side: wait() for side, wait in waiting.items()}
+        addressing = self._with_real_macs(gateways)
+        for side, gateway in gateways.items():
+            configure(gateway, addressing.gateway(side))
+        self._wait_for_links(gateways)
+        ends: dict[PortName, tuple[LinkEnd, LinkEnd]] = {
+            "west": (addressing.tester_west, addressing.home_lan),
+            "east": (addressing.tester_east, addressing.office_lan),
+        }
+        built: dict[Side, Gateway] = {**gateways}
+        return RemoteTestbed(
+            platform=self.name,
+            dut=self._profile.name,
+            ports={
+                name: self._port(name, own, lan, placement, line_rate_bps)
+                for name, (own, lan) in ends.items()
+            },
+            gateways=built,
+            placement=replace(placement, shared=[*placement.shared, *_warnings(gateways)]),
+            queues={},
+            registry=registry,
+            made=registry.entries[first:],
+            powered={
+                side: PoweredBox(
+                    registry,
+                    logs,
+                    self._profile.boxes[side],
+                    board,
+                    gateways[side],
+                    addressing.gateway(side),
+                    entries[side],
+                    self._on_note,
+                )
+                for side, board in self._boards.items()
+                if board.has_power
+            },
+            wait_for_links=lambda: self._wait_for_links(gateways),
+        )
+
+    def _with_real_macs(self, gateways: Mapping[Side, RemoteGateway]) -> PairAddressing:
+        a = self._addressing
+        home, office = (_macs(gateways[side]) for side in SIDES)
+        tester = {name: str(_link(port)["address"]) for name, port in self._profile.ports.items()}
+        return replace(
+            a,
+            tester_west=replace(a.tester_west, mac=tester["west"]),
+            tester_east=replace(a.tester_east, mac=tester["east"]),
+            home_lan=replace(a.home_lan, mac=home[0]),
+            home_wan=replace(a.home_wan, mac=home[1]),
+            office_lan=replace(a.office_lan, mac=office[0]),
+            office_wan=replace(a.office_wan, mac=office[1]),
+        )
+
+    def _port(
+        self, name: PortName, own: LinkEnd, gateway: LinkEnd, placement: Placement, line_rate_bps: float
+    ) -> Port:
+        port = self._profile.ports[name]
+        return Port(
+            name=name,
+            interface=port.interface,
+            netns=netns_path(port.netns) if port.netns else None,
+            tx_cpus=tuple(placement.cpus["tester tx"]),
+            rx_cpu=placement.cpus["tester rx"][0],
+            mac=own.mac,
+            next_hop_mac=gateway.mac,
+            address={version: own.host(version) for version in own.addresses},
+            gateway={version: gateway.host(version) for version in gateway.addresses},
+            line_rate_bps=line_rate_bps,
+            mtu=self._addressing.mtu,
+            i_own_this_network=self._profile.i_own_this_network,
+        )
+
+    def _wait_for_links(self, gateways: Mapping[Side, RemoteGateway]) -> None:
+        """Copper takes seconds to come up again; a cable that is not there never does."""
+        deadline = time.monotonic() + CARRIER_S
+        while down := self._without_carrier(gateways):
+            if time.monotonic() > deadline:
+                raise EspbenchError(
+                    f"no link after {CARRIER_S:g} s: {', '.join(down)}; check the cables, and that the tester's "
+                    "ports are up (ip link set … up)"
+                )
+            time.sleep(0.2)
+
+    def _without_carrier(self, gateways: Mapping[Side, RemoteGateway]) -> list[str]:
+        down = [
+            f"tester {name} ({port.interface})"
+            for name, port in self._profile.ports.items()
+            if "LOWER_UP" not in _link(port)["flags"]
+        ]
+        for side, gateway in gateways.items():
+            for role, device in (("lan", gateway.lan), ("wan", gateway.wan)):
+                path = f"/sys/class/net/{device}/carrier"
+                if (gateway.read([path])[path] or "").strip() != "1":
+                    down.append(f"{side} {role} ({device})")
+        return down
+
+
+def examine(profile: RemoteProfile) -> dict[Side, dict[str, Any]]:
+    """Ask both boxes, before anything is made, whether they will do; what they said of themselves (`survey`).
+
+    MachineLacks for files or programs of this machine, UsageError for what is wrong with the profile or a box.
+    """
+    for name, port in profile.ports.items():
+        try:
+            _link(port)
+        except EspbenchError as error:
+            raise UsageError(f"ports: {name}: {error}") from None
+        own_ssh.refuse_port(f"ports: {name}", port.interface, netns_path(port.netns) if port.netns else None)
+    return {side: survey(side, box) for side, box in profile.boxes.items()}
+
+
+def of_another_architecture(facts: Mapping[Side, Mapping[str, Any]]) -> list[str]:
+    """List which boxes cannot run programs of this machine."""
+    own = os.uname().machine
+    return [
+        f"{side} is {said['machine']}, this machine {own}"
+        for side, said in facts.items()
+        if said["machine"] != own
+    ]
+
+
+def readiness() -> list[Readiness]:
+    """List what driving boxes over ssh needs from this machine."""
+    root = Readiness("root", os.geteuid() == 0, "the tester's ports need root", "run espbench as root")
+    return [root, ssh.readiness()]
+
+
+def _macs(gateway: RemoteGateway) -> tuple[str, str]:
+    paths = [f"/sys/class/net/{device}/address" for device in (gateway.lan, gateway.wan)]
+    texts = gateway.read(paths)
+    lan, wan = ((texts[path] or "").strip() for path in paths)
+    return lan, wan
+
+
+def _link(port: TesterPort) -> dict[str, Any]:
+    """Return what ip(8) says of a port of this machine."""
+    enter = ["nsenter", f"--net={netns_path(port.netns)}"] if port.netns else []
+    done = subprocess.run(
+        [*enter, "ip", "-j", "link", "show", "dev", port.interface],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        where = f"namespace {port.netns}" if port.netns else "the initial namespace"
+        raise EspbenchError(
+            f"expected a network interface in {where}, got {port.interface}: {done.stderr.strip()}"
+        )
+    found: dict[str, Any] = json.loads(done.stdout)[0]
+    return found
+
+
+def _warnings(gateways: Mapping[Side, RemoteGateway]) -> list[str]:
+    """Say how the CPU figures of boxes are to be read; stands beside every result."""
+    told = []
+    for side, gateway in gateways.items():
+        times = gateway.cpu_times()
+        told.append(
+            f"CPU of {side} is that of its whole box ({times.cpus} CPUs, 100 % is one of them), which counts in "
+            "steps of 10 ms"
+        )
+        if times.steal_ns:
+            told.append(
+                f"{side} runs under a hypervisor that takes CPU time from it: a loss may be the hypervisor's"
+            )
+    return told

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tester's two ports on a pair of gateways, or at a single one, that espbench built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from espbench.platforms.addressing import LinkEnd, PairAddressing
+from espbench.platforms.base import Placement, Port, PortName
+from espbench.this_machine.network import NETNS_DIR
+
+
+def tester_ports(
+    netns: str,
+    interfaces: dict[PortName, str],
+    addressing: PairAddressing,
+    placement: Placement,
+    line_rate_bps: float,
+    *,
+    single: bool,
+) -> dict[PortName, Port]:
+    """West faces Home, east faces Office; all addresses are known, nothing needs resolving.
+
+    single: east faces Home's ciphertext side in Office's place; the hosts of its streams stay where they are.
+    """
+    return {
+        name: Port(
+            name=name,
+            interface=interface,
+            netns=str(NETNS_DIR / netns),
+            tx_cpus=tuple(placement.cpus["tester tx"]),
+            rx_cpu=placement.cpus["tester rx"][0],
+            mac=mac,
+            next_hop_mac=gateway.mac,
+            address={version: own.host(version) for version in own.addresses},
+            gateway={version: gateway.host(version) for version in gateway.addresses},
+            line_rate_bps=line_rate_bps,
+            mtu=addressing.mtu,
+        )
+        for name, interface in interfaces.items()
+        for mac, own, gateway in [tester_end(name, addressing, single=single)]
+    }
+
+
+def tester_end(name: PortName, addressing: PairAddressing, *, single: bool) -> tuple[str, LinkEnd, LinkEnd]:
+    """The MAC of the tester's port, the end whose addresses it has, and the gateway's end it faces."""
+    if name == "west":
+        return addressing.tester_west.mac, addressing.tester_west, addressing.home_lan
+    if single:
+        return addressing.office_wan.mac, addressing.tester_east, addressing.home_wan
+    return addressing.tester_east.mac, addressing.tester_east, addressing.office_lan
+
+
+def ciphertext_side(addressing: PairAddressing, *, single: bool) -> dict[str, Any]:
+    """Return what a test bed says of the tester's end of the tunnels: nothing where it has none."""
+    if not single:
+        return {}
+    outer = addressing.office_wan
+    return {
+        "ciphertext": "east",
+        "esp_address": {version: outer.host(version) for version in outer.addresses},
+    }

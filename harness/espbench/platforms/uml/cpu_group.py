@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways in a control group of their own: how long others kept all of them that wanted one from a CPU.
+
+Gateways that share a CPU wait for each other, and the scheduler's books of a task do not say for whom it waited. The
+group's pressure does: its CPU is "full" while some of the group could run and none of it does (`full` in cpu.pressure,
+Documentation/accounting/psi.rst of Linux; in control groups since 5.13).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from espbench.this_machine.processes import descendants
+from espbench.this_machine.registry import Registry
+
+_PROCS, _PRESSURE = "cgroup.procs", "cpu.pressure"
+
+
+class CpuGroup:
+    """A group; what its processes start is in it, too."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def make(cls, registry: Registry, role: str) -> CpuGroup | None:
+        """A new one, undone with the registry; None where this kernel has no such groups, or we no right to them."""
+        for root in _hierarchies(Path("/proc/mounts").read_text()):
+            with contextlib.suppress(OSError):
+                group = cls(registry.control_group(root, role))
+                if group.kept_waiting_ns() is not None:
+                    return group
+        return None
+
+    def take(self, pids: Iterable[int]) -> None:
+        """Put processes and all that they have started into it; one that has ended is passed over."""
+        for pid in pids:
+            for one in (pid, *descendants(pid)):
+                with contextlib.suppress(ProcessLookupError):
+                    (self._folder / _PROCS).write_text(str(one))
+
+    def kept_waiting_ns(self) -> int | None:
+        """Since it was made, ns, to the microsecond; None where the kernel does not say."""
+        return read_full_ns((self._folder / _PRESSURE).read_text())
+
+
+def read_full_ns(pressure: str) -> int | None:
+    """Read the ns from the text of cpu.pressure."""
+    found = re.search(r"^full .*\btotal=(\d+)$", pressure, re.M)
+    return 1000 * int(found[1]) if found else None
+
+
+def _hierarchies(mounts: str) -> list[Path]:
+    """List where control groups of version 2 are mounted."""
+    fields = [line.split() for line in mounts.splitlines()]
+    return [Path(where) for _, where, kind, *_ in fields if kind == "cgroup2"]

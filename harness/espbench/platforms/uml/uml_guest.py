@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One User-Mode Linux guest: a kernel of its own, the host's files read-only, an agent in it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import UsageError
+from espbench.platforms.channel import AgentChannel
+from espbench.platforms.gateway import tail
+from espbench.platforms.placement import NICE
+from espbench.platforms.uml.uml_kernel import (
+    GUEST_PATH,
+    UmlKernel,
+    build_xstate_shim,
+    find_kernel,
+    find_modules,
+    needs_xstate_shim,
+)
+from espbench.this_machine.processes import renice_sessions
+from espbench.this_machine.registry import Registry, Surroundings, interpreter
+
+AGENT = Path(__file__).with_name("agent.py")
+BOOT_TIMEOUT_S = 60.0
+
+INIT = """\
+#!/bin/sh
+# Process 1 of the guest: an overlay over the host's root, the modules, then the agent until it ends.
+export PATH={path}
+fail() {{ echo "espbench: $1 failed"; exit 1; }}
+mount -t proc proc /proc || fail "mount /proc"
+mount -t tmpfs tmpfs /tmp || fail "mount /tmp"
+cd /tmp
+version=$(uname -r)
+mkdir -p lower upper work root boot/lib/modules
+ln -s {modules} "boot/lib/modules/$version"
+modprobe -d /tmp/boot overlay || fail "modprobe overlay"
+# Without a path: it is / then, and how one is given differs between kernels and versions of mount(8).
+mount -t hostfs -o ro none lower || fail "mount hostfs"
+mount -t overlay -o lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work overlay root || fail overlay
+cd root
+mkdir -p lib/modules .old-root
+ln -sfn {modules} "lib/modules/$version"
+# pivot_root, not chroot: the kernel's own calls of modprobe must find the modules too.
+pivot_root . .old-root || fail pivot_root
+mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t devtmpfs devtmpfs /dev || fail "mount /dev"
+umount -l /.old-root
+for module in {preload}; do modprobe $module || fail "modprobe $module"; done
+{agent}
+echo o > /proc/sysrq-trigger
+exec sleep 60
+"""
+
+
+@dataclass(frozen=True)
+class UmlMachine:
+    """Says what a guest is made of.
+
+    devices: words of the kernel command line that give it network devices; preload: modules loaded before the
+    agent's greeting.
+    """
+
+    kernel: UmlKernel
+    memory_mb: int
+    devices: Sequence[str] = ()
+    preload: Sequence[str] = ()
+
+
+@dataclass
+class Guest:
+    """A guest between its start and its agent's greeting."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    channel: AgentChannel
+    notebook: Path
+    console: Path
+
+    def wait_ready(self) -> dict[str, Any]:
+        """Wait for the agent's greeting and return it; from then on the guest comes before others on its CPU.
+
+        The guest's kernel makes a session of its own when it starts.
+        """
+        greeting = self.channel.wait_ready(BOOT_TIMEOUT_S)
+        renice_sessions(self.process.pid, NICE)
+        return greeting
+
+
+def boot(
+    registry: Registry,
+    name: str,
+    machine: UmlMachine,
+    logs: Path,
+    *,
+    netns: str | None = None,
+    cpus: Sequence[int] = (),
+    pass_fds: Sequence[int] = (),
+) -> Guest:
+    """Start a guest and return at once; its agent greets on `channel` when it is up (BOOT_TIMEOUT_S).
+
+    Its logs are <name>-console.log and <name>.log.
+    """
+    kernel = machine.kernel
+    executable = find_kernel(kernel)
+    private = registry.directory(name)
+    if len(str(private).split()) != 1:
+        raise UsageError(f"TMPDIR must not contain a space ({private}): it stands on a kernel command line")
+    state = private / "state"
+    state.mkdir(mode=0o700)
+    init = private / "init"
+    init.write_text(
+        INIT.format(
+            path=GUEST_PATH,
+            modules=shlex.quote(str(find_modules(kernel))),
+            preload=shlex.join(machine.preload),
+            agent=shlex.join([interpreter(), "-I", "-S", str(AGENT), "--tty", "/dev/ttyS0"]),
+        )
+    )
+    init.chmod(0o700)
+    console = logs / f"{name}-console.log"
+    ours, theirs = socket.socketpair()
+    channel = AgentChannel(name, ours, lambda: tail(console))
+    registry.closing(f"channel to {name}", channel.close)
+    fd = theirs.fileno()
+    argv = [
+        executable,
+        f"mem={machine.memory_mb}M",
+        f"umid={name}",
+        f"uml_dir={state}",
+        "root=/dev/root",
+        "rootfstype=hostfs",
+        "ro",
+        f"init={init}",
+        "con=null",
+        "con0=null,fd:1",
+        "ssl=null",
+        f"ssl0=fd:{fd},fd:{fd}",
+        *machine.devices,
+    ]
+    env = {"PATH": os.defpath, "TMPDIR": str(state)}
+    if needs_xstate_shim(kernel):
+        env["LD_PRELOAD"] = str(build_xstate_shim(private))
+    notebook = logs / f"{name}.log"
+    with notebook.open("a") as page:
+        page.write(f"# {shlex.join(argv)}\n")
+    with theirs, console.open("ab") as output:
+        process = registry.spawn(
+            argv,
+            f"{name} ({executable})",
+            Surroundings(
+                netns=netns,
+                cpus=cpus,
+                own_pids=True,
+                read_only=True,
+                nice=NICE,
+                # The guest's memory and control socket: gone with its mount namespace.
+                mounts=[("tmpfs", str(state), f"size={machine.memory_mb + 16}m,mode=0700")],
+                env=env,
+            ),
+            stdout=output,
+            stderr=output,
+            pass_fds=(fd, *pass_fds),
+            grace_s=0,
+        )
+    return Guest(name, process, channel, notebook, console)

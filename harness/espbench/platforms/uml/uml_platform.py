@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways as User-Mode Linux guests: a kernel and a process tree of its own for each.
+
+    netns espbench-<run>-tester
+    tap west ── vec0 Home vec1 ══ socketpair, or taps and a bridge ══ vec1 Office vec0 ── tap east
+    tap west ── vec0 Home vec1 ══ tap east      (a single gateway: the tester is its ESP peer)
+
+A guest's root is the host's, read-only, under an overlay in its memory; it runs in a mount namespace where
+even a guest that mounts the host's files itself finds them read-only, and in a PID namespace, so that all of
+its processes end with its first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.platforms.addressing import GatewayAddressing, PairAddressing, configure
+from espbench.platforms.base import (
+    SIDES,
+    Placement,
+    PortName,
+    Side,
+    Testbed,
+)
+from espbench.platforms.gateway import AgentGateway
+from espbench.platforms.placement import NICE
+from espbench.platforms.tester_ports import ciphertext_side, tester_ports
+from espbench.platforms.uml.cpu_group import CpuGroup
+from espbench.platforms.uml.uml_guest import Guest, UmlMachine, boot
+from espbench.platforms.uml.uml_kernel import UmlProfile, readiness
+from espbench.this_machine.network import NETNS_DIR
+from espbench.this_machine.processes import WaitAccount, pin, tree_cpu_ns
+from espbench.this_machine.registry import Entry, Registry, Surroundings
+
+__all__ = ["UmlPlatform", "UmlProfile", "UmlTestbed", "readiness"]
+
+TAP_QUEUE = 10_000
+MIDDLE_BUFFER = 8 << 20
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # linux/asm-generic/socket.h; the socket module does not name them
+_LOSING_MS = 50
+VECTOR_DEPTH = 64  # with 128 the fd transport loses every second batch of ESP
+_PORTS: dict[PortName, str] = {"west": "west", "east": "east"}
+LAN_OF: dict[Side, PortName] = {"home": "west", "office": "east"}
+
+
+@dataclass
+class UmlTestbed(Testbed):
+    """A running pair; boot_s says where the time to build it went, s."""
+
+    registry: Registry | None = None
+    group: CpuGroup | None = None
+    made: list[Entry] = field(default_factory=list)
+    boot_s: dict[str, float] = field(default_factory=dict)
+    guests: dict[Side, _Running] = field(default_factory=dict)
+    # Processes die with the thread that started them: one that lives as long as the pair starts those of a power cycle.
+    hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
+
+    def no_power_switch(self, side: Side) -> str:
+        """Each guest has one."""
+        return ""
+
+    def power_cycle(self, side: Side) -> dict[str, Any]:
+        """Switch a gateway off and on again (platforms.base.PowerSwitch)."""
+        return self.hands.submit(self._power_cycle, side).result()
+
+    def _power_cycle(self, side: Side) -> dict[str, Any]:
+        assert self.registry is not None
+        running = self.guests[side]
+        used_ns, waited_ns, began = (
+            running.gateway.cpu_ns() or 0,
+            running.gateway.waited_ns() or 0,
+            time.monotonic(),
+        )
+        self.registry.undo(running.entries)
+        off = time.monotonic()
+        already = len(self.registry.entries)
+        with running.without_light():
+            guest = running.start(running.cpus)
+            running.entries = self.registry.entries[already:]
+            self.made += running.entries
+            guest.wait_ready()
+        if self.group is not None:
+            self.group.take([guest.process.pid])
+        waits = _waits_of(guest)
+        running.gateway.plug_in(
+            guest.channel,
+            lambda: used_ns + tree_cpu_ns(guest.process.pid),
+            lambda: waited_ns + waits(),
+        )
+        configure(running.gateway, running.addressing)
+        return {"off_s": round(off - began, 6), "boot_s": round(time.monotonic() - off, 6)}
+
+    def close(self) -> None:
+        """End both guests and remove everything built for them."""
+        if self.registry is not None:
+            self.registry.undo(self.made)
+        self.hands.shutdown()
+
+
+@dataclass
+class _Running:
+    """A guest, and how one like it is started; entries are what it made on the machine."""
+
+    gateway: AgentGateway
+    addressing: GatewayAddressing
+    entries: list[Entry]
+    start: Callable[[list[int]], Guest]  # on these CPUs
+    cpus: list[int]
+    middle: str | socket.socket  # what its WAN port is: a tap, or an end of the middle link
+
+    @contextlib.contextmanager
+    def without_light(self) -> Iterator[None]:
+        """Lose what the other guest sends meanwhile: were it kept, its driver would panic at a full socket."""
+        if isinstance(self.middle, str):
+            yield
+            return
+        stop, end = threading.Event(), self.middle
+
+        def lose() -> None:
+            waiting = select.poll()
+            waiting.register(end, select.POLLIN)
+            while not stop.is_set():
+                if waiting.poll(_LOSING_MS):
+                    with contextlib.suppress(BlockingIOError):
+                        end.recv(1 << 16, socket.MSG_DONTWAIT)
+
+        loser = threading.Thread(target=lose, name=f"dark {self.gateway.side}")
+        loser.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            loser.join()
+
+
+class UmlPlatform:
+    """Builds gateway pairs of one profile."""
+
+    name = "uml"
+
+    def __init__(self, profile: UmlProfile, addressing: PairAddressing) -> None:
+        if not 128 <= profile.memory_mb <= 512:
+            raise UsageError(
+                f"profile {profile.name}: memory_mb is {profile.memory_mb}; a UML gateway gets 128 to 512 MB"
+            )
+        self.profile = profile
+        self._addressing = addressing
+
+    def build(
+        self,
+        registry: Registry,
+        logs: Path,
+        placement: Placement,
+        *,
+        capture: bool = False,
+        single: bool = False,
+        line_rate_bps: float = 1e9,
+    ) -> UmlTestbed:
+        """Boot Home and Office side by side and make them routers between west and east.
+
+        capture: the middle link becomes a bridge whose port Testbed.capture shows what crosses it. single: Home
+        alone, whose ciphertext side is the tester's east port.
+        MachineLacks when something is missing; EspbenchError quotes the console of a guest that died. What
+        was made until then stays registered: leaving the registry undoes it.
+        """
+        for need in readiness(self.profile):
+            if not need.ready:
+                raise MachineLacks(need.missing, need.install)
+        marks = [("", time.monotonic())]
+        first = len(registry.entries)
+
+        netns = registry.netns("tester")
+        self._make_links(netns, self._addressing.mtu, capture and not single)
+        marks.append(("links", time.monotonic()))
+
+        group = CpuGroup.make(registry, "gateways")  # before the guests, so that it goes after them
+        # Nothing is measured yet: both boot on all CPUs, and keep to their own from then on.
+        booting = sorted({cpu for cpus in placement.cpus.values() for cpu in cpus})
+        middle = self._middle(registry, capture, single)
+        guests: dict[Side, Guest] = {}
+        entries: dict[Side, list[Entry]] = {}
+        starts: dict[Side, Callable[[list[int]], Guest]] = {}
+        for side, end in middle.items():
+            already = len(registry.entries)
+            starts[side] = partial(self._start, registry, side, netns, end, logs)
+            guests[side] = starts[side](booting)
+            entries[side] = registry.entries[already:]
+        marks.append(("start", time.monotonic()))
+        gateways: dict[Side, AgentGateway] = {}
+        for side, guest in guests.items():
+            greeting = guest.wait_ready()
+            pin(guest.process.pid, placement.cpus[side])
+            marks.append((f"{side} up (guest uptime {greeting['uptime_s']:.2f} s)", time.monotonic()))
+            gateways[side] = AgentGateway(
+                guest.channel,
+                side,
+                "vec0",
+                "vec1",
+                partial(tree_cpu_ns, guest.process.pid),
+                guest.notebook,
+                guest.console,
+                _waits_of(guest),
+            )
+        if group is not None:
+            group.take(guest.process.pid for guest in guests.values())
+        for side, gateway in gateways.items():
+            configure(gateway, self._addressing.gateway(side))
+        marks.append(("configure", time.monotonic()))
+
+        return UmlTestbed(
+            platform=self.name,
+            dut=self.profile.name,
+            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps, single=single),
+            **ciphertext_side(self._addressing, single=single),
+            gateways={**gateways},
+            placement=placement,
+            queues=_queues(capture, single),
+            capture=("east" if single else "middle-home") if capture else None,
+            capture_netns=str(NETNS_DIR / netns) if capture else None,
+            kept_waiting_ns=group.kept_waiting_ns if group is not None else lambda: None,
+            registry=registry,
+            group=group,
+            made=registry.entries[first:],
+            boot_s={what: at - before for (_, before), (what, at) in pairwise(marks)},
+            guests={
+                side: _Running(
+                    gateways[side],
+                    self._addressing.gateway(side),
+                    entries[side],
+                    starts[side],
+                    placement.cpus[side],
+                    middle[side],
+                )
+                for side in gateways
+            },
+        )
+
+    def calibration_bed(
+        self,
+        registry: Registry,
+        placement: Placement,
+        wire: list[str],
+        *,
+        single: bool = False,
+        line_rate_bps: float = 1e9,
+    ) -> UmlTestbed:
+        """The tester's two taps without a DUT: `wire` copies frames from one to the other.
+
+        wire: the command of a program that does so (`espbench-traffic wire`); it runs on Home's CPU, as
+        what reads the tap does in a run. EspbenchError with its own words when it does not start.
+        """
+        first = len(registry.entries)
+        netns = registry.netns("calibration")
+        self._make_links(netns, self._addressing.mtu, capture=False)
+        path = str(NETNS_DIR / netns)
+        process = registry.spawn(
+            [*wire, "--a", "west", "--b", "east", "--netns", path],
+            "wire",
+            Surroundings(cpus=placement.cpus["home"], nice=NICE),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            grace_s=0,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        registry.closing("input of the wire", process.stdin.close)
+        registry.closing("output of the wire", process.stdout.close)
+        ready = process.stdout.readline().decode()
+        if '"wired"' not in ready:
+            raise EspbenchError(f"cannot join the taps: {ready.strip() or 'the wire ended'}")
+        return UmlTestbed(
+            platform=self.name,
+            dut="none",
+            ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps, single=single),
+            **ciphertext_side(self._addressing, single=single),
+            gateways={},
+            placement=placement,
+            queues=_queues(capture=False, single=single),
+            registry=registry,
+            made=registry.entries[first:],
+        )
+
+    def _make_links(self, netns: str, mtu: int, capture: bool) -> None:
+        """The taps of the tester's namespace, deaf to everything but the generator."""
+        taps = ["west", "east"] + (["middle-home", "middle-office"] if capture else [])
+        lines = []
+        for tap in taps:
+            lines += [
+                f"tuntap add dev {tap} mode tap vnet_hdr",
+                f"link set dev {tap} txqueuelen {TAP_QUEUE} mtu {mtu} arp off multicast off",
+            ]
+        if capture:
+            bridge = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
+            lines.append(f"link add middle mtu {mtu} {bridge}")
+            lines += [f"link set dev {tap} master middle" for tap in taps[2:]]
+            lines.append("link set dev middle arp off multicast off up")
+        lines += [f"link set dev {tap} up" for tap in taps]
+        # Before the links: no router solicitation, no multicast report may count as a frame of the DUT.
+        script = (
+            "cd /proc/sys/net/ipv6/conf; echo 1 >all/disable_ipv6; echo 1 >default/disable_ipv6; ip -batch -"
+        )
+        done = subprocess.run(
+            ["ip", "netns", "exec", netns, "sh", "-c", script],
+            input="".join(f"{line}\n" for line in lines),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise EspbenchError(f"cannot make the tester's links in {netns}: {done.stderr.strip()}")
+
+    def _middle(self, registry: Registry, capture: bool, single: bool) -> dict[Side, str | socket.socket]:
+        """Make each guest's WAN port: a tap's name, or an end of a pair of sockets, which stays open with
+        the pair, so that a guest can be started again at it.
+        """
+        if single:
+            return {"home": "east"}
+        if capture:
+            return {side: f"middle-{side}" for side in SIDES}
+        ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for side, end in zip(SIDES, ends, strict=True):
+            registry.closing(f"middle link of {side}", end.close)
+            for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
+                # The kernel doubles what it is given.
+                end.setsockopt(socket.SOL_SOCKET, option, MIDDLE_BUFFER // 2)
+        return dict(zip(SIDES, ends, strict=True))
+
+    def _start(
+        self,
+        registry: Registry,
+        side: Side,
+        netns: str,
+        middle: str | socket.socket,
+        logs: Path,
+        cpus: list[int],
+    ) -> Guest:
+        """Start one gateway; it boots while the other does."""
+        fds = () if isinstance(middle, str) else (middle.fileno(),)
+        transport = f"transport=fd,fd={fds[0]}" if fds else f"transport=tap,ifname={middle}"
+        return boot(
+            registry,
+            side,
+            UmlMachine(
+                self.profile.kernel_of(side),
+                self.profile.memory_mb,
+                devices=[
+                    f"vec0:transport=tap,ifname={LAN_OF[side]},depth={VECTOR_DEPTH},gro=1",
+                    f"vec1:{transport},depth={VECTOR_DEPTH},gro=1",
+                ],
+                preload=self.profile.preload,
+            ),
+            logs,
+            netns=str(NETNS_DIR / netns),
+            cpus=cpus,
+            pass_fds=fds,
+        )
+
+
+def _waits_of(guest: Guest) -> Callable[[], int]:
+    return WaitAccount(lambda: [guest.process.pid]).ns
+
+
+def _queues(capture: bool, single: bool) -> dict[str, str]:
+    middle = f"2 taps of {TAP_QUEUE} frames and a bridge" if capture else f"{MIDDLE_BUFFER} bytes each way"
+    return {
+        "west tap": f"{TAP_QUEUE} frames",
+        "east tap": f"{TAP_QUEUE} frames",
+        **({} if single else {"middle link": middle}),
+        "UML vector rings": f"{VECTOR_DEPTH} frames",
+        "queueing discipline of the guests": "pfifo_fast, 1000 frames",
+    }

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver-level accelerator test: asks the guest of one gateway for it, for each suite and block size.
+
+Waters, "Understanding Crypto Performance in Embedded Systems", part 2, figure 1: one key, no two blocks alike, each
+operation after the one before against all at once. Each figure begins in the same state of the guest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Protocol
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Generator
+from espbench.plan.keys.model import Accelerator, Throughput
+from espbench.plan.keys.stack_choice import StackChoice
+from espbench.plan.resolved.cases import Case
+from espbench.platforms.base import Testbed
+from espbench.platforms.e500.e500_gateway import E500Gateway
+from espbench.results import RunDirectory, accelerator
+from espbench.results.accelerator import AcceleratorResult
+
+_VIRTUAL_TIMEOUT_S = 3600.0
+
+
+class Builder(Protocol):
+    """Whoever makes test beds."""
+
+    def build(self, case: Case) -> Testbed: ...
+
+
+def measure(
+    asked: Accelerator,
+    duts: list[str],
+    beds: Builder,
+    new_generator: Callable[[], Generator],
+    directory: RunDirectory,
+    note: Callable[[str], None],
+) -> list[AcceleratorResult]:
+    """Every figure the run has not got yet; all of them, each on disk before the next is begun.
+
+    EspbenchError where a guest cannot do it: the driver's result differs from software's, no such suite, it died.
+    """
+    found = accelerator.read(directory.path)
+    for dut in duts:
+        done = {(r.suite, r.size, r.operations) for r in found if r.dut == dut}
+        wanted = [
+            point for point in product(asked.suites, asked.sizes) if (*point, asked.operations) not in done
+        ]
+        if wanted:
+            _measure_dut(dut, wanted, asked.operations, beds, new_generator, directory, found, note)
+    return found
+
+
+def _measure_dut(
+    dut: str,
+    wanted: Sequence[tuple[str, int]],
+    operations: int,
+    beds: Builder,
+    new_generator: Callable[[], Generator],
+    directory: RunDirectory,
+    found: list[AcceleratorResult],
+    note: Callable[[str], None],
+) -> None:
+    generator = new_generator()
+    bed = beds.build(_case(dut))
+    try:
+        generator.open(list(bed.ports.values()), [])
+        bed.attached(generator)
+        gateway = bed.gateways["home"]
+        if not isinstance(gateway, E500Gateway):
+            raise EspbenchError(f"{dut}: only an emulated board has the accelerator test")
+        for suite, size in wanted:
+            bed.begin_trial()
+            answer = gateway.request(f"accel {suite} {size} {operations}", timeout_s=_VIRTUAL_TIMEOUT_S)
+            asked = {"dut": dut, "suite": suite, "size": size, "operations": operations}
+            said = {key: value for key, value in answer.items() if key in AcceleratorResult.model_fields}
+            result = AcceleratorResult.model_validate(said | asked)
+            found.append(result)
+            accelerator.save(directory.path, found)
+            note(f"accelerator test: {dut}, {suite}, {size} B: all at once {result.gain:.2f} times as fast")
+    finally:
+        bed.close()
+        generator.close()
+
+
+def _case(dut: str) -> Case:
+    """Return the case that a test bed is built for: the board with its crypto engine driven asynchronously."""
+    return Case(
+        id=f"accelerator-{dut}",
+        test="accelerator",
+        settings=Throughput(),
+        stack=StackChoice(stack="xfrm"),
+        suite="3des-sha1",
+        frame_size=64,
+        sizes=((64, 1),),
+        mean_frame_size=64.0,
+        direction="one-way",
+        ip_version=4,
+        repeat=1,
+        dut=dut,
+    )

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What emulated boards say of their crypto engine once the tunnel is up, against what the plan asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from espbench.catalogue import board_crypto
+from espbench.catalogue.suites import suites
+from espbench.plan import Case
+from espbench.platforms.base import Testbed
+
+
+def engines(bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+    """For the Security Context, by gateway; and what is not as asked for, each with its gateway's name."""
+    said: dict[str, Any] = {}
+    mistakes: list[str] = []
+    for side, gateway in bed.gateways.items():
+        texts = gateway.read(list(board_crypto.FILES))
+        if lost := [path for path, text in texts.items() if text is None]:
+            mistakes.append(f"{side}: expected {', '.join(lost)}, its kernel has none")
+            continue
+        found = board_crypto.read_back({path: text for path, text in texts.items() if text is not None})
+        said[side] = {"behaviour": found.behaviour, "engine": found.sec or "none"}
+        if case.stack.kind == "plain":
+            continue
+        suite = suites()[case.suite]
+        said[side]["computed by"] = board_crypto.driver(found, suite) or "nobody"
+        if case.stack.kind == "xfrm":
+            asked = case.stack.crypto or board_crypto.DEFAULT
+            mistakes += [f"{side}: {text}" for text in board_crypto.mistakes(asked, found, suite)]
+    return {"crypto engine": said}, mistakes

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Under attack (ipsec-meth 15): what legitimate traffic at the throughput keeps while Home is attacked, rate by rate.
+
+The attacker's frames enter by Home's LAN port, beside the traffic: Linux looks at address, port and SPI, not at where
+a packet came in, and there is no tester's port on the middle link.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Noise
+from espbench.measure.inputs.setup import Request, Setup
+from espbench.measure.inputs.traffic import Traffic
+from espbench.plan.keys.ipsec_tests import Attack
+from espbench.plan.resolved.cases import Case
+from espbench.procedures.at_throughput import load_note, load_of
+from espbench.procedures.clauses import common, shorter, shortest
+from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, noted, restarted
+from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.summaries import forwarding_fps
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.stacks.daemons import attack_packets
+from espbench.stacks.daemons.ike import IkeStack
+from espbench.stacks.policies import dump_sas
+from espbench.stacks.xfrm import Xfrm
+from espbench.terms import Deviation, Reason, Statement, Trial
+
+_TRIAL_S = 60.0
+_PACKETS = 1024
+_NOISE_ID = 100  # of the streams' numbers, which count from 0
+_HEARD, _HEARING_S, _HEARD_FPS = 256, 3.0, 200.0
+# ESP's own part of a packet behind its header: initialization vector, padding, trailer, ICV; about.
+_OVERHEAD = 32
+_LONGEST = 1424  # what a packet of 1,500 B has room for
+_NAMES = {"ike-flood": Code.IKE_FLOOD, "bad-icv": Code.BAD_ICV, "replay": Code.REPLAY}
+# Which counter of Home's kernel tells of an attacker's packets that were refused.
+_ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}
+
+
+class AttackCase(IpsecSeries):
+    """One trial without an attack, then one at each rate."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, Attack)
+        self.settings = case.settings
+        self._load, self._no_load = load_of(case, known, case.settings)
+        self._rates = [0.0] + [
+            rate.to_fps(case.mean_frame_size, known.limits.line_rate_bps) for rate in case.settings.rates
+        ]
+        super().__init__(case, known, trials)
+
+    def unfit(self) -> Reason | None:
+        stack = self.case.stack
+        if stack.in_udp and self.settings.kind != "ike-flood":
+            return Reason.of(Code.UDP_NOT_FORGED)
+        if self.settings.kind == "replay" and stack.replay_window == 0:
+            return Reason.of(Code.NO_REPLAY_WINDOW)
+        return self._no_load
+
+    def wanted(self) -> Request | None:
+        if len(self.answers) == len(self._rates):
+            return None
+        return Request(self._load or 0.0, self.settings.trial, "measure")
+
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        rate = self._rates[len(self.answers)]
+        if self.settings.kind == "ike-flood":
+            stack = ike_of(maker.setup)
+            with restarted(stack, open_to_all=True):
+                stack.initiate()
+                return self._attacked(request, maker, rate)
+        return self._attacked(request, maker, rate)
+
+    def _attacked(self, request: Request, maker: TrialMaker, rate: float) -> Trial:
+        if rate:
+            noise = _noise(maker.setup, self._packets(maker.setup), rate)
+            request = replace(request, shape=replace(request.shape, noise=(noise,)))
+        return noted(maker.trial(request, ()), {"attack_fps": rate})
+
+    def _packets(self, setup: Setup) -> list[bytes]:
+        stack = setup.stack
+        home = setup.bed.gateways["home"]
+        if self.settings.kind == "ike-flood":
+            assert isinstance(stack, IkeStack)
+            tunnel = stack.tunnel
+            return attack_packets.ike_flood(tunnel.west, tunnel.home, stack.options.ike, _PACKETS)
+        if self.settings.kind == "replay":
+            return self._replays(setup)
+        assert isinstance(stack, IkeStack | Xfrm)
+        inbound = [sa for sa in dump_sas(home) if sa.destination == stack.tunnel.home]
+        size = min(int(self.case.mean_frame_size) - 18 + _OVERHEAD, _LONGEST)
+        each = max(1, _PACKETS // len(inbound))
+        return [
+            packet
+            for sa in inbound
+            for packet in attack_packets.forged_esp(sa.source, sa.destination, sa.spi, size - size % 16, each)
+        ]
+
+    def _replays(self, setup: Setup) -> list[bytes]:
+        """ESP heard at Home while frames flow; what has a newer number behind it is then old."""
+        traffic = Traffic(
+            frames=(self.case.sizes[0][:2],), ip_version=self.case.ip_version, direction="both-ways"
+        )
+        heard: list[bytes] = []
+        failed: list[EspbenchError] = []
+
+        def listen() -> None:
+            try:
+                heard.extend(attack_packets.heard_esp(setup.bed.gateways["home"], _HEARD, _HEARING_S))
+            except EspbenchError as error:
+                failed.append(error)
+
+        ear = threading.Thread(target=listen, name="ear")
+        ear.start()
+        try:
+            streams = setup.streams(traffic, 2 * _HEARD_FPS)
+            setup.generator.offer(streams, _HEARING_S + 0.5, 0.2)
+        finally:
+            ear.join()
+        if failed:
+            raise failed[0]
+        return heard
+
+    def expected_trials(self) -> int:
+        return len(self._rates)
+
+    def answer(self) -> dict[str, Any]:
+        rows = [self._row(trial) for trial in self.answers]
+        free, worst = rows[0], rows[-1]
+        unharmed = [row["attack_fps"] for row in rows if row["loss_pct"] <= 100 * self.settings.loss_goal]
+        kept = worst["forwarded_fps"] / free["forwarded_fps"] * 100 if free["forwarded_fps"] else 0.0
+        what = Statement.of(_NAMES[self.settings.kind])
+        found = [
+            figure(Key.KEPT_UNDER_ATTACK, round(kept, 3)),
+            figure(Key.FORWARDING_UNDER_ATTACK, worst["forwarded_fps"]),
+            figure(Key.FORWARDING_WITHOUT_ATTACK, free["forwarded_fps"]),
+            figure(Key.HARMLESS_ATTACK, max(unharmed) if unharmed else None, n=int(bool(unharmed))),
+        ]
+        cpu = [row["cpu_home_pct"] for row in (free, worst)]
+        cpu_told = None if None in cpu else Statement.of(Code.CPU_GOES, before_pct=cpu[0], pct=cpu[1])
+        for side in ("home", "office"):
+            found += [
+                figure(key, row[f"cpu_{side}_pct"], part=side, side=side)
+                for key, row in ((Key.CPU_WITHOUT_ATTACK, free), (Key.CPU_UNDER_ATTACK, worst))
+            ]
+        return {
+            "status": "OK",
+            "words": Statement.of(
+                Code.UNDER_ATTACK,
+                fps=worst["attack_fps"],
+                what=what,
+                kept_pct=kept,
+                loss_pct=worst["loss_pct"],
+                cpu=cpu_told,
+            ),
+            "load_fps": self._load,
+            "warnings": load_note(self.known, self.settings),
+            "quantities": found,
+            "curve": rows,
+        }
+
+    def _row(self, trial: Trial) -> dict[str, Any]:
+        """Of one rate; the attack's is what really left."""
+        sent = trial.measured.get("noise", [])
+        home, office = (trial.gateways.get(side) for side in ("home", "office"))
+        row: dict[str, Any] = {
+            "attack_fps": round(sum(n["tx_frames"] for n in sent) / trial.duration_s, 1) if sent else 0.0,
+            "forwarded_fps": round(forwarding_fps(trial), 1) if trial.duration_s else 0.0,
+            "loss_pct": round(100 * trial.frame_loss_ratio, 6),
+            "cpu_home_pct": home.cpu_pct if home else None,
+            "cpu_office_pct": office.cpu_pct if office else None,
+        }
+        if (error := _ERRORS.get(self.settings.kind)) and home:
+            row["refused by home"] = home.xfrm_errors.get(error, 0)
+        return row
+
+    def deviations(self) -> list[Deviation]:
+        s = self.settings
+        return [
+            *shorter(Code.SHORT_TRIALS, "24", shortest(self.answers, s.trial), _TRIAL_S),
+            *([Deviation.from_clause(Code.LOAD_OF_PLAN, "ipsec-meth 15")] if s.load is not None else []),
+            *common(s, self.known.frame_sizes, self.trials),
+        ]
+
+
+def _noise(setup: Setup, packets: Sequence[bytes], rate: float) -> Noise:
+    """By the west port, to Home."""
+    return Noise(
+        id=_NOISE_ID,
+        from_="west",
+        rate_fps=rate,
+        src_mac=setup.bed.ports["west"].mac,
+        dst_mac=setup.next_hops["west"],
+        packets=[base64.b64encode(packet).decode() for packet in packets],
+    )

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the IPsec tests have in common: the pair's IKE stack, started anew as a test needs it, and their records."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
+from espbench.measure.inputs.actions import Action
+from espbench.measure.inputs.setup import Request, Setup, TrialBroken, blame
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import readiness
+from espbench.plan.resolved.cases import Case
+from espbench.platforms.base import NotBack
+from espbench.procedures.limits import Limits
+from espbench.procedures.procedure import TrialMaker
+from espbench.procedures.series import Series
+from espbench.stacks.base import split
+from espbench.stacks.daemons.daemon import NegotiationFailed
+from espbench.stacks.daemons.ike import IkeStack
+from espbench.terms import DirectionReading, Reason, Trial, loaded_directions
+
+DRAFT = "draft-ietf-bmwg-ipsec-meth-05"
+
+
+def ike_of(setup: Setup) -> IkeStack:
+    """The pair's stack, whose daemons are to be driven."""
+    if not isinstance(setup.stack, IkeStack):
+        raise EspbenchError("expected gateways whose IKE daemons espbench drives")
+    return setup.stack
+
+
+class IpsecSeries(Series):
+    """A series whose trials drive daemons and gateways themselves, not only through the trial maker."""
+
+    def measure(self, request: Request, maker: TrialMaker) -> Trial:
+        """As `made` makes it; whatever goes wrong with gateways or daemons costs the trial, not the run."""
+        try:
+            return self.made(request, maker)
+        except (UsageError, MachineLacks, Interrupted, NotBack, TrialBroken, readiness.NotReady):
+            raise
+        except NegotiationFailed as failure:
+            # Not for good, whatever it says: with the plan's own options these daemons do agree.
+            raise NegotiationFailed(str(failure)) from failure
+        except EspbenchError as error:
+            raise TrialBroken(*blame(maker.setup, error)) from error
+
+    @abstractmethod
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        """Make that trial."""
+
+
+@contextmanager
+def restarted(stack: IkeStack, tunnels: int = 0, **options: Any) -> Iterator[None]:
+    """Both daemons started anew with these options and so many tunnels (0: as before), none of them up.
+
+    Afterwards as before again, the tunnels up; not after an error, where the pair is done with.
+    """
+    had, tunnel = stack.options, stack.tunnel
+    other = replace(tunnel, pairs=split(tunnel.west, tunnel.east, tunnels)) if tunnels else tunnel
+    stack.reconfigure(replace(had, **options), other)
+    yield
+    stack.reconfigure(had, tunnel)
+    stack.initiate()
+
+
+def show_all_carry(setup: Setup, case: Case, tunnels: int) -> dict[str, Any]:
+    """A frame through each of the first tunnels, both ways: a proof for a record without a trial's traffic.
+
+    NotReady says which did not arrive or was not encrypted.
+    """
+    stack = ike_of(setup)
+    probe = Traffic(
+        frames=(min(case.sizes)[:2],),
+        ip_version=case.ip_version,
+        direction="both-ways",
+        tunnels=tunnels,
+        tunnel_bits=stack.tunnel.bits if len(stack.tunnel.pairs) > 1 else 0,
+    )
+    arrived, sent = readiness.carried(setup, probe)
+    return {
+        "kind": f"{arrived} of {sent} frames arrived through {tunnels} tunnels, counted by both gateways' SAs",
+        "proven": True,
+        "problems": [],
+    }
+
+
+def record(
+    case: Case,
+    request: Request,
+    sequence: int,
+    measured: dict[str, Any],
+    *,
+    reasons: Sequence[Reason] = (),
+    proof: dict[str, Any] | None = None,
+) -> Trial:
+    """Of a trial whose figures are not of the tester's frames; INVALID if there are reasons."""
+    return Trial(
+        case=case.id, sequence=sequence, phase=request.phase, attempt=request.attempt,
+        intended_fps=request.load_fps, offered_fps=0.0, duration_s=0.0,
+        intended_duration_s=request.duration_s, tx_frames=0, rx_frames=0, lost=0, duplicated=0,
+        reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID" if reasons else "VALID",
+        reasons=list(reasons), measured=measured, proof=proof or {},
+    )  # fmt: skip
+
+
+def noted(trial: Trial, measured: dict[str, Any], reasons: Sequence[Reason] = ()) -> Trial:
+    """The record with more that was measured; INVALID if there are reasons."""
+    update: dict[str, Any] = {"measured": trial.measured | measured}
+    if reasons:
+        update |= {"validity": "INVALID", "reasons": [*trial.reasons, *reasons]}
+    return trial.model_copy(update=update)
+
+
+def upset() -> list[Action]:
+    """Says of a trial that SAs come and go in it, by the daemons' own doing."""
+    return [Action("SAs come and go", 0.0, dict)]
+
+
+def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
+    """The load in sum over the directions, held to the highest there is."""
+    return min(fps * loaded_directions(case.direction), limits.maximum_fps)
+
+
+def outage_s(reading: DirectionReading) -> float:
+    """For how long nothing came through, s, beyond the interval between two frames; 0 if every frame came, if damaged.
+
+    The longest time without an arrival (RFC 6201's time-stamp method), but no longer than from the first lost frame
+    to the last one: a host that stands still delays arrivals too, and then loses none.
+    """
+    all_came = reading.first_lost_s is None and reading.lost <= (reading.corrupted or 0)
+    if all_came or reading.longest_gap_s is None:
+        return 0.0
+    began, ended = reading.longest_gap_s
+    interval_s = 1 / reading.intended_fps if reading.intended_fps else 0.0
+    without_arrivals = max(0.0, ended - began - interval_s)
+    if reading.first_lost_s is None or reading.last_lost_s is None:
+        return without_arrivals
+    return min(without_arrivals, reading.last_lost_s - reading.first_lost_s + interval_s)
+
+
+def still_lost_at_the_end(trial: Trial) -> bool:
+    """Whether a direction had not come back when the trial ended."""
+    end_s = 0.98 * trial.intended_duration_s
+    return any((d.last_lost_s or 0.0) > end_s for d in trial.per_direction.values())

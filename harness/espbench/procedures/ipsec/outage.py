@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failover and reset: what makes IPsec is taken away in mid-traffic, and the time until traffic flows again is taken.
+
+The time is that of arrivals, from the last frame before to the first after (RFC 6201 4.1's time-stamps, ipsec-meth
+14), less the interval between two frames; of both directions the longer one counts.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.inputs.actions import Action
+from espbench.measure.inputs.setup import Request
+from espbench.plan.keys.ipsec_tests import Failover, Reset
+from espbench.plan.resolved.cases import Case
+from espbench.platforms.base import PowerSwitch, Side
+from espbench.procedures.ipsec.ipsec_common import (
+    IpsecSeries,
+    ike_of,
+    noted,
+    outage_s,
+    per_direction_load,
+    record,
+    restarted,
+    still_lost_at_the_end,
+)
+from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.summaries import by_direction, quantity
+from espbench.quantities import Key
+from espbench.sentences import Code
+from espbench.stacks.daemons.ike import IkeStack
+from espbench.terms import Deviation, Reason, Statement, Trial
+
+
+class _OutageCase(IpsecSeries):
+    """As many trials as the plan wants, all alike, each on daemons that were just started."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, Failover | Reset)
+        self._asked = case.settings
+        fps = case.settings.load.to_fps(case.mean_frame_size, known.limits.line_rate_bps)
+        self.load_fps = per_direction_load(case, fps, known.limits)
+        super().__init__(case, known, trials)
+
+    @property
+    def warm_up_fps(self) -> float:
+        return self.load_fps
+
+    def wanted(self) -> Request | None:
+        if len(self.answers) == self._asked.repeats:
+            return None
+        return Request(self.load_fps, self._asked.trial, "measure")
+
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        stack = ike_of(maker.setup)
+        if why := self.impossible(maker):
+            return record(self.case, request, len(self.trials), {}, reasons=[why])
+        with restarted(stack, dpd_s=round(self._asked.dpd), **self.options):
+            stack.initiate()
+            trial = maker.trial(request, self.actions(maker, stack))
+        return noted(trial, {}, [] if trial.lost else [Reason.of(Code.NOT_MISSED)])
+
+    def expected_trials(self) -> int:
+        return self._asked.repeats
+
+    def answer(self) -> dict[str, Any]:
+        never = sum(still_lost_at_the_end(trial) for trial in self.answers)
+        if never:
+            return {
+                "status": "UNRESOLVABLE",
+                "words": Statement.of(
+                    Code.NO_TRAFFIC_AGAIN,
+                    never=never,
+                    trials=len(self.answers),
+                    after_s=self._asked.trial - self._asked.at,
+                    event=self.event,
+                ),
+                "reasons": [Reason.of(Code.NOT_RECOVERED, key="trial")],
+                "load_fps": self.load_fps,
+            }
+        times = [max(outage_s(d) for d in trial.per_direction.values()) for trial in self.answers]
+        found = quantity(self.key, times, digits=6)
+        return {
+            "status": "OK",
+            "words": Statement.of(
+                Code.TRAFFIC_AGAIN,
+                s=found.value,
+                event=self.event,
+                n=found.n,
+                least=found.minimum,
+                greatest=found.maximum,
+            ),
+            "load_fps": self.load_fps,
+            "quantities": [
+                found,
+                *by_direction(self.key, self.answers, outage_s, digits=6),
+                quantity(Key.FRAMES_LOST, [float(t.lost) for t in self.answers], digits=1),
+                *self._of_actions(),
+            ],
+        }
+
+    def _of_actions(self) -> list[Any]:
+        """How long what was done to the gateways took."""
+        done = [trial.measured["actions"] for trial in self.answers]
+        return [
+            quantity(
+                Key.ACTION_TIME,
+                [a["ended_s"] - a["began_s"] for all_ in done for a in all_ if a["name"] == name],
+                part=name,
+                action=name,
+            )
+            for name in dict.fromkeys(a["name"] for all_ in done for a in all_)
+        ]
+
+    def impossible(self, maker: TrialMaker) -> Reason | None:
+        """Why it cannot be done on these gateways; None if it can."""
+        return None
+
+    @property
+    @abstractmethod
+    def key(self) -> Key:
+        """The quantity that the test is about."""
+
+    @property
+    @abstractmethod
+    def event(self) -> Statement:
+        """What happened."""
+
+    @property
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """Of the stack, for this test."""
+
+    @abstractmethod
+    def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:
+        """What is done in mid-traffic."""
+
+
+class FailoverCase(_OutageCase):
+    """Office's daemon and SAs are gone; the standby is the same gateway's, started cold."""
+
+    @property
+    def key(self) -> Key:
+        return Key.FAILOVER_TIME
+
+    @property
+    def event(self) -> Statement:
+        assert isinstance(self._asked, Failover)
+        return Statement.of(Code.IPSEC_DIED, dead_s=self._asked.dead)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {}
+
+    def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:
+        assert isinstance(self._asked, Failover)
+        office = stack.daemons["office"]
+
+        def die() -> dict[str, Any]:
+            office.stop(suddenly=True)
+            stack.flush_sas("office")
+            return {}
+
+        def take_over() -> dict[str, Any]:
+            office.start()
+            return {}
+
+        at, dead = self._asked.at, self._asked.dead
+        return [Action("dying", at, die), Action("start of the standby", at + dead, take_over, lasts=True)]
+
+    def deviations(self) -> list[Deviation]:
+        return [Deviation.from_clause(Code.NO_REDUNDANT_PAIR, "ipsec-meth 14")]
+
+
+class ResetCase(_OutageCase):
+    """Home waits for traffic to bring tunnels up again, so that nobody but the gateways themselves mends anything."""
+
+    @property
+    def _reset(self) -> Reset:
+        assert isinstance(self._asked, Reset)
+        return self._asked
+
+    @property
+    def key(self) -> Key:
+        return Key.RESET_TIME
+
+    @property
+    def event(self) -> Statement:
+        code = {"daemon": Code.DAEMON_STOPPED, "sa-flush": Code.SAS_DELETED, "power": Code.SWITCHED_OFF}
+        return Statement.of(code[self._reset.what], gateway=self._reset.gateway.capitalize())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"on_demand": True}
+
+    def impossible(self, maker: TrialMaker) -> Reason | None:
+        bed = maker.setup.bed
+        if self._reset.what != "power":
+            return None
+        if not isinstance(bed, PowerSwitch):
+            return Reason.of(Code.NO_POWER_SWITCH, platform=bed.platform)
+        lack = bed.no_power_switch(self._reset.gateway)
+        return Reason.of(Code.NO_POWER_SWITCH_OF_BOX, lack=lack) if lack else None
+
+    def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:
+        side: Side = self._reset.gateway
+        daemon, at = stack.daemons[side], self._reset.at
+
+        def restart() -> dict[str, Any]:
+            daemon.stop(suddenly=False)
+            daemon.start()
+            return {}
+
+        def flush() -> dict[str, Any]:
+            stack.flush_sas(side)
+            return {}
+
+        def power() -> dict[str, Any]:
+            facts = maker.setup.bed.power_cycle(side) if isinstance(maker.setup.bed, PowerSwitch) else {}
+            stack.revive(side)
+            return facts
+
+        act = {"daemon": restart, "sa-flush": flush, "power": power}[self._reset.what]
+        name = {
+            "daemon": "restart of the daemon",
+            "sa-flush": "flush",
+            "power": "power cycle, until its daemon runs",
+        }
+        what = self._reset.what
+        return [Action(name[what], at, act, lasts=what != "sa-flush", breaks_links=what == "power")]
+
+    def deviations(self) -> list[Deviation]:
+        done = [action for trial in self.answers for action in trial.measured.get("actions", [])]
+        if any(action.get("brought_anew") for action in done):
+            return [Deviation.from_clause(Code.BROUGHT_ANEW, "RFC 6201 4")]
+        return []

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frame loss while phase 2 is rekeyed (ipsec-meth 11.5): the ESP SAs end several times in a trial at the throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.inputs.setup import Request
+from espbench.plan.keys.ipsec_tests import RekeyLoss
+from espbench.plan.resolved.cases import Case
+from espbench.procedures.at_throughput import load_note, load_of
+from espbench.procedures.clauses import common, shorter, shortest
+from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, noted, restarted, upset
+from espbench.procedures.procedure import Known, TrialMaker
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.stacks.daemons.sa_events import spans
+from espbench.terms import Deviation, Reason, Statement, Trial
+
+_TRIAL_S = 60.0
+
+
+class RekeyLossCase(IpsecSeries):
+    """One trial, with the lifetime that the test asks for."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, RekeyLoss)
+        self.settings = case.settings
+        self._load, self._no_load = load_of(case, known, case.settings)
+        super().__init__(case, known, trials)
+
+    def unfit(self) -> Reason | None:
+        return self._no_load
+
+    def wanted(self) -> Request | None:
+        return None if self.answers else Request(self._load or 0.0, self.settings.trial, "measure")
+
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        stack = ike_of(maker.setup)
+        home = stack.daemons["home"]
+        tunnels = stack.options.tunnels
+        with restarted(stack, lifetime_s=self.settings.lifetime_s):
+            stack.initiate()
+            mark = home.mark()
+            trial = maker.trial(request, upset())
+            rekeys = spans(home.events(mark), 2, "rekeyed")
+        # The waits around a trial let SAs end too: more may be seen than end while frames flow.
+        least = tunnels * max(1, int(self.settings.trial // self.settings.lifetime_s) - 1)
+        wrong = []
+        if len(rekeys) < least:
+            wrong = [Reason.of(Code.FEW_REKEYS, seen=len(rekeys), least=least, trial_s=self.settings.trial)]
+        return noted(
+            trial, {"rekeys": len(rekeys), "rekey_ms": [round(1e3 * r.seconds, 3) for r in rekeys]}, wrong
+        )
+
+    def expected_trials(self) -> int:
+        return 1
+
+    def answer(self) -> dict[str, Any]:
+        (trial,) = self.answers
+        rekeys, lost = trial.measured["rekeys"], trial.lost
+        each = Statement.of(Code.LOST_EACH, frames=lost / rekeys) if lost else None
+        return {
+            "status": "OK",
+            "words": Statement.of(
+                Code.LOST_WHILE_REKEYED, rekeys=rekeys, lost=lost, sent=trial.tx_frames, each=each
+            ),
+            "load_fps": self._load,
+            "warnings": load_note(self.known, self.settings),
+            "quantities": [
+                figure(Key.LOSS_RATIO, round(100 * trial.frame_loss_ratio, 6)),
+                figure(Key.FRAMES_LOST, float(lost)),
+                figure(Key.REKEYS, float(rekeys)),
+                figure(Key.SA_LIFETIME, self.settings.lifetime_s),
+            ],
+        }
+
+    def deviations(self) -> list[Deviation]:
+        s = self.settings
+        return [
+            *shorter(Code.SHORT_TRIAL, "24", shortest(self.answers, s.trial), _TRIAL_S),
+            *([Deviation.from_clause(Code.LOAD_OF_PLAN, "ipsec-meth 11.5")] if s.load is not None else []),
+            *common(s, self.known.frame_sizes, self.trials),
+        ]

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rekey rates (ipsec-meth 13.1, 13.2): many SAs, set up together, end together, for two lifetimes and more.
+
+The rate is that of the times in which a rekey was under way: daemons spread the ends of SAs, and a pause in which
+none is due is no slowness.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.inputs.setup import Request
+from espbench.plan.keys.ipsec_tests import RekeyRate
+from espbench.plan.resolved.cases import Case
+from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
+from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.summaries import quantity
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.stacks.daemons.ike import IkeStack
+from espbench.stacks.daemons.sa_events import Phase, Span, spans
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial
+
+# What the last of them may take, s.
+_AFTER_S = 3.0
+
+
+class RekeyRateCase(IpsecSeries):
+    """One trial: phase 2 with all CHILD SAs under one IKE SA, then phase 1 with an IKE SA each."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, RekeyRate)
+        self.settings = case.settings
+        super().__init__(case, known, trials)
+
+    def wanted(self) -> Request | None:
+        s = self.settings
+        return None if self.answers else Request(0.0, 2 * s.lifetimes * s.lifetime, "measure")
+
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        s, stack = self.settings, ike_of(maker.setup)
+        measured: dict[str, Any] = {}
+        with restarted(stack, s.tunnels, lifetime_s=round(s.lifetime)):
+            measured["phase_2"] = self._seen(stack, 2)
+            proof = show_all_carry(maker.setup, self.case, s.tunnels)
+        with restarted(stack, s.tunnels, ike_lifetime_s=round(s.lifetime), ike_sa_each=True):
+            measured["phase_1"] = self._seen(stack, 1)
+            show_all_carry(maker.setup, self.case, s.tunnels)
+        wrong = [Reason.of(Code.NO_REKEY, phase=phase) for phase in (2, 1) if not measured[f"phase_{phase}"]]
+        return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
+
+    def _seen(self, stack: IkeStack, phase: Phase) -> list[tuple[float, float]]:
+        """Every rekey within the lifetimes, s from the moment when all were up."""
+        home = stack.daemons["home"]
+        stack.initiate()
+        up = max((e.at_s for e in home.events() if e.what == "established"), default=0.0)
+        time.sleep(self.settings.lifetimes * round(self.settings.lifetime) + _AFTER_S)
+        found = spans(home.events(), phase, "rekeyed")
+        return [(round(r.begun_s - up, 6), round(r.done_s - up, 6)) for r in found]
+
+    def expected_trials(self) -> int:
+        return 1
+
+    def answer(self) -> dict[str, Any]:
+        s = self.settings
+        due = s.tunnels * s.lifetimes
+        found, facts, warnings = [], [], []
+        for phase in (1, 2):
+            seen = [Span(a, b) for a, b in self.answers[0].measured[f"phase_{phase}"]]
+            rate = len(seen) / busy_s(seen)
+            found.append(
+                figure(Key.REKEY_RATE, round(rate, 3), n=len(seen), part=f"phase_{phase}", phase=phase)
+            )
+            facts.append(Statement.of(Code.REKEYS_OF_PHASE, phase=phase, per_s=rate, seen=len(seen), due=due))
+            if len(seen) < due:
+                warnings.append(Remark.of(Code.REKEYS_MISSED, phase=phase, due=due, seen=len(seen)))
+        found += [
+            quantity(
+                Key.REKEY_TIME,
+                [1e3 * (b - a) for a, b in self.answers[0].measured[f"phase_{phase}"]],
+                part=f"phase_{phase}",
+                phase=phase,
+            )
+            for phase in (1, 2)
+        ]
+        return {
+            "status": "OK",
+            "words": Statement.of(
+                Code.REKEYED, sas=s.tunnels, lifetime_s=s.lifetime, lifetimes=s.lifetimes, phases=facts
+            ),
+            "quantities": found,
+            "warnings": warnings,
+        }
+
+    def deviations(self) -> list[Deviation]:
+        return []
+
+
+def busy_s(parts: Sequence[Span]) -> float:
+    """For how long one or more of them were under way, s."""
+    total, until = 0.0, float("-inf")
+    for part in sorted(parts, key=lambda p: p.begun_s):
+        total += max(0.0, part.done_s - max(part.begun_s, until))
+        until = max(until, part.done_s)
+    return max(total, 1e-3)  # a daemon that logs milliseconds may show less than one

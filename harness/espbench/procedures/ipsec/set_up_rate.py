@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Set-up rates (ipsec-meth 12.1 to 12.3), by the initiating daemon's own log, and the public-key operations in them.
+
+Tunnels with an IKE SA each give the tunnel's and phase 1's rate, CHILD SAs under one IKE SA give phase 2's. One at a
+time, a rate is how many would follow each other without a pause: the time between one tunnel and the next is the
+caller's, not the gateway's. In IKEv2 the first CHILD SA comes with the IKE SA (RFC 7296 1.2), so that phase 1 ends
+when the peer is authenticated, and the tunnel when its ESP SAs are installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.measure.inputs.setup import Request, Setup
+from espbench.plan.keys.ipsec_tests import SetUpRate
+from espbench.plan.resolved.cases import Case
+from espbench.platforms.base import SIDES
+from espbench.procedures.clauses import shorter
+from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
+from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.summaries import quantity
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.stacks.daemons.ike import IkeStack
+from espbench.stacks.daemons.public_key_speed import of_set_up, speed
+from espbench.stacks.daemons.sa_events import Span, set_ups, spans
+from espbench.terms import Deviation, Quantity, Reason, Remark, Statement, Trial
+
+LEAST = 100
+_PER_TUNNEL_S = 1.0
+
+
+class SetUpRateCase(IpsecSeries):
+    """One trial: all tunnels, then all CHILD SAs."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, SetUpRate)
+        self.settings = case.settings
+        super().__init__(case, known, trials)
+
+    def wanted(self) -> Request | None:
+        return None if self.answers else Request(0.0, _PER_TUNNEL_S * self.settings.tunnels, "measure")
+
+    def made(self, request: Request, maker: TrialMaker) -> Trial:
+        stack, wanted = ike_of(maker.setup), self.settings.tunnels
+        home = stack.daemons["home"]
+        # Together the first comes before the others, for it brings the IKE SA that they share.
+        first = int(self.settings.together)
+        with restarted(stack, wanted + first, ike_sa_each=True):
+            self._bring_up(stack, range(first, wanted + first))
+            proof = show_all_carry(maker.setup, self.case, wanted + first)
+            tunnels = set_ups(home.events())[first:]
+        with restarted(stack, wanted + 1):
+            self._bring_up(stack, range(1, wanted + 1))
+            show_all_carry(maker.setup, self.case, wanted + 1)
+            children = spans(home.events(), 2, "established")
+        measured = {
+            "phase_1": _spans([phase_1 for phase_1, _ in tunnels]),
+            "tunnel": _spans([tunnel for _, tunnel in tunnels]),
+            "phase_2": _spans(children),
+            "public_key": self._public_key(maker.setup, stack) if self.settings.public_key else {},
+        }
+        wrong = [
+            Reason.of(code, found=found, wanted=wanted)
+            for code, found in (
+                (Code.TUNNELS_BY_THEMSELVES, len(tunnels)),
+                (Code.CHILD_SAS_BY_THEMSELVES, len(children)),
+            )
+            if found != wanted
+        ]
+        return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
+
+    def _bring_up(self, stack: IkeStack, numbers: range) -> None:
+        if self.settings.together:
+            stack.initiate()
+            return
+        home = stack.daemons["home"]
+        if numbers.start:
+            home.bring_up(range(numbers.start), _PER_TUNNEL_S + 20)
+        home.bring_up(numbers, _PER_TUNNEL_S * len(numbers) + 20)
+
+    def _public_key(self, setup: Setup, stack: IkeStack) -> dict[str, Any]:
+        """Milliseconds of CPU that one set-up's operations take on each gateway."""
+        algorithms, needed = of_set_up(stack.options.ike, stack.options.auth)
+        found: dict[str, Any] = {"operations": list(needed)}
+        for side in SIDES:
+            try:
+                operations = speed(setup.bed.gateways[side], algorithms, 1)
+            except EspbenchError as error:  # the rates are there without it
+                return {"missing": str(error)}
+            ms = {o.name: o.ms for o in operations}
+            found[side] = round(sum(ms[name] for name in needed), 4)
+        return found
+
+    def expected_trials(self) -> int:
+        return 1
+
+    def remaining_s(self) -> float:
+        return 0.0 if self.answers else 0.3 * self.settings.tunnels + 20
+
+    def answer(self) -> dict[str, Any]:
+        (trial,) = self.answers
+        rates = {name: self._rate(trial.measured[name]) for name in ("tunnel", "phase_1", "phase_2")}
+        how = Statement.of(Code.TOGETHER if self.settings.together else Code.ONE_AT_A_TIME)
+        told = None
+        shown = {"tunnel": "tunnel", "phase_1": "phase 1", "phase_2": "phase 2"}
+        found = [
+            figure(
+                Key.SET_UP_RATE,
+                round(rate, 3),
+                n=self.settings.tunnels,
+                part=name,
+                what=shown[name],
+                of=unit,
+            )
+            for (name, rate), unit in zip(rates.items(), ("tunnels", "IKE SAs", "CHILD SAs"), strict=True)
+        ]
+        found += [
+            quantity(
+                Key.SET_UP_TIME,
+                [1e3 * (b - a) for a, b in trial.measured[name]],
+                part=name,
+                what=shown[name],
+            )
+            for name in rates
+        ]
+        bound = trial.measured["public_key"]
+        missing = [Remark.of(Code.NO_PUBLIC_KEY_BOUND, why=bound["missing"])] if "missing" in bound else []
+        if bound and not missing:
+            more, told = self._bound(trial, bound)
+            found += more
+        words = Statement.of(Code.SET_UP, **rates, how=how, n=self.settings.tunnels, bound=told)
+        return {"status": "OK", "words": words, "quantities": found, "warnings": missing}
+
+    def _rate(self, parts: list[tuple[float, float]]) -> float:
+        """One at a time, of the negotiations' own time; together, from the first beginning to the last end."""
+        if self.settings.together:
+            return len(parts) / (max(b for _, b in parts) - min(a for a, _ in parts))
+        return len(parts) / sum(b - a for a, b in parts)
+
+    def _bound(self, trial: Trial, bound: dict[str, Any]) -> tuple[list[Quantity], Statement]:
+        """What the public-key operations allow, and what is left for the protocol and everything else."""
+        of_one = bound["home"] + bound["office"]
+        # One at a time the ends wait for each other; many at once, each end works on another tunnel meanwhile.
+        limit = 1e3 / (max(bound["home"], bound["office"]) if self.settings.together else of_one)
+        found = [figure(Key.PUBLIC_KEY_TIME, bound[side], part=str(side), side=str(side)) for side in SIDES]
+        found.append(figure(Key.PUBLIC_KEY_BOUND, round(limit, 3)))
+        rate = self._rate(trial.measured["tunnel"])
+        share = 100 * (1 - rate / limit)
+        found.append(figure(Key.PROTOCOL_OVERHEAD, round(share, 2)))
+        operations = list(dict.fromkeys(bound["operations"]))
+        return found, Statement.of(Code.PUBLIC_KEY_ALLOWS, operations=operations, per_s=limit, pct=share)
+
+    def deviations(self) -> list[Deviation]:
+        s = self.settings
+        return [
+            *shorter(Code.FEW_TUNNELS, "ipsec-meth 12", s.tunnels, LEAST),
+            *([Deviation.from_clause(Code.ALL_AT_ONCE, "ipsec-meth 12")] if s.together else []),
+        ]
+
+
+def _spans(parts: Sequence[Span]) -> list[tuple[float, float]]:
+    """From the first one's beginning, s."""
+    start = min((part.begun_s for part in parts), default=0.0)
+    return [(round(p.begun_s - start, 6), round(p.done_s - start, 6)) for p in parts]

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two arms at one point, held against each other at the same loads: which trial comes next, and what was found.
+
+The loads are of two kinds. *Fixed* ones are shares of the slower arm's throughput; each has its pairs of trials in
+the order A B B A, so that a host that slows down steadily slows both arms alike. A *ladder* has RUNGS loads STEP apart
+about the throughput; each arm tries each rung once a round, and the rungs it passes say where its throughput is.
+
+In each round the gateways are new, so that the luck of a boot is in the scatter from round to round. What comes
+next follows from the records alone, void trials included; chance comes from a seed.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal
+
+from espbench.measure.inputs.setup import Request
+from espbench.plan.keys.fixed_loads import FixedLoads
+from espbench.procedures.summaries import quantity
+from espbench.quantities import Key
+from espbench.sentences import Code
+from espbench.terms import PAIRED, Encryption, Finding, Outcome, Reason, Remark, Statement, Trial
+
+Arm = Literal["a", "b"]
+ARMS: tuple[Arm, Arm] = ("a", "b")
+RUNGS, STEP = 7, 0.04  # of the ladder; the step is of the natural logarithm of the load
+# Arms whose throughputs differ by less than this share one ladder, and so the same loads.
+ONE_LADDER = math.log(1.15)
+# A trial that offered less than the load by more than this share was at another one: half a step.
+OFFERED_WITHIN = STEP / 2
+_WINDOW = 3  # the ladder stands where the last so many rounds say
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A pair of trials: one of each arm at a load, `first` before the other. rung: of the ladder."""
+
+    block: int
+    share: float | None  # of the slower arm's throughput; None on the ladder
+    rung: int | None
+    loads_fps: Mapping[Arm, float]
+    first: Arm
+
+    @property
+    def order(self) -> tuple[Arm, Arm]:
+        return self.first, other(self.first)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The trial wanted next: of which arm, in which round."""
+
+    arm: Arm
+    round: int
+    slot: Slot
+    request: Request
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where it belongs, for the trial's record."""
+        return {"arm": self.arm, "round": self.round, "load_share": self.slot.share, "rung": self.slot.rung}
+
+
+def other(arm: Arm) -> Arm:
+    """The one that is not `arm`."""
+    return "b" if arm == "a" else "a"
+
+
+class PairedLoads:
+    """One point of two arms; made anew for each run, fed with the trials that are on disk already.
+
+    bounds_fps: each arm's throughput, or what is known to be its least. maximum_fps: what the tester can offer.
+    retries: how often a pair with a void trial is made again; all pairs together at most twice as often as there
+    are pairs. together: both arms' gateways stand at the same time, so that they take turns trial by trial; else
+    one set of gateways makes all its trials of half a round.
+    """
+
+    def __init__(
+        self,
+        settings: FixedLoads,
+        bounds_fps: Mapping[Arm, float],
+        *,
+        maximum_fps: float,
+        goal: float,
+        retries: int,
+        seed: str,
+        together: bool = True,
+        trials: Mapping[Arm, Sequence[Trial]] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.goal = goal
+        self.together = together
+        self.trials: dict[Arm, list[Trial]] = {"a": [], "b": []}
+        self.rows: list[dict[str, Any]] = []  # the pairs that hold, in their order
+        self.void: Counter[Reason] = Counter()  # reason → trials
+        self.violation: Trial | None = (
+            None  # a trial in which frames crossed without encryption; it is the last
+        )
+        self.slower_fps = min(bounds_fps.values())
+        self._bounds = bounds_fps
+        self._maximum = maximum_fps
+        self._retries = retries
+        self._seed = seed
+        self._round = 0
+        self._slots: list[Slot] = []
+        self._visits: list[tuple[int, Arm]] = []
+        self._position = 0
+        self._made: dict[tuple[int, Arm], Trial] = {}
+        self._given_up: set[int] = set()
+        self._attempts: Counter[int] = Counter()
+        self._spare = settings.rounds * (2 * settings.blocks * len(settings.loads) + RUNGS)
+        self._centres: dict[Arm, list[float]] = {arm: [math.log(bounds_fps[arm])] for arm in ARMS}
+        self._reach: dict[Arm, int] = {"a": 1, "b": 1}
+        self._begin_round()
+        unread = {arm: list(found) for arm, found in (trials or {}).items()}
+        while (ask := self.next()) is not None and unread.get(ask.arm):
+            self.add(unread[ask.arm].pop(0))
+
+    def next(self) -> Ask | None:
+        """The trial wanted next; None when all rounds are done."""
+        if self.violation is not None or self._round > self.settings.rounds:
+            return None
+        slot, arm = self._visits[self._position]
+        load = self._slots[slot].loads_fps[arm]
+        attempt = self._attempts[slot]
+        request = Request(load, self.settings.trial, "measure", attempt=attempt, as_offered=True)
+        return Ask(arm, self._round, self._slots[slot], request)
+
+    def add(self, trial: Trial) -> None:
+        """Take the record of the trial that `next` wanted."""
+        slot, arm = self._visits[self._position]
+        self.trials[arm].append(trial)
+        if trial.violated:
+            self.violation = trial
+            return
+        if why := _void(trial):
+            self.void[why] += 1
+            self._repeat(slot)
+        else:
+            self._made[slot, arm] = trial
+            self._position += 1
+        while self._position < len(self._visits) and self._visits[self._position][0] in self._given_up:
+            self._position += 1
+        if self._position == len(self._visits):
+            self._end_round()
+
+    @property
+    def left(self) -> int:
+        """Trials still wanted, if none is void."""
+        of_round = 2 * (2 * self.settings.blocks * len(self.settings.loads) + RUNGS)
+        return (
+            max(0, self.settings.rounds - self._round) * of_round + len(self._visits) - self._position
+            if self._round <= self.settings.rounds
+            else 0
+        )
+
+    def _repeat(self, slot: int) -> None:
+        """The pair is void: both trials again where the arms take turns, this one alone where they do not."""
+        if self._attempts[slot] >= self._retries or self._spare <= 0:
+            self._given_up.add(slot)
+            return
+        self._attempts[slot] += 1
+        self._spare -= 1
+        if self.together:
+            while self._position and self._visits[self._position - 1][0] == slot:
+                self._position -= 1
+                del self._made[slot, self._visits[self._position][1]]
+
+    def _begin_round(self) -> None:
+        self._round += 1
+        if self._round > self.settings.rounds:
+            return
+        chance = random.Random(f"{self._seed} {self._round}")
+        beginner: Arm = chance.choice(ARMS)
+        slots: list[Slot] = []
+        for block in range(self.settings.blocks):
+            for share in self.settings.loads:
+                beginner = other(beginner)
+                load = min(share * self.slower_fps, self._maximum)
+                slots += [
+                    Slot(block, share, None, {"a": load, "b": load}, first)
+                    for first in (beginner, other(beginner))
+                ]
+        centres = self._ladder()
+        # Where between two rungs the throughput lies is left to chance, the same for both arms.
+        dither = chance.uniform(-0.5, 0.5)
+        rungs = list(range(RUNGS))
+        chance.shuffle(rungs)
+        for rung in rungs:
+            beginner = other(beginner)
+            loads = {arm: math.exp(centres[arm] + STEP * (rung - RUNGS // 2 + dither)) for arm in ARMS}
+            slots.append(Slot(0, None, rung, loads, beginner))
+        self._slots = slots
+        self._visits = self._order(slots)
+        self._position = 0
+        self._made, self._given_up, self._attempts = {}, set(), Counter()
+
+    def _order(self, slots: Sequence[Slot]) -> list[tuple[int, Arm]]:
+        if self.together:
+            return [(i, arm) for i, slot in enumerate(slots) for arm in slot.order]
+        x = slots[0].first
+        mine = [i for i, slot in enumerate(slots) if slot.first == x]
+        theirs = [i for i, slot in enumerate(slots) if slot.first != x]
+        y = other(x)
+        return [
+            *((i, x) for i in mine), *((i, y) for i in mine), *((i, y) for i in theirs), *((i, x) for i in theirs)
+        ]  # fmt: skip
+
+    def _ladder(self) -> dict[Arm, float]:
+        """The middle of each arm's ladder, log fps; one for both where they are close."""
+        centres = {arm: fmean(self._centres[arm][-_WINDOW:]) for arm in ARMS}
+        if abs(centres["a"] - centres["b"]) <= ONE_LADDER:
+            middle = fmean(centres.values())
+            centres = {"a": middle, "b": middle}
+        highest = math.log(self._maximum) - STEP * (RUNGS // 2 + 0.5)
+        return {arm: min(centre, highest) for arm, centre in centres.items()}
+
+    def _end_round(self) -> None:
+        for index, slot in enumerate(self._slots):
+            pair = {arm: self._made.get((index, arm)) for arm in ARMS}
+            if pair["a"] is None or pair["b"] is None:
+                continue
+            self.rows.append(
+                {
+                    "round": self._round,
+                    "block": slot.block,
+                    "load": slot.share,
+                    "rung": slot.rung,
+                    "first": slot.first,
+                    **{arm: self._told(slot, arm, trial) for arm, trial in pair.items() if trial},
+                }
+            )
+        self._move_ladder()
+        self._begin_round()
+
+    def _told(self, slot: Slot, arm: Arm, trial: Trial) -> dict[str, Any]:
+        used = [g.cpu_us_per_frame for g in trial.gateways.values()]
+        known = [us for us in used if us is not None]
+        return {
+            "intended_fps": round(slot.loads_fps[arm], 3),
+            "offered_fps": trial.offered_fps,
+            "cpu_us": round(sum(known), 3) if used and len(known) == len(used) else None,
+            "loss": trial.frame_loss_ratio,
+            "met": trial.frame_loss_ratio <= self.goal and trial.sustained,
+        }
+
+    def _move_ladder(self) -> None:
+        """Put the next round's ladder where this one says the throughput is."""
+        for arm in ARMS:
+            told = [
+                (slot.loads_fps[arm], self._met(trial))
+                for index, slot in enumerate(self._slots)
+                if slot.rung is not None and (trial := self._made.get((index, arm))) is not None
+            ]
+            passed = sum(met for _, met in told)
+            if not told:
+                continue
+            middle = fmean(math.log(load) for load, _ in told)
+            if 0 < passed < len(told):
+                found = middle + STEP * RUNGS * (passed / len(told) - 0.5)
+                self._centres[arm].append(found)
+                self._reach[arm] = 1
+            else:  # beyond the ladder: go there, further each time, and forget where it was
+                away = STEP * RUNGS / 2 * self._reach[arm] * (1 if passed else -1)
+                self._centres[arm] = [middle + away]
+                self._reach[arm] = min(8, 2 * self._reach[arm])
+
+    def _met(self, trial: Trial) -> bool:
+        return trial.frame_loss_ratio <= self.goal and trial.sustained
+
+    def at_maximum(self) -> bool:
+        """Whether the tester could not offer more than an arm forwards."""
+        return any(row["rung"] == RUNGS - 1 and row[arm]["met"] and
+                   row[arm]["intended_fps"] > 0.95 * self._maximum for row in self.rows for arm in ARMS)  # fmt: skip
+
+    def finding(
+        self,
+        identity: Mapping[str, Any],
+        arms: Mapping[Arm, str],
+        encryption: Encryption,
+        warnings: Sequence[Remark],
+    ) -> Finding:
+        """What was found, for results.json; `arms` are their names. The comparison judges it."""
+        made = sum(map(len, self.trials.values()))
+        if self.violation is not None:
+            words = Statement.of(
+                Code.NOT_COMPARED_VIOLATED, case=self.violation.case, trial=self.violation.sequence
+            )
+            return Finding(
+                **{**identity, "test": PAIRED}, status="VIOLATED", load_fps=round(self.slower_fps, 3), quantities=[],
+                trials=made, rfc2544=False, encryption="not proven", warnings=list(warnings),
+                words=words.text, answer=words,
+                reasons=self.violation.problems,
+            )  # fmt: skip
+        void = sum(self.void.values())
+        reasons = [
+            Reason.of(Code.VOID_TRIALS, void=n, trials=made, why=why) for why, n in self.void.most_common(3)
+        ]
+        a, b = arms["a"], arms["b"]
+        quantities = []
+        for share in self.settings.loads:
+            here = [row for row in self.rows if row["load"] == share]
+            at: dict[str, Any] = {"share": share, "of_fps": self.slower_fps}
+            ratios = [row["b"]["cpu_us"] / row["a"]["cpu_us"] for row in here if _has_cpu(row)]
+            quantities.append(quantity(Key.CPU_RATIO, ratios, 5, part=f"{share:g}", a=a, b=b, **at))
+            for arm in ARMS:
+                lost = [100 * row[arm]["loss"] for row in here]
+                quantities.append(
+                    quantity(Key.ARM_LOSS, lost, 5, part=f"{arm}/{share:g}", arm=arms[arm], **at)
+                )
+        words = Statement.of(Code.PAIRS_MADE, pairs=len(self.rows), a=a, b=b, void=void, trials=made)
+        return Finding(
+            **{**identity, "test": PAIRED},
+            status="OK" if self.rows else "INVALID",
+            load_fps=round(self.slower_fps, 3),
+            quantities=quantities if self.rows else [],
+            trials=made,
+            rfc2544=False,
+            encryption=encryption,
+            words=words.text,
+            answer=words,
+            reasons=reasons,
+            warnings=list(warnings),
+            paired={
+                "a": a,
+                "b": b,
+                "loss_goal": self.goal,
+                "bounds_fps": {arm: round(self._bounds[arm], 3) for arm in ARMS},
+                "loads": list(self.settings.loads),
+                "step": STEP,
+                "rungs": RUNGS,
+                "trial_s": self.settings.trial,
+                "rounds": self.settings.rounds,
+                "together": self.together,
+                "maximum_fps": round(self._maximum, 3),
+                "void": void,
+                "rows": self.rows,
+            },
+        )
+
+
+def _void(trial: Trial) -> Reason | None:
+    """Why the trial does not count; None if it does."""
+    if trial.validity == "INVALID":
+        return trial.reasons[0] if trial.reasons else Reason.of(Code.NO_REASON)
+    if trial.offered_fps < (1 - OFFERED_WITHIN) * trial.intended_fps:
+        return Reason.of(Code.OTHER_LOAD)
+    return None
+
+
+def _has_cpu(row: Mapping[str, Any]) -> bool:
+    return bool(row["a"]["cpu_us"] and row["b"]["cpu_us"])
+
+
+def bounds(found: Mapping[Arm, Sequence[Outcome]]) -> dict[Arm, float] | None:
+    """Each arm's throughput in the first repeat in which both have one, a lower bound too; None without."""
+    for repeat in sorted({o.repeat for outcomes in found.values() for o in outcomes}):
+        fps = {
+            arm: o.throughput_fps
+            for arm, outcomes in found.items()
+            for o in outcomes
+            if o.repeat == repeat and o.throughput_fps
+        }
+        if len(fps) == len(ARMS):
+            return fps
+    return None

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The back-to-back frames test (RFC 2544 26.4 as updated by RFC 9004): the longest burst that loses nothing.
+
+At a size whose throughput is the line rate no buffer ever fills, so there is nothing to search (RFC 9004 6.1). Each
+search halves the lengths between one that passed and one that lost; the ones after the first begin around what the
+first found, and verify both ends before they believe it.
+
+A tester that cannot make bursts at the load makes them at the rate it has shown, if that is more than the throughput;
+all lengths are then searched at that rate, and the result says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from espbench.measure.inputs.setup import Request, Shape
+from espbench.plan.keys.rfc2544_tests import BackToBack
+from espbench.plan.resolved.cases import Case
+from espbench.procedures.at_throughput import bound_note, throughput_of
+from espbench.procedures.clauses import common, shorter
+from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.series import Series
+from espbench.procedures.summaries import quantity
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial, loaded_directions
+
+_SEARCHES, _LONGEST_S, _DEPLETION_S = 50, 2.0, 2.0
+# Lengths are searched to this, relative, or to one frame.
+_RESOLUTION = 0.001
+# How far around the last search's answer the next one begins.
+_AROUND = 0.1
+# A burst that left slower than this share of its rate is none at that rate.
+_FAST_ENOUGH = 0.98
+# A pause within a burst lets the DUT drain: by this share of the burst at most, or by one frame.
+_PAUSE = 0.01
+_TIME_MORE_S = 0.1
+# A throughput this close to the load is the load.
+_SAME = 0.995
+
+
+class BackToBackCase(Series):
+    """`searches` bisections, one after the other."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, BackToBack)
+        self.settings = case.settings
+        self.throughput_fps, self._no_throughput = throughput_of(known, case.settings.loss_goal)
+        self._bound = bound_note(known, case.settings.loss_goal, Code.AT_BOUND_BUFFER)
+        self.directions = loaded_directions(case.direction)
+        # The rate of the bursts, in sum over the directions: the highest load, or the most the tester makes.
+        self.load_fps = known.limits.maximum_fps
+        self._searches = [_Search(self._longest)]
+        super().__init__(case, known, trials)
+
+    @property
+    def _longest(self) -> int:
+        """Frames in each direction."""
+        return max(2, int(self.settings.longest * self.load_fps / self.directions))
+
+    def unfit(self) -> Reason | None:
+        if not self.known.limits.line_rate_fps and self.settings.maximum is None:
+            return Reason.of(Code.NO_LINE_RATE_FOR_BURSTS)
+        return self._no_throughput
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the throughput is the load, so that no burst is too long."""
+        return self.throughput_fps is not None and self.throughput_fps >= _SAME * self.load_fps
+
+    def add(self, trial: Trial) -> None:
+        before = len(self.answers)
+        super().add(trial)
+        if len(self.answers) == before:
+            return
+        if trial.validity == "INVALID":
+            self._take_the_testers_rate()
+            return
+        search = self._searches[-1]
+        search.add(trial.tx_frames // self.directions, passed=not trial.lost)
+        if search.answer is not None and len(self._searches) < self.settings.searches:
+            self._searches.append(_Search(self._longest, search.answer))
+
+    def _take_the_testers_rate(self) -> None:
+        """After a burst that left too slowly again and again: begin anew at the median of the rates it left at."""
+        attempts = self.trials[-1 - self.trials[-1].attempt :]
+        made = [min(rates) * self.directions for trial in attempts if (rates := _too_slow(trial))]
+        if len(made) < len(attempts) or median(made) * _SAME <= (self.throughput_fps or 0.0):
+            return
+        self.load_fps = round(median(made), 3)
+        self.answers.clear()
+        self._searches = [_Search(self._longest)]
+
+    def wanted(self) -> Request | None:
+        if self.is_fast:
+            return None
+        frames = self._searches[-1].next()
+        if frames is None:
+            return None
+        # A burst ends when its frames have left; the generator is given some time more.
+        seconds = frames * self.directions / self.load_fps + _TIME_MORE_S
+        return Request(self.load_fps, seconds, "measure", shape=Shape(burst_frames=frames))
+
+    def measure(self, request: Request, maker: TrialMaker) -> Trial:
+        """A burst that was not as asked for shows nothing if it passed; if it lost, a better one had lost too."""
+        trial = maker.trial(request, ())
+        if trial.lost:
+            return trial
+        rate = request.load_fps / self.directions
+        if slow := _too_slow(trial):
+            reason = Reason.of(Code.BURST_SLOW, fps=min(slow), intended_fps=rate)
+        elif self._drained_meanwhile(trial) > max(1.0, _PAUSE * (request.shape.burst_frames or 0)):
+            reason = Reason.of(Code.BURST_PAUSED, pause_us=1e6 * _late_s(trial))
+        else:
+            return trial
+        return trial.model_copy(update={"validity": "INVALID", "reasons": [*trial.reasons, reason]})
+
+    def _drained_meanwhile(self, trial: Trial) -> float:
+        """By how many frames of each direction a pause of the tester lengthens the burst that passes.
+
+        In it the DUT forwards what it has stored: at its throughput, which it does while the burst arrives, too.
+        """
+        assert self.throughput_fps is not None
+        share = self.throughput_fps / self.load_fps
+        return _late_s(trial) * self.throughput_fps / self.directions / (1 - share)
+
+    def expected_trials(self) -> int:
+        return (
+            0 if self.is_fast else len(self.answers) + 10 * (self.settings.searches - len(self._searches) + 1)
+        )
+
+    def answer(self) -> dict[str, Any]:
+        line_fps = self.known.limits.line_rate_fps
+        if self.is_fast:
+            return {
+                "status": "OK",
+                "words": Statement.of(Code.NOT_SEARCHED, fps=self.load_fps),
+                "load_fps": self.load_fps,
+            }
+        lengths = [search.answer for search in self._searches if search.answer is not None]
+        burst = quantity(Key.BURST, lengths)
+        assert burst.value is not None
+        assert self.throughput_fps is not None
+        rate = self.load_fps / self.directions
+        implied_us = 1e6 * burst.value / rate
+        corrected_us = implied_us * (1 - self.throughput_fps / self.load_fps)
+        all_passed = max(lengths) >= self._longest
+        words = Statement.of(Code.LONGEST_BURST_PASSED, frames=max(lengths))
+        if min(lengths) < self._longest:
+            words = Statement.of(
+                Code.BURSTS_PASSED,
+                frames=burst.value,
+                n=burst.n,
+                ms=1e-3 * implied_us,
+                fps=rate,
+                corrected_ms=1e-3 * corrected_us,
+            )
+        slower = not self.known.limits.is_line_rate(self.load_fps)
+        below = Remark.of(Code.BURSTS_WITHOUT_LINE_RATE, fps=rate)
+        if line_fps:
+            line_rate_fps = line_fps / self.directions
+            below = Remark.of(Code.BURSTS_BELOW_LINE_RATE, fps=rate, line_rate_fps=line_rate_fps)
+        return {
+            "status": "OK",
+            "words": words,
+            "load_fps": self.load_fps,
+            "quantities": [
+                burst,
+                figure(Key.IMPLIED_BUFFER_TIME, round(implied_us, 3)),
+                figure(Key.CORRECTED_BUFFER_TIME, round(corrected_us, 3)),
+                figure(Key.CORRECTED_BUFFER, round(corrected_us * rate / 1e6, 3)),
+            ],
+            "warnings": [
+                *self._bound,
+                *([below] if slower else []),
+                *([Remark.of(Code.NO_BURST_LOST)] if all_passed else []),
+            ],
+        }
+
+    def deviations(self) -> list[Deviation]:
+        s = self.settings
+        below = not self.known.limits.is_line_rate(self.load_fps)
+        return [
+            *shorter(Code.FEW_SEARCHES, "26.4", s.searches, _SEARCHES),
+            *shorter(Code.SHORT_BURSTS, "26.4", s.longest, _LONGEST_S),
+            *shorter(Code.SHORT_DEPLETION, "RFC 9004 6.2", s.residue + s.settle, _DEPLETION_S),
+            *([Deviation.from_clause(Code.BURSTS_AT_MAXIMUM, "26.4")] if below else []),
+            *common(s, self.known.frame_sizes, self.trials),
+        ]
+
+
+def _late_s(trial: Trial) -> float:
+    """The longest that a frame of a burst left after its time."""
+    found = [late["max"] for late in trial.host.get("lateness_us", {}).values() if late]
+    return max(found, default=0.0) / 1e6
+
+
+def _too_slow(trial: Trial) -> list[float]:
+    """The rates of the directions whose burst left too slowly, frames/s."""
+    asked = trial.intended_fps / max(1, len(trial.per_direction))
+    return [
+        reading.departure_fps
+        for reading in trial.per_direction.values()
+        if reading.departure_fps is not None
+        and reading.tx_frames > 1
+        and reading.departure_fps < _FAST_ENOUGH * asked
+    ]
+
+
+class _Search:
+    """One bisection over burst lengths, frames; derived from what passed and what lost."""
+
+    def __init__(self, longest: int, around: int | None = None) -> None:
+        self.longest = longest
+        self._passed = 0  # the longest below all that lost
+        self._lost: int | None = None
+        self._around = around
+
+    def add(self, frames: int, *, passed: bool) -> None:
+        if not passed:
+            self._lost = frames if self._lost is None else min(self._lost, frames)
+            self._passed = min(self._passed, self._lost - 1)
+        elif self._lost is None or frames < self._lost:
+            self._passed = max(self._passed, frames)
+
+    @property
+    def answer(self) -> int | None:
+        """The longest burst that passed, once it is known well enough."""
+        if self._passed >= self.longest:
+            return self._passed
+        if self._lost is not None and self._lost - self._passed <= max(1, int(_RESOLUTION * self._lost)):
+            return self._passed
+        return None
+
+    def next(self) -> int | None:
+        if self.answer is not None:
+            return None
+        if self._around is not None:
+            margin = max(2, int(_AROUND * self._around))
+            low = self._around - margin
+            if low >= 1 and self._passed == 0 and (self._lost is None or self._lost > low):
+                return low
+            if self._lost is None:
+                return min(self.longest, max(self._around, self._passed) + margin)
+        if self._lost is None:
+            return self.longest
+        return (self._passed + self._lost) // 2

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a DUT forwards of all that the line carries, beside its throughput: whether an overload costs it anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.measure.inputs.setup import Request
+from espbench.plan.keys.rfc2544_tests import Flood
+from espbench.plan.resolved.cases import Case
+from espbench.procedures.at_throughput import bound_note, throughput_of
+from espbench.procedures.clauses import common, shorter, shortest
+from espbench.procedures.procedure import Known
+from espbench.procedures.series import Series
+from espbench.procedures.summaries import by_direction, forwarding_fps
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial, layer2_mbps
+
+_TRIAL_S = 60.0
+# At line rate the throughput is the load, but for what the tester did not quite offer.
+_A_FLOOD = 0.99
+
+
+class FloodCase(Series):
+    """One trial at the highest load."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, Flood)
+        self.settings = case.settings
+        super().__init__(case, known, trials)
+
+    def wanted(self) -> Request | None:
+        if self.answers:
+            return None
+        return Request(self.known.limits.maximum_fps, self.settings.trial, "measure")
+
+    def expected_trials(self) -> int:
+        return 1
+
+    def answer(self) -> dict[str, Any]:
+        (trial,) = self.answers
+        forwarding = forwarding_fps(trial)
+        found, why = throughput_of(self.known, self.settings.loss_goal)
+        if found and trial.intended_fps < _A_FLOOD * found:
+            why = Reason.of(Code.NO_FLOOD, fps=found)
+        ratio = forwarding / found if found and not why else None
+        beside = Statement.of(Code.NOTHING_BESIDE, why=why)
+        if ratio is not None:
+            beside = Statement.of(Code.TIMES_THROUGHPUT, ratio=ratio)
+        words = Statement.of(
+            Code.FORWARDED_OF, fps=trial.offered_fps, forwarded_fps=forwarding, beside=beside
+        )
+        mbps = layer2_mbps(forwarding, self.case.mean_frame_size)
+        return {
+            "status": "OK",
+            "words": words,
+            "load_fps": trial.offered_fps,
+            "quantities": [
+                figure(Key.FLOOD_FORWARDING, round(forwarding, 3)),
+                figure(Key.FLOOD_MBPS, round(mbps, 4)),
+                figure(Key.OF_THROUGHPUT, None if ratio is None else round(ratio, 4)),
+                figure(Key.THROUGHPUT, found),
+                figure(Key.FRAME_LOSS, round(100 * trial.frame_loss_ratio, 6)),
+                *by_direction(
+                    Key.FORWARDING,
+                    [trial],
+                    lambda d: (d.rx_frames - (d.backlog_frames or 0)) / trial.duration_s,
+                ),
+            ],
+            "warnings": bound_note(self.known, self.settings.loss_goal)
+            if ratio is not None
+            else [Remark.of(Code.NO_RATIO, why=why)],
+        }
+
+    def deviations(self) -> list[Deviation]:
+        s, limits = self.settings, self.known.limits
+        below = not limits.is_line_rate(limits.maximum_fps)
+        return [
+            *shorter(Code.SHORT_TRIALS, "24", shortest(self.answers, s.trial), _TRIAL_S),
+            *([Deviation.from_clause(Code.MAXIMUM_NOT_LINE_RATE, "")] if below else []),
+            *common(s, self.known.frame_sizes, self.trials),
+        ]

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The throughput test (RFC 2544 26.1): one case's search, trial by trial, and its outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from espbench.errors import UsageError
+from espbench.measure.inputs.setup import Request
+from espbench.plan.keys.model import Throughput
+from espbench.plan.keys.search_choice import PRESETS
+from espbench.plan.resolved.cases import Case
+from espbench.procedures.clauses import common, finals_at, shorter, shortest
+from espbench.procedures.limits import Limits
+from espbench.procedures.procedure import OVERHEAD_S, CaseFacts, TrialMaker, identity
+from espbench.procedures.summaries import in_time_fps
+from espbench.search import GoalResult, MlrSearch, Observation, SearchSpec, ThroughputSearch
+from espbench.search.goals import DirectionCount
+from espbench.sentences import Code
+from espbench.terms import (
+    WITH_FIGURE,
+    Deviation,
+    Encryption,
+    Finding,
+    Outcome,
+    Reason,
+    Remark,
+    Statement,
+    Trial,
+    layer2_mbps,
+    loaded_directions,
+)
+
+TESTER_LIMITED = 0.9
+# Of what the generator managed when it fell short: a trial sends at least that share of its load.
+REACHABLE = 0.995
+RFC2544_FINAL_S = 60.0
+
+
+class ThroughputCase:
+    """Drives the search of one case; fed with the trials of an interrupted run it goes on from there.
+
+    Each trial's record alone decides what comes next, so that a replay ends where the run did.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        bounds: Limits,
+        frame_sizes: Sequence[int | str],
+        trials: Sequence[Trial] = (),
+        hints_fps: Sequence[float | None] = (),
+    ) -> None:
+        assert isinstance(case.settings, Throughput)
+        self.case = case
+        self.settings = case.settings
+        self.bounds = bounds
+        self._frame_sizes = frame_sizes
+        self.trials: list[Trial] = []
+        self.search = self._new_search(hints_fps)
+        try:
+            for trial in trials:
+                self.add(trial)
+        except ValueError as error:
+            raise UsageError(
+                f"{case.id}: expected the trials that this espbench asks for, got others: {error}; the run was "
+                "begun by another version, or its directory was edited: start a new run"
+            ) from error
+
+    @property
+    def violation(self) -> Trial | None:
+        """The trial in which frames crossed without encryption: it ends the case."""
+        return next((trial for trial in self.trials if trial.violated), None)
+
+    @property
+    def warm_up_fps(self) -> float:
+        return self.bounds.minimum_fps
+
+    def next(self) -> Request | None:
+        """What to measure next; None when every goal is answered."""
+        wanted = None if self.violation is not None else self.search.next()
+        if wanted is None:
+            return None
+        return Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
+
+    def measure(self, request: Request, maker: TrialMaker) -> Trial:
+        """A steady load."""
+        return maker.trial(request, ())
+
+    def add(self, trial: Trial) -> None:
+        """Take a trial's record."""
+        if self.violation is not None:
+            raise ValueError(f"a trial after trial {self.violation.sequence}, in which cleartext crossed")
+        self.trials.append(trial)
+        self.search.add(observation(trial))
+        if self._tester_gave_up(trial):
+            self.search.limit(REACHABLE * trial.offered_fps)
+
+    def brackets(self) -> list[tuple[float, float | None, float | None]]:
+        """For the terminal: loss goal, load known to meet it, load known to miss it."""
+        return [(goal, *self.search.bounds(goal)) for goal in self.settings.loss_goals]
+
+    def remaining_s(self) -> float:
+        """A rough guess of the time the rest takes, waits included."""
+        s = self.settings
+        usual_s = s.final_trial if s.search == "mlr" else s.trial
+        return (
+            self.search.remaining_s() * (usual_s + s.learning + s.residue + s.settle + OVERHEAD_S) / usual_s
+        )
+
+    def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
+        """One outcome per loss goal."""
+        return [*self.outcomes(facts.dut, facts.encryption, facts.warnings)]
+
+    def outcomes(self, dut: str, encryption: Encryption, warnings: Sequence[Remark] = ()) -> list[Outcome]:
+        """One row per loss goal; only when `next` is None."""
+        if (violation := self.violation) is not None:
+            found = [self._violated(goal, violation) for goal in self.settings.loss_goals]
+        else:
+            found = self.search.results()
+        return [self._outcome(result, dut, encryption, list(warnings)) for result in found]
+
+    def _violated(self, goal: float, trial: Trial) -> GoalResult:
+        lower, upper = self.search.bounds(goal)
+        return GoalResult(
+            goal=goal,
+            status="VIOLATED",
+            throughput_fps=None,
+            lower_fps=lower,
+            upper_fps=upper,
+            trials=len(self.trials),
+            final_trial_index=None,
+            at_maximum=False,
+            reasons=trial.problems,
+            answer=Statement.of(
+                Code.NO_RESULT, goal=goal, why=Reason.of(Code.CROSSED_IN_CLEAR, trial=trial.sequence)
+            ),
+        )
+
+    def _new_search(self, hints_fps: Sequence[float | None]) -> ThroughputSearch | MlrSearch:
+        s = self.settings
+        spec = SearchSpec(
+            goals=tuple(s.loss_goals),
+            minimum_fps=self.bounds.minimum_fps,
+            maximum_fps=self.bounds.maximum_fps,
+            resolution=s.resolution,
+            trial_s=s.trial,
+            final_trial_s=s.final_trial,
+            retries=s.retries,
+            directions=loaded_directions(self.case.direction),
+        )
+        if s.search == "mlr":
+            assert s.preset is not None
+            preset = PRESETS[s.preset]
+            return MlrSearch(
+                spec, duration_sum_s=preset.trials * s.final_trial, exceed_ratio=preset.exceed_ratio
+            )
+        return ThroughputSearch(spec, hints_fps=hints_fps, loss_verification=s.loss_verification)
+
+    def _tester_gave_up(self, trial: Trial) -> bool:
+        """The generator fell short of this load twice: beyond it nothing can be said of this DUT.
+
+        Not where others kept it from its CPU: such a trial is disturbed.
+        """
+        fell_short = [t for t in self.trials if self._too_fast(t) and t.intended_fps == trial.intended_fps]
+        return self._too_fast(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
+
+    def _too_fast(self, trial: Trial) -> bool:
+        """Whether nothing kept the generator from its load but itself, or in virtual time the link."""
+        short = trial.offered_fps < (1 - self.settings.resolution) * trial.intended_fps
+        beyond_link = [reason.code for reason in trial.reasons] in ([Code.LATE], [Code.LATE_IN_VIRTUAL_TIME])
+        return (trial.validity == "VALID" and short) or beyond_link
+
+    def _outcome(
+        self, result: GoalResult, dut: str, encryption: Encryption, warnings: list[Remark]
+    ) -> Outcome:
+        case, s = self.case, self.settings
+        final = self.trials[result.final_trial_index] if result.final_trial_index is not None else None
+        size = case.mean_frame_size
+        fps = result.throughput_fps if result.status in WITH_FIGURE else None
+        if fps is not None and final is not None:
+            fps = min(fps, final.offered_fps)  # what was offered, not what was meant to be
+        deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
+        warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
+        home, office = (final.gateways.get(side) if final else None for side in ("home", "office"))
+        return Outcome(
+            **identity(case, dut),
+            loss_goal=result.goal,
+            status=result.status,
+            throughput_fps=fps,
+            throughput_mbps=layer2_mbps(fps, size) if fps is not None else None,
+            line_rate_pct=_share_of(self.bounds.line_rate_fps, fps),
+            trials=len(self.trials),
+            final_trial_s=final.duration_s if final else 0.0,
+            rfc2544=result.status == "OK" and not deviations,
+            cpu_home_pct=home.cpu_pct if home else None,
+            cpu_office_pct=office.cpu_pct if office else None,
+            cpu_home_us_per_frame=home.cpu_us_per_frame if home else None,
+            cpu_office_us_per_frame=office.cpu_us_per_frame if office else None,
+            encryption=encryption,
+            lower_fps=result.lower_fps,
+            upper_fps=result.upper_fps,
+            offered_fps=final.offered_fps if final else None,
+            latency_us=final.latency_us.model_copy(update={"hdr": None}) if final else {},  # type: ignore[arg-type]
+            final_trial=final.sequence if final else None,
+            void_finals=result.void_finals,
+            loss_bound=result.loss_bound,
+            words=result.words,
+            answer=result.answer,
+            reasons=result.reasons,
+            warnings=warnings,
+            rfc2544_deviations=deviations,
+        )
+
+    def _flags(self, fps: float | None, result: GoalResult) -> list[Remark]:
+        flags = []
+        if fps is not None and self.bounds.ceiling_fps and fps >= TESTER_LIMITED * self.bounds.ceiling_fps:
+            flags.append(Remark.of(Code.TESTER_LIMITED, ceiling_fps=self.bounds.ceiling_fps))
+        elif result.at_maximum:
+            flags.append(Remark.of(Code.AT_MAXIMUM, fps=self.search.maximum_fps))
+        if self.search.maximum_fps < self.bounds.maximum_fps:
+            planned_fps, fps = self.bounds.maximum_fps, self.search.maximum_fps
+            flags.append(Remark.of(Code.MAXIMUM_LOWERED, planned_fps=planned_fps, fps=fps))
+        return flags
+
+
+def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
+    """In %; None where there is no figure, or the port does not tell its speed."""
+    return 100 * fps / line_rate_fps if fps is not None and line_rate_fps > 0 else None
+
+
+def observation(trial: Trial) -> Observation:
+    """What the search needs of a trial's record."""
+    readings = list(trial.per_direction.values())
+    in_stalls = trial.host.get("lost_in_stalls_by_direction") or [0] * len(readings)
+    counts = tuple(
+        DirectionCount(
+            d.tx_frames, max(0, d.tx_frames - d.rx_frames), min(excused, max(0, d.tx_frames - d.rx_frames))
+        )
+        for d, excused in zip(readings, in_stalls, strict=True)
+    )
+    return Observation(
+        load_fps=trial.intended_fps,
+        offered_fps=trial.offered_fps,
+        frames=trial.tx_frames,
+        lost_frames=trial.tx_frames - trial.rx_frames,
+        frames_per_direction=min((count.frames for count in counts), default=0),
+        directions=counts,
+        duration_s=trial.duration_s,
+        final=trial.phase == "final",
+        valid=trial.validity == "VALID",
+        counted=trial.disturbed,
+        sustained=trial.sustained,
+        backlog_excused=bool(trial.host.get("backlog_in_stalls")),
+        forwarding_fps=in_time_fps(trial),
+        reasons=tuple(trial.reasons),
+    )
+
+
+def rfc2544_deviations(
+    settings: Throughput,
+    frame_sizes: Sequence[int | str],
+    trials: Sequence[Trial] = (),
+    final: Trial | None = None,
+) -> list[Deviation]:
+    """Which clauses of RFC 2544 a result did not keep, by the records of its trials; empty = all."""
+    return [
+        *shorter(
+            Code.SHORT_FINAL_TRIALS,
+            "24",
+            shortest(finals_at(final, trials), settings.final_trial),
+            RFC2544_FINAL_S,
+        ),
+        *_tolerated(settings),
+        *common(settings, frame_sizes, trials),
+    ]
+
+
+def _tolerated(settings: Throughput) -> list[Deviation]:
+    """Trials that lost frames at a load that passes all the same."""
+    exceed = PRESETS[settings.preset].exceed_ratio if settings.preset else 0.0
+    if exceed:
+        return [Deviation.from_clause(Code.MISSES_TOLERATED, "26.1", pct=exceed * 100)]
+    if times := settings.loss_verification:
+        return [Deviation.from_clause(Code.LOSS_VERIFICATION, "26.1", times=times)]
+    return []

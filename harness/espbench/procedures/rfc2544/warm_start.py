@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a throughput search begins: what a frame cost at the sizes measured before, in the same run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from espbench.plan.keys.model import Throughput
+from espbench.plan.resolved.cases import Case
+from espbench.search.evidence import tidy
+from espbench.search.frame_cost import LEAST_SIZES, predicted_fps
+from espbench.terms import Outcome
+
+# A search without a hint that took no more trials was led by the DUT's forwarding rate, which is the better guide.
+LED_BY_THE_RATE = 6
+Measured = Iterable[tuple[Case, Sequence[object]]]  # cases that are complete, with their results
+
+
+def hints(case: Case, measured: Measured) -> list[float | None]:
+    """A guess of the throughput for each loss goal, fps; empty where there is none to give.
+
+    From figures of the same test, gateways, direction and repeat alone: repeats stay independent of one
+    another. Not from figures at a limit, which are no DUT's cost, nor across the size from which
+    frames are fragmented; and none where the first sizes were found in a few trials without.
+    """
+    settings = case.settings
+    if not isinstance(settings, Throughput) or not settings.warm_start or settings.search != "bisection":
+        return []
+    rates: dict[float, dict[float, float]] = {goal: {} for goal in settings.loss_goals}
+    trials: dict[float, int] = {}
+    for other, results in measured:
+        for outcome in results if _series(other) == _series(case) else ():
+            if isinstance(outcome, Outcome) and (rate := _rate(outcome)) is not None:
+                rates[outcome.loss_goal][other.mean_frame_size] = rate
+                trials[other.mean_frame_size] = outcome.trials
+    if not worth_a_hint([*trials.values()]):
+        return []
+    guesses = [predicted_fps(rates[goal], case.mean_frame_size) for goal in settings.loss_goals]
+    return [tidy(guess) if guess is not None else None for guess in guesses] if any(guesses) else []
+
+
+def worth_a_hint(trials: Sequence[int]) -> bool:
+    """Whether the sizes measured first, which had no hint, took so many trials each that there is something to save."""
+    return min(trials[:LEAST_SIZES], default=0) > LED_BY_THE_RATE
+
+
+def _series(case: Case) -> tuple[object, ...]:
+    """Equal for cases that differ in nothing but the frame size."""
+    return case.test, case.pair, case.direction, case.repeat, case.fragments
+
+
+def _rate(outcome: Outcome) -> float | None:
+    """The middle of the bounds the throughput lies between, fps."""
+    if outcome.status != "OK" or outcome.is_at_limit or not outcome.lower_fps or not outcome.upper_fps:
+        return None
+    return math.sqrt(outcome.lower_fps * outcome.upper_fps)

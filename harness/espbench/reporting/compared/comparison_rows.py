@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows a comparison's charts draw: points, intervals, and marks for what has no figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from espbench.comparison.sorting.model import Estimate, Panel, PointVerdict
+from espbench.reporting.compared.comparison_wording import (
+    has_interval,
+    microseconds,
+    rate_interval,
+    ratio_or_bound,
+    repeats_note,
+)
+from espbench.reporting.parts.chart_parts import MARKS, Spec
+from espbench.reporting.parts.wording import NONE, number
+from espbench.terms import WITH_FIGURE
+
+GATEWAYS = ("Home + Office", "Home", "Office")
+_CPU_FIELDS = dict(zip(GATEWAYS, ("cpu_us", "cpu_home_us", "cpu_office_us"), strict=True))
+
+
+def series_of(panel: Panel, arms: Sequence[str]) -> list[str]:
+    """The curves of a panel: the arms in their order, then the baselines."""
+    return [name for name in arms if name in panel.curves] + [n for n in panel.curves if n not in arms]
+
+
+def rate_rows(panel: Panel, series: Sequence[str]) -> list[Spec]:
+    """A row for each curve and x measured; `fps` is None where no repeat has a figure."""
+    rows = []
+    for name in series:
+        for x in panel.x:
+            point = panel.curves[name].get(x)
+            fps = point.fps if point else None
+            rows.append(
+                _row(name, x, None if point is None or point.at_least else fps)
+                | {
+                    "fps": _plain(fps.value if fps else None),
+                    "sign": "↑" if point and point.at_least else "",
+                    "interval": rate_interval(point) or "none",
+                    "mbps": number(point.mbps.value) if point and point.mbps else "",
+                    "note": repeats_note(point) or "every repeat OK",
+                }
+            )
+    return rows
+
+
+def ratio_rows(panel: Panel) -> list[Spec]:
+    """A row for each pair and x, named by B; `ratio` is None where it is a bound or there is none."""
+    rows = []
+    for pair in panel.pairs:
+        found = {point.x: point for point in pair.points}
+        for x in panel.x:
+            point = found.get(x)
+            rows.append(
+                _row(pair.b, x, point.ratio if point else None)
+                | {
+                    "ratio": _plain(point.ratio.value if point and point.ratio else None),
+                    "verdict": point.word if point else "not compared",
+                    "words": ratio_or_bound(point) if point else "",
+                    "bound": _plain((point.at_least or point.at_most) if point else None),
+                    "sign": _sign(point) if point else NONE,
+                    "why": point.why if point else "",
+                    "pair": f"{pair.b} / {pair.a}",
+                }
+            )
+    return rows
+
+
+def cpu_rows(panel: Panel, series: Sequence[str], arms: Sequence[str]) -> list[Spec]:
+    """A row for each curve, gateway and x; of what is no arm the sum alone. Empty if nobody knows any."""
+    rows = []
+    for name in series:
+        for gateway, field in _CPU_FIELDS.items():
+            if name not in arms and gateway != GATEWAYS[0]:
+                continue
+            for x in panel.x:
+                point = panel.curves[name].get(x)
+                us: Estimate | None = getattr(point, field) if point else None
+                rows.append(
+                    _row(name, x, us)
+                    | {
+                        "cpu": _plain(us.value if us else None),
+                        "gateway": gateway,
+                        "words": microseconds(us),
+                    }
+                )
+    return rows if any(row["cpu"] is not None for row in rows) else []
+
+
+def _sign(point: PointVerdict) -> str:
+    """What stands for a ratio that is no figure: the way from a bound to the truth."""
+    return "↑" if point.at_least is not None else "↓" if point.at_most is not None else NONE
+
+
+def unplotted(
+    panel: Panel, rows: Sequence[Spec], field: Literal["fps", "ratio"], domain: tuple[float, float]
+) -> list[Spec]:
+    """What is no point: each in `field` at the height of its mark on a logarithmic axis.
+
+    An arrow where a figure or a ratio is a bound: above the point, or at the bound. Else a mark at the
+    foot, stacked by curve so that none hides another: of rates what was measured in vain, by its
+    status; of ratios every x without one, by its verdict.
+    """
+    low, high = domain
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    marks = []
+    for row in rows:
+        at_foot = low * (high / low) ** (0.05 * (names.index(row["series"]) + 0.6))
+        point = panel.curves.get(row["series"], {}).get(row["key"])
+        if field == "ratio":
+            if row["ratio"] is None:
+                marks.append(row | {"mark": row["sign"], "ratio": row["bound"] or at_foot})
+        elif row["fps"] is not None:
+            if row["sign"]:
+                marks.append(row | {"mark": row["sign"], "fps": row["fps"] * (high / low) ** 0.05})
+        elif point is not None:
+            failed = [status for status in point.statuses if status not in WITH_FIGURE]
+            sign = NONE
+            if failed:
+                most = max(failed, key=point.statuses.__getitem__)
+                sign = MARKS["VIOLATED" if "VIOLATED" in failed else most]
+            marks.append(row | {"mark": sign, "fps": at_foot})
+    return marks
+
+
+def _row(name: str, x: int | str, estimate: Estimate | None) -> dict[str, Any]:
+    """What every row has; bounds only where there is an interval."""
+    interval = estimate is not None and has_interval(estimate)
+    return {
+        "series": name,
+        "x": str(x),
+        "key": x,
+        "low": _plain(estimate.low) if estimate and interval else None,
+        "high": _plain(estimate.high) if estimate and interval else None,
+    }
+
+
+def _plain(value: float | None) -> float | None:
+    """A number JSON and the chart library can both hold."""
+    return None if value is None or not math.isfinite(value) else round(value, 6)

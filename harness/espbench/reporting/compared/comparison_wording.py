@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimates and verdicts of a comparison as text: the same digits, signs and symbols everywhere."""
+
+from __future__ import annotations
+
+import math
+
+from espbench.comparison.sorting.model import (
+    ArmPoint,
+    Comparison,
+    Estimate,
+    Overhead,
+    Panel,
+    PointVerdict,
+    Word,
+)
+from espbench.comparison.telling.numbers import factor
+from espbench.reporting.parts.wording import NONE, count, goal_name, number, plural
+from espbench.terms import WITH_FIGURE
+
+SYMBOLS: dict[Word, str] = {"B faster": "▲", "A faster": "▼", "no difference shown": "○", "no verdict": "–"}
+
+
+def rate(point: ArmPoint | None) -> str:
+    """`147,310` frames/s; `≥ 147,310` where it is a lower bound."""
+    if point is None or point.fps is None:
+        return NONE
+    return ("≥\N{NO-BREAK SPACE}" if point.at_least else "") + count(point.fps.value)
+
+
+def ratio_or_bound(point: PointVerdict | Overhead) -> str:
+    """B / A, or a slowdown, with its interval; `≥ 1.20×` where it is only a bound."""
+    for sign, bound in (("≥", point.at_least), ("≤", point.at_most)):
+        if bound is not None:
+            return f"{sign}\N{NO-BREAK SPACE}{factor(bound)}"
+    return factor(point.ratio if isinstance(point, PointVerdict) else point.slowdown)
+
+
+def has_interval(estimate: Estimate) -> bool:
+    """Whether there are repeats enough to say how far off the value may be."""
+    return estimate.n > 1
+
+
+def rate_interval(point: ArmPoint | None) -> str:
+    """`121,000 – 126,000` frames/s; empty where there is none. The interval of a lower bound means nothing."""
+    if point is None or point.fps is None or point.at_least or not has_interval(point.fps):
+        return ""
+    return f"{count(point.fps.low)} – {count(point.fps.high)}"
+
+
+def microseconds(estimate: Estimate | None) -> str:
+    """`4.21 (4.11 – 4.31)` µs a frame, to three digits."""
+    if estimate is None:
+        return NONE
+    value = number(estimate.value, 3)
+    if not has_interval(estimate):
+        return value
+    low, high = number(estimate.low, 3), number(estimate.high, 3)
+    return f"{value} ({low} to {high})" if estimate.low < 0 else f"{value} ({low} – {high})"
+
+
+def rounded(value: float | None, significant: int = 3) -> str:
+    """A large figure to so many digits, the rest zeros: `12,300` cycles."""
+    if value is None or value == 0:
+        return NONE if value is None else "0"
+    places = significant - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, places):,.{max(0, places)}f}"
+
+
+def repeats_note(point: ArmPoint | None) -> str:
+    """What a figure rests on where that is not every repeat: `INVALID 3×`, `4 of 5 repeats OK`."""
+    if point is None:
+        return "not measured"
+    total = sum(point.statuses.values())
+    valid = sum(point.statuses.get(status, 0) for status in WITH_FIGURE)
+    failed = ", ".join(
+        f"{status} {n}×" for status, n in point.statuses.items() if status not in WITH_FIGURE and n
+    )
+    bounds = point.statuses.get("LOWER_BOUND", 0)
+    if point.fps is None:
+        return failed or "no figure"
+    notes = [f"lower bound in {bounds} of {total}"] if bounds else []
+    if point.at_least and not bounds:
+        notes = ["the tester's or the search's limit"]
+    if valid < total:
+        notes.append(f"{valid} of {total} repeats OK ({failed})")
+    elif not has_interval(point.fps):
+        notes.append("1 repeat, no interval")
+    return "; ".join(notes)
+
+
+def confidence(comparison: Comparison) -> str:
+    """`95 %, simultaneous over 14 verdicts`."""
+    per_cent = f"{comparison.confidence * 100:.6f}".rstrip("0").rstrip(".")
+    together = f", simultaneous over {plural(comparison.family, 'verdict')}" if comparison.family > 1 else ""
+    return f"{per_cent} %{together}"
+
+
+def panel_title(panel: Panel, comparison: Comparison) -> str:
+    """What is fixed in a panel: `suite aes128gcm16 · loss goal 0 %`."""
+    parts = [f"{name} {value}" for name, value in panel.conditions.items()]
+    if not any("loss goal" in told for told in (panel.conditions, comparison.common)):
+        parts.append(f"loss goal {goal_name(panel.loss_goal)}")
+    title = " · ".join(parts) or "Throughput"
+    return title[:1].upper() + title[1:]
+
+
+def x_title(panel: Panel) -> str:
+    """The name of the x axis with its unit."""
+    if panel.x_name == "frame size":
+        return "Frame size, bytes with FCS"
+    return panel.x_name[:1].upper() + panel.x_name[1:]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a comparison at fixed loads: its verdicts, and every load behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from espbench.comparison.sorting.model import Estimate, FixedLoadVerdict
+from espbench.comparison.telling.numbers import factor
+from espbench.reporting.parts.table import Table
+from espbench.reporting.parts.wording import NONE, count, number
+
+_CPU = {"B costs less": "▲ B costs less", "B costs more": "▼ B costs more"}
+_RATE = {"B faster": "▲ B faster", "A faster": "▼ A faster"}
+_NEITHER = {"no difference shown": "○ no difference shown", "no verdict": "– no verdict"}
+
+
+def verdicts(found: Sequence[FixedLoadVerdict]) -> Table:
+    """One row for each point: both ratios with their intervals and what they bear."""
+    head = [
+        "Frame size", "B / A", "Conditions", "CPU per frame, B / A", "Verdict on CPU", "Throughput, B / A",
+        "Verdict on throughput", "Pairs", "Void trials",
+    ]  # fmt: skip
+    rows = [
+        [
+            str(v.x),
+            f"{v.b} / {v.a}",
+            ", ".join(v.conditions.values()),
+            _ratio(v.cpu),
+            (_CPU | _NEITHER)[v.cpu_word],
+            _ratio(v.throughput),
+            (_RATE | _NEITHER)[v.word],
+            count(v.pairs),
+            f"{v.void} of {v.trials}",
+        ]
+        for v in found
+    ]
+    return Table(head, rows, numeric=[0, 3, 5, 7, 8])
+
+
+def loads(found: Sequence[FixedLoadVerdict]) -> Table:
+    """One row for each point and load."""
+    head = [
+        "Frame size", "B / A", "Load", "Frames/s", "A, µs/frame", "B, µs/frame", "CPU per frame, B / A", "Loss of A",
+        "Loss of B", "Pairs",
+    ]  # fmt: skip
+    rows = [
+        [
+            str(v.x),
+            f"{v.b} / {v.a}",
+            f"{load.share * 100:g} %",
+            count(load.fps),
+            number(load.cpu_a_us, 3),
+            number(load.cpu_b_us, 3),
+            _ratio(load.cpu),
+            _loss(load.loss_a),
+            _loss(load.loss_b),
+            count(load.pairs),
+        ]
+        for v in found
+        for load in v.loads
+    ]
+    return Table(head, rows, numeric=[0, *range(2, 10)])
+
+
+def _ratio(estimate: Estimate | None) -> str:
+    """To one more digit than elsewhere: these intervals are narrow."""
+    if estimate is None:
+        return NONE
+    return (
+        f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+        if estimate.n > 1
+        else factor(estimate)
+    )
+
+
+def _loss(ratio: float | None) -> str:
+    return NONE if ratio is None else f"{100 * ratio:.3g} %"

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encryption alone beside decryption alone, and both beside a pair of the same gateways: a table, and documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from espbench.comparison.sorting import comparability
+from espbench.comparison.sorting.operations import Figure, Operations, operations
+from espbench.comparison.sorting.samples import read
+from espbench.errors import UsageError
+from espbench.reporting.parts.documents import render, render_page
+from espbench.reporting.parts.table import Table
+from espbench.reporting.parts.wording import NONE, at_least, count, goal_name, number, plural
+from espbench.results import RunDirectory
+from espbench.results.durable import to_json, write_atomically
+from espbench.terms import Manifest, Outcome
+
+SINGLE, PAIR = "single-gateway", "gateway-to-gateway"
+TITLE = "A single gateway beside a pair"
+# What differs because the topology does: who runs where, which links there are, how ESP is sent and received.
+_FOLLOWS: comparability.Places = (
+    ("topology", ""), ("placement", ""), ("queues", ""), comparability.GENERATOR,
+)  # fmt: skip
+HOW = (
+    "A frame that crosses a pair is encrypted once and decrypted once. Gateways with a core each do that side by "
+    "side: the pair is no faster than the slower operation, min(encryption, decryption). Gateways that share a core "
+    "do it in turns, and the times of a frame add up: the pair is no faster than 1 / (1/encryption + 1/decryption)."
+)
+
+
+def beside_each_other(outcomes: Sequence[Outcome]) -> Table:
+    """A row for each stack, suite, size and goal that has both operations; empty for other runs."""
+    rows = [
+        [*_name(one), _shown(one.encryption), _shown(one.decryption), _shown(one.lower), one.slower or NONE]
+        for one in operations(outcomes)
+    ]
+    head = [
+        "Stack and suite", "Frame, bytes", "Loss goal", "Encryption, frames/s (Mbps)",
+        "Decryption, frames/s (Mbps)", "The lower of the two", "Which is",
+    ]  # fmt: skip
+    return Table(head, rows, numeric=[1, 2, 3, 4, 5])
+
+
+def is_about(runs: Sequence[RunDirectory]) -> bool:
+    """Whether these are runs of single gateways and of pairs."""
+    return {run.manifest.topology for run in runs} == {SINGLE, PAIR}
+
+
+def write(runs: Sequence[RunDirectory], directory: Path, *, allow_different: bool) -> tuple[Path, list[str]]:
+    """Write comparison.html, .md and .json; the page's path, and its words.
+
+    UsageError where the runs differ in more than what follows from the topology, or have no point in common.
+    """
+    found, differences, words, shares_core = related(runs, allow_different=allow_different)
+    table = _table(found, shares_core=shares_core)
+    context = {
+        "title": TITLE, "how": HOW, "words": words, "differences": differences, "found": table,
+        "runs": [run.path.name for run in runs],
+    }  # fmt: skip
+    page = directory / "comparison.html"
+    write_atomically(page, render_page("operations.html.j2", {}, **context))
+    write_atomically(directory / "comparison.md", render("operations.md.j2", **context))
+    plain = [_plain(one, shares_core=shares_core) for one in found]
+    write_atomically(
+        directory / "comparison.json", to_json({"points": plain, "words": words}, indent=2) + "\n"
+    )
+    return page, words
+
+
+def related(
+    runs: Sequence[RunDirectory], *, allow_different: bool
+) -> tuple[list[Operations], list[str], list[str], bool]:
+    """The points, what else differs, the words, and whether the pair's gateways share a core."""
+    unequal = [
+        comparability.in_words(difference)
+        for difference in comparability.differences(read(runs), "run")
+        if not comparability.is_within(difference, _FOLLOWS)
+    ]
+    if unequal and not allow_different:
+        raise UsageError(
+            "these runs differ in more than the topology\n"
+            "  expected: equal conditions, so that a pair stands beside its own halves\n"
+            "  got:\n    "
+            + "\n    ".join(unequal)
+            + "\n  what to do: measure again under equal conditions, or add --allow-different"
+        )
+    of = {
+        topology: [o for run in runs if run.manifest.topology == topology for o in run.outcomes()]
+        for topology in (SINGLE, PAIR)
+    }
+    found = operations(of[SINGLE], of[PAIR])
+    if not any(one.pair and one.lower for one in found):
+        raise UsageError(
+            "nothing to hold against each other\n"
+            "  expected: a stack, suite, frame size and loss goal with encryption, decryption, and the pair one-way\n"
+            f"  got: {plural(len(found), 'point')} of the single gateway, none of which the pair has\n"
+            "  what to do: measure both with the same stacks, suites, frame_sizes and loss_goals"
+        )
+    pairs = [run.manifest for run in runs if run.manifest.topology == PAIR]
+    shares_core = any(map(_shares_core, pairs))
+    words = [*_words(found, shares_core=shares_core), *_ways(runs)]
+    return found, unequal, words, shares_core
+
+
+def _ways(runs: Sequence[RunDirectory]) -> list[str]:
+    """The CPU that a gateway spends on a frame depends on how frames wake it."""
+    ways = {
+        topology: sorted({_way(run.manifest) for run in runs if run.manifest.topology == topology})
+        for topology in (SINGLE, PAIR)
+    }
+    if ways[SINGLE] == ways[PAIR]:
+        return []
+    told = "; ".join(f"{topology}: {', '.join(found)}" for topology, found in ways.items())
+    return [
+        f"The generator's ways to the wire differ ({told}), and frames wake the gateways differently by each; for "
+        "equal ones write generator: {native: {tx: af_packet, rx: af_packet}} into both plans."
+    ]
+
+
+def _way(manifest: Manifest) -> str:
+    return manifest.tools.get("generator", "unknown")
+
+
+def _shares_core(manifest: Manifest) -> bool:
+    cpus = manifest.placement.get("cpus", {})
+    return bool(set(cpus.get("home", [])) & set(cpus.get("office", [])))
+
+
+def _words(found: Sequence[Operations], *, shares_core: bool) -> list[str]:
+    ratios = [
+        one.pair.fps / bound
+        for one in found
+        if one.pair
+        and one.key[1] != "none"
+        and (bound := one.bound_fps(shares_core=shares_core))
+        # Of lower bounds the ratio says nothing that could be counted with the others'.
+        and not (one.pair.at_limit or one.is_bound_limited(shares_core=shares_core))
+    ]
+    where = "share a core" if shares_core else "have a core each"
+    formula = "1 / (1/encryption + 1/decryption)" if shares_core else "min(encryption, decryption)"
+    words = [f"The pair's gateways {where}, so that its bound is {formula}."]
+    if ratios:
+        spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+        words.append(
+            f"With ESP the pair reached {median(ratios):.2f} of that bound{spread}, "
+            f"{plural(len(ratios), 'point')}."
+        )
+    if any(ratio > 1.05 for ratio in ratios):
+        words.append(
+            "Above 1 the pair did more than its halves allow: the runs were not made under equal conditions (another "
+            "load on the host, another clock), larger batches made its frames cheaper, or its middle link "
+            "is cheaper than the tester's port, through which a single gateway's ESP goes."
+        )
+    return words
+
+
+def _table(found: Sequence[Operations], *, shares_core: bool) -> Table:
+    rows = []
+    for one in found:
+        rows.append(
+            [
+                *_name(one), _shown(one.encryption), _shown(one.decryption), _shown(one.lower), one.slower or NONE,
+                _in_turns(one), _shown(one.pair), _ratio(one, shares_core=shares_core),
+            ]
+        )  # fmt: skip
+    head = [
+        "Stack and suite", "Frame, bytes", "Loss goal", "Encryption, frames/s (Mbps)",
+        "Decryption, frames/s (Mbps)", "The lower of the two", "Which is", "Both in turns on one core, frames/s",
+        "Pair, frames/s (Mbps)", "Pair / its bound",
+    ]  # fmt: skip
+    return Table(head, rows, numeric=[1, 2, 3, 4, 5, 7, 8, 9])
+
+
+def _name(one: Operations) -> list[str]:
+    stack, suite, ip_version, size, goal = one.key
+    name = stack if suite == "none" else f"{stack} · {suite}"
+    return [name if ip_version == 4 else f"{name} · IPv6", str(size), goal_name(goal)]
+
+
+def _in_turns(one: Operations) -> str:
+    return at_least(count(one.in_turns_fps), is_bound=one.is_bound_limited(shares_core=True))
+
+
+def _ratio(one: Operations, *, shares_core: bool) -> str:
+    """Pair / its bound: at least this where the pair's figure is a lower bound, at most where its halves' are."""
+    bound = one.bound_fps(shares_core=shares_core)
+    if one.pair is None or not bound:
+        return NONE
+    above, below = one.pair.at_limit, one.is_bound_limited(shares_core=shares_core)
+    if above and below:
+        return NONE
+    return f"{'≥ ' if above else '≤ ' if below else ''}{number(one.pair.fps / bound, 3)}"
+
+
+def _shown(figure: Figure | None) -> str:
+    if figure is None:
+        return NONE
+    return f"{'≥ ' if figure.at_limit else ''}{count(figure.fps)} ({number(figure.mbps)})"
+
+
+def _plain(one: Operations, *, shares_core: bool) -> dict[str, object]:
+    stack, suite, ip_version, size, goal = one.key
+    bound = one.bound_fps(shares_core=shares_core)
+    return {
+        "stack": stack, "suite": suite, "ip_version": ip_version, "frame_size": size, "loss_goal": goal,
+        "encryption_fps": one.encryption.fps if one.encryption else None,
+        "decryption_fps": one.decryption.fps if one.decryption else None,
+        "lower_fps": one.lower.fps if one.lower else None,
+        "in_turns_fps": one.in_turns_fps,
+        "pair_fps": one.pair.fps if one.pair else None,
+        "pair_shares_core": shares_core,
+        "pair_of_bound": one.pair.fps / bound if one.pair and bound else None,
+    }  # fmt: skip

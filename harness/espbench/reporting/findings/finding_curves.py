@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The curves of findings as tables: every point of a frame loss test, and of any other test its rows as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from espbench.reporting.findings.finding_groups import FindingGroup, way_of
+from espbench.reporting.parts.table import Table
+from espbench.reporting.parts.wording import NONE, count, figure, flat, number
+from espbench.terms import Finding
+
+# How the key of a figure ends → its unit.
+_UNITS = {
+    "_pps": "packets/s",
+    "_fps": "frames/s",
+    "_MiB": "MiB",
+    "_pct": "%",
+    "_us": "µs",
+    "_ms": "ms",
+    "_s": "s",
+}
+# Key of a point → its column and how its figure is told; keys of no row are left out.
+_LOSS: dict[str, tuple[str, Callable[[float | None], str]]] = {
+    "intended_pct_of_line_rate": ("Load, % of line rate", lambda v: number(v, 3)),
+    "intended_fps": ("Intended, frames/s", count),
+    "offered_fps": ("Offered, frames/s", count),
+    "forwarding_fps": ("Forwarded, frames/s", count),
+    "frame_loss_pct": ("Frame loss, %", figure),
+    "frame_loss_pct west-east": ("Loss west → east, %", figure),
+    "frame_loss_pct east-west": ("Loss east → west, %", figure),
+    "cpu_home_pct": ("Home CPU, %", lambda v: number(v, 3)),
+    "cpu_office_pct": ("Office CPU, %", lambda v: number(v, 3)),
+}
+
+
+def curves(group: FindingGroup) -> list[tuple[str, Table]]:
+    """Stack and suite → a table of all points of its curves."""
+    tell = _loss_points if group.kind == "frame_loss" else _points
+    return [
+        (name, tell(found, repeats=group.repeats))
+        for name, found in group.arms().items()
+        if any(f.curve for f in found)
+    ]
+
+
+def _case(f: Finding, *, repeats: bool) -> list[str]:
+    return [str(f.frame_size), *([str(f.repeat)] if repeats else [])]
+
+
+def _case_head(*, repeats: bool) -> list[str]:
+    return ["Frame, bytes", *(["Repeat"] if repeats else [])]
+
+
+def _loss_points(found: Sequence[Finding], *, repeats: bool) -> Table:
+    told = [key for key in _LOSS if any(row.get(key) is not None for f in found for row in f.curve)]
+    head = [*_case_head(repeats=repeats), *(_LOSS[key][0] for key in told), "Trial", "Verdict"]
+    rows = [
+        [
+            *_case(f, repeats=repeats),
+            *(_LOSS[key][1](row.get(key)) for key in told),
+            str(row.get("trial", NONE)),
+            str(row.get("validity", NONE)),
+        ]
+        for f in found
+        for row in f.curve
+    ]
+    return Table(head, rows, numeric=list(range(len(head) - 1)))
+
+
+def _points(found: Sequence[Finding], *, repeats: bool) -> Table:
+    keys = list(dict.fromkeys(key for f in found for row in f.curve for key in row))
+    head = [*_case_head(repeats=repeats), *map(column_title, keys)]
+    rows = [
+        [*_case(f, repeats=repeats), *(_text(row.get(key)) for key in keys)] for f in found for row in f.curve
+    ]
+    first = len(head) - len(keys)
+    numbers = [
+        first + i
+        for i, key in enumerate(keys)
+        if all(isinstance(row.get(key), int | float | None) for f in found for row in f.curve)
+    ]
+    return Table(head, rows, numeric=[*range(first), *numbers])
+
+
+def column_title(key: str) -> str:
+    """`setup_rate_fps west-east` → `Setup rate, frames/s, west → east`."""
+    if key in _LOSS:
+        return _LOSS[key][0]
+    name, way = way_of(key)
+    ending = next((end for end in _UNITS if name.endswith(end)), "")
+    words = name.removesuffix(ending).replace("_", " ").strip()
+    parts = [words[:1].upper() + words[1:], _UNITS.get(ending, ""), way.replace("-", " → ")]
+    return ", ".join(filter(None, parts))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return count(value)
+    if isinstance(value, float):
+        return figure(value)
+    return flat(value)

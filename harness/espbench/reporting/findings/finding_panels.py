@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which charts a group of findings has, with their legends, captions and texts for those who cannot see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from espbench.quantities import Key
+from espbench.reporting.findings.curve_figures import axes_of, curve_panel
+from espbench.reporting.findings.finding_curves import column_title
+from espbench.reporting.findings.finding_groups import FindingGroup, headline, value
+from espbench.reporting.findings.loss_figures import (
+    forwarded_panel,
+    highest_loads,
+    is_of_highest,
+    loss_panel,
+)
+from espbench.reporting.findings.size_figures import (
+    FLOOD_DASHES,
+    LATENCY_COLOURS,
+    flood_panel,
+    latency_domain,
+    latency_panel,
+)
+from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS, Spec, size_colours
+from espbench.reporting.parts.wording import count, figure, number, plural
+from espbench.results.run_directory import slug
+from espbench.terms import WITH_FIGURE, Finding
+
+_ALL_BELOW = "All figures are in the table."
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart: for the page, whose legend it shares, and as a picture of its own."""
+
+    anchor: str
+    title: str
+    alt: str
+    page: Spec
+    picture: Spec
+    subtitle: str = ""  # of the picture
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The charts of one group, side by side."""
+
+    panels: list[Panel]
+    legend: dict[str, str] = field(default_factory=dict)  # series → colour
+    dashes: dict[str, list[float]] = field(default_factory=dict)
+    grey: str = ""  # what a thin grey line is
+    grey_dash: list[float] = field(default_factory=lambda: [1, 0])
+    caption: str = ""
+
+
+def figure_of(
+    group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: dict[str, str]
+) -> Figure | None:
+    """The standard's charts of this kind of test, of an unknown one its curve; None where there is nothing to draw."""
+    match group.kind:
+        case "latency":
+            found = _latency(group, anchor)
+        case "frame_loss":
+            found = _frame_loss(group, anchor)
+        case "flood":
+            found = _flood(group, anchor, line_rate_bps, colour_of)
+        case _:
+            found = _curves(group, anchor)
+    return found if found.panels else None
+
+
+def _without_figure(findings: Sequence[Finding]) -> str:
+    missing = sum(f.status not in WITH_FIGURE for f in findings)
+    if not missing:
+        return ""
+    return (
+        f" {plural(missing, 'result')} without a figure: marks at the foot ({MARKS_IN_WORDS}), at no height that means "
+        "anything."
+    )
+
+
+def _medians(group: FindingGroup) -> str:
+    return " Points are the median of the repeats of a case." if group.repeats else ""
+
+
+def _latency(group: FindingGroup, anchor: str) -> Figure:
+    panels: list[Panel] = []
+    domain = latency_domain(group.findings)
+    if domain is None:
+        return Figure(panels)
+    for position, (name, found) in enumerate(group.arms().items(), start=1):
+        page = latency_panel(found, group.sizes, domain, as_picture=False)
+        picture = latency_panel(found, group.sizes, domain, as_picture=True)
+        if page is None or picture is None:
+            continue
+        told = [
+            f"{f.frame_size} B: tagged frame {figure(q.value)} µs, p99 {figure(value(f, Key.LATENCY_P99))} µs"
+            for f in found
+            if (q := headline(f))
+        ]
+        panels.append(
+            Panel(
+                f"{anchor}-{position}-{slug(name).lower()}",
+                name,
+                f"Latency percentiles against frame size, {name}. {'; '.join(told[:8])}. {_ALL_BELOW}",
+                page,
+                picture,
+                "diamonds: mean of the tagged frames; lines: percentiles of all frames",
+            )
+        )
+    caption = (
+        "Latency against frame size, a panel for each stack and suite, all of one logarithmic axis. "
+        "Diamonds: the mean of the tagged frames, with a bar from the least to the greatest. Lines: the percentiles of "
+        "all frames of the same trials, as the mean over these."
+    )
+    return Figure(
+        panels, LATENCY_COLOURS, caption=caption + _medians(group) + _without_figure(group.findings)
+    )
+
+
+def _frame_loss(group: FindingGroup, anchor: str) -> Figure:
+    colour_of = size_colours(group.sizes)
+    of_highest = is_of_highest(group.findings)
+    panels = []
+    for position, (name, found) in enumerate(group.arms().items(), start=1):
+        for kind, draw in (("loss", loss_panel), ("forwarded", forwarded_panel)):
+            page = draw(found, colour_of, of_highest=of_highest, as_picture=False)
+            picture = draw(found, colour_of, of_highest=of_highest, as_picture=True)
+            if page is None or picture is None:
+                continue
+            title = "frame loss against load" if kind == "loss" else "forwarded against offered load"
+            panels.append(
+                Panel(
+                    f"{anchor}-{position}-{slug(name).lower()}-{kind}",
+                    f"{name}: {title}",
+                    f"Line chart, {name}: {title}, one line for each frame size. {_loss_in_words(found)} {_ALL_BELOW}",
+                    page,
+                    picture,
+                    "RFC 2544 26.3" if kind == "loss" else "dashed: where nothing is lost",
+                )
+            )
+    scale = "Loads are per cent of the line rate at each frame size (RFC 2544 26.3)."
+    if of_highest:
+        scale = (
+            "Loads are per cent of the highest load at each frame size, the tester's or the plan's maximum: "
+            f"{_share_of_line_rate(group.findings)}."
+        )
+    caption = (
+        f"{scale} On the left what was lost of the load; on the right what was forwarded of it, with the line on "
+        "which nothing is lost: where a curve falls as the load rises, the DUT collapses under overload. "
+        "A load whose trial was INVALID breaks its line (✕ at the foot): it is unknown, not lossless."
+    )
+    return Figure(panels, colour_of, grey="nothing lost", grey_dash=[5, 3], caption=caption)
+
+
+def _share_of_line_rate(findings: Sequence[Finding]) -> str:
+    shares = highest_loads(findings)
+    if not shares:
+        return "the line rate, in per cent of which RFC 2544 26.3 draws them, is not known"
+    low, high = number(min(shares), 3), number(max(shares), 3)
+    span = f"{high} %" if low == high else f"{low} to {high} %"
+    return f"{span} of the line rate, in per cent of which RFC 2544 26.3 draws them; the table has both"
+
+
+def _curves(group: FindingGroup, anchor: str) -> Figure:
+    colour_of = size_colours(group.sizes)
+    axes = axes_of(group.findings)
+    if axes is None:
+        return Figure([])
+    x, y = map(column_title, axes)
+    panels = []
+    for position, (name, found) in enumerate(group.arms().items(), start=1):
+        page = curve_panel(found, axes, colour_of, as_picture=False)
+        picture = curve_panel(found, axes, colour_of, as_picture=True)
+        if page is None or picture is None:
+            continue
+        panels.append(
+            Panel(
+                f"{anchor}-{position}-{slug(name).lower()}",
+                name,
+                f"Line chart, {name}: {y} against {x}, one line for each frame size. "
+                f"{' '.join(dict.fromkeys(f.words for f in found[:4]))} {_ALL_BELOW}",
+                page,
+                picture,
+            )
+        )
+    return Figure(panels, colour_of, caption=f"{y} against {x}, one line for each frame size.")
+
+
+def _loss_in_words(found: Sequence[Finding]) -> str:
+    told = [
+        f"{f.frame_size} B: {figure(q.value)} % lost at {count(f.load_fps)} frames/s"
+        for f in found
+        if (q := headline(f))
+    ]
+    return "; ".join(told[:8]) + "."
+
+
+def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: dict[str, str]) -> Figure:
+    panels = []
+    for position, stack in enumerate(dict.fromkeys(f.stack for f in group.findings), start=1):
+        found = [f for f in group.findings if f.stack == stack]
+        draw = [
+            flood_panel(found, group.sizes, group.directions, line_rate_bps, colour_of, as_picture=as_picture)
+            for as_picture in (False, True)
+        ]
+        if draw[0] is None or draw[1] is None:
+            continue
+        told = [
+            f"{f.suite} {f.frame_size} B: {count(q.value)} frames/s, {number(value(f, Key.OF_THROUGHPUT), 3)} × "
+            "its throughput"
+            for f in found
+            if (q := headline(f))
+        ]
+        panels.append(
+            Panel(
+                f"{anchor}-{position}-{slug(stack).lower()}",
+                stack,
+                f"Forwarding rate under flood and throughput against frame size, {stack}. {'; '.join(told[:8])}. "
+                f"{_ALL_BELOW}",
+                draw[0],
+                draw[1],
+                "solid: under flood; dashed: throughput; grey: line rate",
+            )
+        )
+    suites = {suite: colour_of[suite] for suite in dict.fromkeys(f.suite for f in group.findings)}
+    caption = (
+        "Forwarding rate under the highest load (solid) and throughput (dashed) against frame size"
+        + (", both directions summed." if group.directions == 2 else ".")
+        + " A solid line below its dashed one: overload costs the DUT part of what it can do."
+    )
+    return Figure(
+        panels, suites, FLOOD_DASHES, grey="theoretical",
+        caption=caption + _medians(group) + _without_figure(group.findings),
+    )  # fmt: skip

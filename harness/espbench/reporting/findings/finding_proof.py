@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proof of encryption of tests beside throughput: the VALID trials of all their frame sizes, summed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from espbench.reporting.findings.finding_groups import groups_of
+from espbench.reporting.findings.finding_words import Names
+from espbench.reporting.parts.crossings import Crossing
+from espbench.reporting.parts.final_trials import NOT_PROVEN
+from espbench.reporting.parts.table import Table
+from espbench.reporting.parts.trial_digest import TrialDigest
+from espbench.reporting.parts.wording import NONE, count
+from espbench.terms import Finding
+
+
+def proof(findings: Sequence[Finding], trials: TrialDigest, names: Names) -> Table:
+    """A row for each test, stack and suite that is to encrypt, and direction; the counts are unrounded sums."""
+    several_duts = len({f.dut for f in findings}) > 1
+    rows = []
+    for group in groups_of([f for f in findings if f.encryption != "baseline"]):
+        for arm, found in group.arms().items():
+            name = [
+                names.title(group.test),
+                f"{group.dut} · {arm}" if several_duts else arm,
+                f"IPv{group.ip_version}, {group.direction}",
+            ]
+            crossings: dict[str, Crossing] = {}
+            for f in found:
+                for way, sums in trials.crossings.get(f.case, {}).items():
+                    crossings[way] = crossings.get(way, Crossing()) + sums
+            if not crossings:
+                rows.append([*name, *[NONE] * 6, "no VALID trial with traffic"])
+            for way, sums in crossings.items():
+                rows.append(
+                    [
+                        *name, count(sums.trials), way, count(sums.sent),
+                        count(sums.encrypted), count(sums.decrypted), count(sums.received),
+                        _verdict(found, sums),
+                    ]
+                )  # fmt: skip
+    head = [
+        "Test", "Stack and suite", "Traffic", "Trials", "Way", "Sent", "Encrypted by the first",
+        "Decrypted by the second", "Received", "Verdict",
+    ]  # fmt: skip
+    return Table(head, rows, numeric=[3, 5, 6, 7, 8])
+
+
+def _verdict(found: Sequence[Finding], sums: Crossing) -> str:
+    proven = all(f.encryption == "proven" for f in found)
+    if not proven or sums.encrypted is None or sums.decrypted is None:
+        return NOT_PROVEN
+    if sums.proven < sums.trials:
+        # Where SAs were replaced or a gateway began anew, the counters before and after do not belong together.
+        return f"proven in {sums.proven:,} of {sums.trials:,} trials"
+    if sums.sent == sums.encrypted == sums.decrypted == sums.received:
+        return "proven: all four equal"
+    return f"proven: {sums.sent - sums.received:,} missing"

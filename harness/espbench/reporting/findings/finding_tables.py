@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the tests beside throughput: for each kind the columns its standard prescribes, for others one
+row a quantity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from espbench.quantities import Key
+from espbench.reporting.findings.finding_groups import FindingGroup, arm_of, quantity, value
+from espbench.reporting.parts.final_trials import encryption_of
+from espbench.reporting.parts.notes import Flag, Notes
+from espbench.reporting.parts.statements import untold, why
+from espbench.reporting.parts.wording import NONE, count, figure, number
+from espbench.terms import Finding, Quantity, Status, line_rate_fps
+
+
+@dataclass(frozen=True)
+class Column:
+    """Of figures; neighbours of one title share it, and below it each has its unit or which figure it is."""
+
+    title: str
+    unit: str = ""
+    strong: bool = False
+    text: bool = False  # left-aligned
+
+
+@dataclass(frozen=True)
+class FindingRow:
+    """One case, or one quantity of it: the first row of a case says which it is and how it went."""
+
+    starts_case: bool
+    name: str
+    size: str
+    repeat: str
+    status: Status
+    flags: list[Flag]
+    encryption: str
+    rfc2544: str
+    figures: list[str]
+    trials: str
+    words: str
+    telling: str  # what the figures do not say; else empty
+
+
+@dataclass(frozen=True)
+class FindingTable:
+    """The findings of one group."""
+
+    columns: list[Column]
+    rows: list[FindingRow]
+    repeats: bool
+
+    @property
+    def heads(self) -> list[tuple[str, int, bool]]:
+        """Title, how many columns it is of, and whether they are text."""
+        return [
+            (title, len(list(columns)), text)
+            for (title, text), columns in groupby(self.columns, key=lambda c: (c.title, c.text))
+        ]
+
+    @property
+    def several_rows(self) -> bool:
+        """Whether some case takes more than one row."""
+        return not all(row.starts_case for row in self.rows)
+
+
+_MEASURED = ("s", "ms", "µs", "%", "1", "Mbps")  # units whose whole numbers are chance
+_MOST_COLUMNS = 9  # of quantities, that a page's width holds
+Cell = Callable[[Finding], str]
+_Columns = list[tuple[Column, Cell]]
+
+
+def table(group: FindingGroup, notes: Notes, line_rate_bps: float) -> FindingTable:
+    """A row for each case, under the columns of its kind of test."""
+    columns = _columns(group, line_rate_bps) or _one_column_a_quantity(group)
+    if not columns:
+        return _one_row_a_quantity(group, notes)
+    rows = [_row(f, notes, [[cell(f) for _, cell in columns]]) for f in group.findings]
+    return _assembled(group, [column for column, _ in columns], rows)
+
+
+def _one_column_a_quantity(group: FindingGroup) -> _Columns:
+    """For kinds of tests this file does not know whose figures are few, and one measurement each; else none."""
+    found = {q.key: q for f in group.findings for q in f.quantities if not q.way}
+    single = all(q.n <= 1 for f in group.findings for q in f.quantities)
+    if not found or not single or len(found) > _MOST_COLUMNS:
+        return []
+    load = [_LOAD] if any(f.load_fps is not None for f in group.findings) else []
+    return load + [
+        (Column(q.name[:1].upper() + q.name[1:], unit_of(q), strong=position == 0), _told(key))
+        for position, (key, q) in enumerate(found.items())
+    ]
+
+
+def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
+    """For kinds of tests this file does not know: all that any of them can say."""
+    has_load = any(f.load_fps is not None for f in group.findings)
+    head = [
+        *([Column("Load", "frames/s")] if has_load else []),
+        Column("Figure", text=True), Column("Value", "mean", strong=True), Column("Unit", text=True),
+        Column("Measured", "n"), Column("Measured", "least"), Column("Measured", "greatest"),
+        Column("Measured", "st. dev."),
+    ]  # fmt: skip
+    rows = []
+    for f in group.findings:
+        figures: list[list[str]] = []
+        for q in (q for q in f.quantities if not q.way):
+            load = [count(f.load_fps) if not figures else ""] if has_load else []
+            spread = [figure(q.minimum), figure(q.maximum), figure(q.stdev)] if q.n > 1 else [NONE] * 3
+            figures.append([*load, q.name, told(q), unit_of(q), count(q.n), *spread])
+        rows.append(_row(f, notes, figures or [[NONE] * len(head)]))
+    return _assembled(group, head, rows)
+
+
+def told(q: Quantity) -> str:
+    """A figure as its unit wants it: rates of frames, as everywhere, and what was counted are told whole."""
+    whole = q.value is not None and float(q.value).is_integer() and q.unit not in _MEASURED
+    return count(q.value) if whole or q.unit == "frames/s" else figure(q.value)
+
+
+def unit_of(q: Quantity) -> str:
+    """As a reader wants it: a ratio has none."""
+    return "" if q.unit == "1" else q.unit
+
+
+def _assembled(group: FindingGroup, columns: list[Column], cases: Sequence[list[FindingRow]]) -> FindingTable:
+    return FindingTable(columns, [row for rows in cases for row in rows], group.repeats)
+
+
+def _row(f: Finding, notes: Notes, figures: Sequence[list[str]]) -> list[FindingRow]:
+    reasons = untold(f)
+    return [
+        FindingRow(
+            starts_case=position == 0,
+            name=arm_of(f),
+            size=str(f.frame_size),
+            repeat=str(f.repeat),
+            status=f.status,
+            flags=notes.flags(f),
+            encryption=encryption_of([f]),
+            rfc2544=_rfc2544(f),
+            figures=cells,
+            trials=count(f.trials),
+            words=f.words + (f" ({'; '.join(map(str, reasons))})" if reasons else ""),
+            telling=why(f) if position == 0 and (f.status != "OK" or reasons or not f.quantities) else "",
+        )
+        for position, cells in enumerate(figures)
+    ]
+
+
+def _rfc2544(f: Finding) -> str:
+    if f.rfc2544:
+        return "yes"
+    if not f.quantities or not f.rfc2544_deviations:
+        return NONE
+    return "short" if f.is_short else "no"
+
+
+def _columns(group: FindingGroup, line_rate_bps: float) -> _Columns | None:
+    match group.kind:
+        case "latency":
+            return _latency()
+        case "frame_loss":
+            return _frame_loss(group, line_rate_bps)
+        case "back_to_back":
+            return _back_to_back()
+        case "system_recovery":
+            return _system_recovery()
+        case "flood":
+            return _flood()
+    return None
+
+
+_LOAD: tuple[Column, Cell] = (Column("Load", "frames/s"), lambda f: count(f.load_fps))
+
+
+def _latency() -> _Columns:
+    all_frames = {
+        "mean": Key.LATENCY_MEAN,
+        "p50": Key.LATENCY_P50,
+        "p90": Key.LATENCY_P90,
+        "p99": Key.LATENCY_P99,
+        "p99.9": Key.LATENCY_P999,
+    }
+    return [
+        _LOAD,
+        *_spread(Key.LATENCY_TAGGED, "Tagged frame", "µs", "n"),
+        # Of all trials together the least is the least of theirs, and so the greatest.
+        (Column("All frames, µs", "least"), _extreme(Key.LATENCY_LEAST, "minimum")),
+        *((Column("All frames, µs", name), _cell(key)) for name, key in all_frames.items()),
+        (Column("All frames, µs", "greatest"), _extreme(Key.LATENCY_GREATEST, "maximum")),
+    ]
+
+
+def _frame_loss(group: FindingGroup, line_rate_bps: float) -> _Columns:
+    def share(f: Finding) -> str:
+        if f.load_fps is None or not isinstance(f.frame_size, int) or not line_rate_bps:
+            return NONE
+        return number(100 * f.load_fps / (group.directions * line_rate_fps(f.frame_size, line_rate_bps)), 3)
+
+    return [
+        (Column("Highest load", "frames/s"), lambda f: count(f.load_fps)),
+        (Column("Highest load", "% of line rate"), share),
+        (Column("Frame loss there", "%", strong=True), _cell(Key.LOSS_AT_HIGHEST)),
+        (Column("Forwarded there", "frames/s"), _whole(Key.FORWARDED_AT_HIGHEST)),
+        (Column("Most forwarded", "frames/s"), _whole(Key.MOST_FORWARDED)),
+        (Column("Lossless up to", "frames/s"), _whole(Key.LOSSLESS_LOAD)),
+    ]
+
+
+def _back_to_back() -> _Columns:
+    return [
+        (Column("Rate of bursts", "frames/s"), lambda f: count(f.load_fps)),
+        *_spread(Key.BURST, "Burst", "frames", "searches"),
+        (Column("Buffer", "implied, µs"), _cell(Key.IMPLIED_BUFFER_TIME)),
+        (Column("Buffer", "corrected, µs", strong=True), _cell(Key.CORRECTED_BUFFER_TIME)),
+        (Column("Buffer", "corrected, frames"), _cell(Key.CORRECTED_BUFFER)),
+    ]
+
+
+def _system_recovery() -> _Columns:
+    return [
+        (Column("Throughput", "frames/s"), _whole(Key.THROUGHPUT)),
+        (Column("Overload", "frames/s"), lambda f: count(f.load_fps)),
+        (Column("Reduced load", "frames/s"), _whole(Key.REDUCED_LOAD)),
+        *_spread(Key.RECOVERY_TIME, "Recovery time", "s", "n"),
+        (Column("Frame loss", "whole trial, %"), _cell(Key.LOSS_OVER_TRIAL)),
+    ]
+
+
+def _flood() -> _Columns:
+    return [
+        _LOAD,
+        (Column("Frame loss", "%"), _cell(Key.FRAME_LOSS)),
+        (Column("Forwarding rate", "frames/s", strong=True), _whole(Key.FLOOD_FORWARDING)),
+        (Column("Forwarding rate", "Mbps"), _cell(Key.FLOOD_MBPS)),
+        (Column("Throughput", "frames/s"), _whole(Key.THROUGHPUT)),
+        (Column("Forwarding rate", "/ throughput", strong=True), _times(Key.OF_THROUGHPUT)),
+    ]
+
+
+def _spread(key: Key, title: str, unit: str, n: str) -> _Columns:
+    """Mean, least, greatest, standard deviation, and of how many."""
+
+    def of(field: str) -> Cell:
+        # One burst is a whole number of frames, their mean is not.
+        told = count if unit == "frames" and field in ("minimum", "maximum") else figure
+
+        def cell(f: Finding) -> str:
+            found = quantity(f, key)
+            return told(getattr(found, field)) if found else NONE
+
+        return cell
+
+    def how_many(f: Finding) -> str:
+        found = quantity(f, key)
+        return count(found.n) if found else NONE
+
+    return [
+        (Column(f"{title}, {unit}", "mean", strong=True), of("value")),
+        (Column(f"{title}, {unit}", "least"), of("minimum")),
+        (Column(f"{title}, {unit}", "greatest"), of("maximum")),
+        (Column(f"{title}, {unit}", "st. dev."), of("stdev")),
+        (Column(f"{title}, {unit}", n), how_many),
+    ]
+
+
+def _cell(key: Key) -> Cell:
+    return lambda f: figure(value(f, key))
+
+
+def _told(key: str) -> Cell:
+    def cell(f: Finding) -> str:
+        found = quantity(f, key)
+        return told(found) if found else NONE
+
+    return cell
+
+
+def _whole(key: Key) -> Cell:
+    return lambda f: count(value(f, key))
+
+
+def _times(key: Key) -> Cell:
+    def cell(f: Finding) -> str:
+        ratio = value(f, key)
+        return NONE if ratio is None else f"{number(ratio, 3)} ×"
+
+    return cell
+
+
+def _extreme(key: Key, field: str) -> Cell:
+    def cell(f: Finding) -> str:
+        found = quantity(f, key)
+        if found is None:
+            return NONE
+        extreme = getattr(found, field)
+        return figure(found.value if extreme is None else extreme)
+
+    return cell

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The findings of a run as a report shows them: a section for each kind of test, each in its standard's form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from espbench.reporting.findings.direction_tables import directions
+from espbench.reporting.findings.finding_curves import curves
+from espbench.reporting.findings.finding_groups import FindingGroup, groups_of, headline
+from espbench.reporting.findings.finding_panels import Figure, figure_of
+from espbench.reporting.findings.finding_tables import FindingTable, table
+from espbench.reporting.findings.finding_words import Names
+from espbench.reporting.parts.final_trials import NOT_PROVEN
+from espbench.reporting.parts.notes import Notes
+from espbench.reporting.parts.table import Table
+from espbench.results.run_directory import slug
+from espbench.terms import Finding, Manifest
+
+SHORTENED = "shorter than the standard asks: not RFC 2544"
+
+
+@dataclass(frozen=True)
+class FindingPart:
+    """One group: its charts, its table, and what else is known of it."""
+
+    anchor: str
+    title: str
+    labels: list[str]
+    figure: Figure | None
+    table: FindingTable
+    caption: str  # of the table
+    directions: Table
+    curves: list[tuple[str, Table]]
+
+
+@dataclass(frozen=True)
+class FindingSection:
+    """All groups of one kind of test."""
+
+    test: str
+    anchor: str
+    title: str
+    about: str
+    parts: list[FindingPart]
+
+
+def sections(
+    findings: Sequence[Finding], manifest: Manifest, notes: Notes, colour_of: dict[str, str]
+) -> list[FindingSection]:
+    """In the order the tests ran."""
+    groups, names = groups_of(findings), Names.of(manifest)
+    found = []
+    for test in dict.fromkeys(group.test for group in groups):
+        # Parts are called so, since `latency-2` is the second latency test of a plan.
+        anchor = f"test-{slug(test).lower().replace('_', '-')}"
+        found.append(
+            FindingSection(
+                test=test,
+                anchor=anchor,
+                title=names.title(test),
+                about=names.about(test),
+                parts=[
+                    _part(group, f"{anchor}-part-{position}", manifest, notes, colour_of)
+                    for position, group in enumerate((g for g in groups if g.test == test), start=1)
+                ],
+            )
+        )
+    return found
+
+
+def _part(
+    group: FindingGroup, anchor: str, manifest: Manifest, notes: Notes, colour_of: dict[str, str]
+) -> FindingPart:
+    caption = {
+        "latency": "All frames: of the least the least and of the greatest the greatest over all trials; of the rest "
+        "the mean over the trials.",
+        "back_to_back": "Bursts are of each direction." if group.directions == 2 else "",
+        "frame_loss": "Every point of the curves is below.",
+    }.get(group.kind, "")
+    summed = "Rates are of both directions together." if group.directions == 2 else ""
+    return FindingPart(
+        anchor=anchor,
+        title=f"{group.dut} · {group.direction} · IPv{group.ip_version}",
+        labels=labels(group.findings),
+        figure=figure_of(group, anchor, manifest.line_rate_bps, colour_of),
+        table=table(group, notes, manifest.line_rate_bps),
+        caption=" ".join(filter(None, (caption, summed))),
+        directions=directions(group),
+        curves=curves(group),
+    )
+
+
+def labels(findings: Sequence[Finding]) -> list[str]:
+    """What any of these is not, for wherever their figures are shown."""
+    short, unproven = any(f.is_short for f in findings), any(map(is_unproven, findings))
+    return [label for label, applies in ((SHORTENED, short), (NOT_PROVEN, unproven)) if applies]
+
+
+def is_unproven(f: Finding) -> bool:
+    """Whether it has a figure that may be of cleartext."""
+    return f.encryption == "not proven" and headline(f) is not None

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a suite costs beside the plain baseline at the same frame size: throughput and CPU as ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from espbench.reporting.parts.figures import Group
+from espbench.reporting.parts.table import Table
+from espbench.reporting.parts.wording import NONE, goal_name, number
+from espbench.terms import WITH_FIGURE, Outcome
+
+# (plain a lower bound, the suite a lower bound) → what the throughput ratio then means.
+_DOUBTS = {
+    (False, False): "",
+    (True, False): "plain may be faster than measured: the true throughput ratio may be lower",
+    (False, True): "the suite may be faster than measured: the true throughput ratio may be higher",
+    (True, True): "both may be faster than measured: the throughput ratio says nothing of the DUT",
+}
+
+
+def overhead(group: Group) -> Table:
+    """A row for each frame size and suite with a figure beside the baseline's, at the strictest such goal.
+
+    Ratios are to plain, of the medians over the repeats. A side whose figure is a lower bound makes the
+    throughput ratio a bound, which the row says.
+    """
+    rows = []
+    for size in group.sizes:
+        for suite in dict.fromkeys(o.suite for o in group.outcomes):
+            for goal in group.goals:
+                own = _figures([o for o in group.outcomes if o.suite == suite], size, goal)
+                plain = _figures(group.baseline, size, goal)
+                if own and plain:
+                    rows.append([str(size), suite, goal_name(goal), *_ratios(own, plain)])
+                    break
+    if not any(row[-1] for row in rows):
+        rows = [row[:-1] for row in rows]
+    head = [
+        "Frame, bytes", "Suite", "Loss goal", "Throughput / plain", "Home µs per frame / plain",
+        "Office µs per frame / plain", "But",
+    ]  # fmt: skip
+    return Table(head[: len(rows[0])] if rows else head, rows, numeric=[0, 2, 3, 4, 5])
+
+
+def _figures(outcomes: Sequence[Outcome], size: int | str, goal: float) -> list[Outcome]:
+    return [o for o in outcomes if o.frame_size == size and o.loss_goal == goal and o.status in WITH_FIGURE]
+
+
+def _ratios(own: list[Outcome], plain: list[Outcome]) -> list[str]:
+    def ratio(field: str) -> str:
+        mine, theirs = (
+            [value for o in side if (value := getattr(o, field)) is not None] for side in (own, plain)
+        )
+        return f"{number(median(mine) / median(theirs), 3)} ×" if mine and theirs and median(theirs) else NONE
+
+    return [
+        ratio("throughput_fps"),
+        ratio("cpu_home_us_per_frame"),
+        ratio("cpu_office_us_per_frame"),
+        _DOUBTS[any(o.is_lower_bound for o in plain), any(o.is_lower_bound for o in own)],
+    ]

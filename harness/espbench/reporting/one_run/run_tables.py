@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables beside the results: where frames were lost, why trials were INVALID, the machine, the generator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Any
+
+from espbench.reporting.findings.finding_words import Names
+from espbench.reporting.parts.security_context import term
+from espbench.reporting.parts.statements import kind, merged
+from espbench.reporting.parts.table import Table
+from espbench.reporting.parts.trial_digest import TrialDigest
+from espbench.reporting.parts.wording import NONE, count, flat
+from espbench.terms import NOT_SENT, Manifest, Reason, line_rate_fps
+
+
+def losses(manifest: Manifest, trials: TrialDigest) -> Table:
+    """Where the frames of all VALID trials went, by test (where there are several), DUT, stack and direction."""
+    several, names = len({case.test for case in manifest.cases}) > 1, Names.of(manifest)
+    groups: dict[tuple[str, ...], Counter[str]] = {}
+    for case in manifest.cases:
+        key = (case.dut, case.stack, case.direction, f"IPv{case.ip_version}")
+        places = groups.setdefault((names.title(case.test), *key) if several else key, Counter())
+        places.update(trials.loss_of_case.get(case.case, {}))
+    rows = []
+    for which, places in groups.items():
+        total = places.total() - places[NOT_SENT]
+        for place, n in places.most_common():
+            if n:
+                share = "not a loss" if place == NOT_SENT else _share(n / total)
+                rows.append([*which, place, count(n), share])
+    head = ["DUT", "Stack", "Direction", "IP", "Place", "Frames", "% of the loss"]
+    return Table(["Test", *head] if several else head, rows, numeric=[6, 7] if several else [5, 6])
+
+
+def _share(part: float) -> str:
+    return f"{100 * part:.1f}" if part >= 0.001 else "< 0.1"
+
+
+def invalid(trials: TrialDigest) -> Table:
+    """INVALID trials by reason; reasons that differ only in their numbers are one."""
+    kinds: dict[Hashable, list[tuple[Reason, int, set[str]]]] = {}
+    for reason, (n, cases) in trials.invalid.items():
+        kinds.setdefault(kind(reason), []).append((reason, n, cases))
+    rows = []
+    for found in sorted(kinds.values(), key=lambda found: -sum(n for _, n, _ in found)):
+        cases = set().union(*(c for _, _, c in found))
+        text = merged([reason for reason, _, _ in found])
+        rows.append([text, count(sum(n for _, n, _ in found)), count(len(cases))])
+    return Table(["Reason", "Trials", "Cases"], rows, numeric=[1, 2])
+
+
+def facts(values: dict[str, Any]) -> Table:
+    """A part of the manifest, one row a value; a table within it, one row an entry."""
+    rows: list[list[str]] = []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            rows += [[f"{term(key)}: {inner}", flat(item)] for inner, item in value.items()]
+        else:
+            rows.append([term(key), flat(value)])
+    return Table(["What", "Value"], rows)
+
+
+def calibration(manifest: Manifest) -> Table:
+    """The generator's own ceiling by frame size; columns of which nothing is known are left out."""
+    head = [
+        "Frame size, B",
+        "IP",
+        "Direction",
+        "Offered, frames/s",
+        "Received, frames/s",
+        "Line rate, frames/s",
+        "Path",
+        "Note",
+    ]
+    rows = []
+    for c in manifest.calibration:
+        ways = 2 if c.direction == "both-ways" else 1
+        size = c.frame_size
+        line = None
+        if isinstance(size, int) and manifest.line_rate_bps:
+            line = ways * line_rate_fps(size, manifest.line_rate_bps)
+        rows.append(
+            [
+                str(c.frame_size),
+                f"IPv{c.ip_version}",
+                c.direction,
+                count(c.offered_fps),
+                count(c.received_fps),
+                count(line),
+                c.path or NONE,
+                c.note or NONE,
+            ]
+        )
+    said = [n for n in range(len(head)) if any(row[n] != NONE for row in rows)]
+    return Table(
+        [head[n] for n in said],
+        [[row[n] for n in said] for row in rows],
+        numeric=[said.index(n) for n in (0, 3, 4, 5) if n in said],
+    )

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was tested, in a sentence, and a case as one line of text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from espbench.reporting.findings.finding_words import Names, kinds_listed
+from espbench.reporting.parts.trial_digest import TrialDigest
+from espbench.reporting.parts.wording import plural
+from espbench.terms import CaseEntry, Manifest
+
+
+def subject(manifest: Manifest) -> str:
+    """The tests, DUTs, stacks, suites, frame sizes, directions and IP versions of a run."""
+    cases = manifest.cases
+    sizes = sorted({c.frame_size for c in cases}, key=lambda s: (isinstance(s, str), s))
+    suites = dict.fromkeys(c.suite for c in cases if c.suite != "none")
+    parts = [
+        f"{kinds_listed([c.test for c in cases])} of {_listed(c.dut for c in cases)}",
+        f"with {plural(len({c.stack for c in cases}), 'stack')} ({_listed(c.stack for c in cases)})",
+        f"and {plural(len(suites), 'suite')} ({_listed(suites)})" if suites else "",
+        f"at {plural(len(sizes), 'frame size')} ({', '.join(map(str, sizes))} bytes)",
+        f"{_listed(c.direction for c in cases)}, {_listed(f'IPv{c.ip_version}' for c in cases)}",
+    ]
+    sentence = ", ".join([" ".join(filter(None, parts[:3])), *parts[3:]])
+    return sentence[:1].upper() + sentence[1:] + "."
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(dict.fromkeys(map(str, values)))
+
+
+def case_summary(case: CaseEntry, trials: TrialDigest) -> str:
+    """How many trials a case took, and how many of them were INVALID."""
+    invalid = trials.invalid_of_case[case.case]
+    return plural(trials.total_of_case[case.case], "trial") + (f", {invalid:,} INVALID" if invalid else "")
+
+
+def case_title(case: CaseEntry, names: Names | None = None) -> str:
+    """A case as one line of text; with its test where names are given: a run has several."""
+    test = f"{names.title(case.test)} · " if names else ""
+    repeat = f" · repeat {case.repeat}" if case.repeat > 1 else ""
+    point = f"{case.stack} · {case.suite} · {case.frame_size} B · {case.direction} · IPv{case.ip_version}"
+    return f"{test}{point}{repeat}"

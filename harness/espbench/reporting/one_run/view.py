@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run as a report shows it: the same view for HTML and Markdown, text already worded and rounded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from espbench.reporting.findings import finding_proof
+from espbench.reporting.findings.finding_answers import FindingAnswer, finding_answers
+from espbench.reporting.findings.finding_view import FindingSection, is_unproven
+from espbench.reporting.findings.finding_view import sections as finding_sections
+from espbench.reporting.findings.finding_words import Names
+from espbench.reporting.one_run import run_tables
+from espbench.reporting.one_run.answer import Answer, answers
+from espbench.reporting.one_run.overhead import overhead
+from espbench.reporting.one_run.subject import subject
+from espbench.reporting.parts import final_trials
+from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS
+from espbench.reporting.parts.figures import Group, colours, groups_of, theory_is_off_scale
+from espbench.reporting.parts.notes import Flag, Note, Notes
+from espbench.reporting.parts.security_context import ContextBlock, blocks
+from espbench.reporting.parts.statements import as_above, condensed, reason_told, untold, why
+from espbench.reporting.parts.table import Table
+from espbench.reporting.parts.trial_digest import TrialDigest
+from espbench.reporting.parts.wording import (
+    NONE,
+    STATUSES,
+    at_least,
+    count,
+    goal_name,
+    number,
+    plural,
+    ratio_at_most,
+    seconds,
+)
+from espbench.results.run_directory import slug
+from espbench.terms import WITH_FIGURE, Finding, Manifest, Outcome, Status, line_rate_fps
+
+SHORT = "short trials: not RFC 2544"
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One row of a table: an outcome in words and rounded figures."""
+
+    suite: str
+    size: str
+    theoretical: str
+    goal: str
+    status: Status
+    fps: str  # `≥ 12,345` of a lower bound
+    void: str  # final trials at that load that were void; empty where none was
+    loss_at_most: str  # what the final trials at that load exclude; empty where they say nothing
+    mbps: str
+    line_rate: str
+    final_trial: str
+    trials: str
+    home_cpu: str
+    home_us: str
+    office_cpu: str
+    office_us: str
+    p50: str
+    p99: str
+    encryption: str
+    rfc2544: str
+    flags: list[Flag]
+    words: str
+    reasons: list[str]
+    telling: str  # what the figures do not say, where some goal of this case has no figure; else empty
+    why: Hashable  # equal where the rows of a case tell the same reason; None without one
+    as_above: str  # `telling` where the row before tells the reason
+    case: str
+    repeat: int
+
+
+@dataclass(frozen=True)
+class Section:
+    """One figure and its table."""
+
+    anchor: str
+    title: str
+    labels: list[str]  # what its figures are not; they go wherever the figures are shown
+    caption: str
+    alt: str
+    group: Group
+    has_figure: bool
+    rows: list[ResultRow]
+    overhead: Table
+    directions: Table
+    repeats: bool
+    latency: bool
+    office: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything the templates show, in their order."""
+
+    manifest: Manifest
+    subject: str
+    names: Names  # of the tests
+    several_tests: bool
+    verdicts: list[tuple[Status, int]]
+    violated: list[tuple[str, str]]  # case, why: frames crossed without encryption
+    bounds: int  # results that are lower bounds
+    unfinished: int
+    is_short: bool  # the plan's final trials were shorter than RFC 2544 24 wants
+    is_shortened: bool  # trials of another test were shorter or fewer than its clause wants
+    short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
+    rfc2544_results: int
+    rfc2544_of: int  # so many of the results; RFC 2544 has no clause on the others
+    unproven: int  # figures of which nobody knows whether the frames were encrypted
+    deviations: list[tuple[str, int]]
+    notes: list[Note]
+    sections: list[Section]
+    labels: list[str]
+    answers: list[Answer]
+    tests: list[FindingSection]  # of the tests beside throughput
+    test_answers: list[FindingAnswer]
+    proof: Table
+    proof_of_tests: Table
+    losses: Table
+    invalid: Table
+    contexts: list[ContextBlock]
+    facts: list[tuple[str, Table]]
+    calibration: Table
+    trials: TrialDigest
+    result_count: int
+
+
+def view(
+    manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest, findings: Sequence[Finding] = ()
+) -> Report:
+    """Word a run for its reader."""
+    # Whatever was measured before frames crossed in clear: it is no figure.
+    findings = [
+        f.model_copy(update={"quantities": [], "curve": []}) if f.status == "VIOLATED" else f
+        for f in findings
+    ]
+    results: list[Outcome | Finding] = [*outcomes, *findings]
+    notes = Notes(manifest.warnings, results)
+    groups = groups_of(outcomes)
+    statuses = Counter(r.status for r in results)
+    deviations = Counter(d for r in results for d in r.rfc2544_deviations)
+    finished = {r.case for r in results}
+    several, names = len({case.test for case in manifest.cases}) > 1, Names.of(manifest)
+    tests = finding_sections(findings, manifest, notes, suite_colours(manifest))
+    return Report(
+        manifest=manifest,
+        subject=subject(manifest),
+        names=names,
+        several_tests=several,
+        verdicts=[
+            (status, statuses[status]) for status in (*STATUSES[-1:], *STATUSES[:-1]) if statuses[status]
+        ],
+        violated=_violated(results, names if several else None),
+        bounds=sum(r.status == "LOWER_BOUND" for r in results),
+        unfinished=sum(case.case not in finished for case in manifest.cases),
+        is_short=SHORT in _labels(outcomes),
+        is_shortened=any(f.is_short for f in findings),
+        short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if o.is_short)],
+        unproven=sum(map(_is_unproven, outcomes)) + sum(map(is_unproven, findings)),
+        rfc2544_results=sum(r.rfc2544 for r in results),
+        rfc2544_of=sum(r.rfc2544 or bool(r.rfc2544_deviations) or r.status != "OK" for r in results),
+        deviations=[(deviation.text, n) for deviation, n in deviations.most_common()],
+        notes=notes.all,
+        sections=[
+            _section(n, group, manifest, notes, trials, names if several else None)
+            for n, group in enumerate(groups, start=1)
+        ],
+        labels=_labels(outcomes),
+        answers=answers(groups, notes, names),
+        tests=tests,
+        test_answers=finding_answers(findings, manifest, notes, {t.test: t.anchor for t in tests}),
+        proof=final_trials.proof(outcomes, trials),
+        proof_of_tests=finding_proof.proof(findings, trials, names),
+        losses=run_tables.losses(manifest, trials),
+        invalid=run_tables.invalid(trials),
+        contexts=blocks(manifest),
+        facts=[
+            ("Host", run_tables.facts(manifest.host)),
+            ("Placement of CPUs and scheduling", run_tables.facts(manifest.placement)),
+            ("Queues on the path (part of the DUT)", run_tables.facts(manifest.queues)),
+            ("Tool versions", Table(["Tool", "Version"], [[*item] for item in manifest.tools.items()])),
+        ],
+        calibration=run_tables.calibration(manifest),
+        trials=trials,
+        result_count=len(results),
+    )
+
+
+def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list[tuple[str, str]]:
+    """Each case once, whatever its loss goals: its name, and why."""
+    of_case: dict[str, tuple[str, str]] = {}
+    for r in (r for r in results if r.status == "VIOLATED"):
+        told = [names.title(r.test)] if names else []
+        size = f"{r.frame_size} B" if isinstance(r.frame_size, int) else r.frame_size
+        told += [r.dut, r.stack, r.suite, size, r.direction, f"IPv{r.ip_version}"]
+        name = " · ".join([*told, f"repeat {r.repeat}"] if r.repeat > 1 else told)
+        of_case.setdefault(r.case, (name, condensed(r.reasons) or r.words))
+    return list(of_case.values())
+
+
+def suite_colours(manifest: Manifest) -> dict[str, str]:
+    """One colour a suite, the same in every figure of a report."""
+    return colours(list(dict.fromkeys(case.suite for case in manifest.cases)))
+
+
+def _labels(outcomes: Sequence[Outcome]) -> list[str]:
+    """What any of these results is not, for wherever their figures are shown."""
+    planned_short = any(d.clause == "24" for o in outcomes for d in o.rfc2544_deviations)
+    short = planned_short or any(o.is_short for o in outcomes)
+    unproven = any(map(_is_unproven, outcomes))
+    return [label for label, applies in ((SHORT, short), (final_trials.NOT_PROVEN, unproven)) if applies]
+
+
+def _is_unproven(o: Outcome) -> bool:
+    """Whether it has a figure that may be of cleartext."""
+    return o.throughput_fps is not None and o.encryption == "not proven"
+
+
+def _section(
+    position: int, group: Group, manifest: Manifest, notes: Notes, trials: TrialDigest, names: Names | None
+) -> Section:
+    telling = {o.case for o in group.outcomes if o.status != "OK" or o.reasons}
+    rows = [_row(o, group, manifest, notes, telling=o.case in telling) for o in group.outcomes]
+    title = f"{group.dut} · {group.stack} · {group.direction} · IPv{group.ip_version}"
+    if names:
+        title = f"{names.title(group.test)} · {title}"
+    off_scale = theory_is_off_scale(group, manifest.line_rate_bps)
+    missing = sum(o.status not in WITH_FIGURE for o in group.outcomes)
+    bounds = sum(o.status == "LOWER_BOUND" for o in group.outcomes)
+    caption = [
+        "Throughput against frame size, "
+        + ("both directions summed" if group.directions == 2 else "one direction")
+        + "; solid and dashed lines are the loss goals in the order of the legend."
+        + (" Points are the median of the repeats." if any(o.repeat > 1 for o in group.outcomes) else ""),
+        "One panel: frames per second"
+        + (" with the theoretical line (RFC 2544 26.1)" if manifest.line_rate_bps else "")
+        + ". The other: Mbps of frames "
+        "without preamble and gap, CPU on the second axis.",
+    ]
+    if off_scale:
+        caption.append(
+            "The line rate lies far above the Mbps panel and is drawn in the frame-rate panel only."
+        )
+    if bounds:
+        caption.append(
+            f"Arrows up: {plural(bounds, 'lower bound')}, at least this; the loads above could not be judged, so that "
+            "the lines stop before them."
+        )
+    if missing:
+        caption.append(
+            f"{plural(missing, 'result')} without a figure: marks at the foot ({MARKS_IN_WORDS}), at no height that "
+            "means anything."
+        )
+    best = [f"{r.suite} {r.size} B at goal {r.goal}: {r.mbps} Mbps" for r in rows if r.status in WITH_FIGURE][
+        :6
+    ]
+    return Section(
+        # Numbered, since two labels may become one when their odd characters are taken out.
+        anchor=f"figure-{position}-"
+        + slug(f"{group.dut}-{group.stack}-{group.direction}-ipv{group.ip_version}").lower(),
+        title=title,
+        labels=_labels(group.outcomes),
+        caption=" ".join(caption),
+        alt=f"Line chart of throughput against frame size for {title}. "
+        + "; ".join(best)
+        + ". All figures are in the table.",
+        group=group,
+        has_figure=missing < len(group.outcomes),
+        rows=_told_once(rows),
+        overhead=overhead(group),
+        directions=final_trials.directions(group.outcomes, trials),
+        repeats=any(o.repeat > 1 for o in group.outcomes),
+        latency=any(o.latency_us.p50 is not None for o in group.outcomes),
+        office=any(o.cpu_office_pct is not None for o in group.outcomes),
+    )
+
+
+def _besides(o: Outcome) -> list[str]:
+    """What a figure goes with, in words: the trials that were void, and what loss is excluded."""
+    told = []
+    if o.void_finals:
+        were = "was" if o.void_finals == 1 else "were"
+        told.append(f"{plural(o.void_finals, 'final trial')} at this load {were} void")
+    if o.loss_bound is not None and o.throughput_fps is not None:
+        told.append(f"loss ratio at most {ratio_at_most(o.loss_bound)} (95 %)")
+    return told
+
+
+def _told_once(rows: list[ResultRow]) -> list[ResultRow]:
+    """The rows, where two goals of a case failed for the same reasons, with the reasons at the first."""
+    told = []
+    for before, row in zip([None, *rows], rows, strict=False):
+        again = before is not None and before.case == row.case and before.why == row.why is not None
+        told.append(replace(row, telling=row.as_above) if again else row)
+    return told
+
+
+def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling: bool) -> ResultRow:
+    theoretical = (
+        group.directions * line_rate_fps(o.frame_size, manifest.line_rate_bps)
+        if isinstance(o.frame_size, int) and manifest.line_rate_bps
+        else None
+    )
+    bound = o.status == "LOWER_BOUND"
+    beside = _besides(o) if bound else []
+    return ResultRow(
+        suite=o.suite,
+        size=str(o.frame_size),
+        theoretical=count(theoretical),
+        goal=goal_name(o.loss_goal),
+        status=o.status,
+        fps=at_least(count(o.throughput_fps), is_bound=bound),
+        void=f"{o.void_finals} void" if o.void_finals else "",
+        loss_at_most="" if o.loss_bound is None else ratio_at_most(o.loss_bound),
+        mbps=at_least(number(o.throughput_mbps), is_bound=bound),
+        line_rate=at_least(number(o.line_rate_pct, 3), is_bound=bound),
+        final_trial=seconds(o.final_trial_s) if o.final_trial is not None else NONE,
+        trials=count(o.trials),
+        home_cpu=number(o.cpu_home_pct, 3),
+        home_us=number(o.cpu_home_us_per_frame, 3),
+        office_cpu=number(o.cpu_office_pct, 3),
+        office_us=number(o.cpu_office_us_per_frame, 3),
+        p50=number(o.latency_us.p50, 3),
+        p99=number(o.latency_us.p99, 3),
+        encryption=final_trials.encryption_of([o]),
+        rfc2544=NONE if o.final_trial is None else "yes" if o.rfc2544 else "short" if o.is_short else "no",
+        flags=notes.flags(o),
+        words="; ".join([o.words, *_besides(o)]),
+        reasons=[reason.text for reason in untold(o)],
+        telling="; ".join([why(o), *beside]) if telling else "",
+        why=(reason_told(o), *beside) if telling and reason_told(o) is not None else None,
+        as_above=as_above(o) if reason_told(o) is not None else "",
+        case=o.case,
+        repeat=o.repeat,
+    )

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Templates, the chart library and pictures: what every document of espbench is made with."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import markupsafe
+import vl_convert
+
+from espbench.errors import EspbenchError
+from espbench.paths import cache_dir, data_dir
+from espbench.reporting.parts.chart_parts import Spec
+from espbench.reporting.parts.figures import theme
+from espbench.results.durable import write_atomically
+from espbench.this_machine import kept
+from espbench.this_machine.private import foreign
+
+_VEGALITE = "6.4"
+_SEAL = "// SHA-256 of what follows: "
+_CHART_LIBRARY = "window.vegaEmbed = vegaEmbed;"
+
+
+def render(template: str, **context: Any) -> str:
+    """A template of reports/ with its variables; one that is missing is an error."""
+    environment = _environment(data_dir("reports"), template.endswith(".html.j2"))
+    return environment.get_template(template).render(**context)
+
+
+@cache
+def _environment(folder: Path, escapes: bool) -> jinja2.Environment:
+    """Make what compiles templates, and keep it with what it compiled: that takes as long as a page's charts."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=escapes,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["md"] = markdown_cell
+    return environment
+
+
+def render_page(template: str, charts: dict[str, Spec], **context: Any) -> str:
+    """A page that holds all it needs: style, data, the chart library. `charts`: element id → chart."""
+    return render(
+        template,
+        charts=charts,
+        themes={"light": theme(dark=False), "dark": theme(dark=True)},
+        library=_library(),
+        script=_inline_script((data_dir("reports") / "charts.js").read_text(encoding="utf-8")),
+        style=markupsafe.Markup((data_dir("reports") / "style.css").read_text(encoding="utf-8")),
+        **context,
+    )
+
+
+def picture(document: Spec, title: str, subtitle: str) -> str:
+    """A chart as SVG on white, with a heading: it may travel without the page."""
+    titled = {**document, "title": {"text": title, "subtitle": subtitle}}
+    svg: str = vl_convert.vegalite_to_svg(titled, vl_version=_VEGALITE, config=theme(dark=False))
+    return svg
+
+
+def markdown_cell(text: object) -> str:
+    """Text that Markdown shows as it is, also within a table."""
+    escaped = "".join(f"\\{c}" if c in "\\`*_[]|#" else c for c in str(text))
+    return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").split())
+
+
+@cache
+def _library() -> markupsafe.Markup:
+    """The chart library; to bundle it takes longer than the rest of a page, so it is kept."""
+    file = cache_dir() / "report" / f"charts-{version('vl-convert-python')}-{_VEGALITE}.js"
+    bundle = _kept(file)
+    if bundle is None:
+        bundle = vl_convert.javascript_bundle(_CHART_LIBRARY, vl_version=_VEGALITE)
+        with contextlib.suppress(OSError, EspbenchError):  # a cache that cannot be written costs time alone
+            for folder in (cache_dir(), file.parent):
+                kept.folder_of_ours(folder)
+            write_atomically(file, f"{_SEAL}{_digest(bundle)}\n{bundle}")
+    return _inline_script(bundle)
+
+
+def _kept(file: Path) -> str | None:
+    """The bundle in the cache, if it is there, ours, and as it was written; it will run in the reader's browser."""
+    try:
+        first, _, bundle = file.read_text(encoding="utf-8").partition("\n")
+        why = foreign(file) or foreign(file.parent)
+    except (OSError, ValueError):
+        return None
+    if not why and first == f"{_SEAL}{_digest(bundle)}":
+        return bundle
+    print(f"{file}: {why or 'it is not what was put there'}; made again", file=sys.stderr)
+    return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _inline_script(source: str) -> markupsafe.Markup:
+    """JavaScript that cannot close the element it stands in."""
+    return markupsafe.Markup(source.replace("</script", "<\\/script").replace("<!--", "<\\!--"))

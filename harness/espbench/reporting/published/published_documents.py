@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published against emulated as documents: published.html, published.md, published.json and figures/*.svg."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from espbench.claims import Judged, Points, claims, judge_all
+from espbench.claims.points import points
+from espbench.errors import UsageError
+from espbench.reporting.parts.documents import picture, render, render_page
+from espbench.reporting.published.published_figures import KINDS, figures
+from espbench.reporting.published.published_view import (
+    STANDS_IN,
+    TITLE,
+    PublishedView,
+    core_label,
+    published_view,
+)
+from espbench.results import RunDirectory, accelerator
+from espbench.results.durable import to_json, write_atomically
+
+
+def is_about(run: RunDirectory) -> bool:
+    """Whether documents claim anything of a DUT of this run."""
+    claimed = {claim.dut() for claim in claims()} - {""}
+    return any(dut.partition("-")[0] in claimed for dut in _duts(run))
+
+
+def _duts(run: RunDirectory) -> list[str]:
+    """Those of its cases, and of a run that has none (an accelerator test alone) those of its plan."""
+    manifest = run.manifest
+    return list(
+        dict.fromkeys([case.dut for case in manifest.cases] or manifest.conditions.get("profiles", {}))
+    )
+
+
+def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
+    """Every claim held against what the runs measured; UsageError where nothing is claimed of any DUT."""
+    for run in runs:
+        if not is_about(run):
+            duts = ", ".join(_duts(run)) or "none"
+            known = ", ".join(sorted({claim.dut() for claim in claims()} - {""}))
+            raise UsageError(
+                f"{run.path}: nothing published to hold it against\n"
+                f"  expected: a DUT that reports/published has claims about: {known}\n"
+                f"  got: {duts}\n"
+                "  what to do: compare runs of those devices, such as those of plans/powerquicc.yaml"
+            )
+    found = points(
+        [(run.manifest, run.outcomes()) for run in runs],
+        [result for run in runs for result in accelerator.read(run.path)],
+    )
+    return judge_all(claims(), found), found
+
+
+def write(runs: Sequence[RunDirectory], directory: Path) -> Path:
+    """Write all into a directory, made if need be, and return the path of published.html."""
+    found, measured = judged(runs)
+    directory.mkdir(parents=True, exist_ok=True)
+    write_atomically(
+        directory / "published.json", to_json({"claims": _plain(found, measured)}, indent=2) + "\n"
+    )
+    write_documents(found, measured, [run.path.name for run in runs], directory, ("md", "html"))
+    return directory / "published.html"
+
+
+def write_documents(
+    found: Sequence[Judged], measured: Points, runs: Sequence[str], directory: Path, formats: Collection[str]
+) -> None:
+    """The page, and the same as Markdown with its pictures."""
+    view = published_view(found, measured, runs)
+    context = {"published": view, "kinds": KINDS, "title": TITLE, "stands_in_note": STANDS_IN}
+    charts = {
+        f"{section.anchor}-{kind}": chart
+        for section in view.sections
+        if section.duts
+        for kind, chart in figures(
+            _of(found, section.device), measured, section.duts, as_picture=False
+        ).items()
+    }
+    context["charts_of"] = {
+        section.anchor: [kind for kind in KINDS if f"{section.anchor}-{kind}" in charts]
+        for section in view.sections
+    }
+    if "md" in formats:
+        _write_pictures(directory / "figures", found, measured, view)
+        write_atomically(directory / "published.md", render("published.md.j2", **context))
+    if "html" in formats:
+        write_atomically(directory / "published.html", render_page("published.html.j2", charts, **context))
+
+
+def _of(found: Sequence[Judged], device: str) -> list[Judged]:
+    return [j for j in found if j.claim.device == device]
+
+
+def _write_pictures(directory: Path, found: Sequence[Judged], measured: Points, view: PublishedView) -> None:
+    directory.mkdir(exist_ok=True)
+    for section in view.sections:
+        if not section.duts:
+            continue
+        subtitle = "; ".join(["emulated, in virtual time", *section.labels, *view.labels])
+        charts = figures(_of(found, section.device), measured, section.duts, as_picture=True)
+        for kind, chart in charts.items():
+            svg = picture(chart, f"{section.title}: {KINDS[kind]}", subtitle)
+            write_atomically(directory / f"{section.anchor}-{kind}.svg", svg)
+
+
+def _plain(found: Sequence[Judged], measured: Points) -> list[dict[str, Any]]:
+    """Each claim with its figures, unrounded."""
+    return [
+        {
+            **j.claim.model_dump(mode="json", exclude={"ours"}),
+            "measure": j.claim.ours.model_dump(mode="json") if j.claim.ours else None,
+            "core": core_label(j.claim.device, measured),
+            "ours": {
+                "low": _finite(j.ours.low),
+                "high": _finite(j.ours.high),
+                "holds": j.ours.holds,
+                "text": j.ours.text,
+                "loss_goal": j.ours.goal,
+                "short": j.ours.is_short,
+            },
+            "judgement": j.word,
+            "why": j.why,
+        }
+        for j in found
+    ]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

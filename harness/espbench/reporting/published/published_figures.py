@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pictures of a device: its emulated throughput and CPU against frame size, published points upon them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from espbench.claims import Judged, Points
+from espbench.claims.model import Cpu, Throughput
+from espbench.claims.points import Point
+from espbench.reporting.parts.chart_parts import Spec
+from espbench.reporting.parts.figures import colours
+
+Kind = Literal["mbps", "cpu"]
+KINDS: dict[Kind, str] = {"mbps": "Throughput, both directions together", "cpu": "CPU at the throughput"}
+_FIELDS: dict[Kind, tuple[str, str]] = {
+    "mbps": ("Mbps (layer 2)", "Mbps"),
+    "cpu": ("CPU of the busier gateway, %", "%"),
+}
+_BEHAVIOURS = ["plain", "null", "async", "polling", "dual-pass", "software"]
+_INK = "#d6249f"  # of published points; no curve has it
+_HEIGHT, _SVG_WIDTH = 300, 560
+_SHORTEST_CURVE = 2
+
+
+def figures(
+    judged: Sequence[Judged], points: Points, duts: Sequence[str], *, as_picture: bool
+) -> dict[Kind, Spec]:
+    """The charts of a device that have something to show; as_picture: of a fixed width.
+
+    duts: its profiles that were measured; the one with the shortest name is the device as it is, others its variants.
+    """
+    rows = [
+        row
+        for p in points.points
+        if p.dut in duts and p.direction == "both-ways" and p.suite in ("none", "null-null", "3des-sha1")
+        for row in [_row(p, min(duts, key=len))]
+    ]
+    found: dict[Kind, Spec] = {}
+    for kind in KINDS:
+        known = _loosest([row for row in rows if row[kind] is not None])
+        if len({row["size"] for row in known}) >= _SHORTEST_CURVE:
+            found[kind] = _chart(kind, known, _published(judged, kind), as_picture=as_picture)
+    return found
+
+
+def _row(p: Point, first: str) -> Spec:
+    series = p.behaviour if p.dut == first else f"{p.behaviour} ({p.dut})"
+    return {
+        "series": series,
+        "size": p.frame_size,
+        "mbps": p.mbps,
+        "cpu": p.cpu_pct,
+        "limit": p.limit,
+        "goal": p.loss_goal,
+    }
+
+
+def _loosest(rows: list[Spec]) -> list[Spec]:
+    """One row a series and size: that of the loosest goal, which is the articles'."""
+    found = {(row["series"], row["size"]): row for row in sorted(rows, key=lambda row: row["goal"])}
+    return list(found.values())
+
+
+def _published(judged: Sequence[Judged], kind: Kind) -> list[Spec]:
+    rows: list[Spec] = []
+    for claim in (j.claim for j in judged if j.claim.qualifier in ("exact", "about")):
+        match claim.ours:
+            case Throughput() as m if kind == "mbps" and m.of.direction == "both-ways":
+                sizes = [m.frame_size]
+            case Cpu() as m if kind == "cpu":
+                sizes = list(m.frame_sizes)
+            case _:
+                continue
+        rows += [
+            {"stack": claim.stack, "size": size, kind: claim.value, "says": claim.says} for size in sizes
+        ]
+    return rows
+
+
+def _chart(kind: Kind, rows: list[Spec], published: list[Spec], *, as_picture: bool) -> Spec:
+    title, unit = _FIELDS[kind]
+    sizes = sorted({row["size"] for row in rows + published})
+    names = sorted({row["series"] for row in rows}, key=lambda s: (_BEHAVIOURS.index(s.split(" (")[0]), s))
+    hues = colours(names)
+    x = {
+        "field": "size", "type": "ordinal", "sort": sizes,
+        "scale": {"type": "point", "domain": sizes, "padding": 0.4},
+        "axis": {"title": "Frame size, bytes with FCS", "labelAngle": 0, "grid": True},
+    }  # fmt: skip
+    top = max([row[kind] for row in rows + published] + ([100] if kind == "cpu" else []))
+    y = {
+        "field": kind, "type": "quantitative", "scale": {"domain": [0, top * 1.06], "nice": False},
+        "axis": {"title": title, "tickCount": 6, "format": ",~f"},
+    }  # fmt: skip
+    colour = {
+        "field": "series", "type": "nominal",
+        "scale": {"domain": names, "range": [hues[name] for name in names]},
+        "legend": {"title": "Emulated", "orient": "top", "columns": 3, "labelLimit": 260},
+    }  # fmt: skip
+    shape = {
+        "field": "stack", "type": "nominal",
+        "scale": {"range": ["diamond", "triangle-down", "cross", "square"]},
+        "legend": {"title": "Published", "orient": "top", "symbolFillColor": _INK, "symbolStrokeColor": _INK},
+    }  # fmt: skip
+    tips = [
+        _tip("series", "emulated"),
+        _tip("size", "frame size"),
+        _tip(kind, unit, ",.1f"),
+        _tip("limit", "limit"),
+    ]
+    told = [
+        _tip("stack", "published"),
+        _tip("size", "frame size"),
+        _tip(kind, unit, ",~f"),
+        _tip("says", "claim"),
+    ]
+    layers: list[Spec] = [
+        {
+            "data": {"name": "points"},
+            "mark": {"type": "line", "point": {"size": 36}, "strokeWidth": 1.9},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips},
+        }
+    ]
+    if published:
+        layers.append(
+            {
+                "data": {"name": "published"},
+                "mark": {"type": "point", "filled": True, "size": 130, "color": _INK, "opacity": 0.9},
+                "encoding": {"x": x, "y": y, "shape": shape, "tooltip": told},
+            }
+        )
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
+        "width": _SVG_WIDTH if as_picture else "container",
+        "height": _HEIGHT,
+        "datasets": {"points": rows, "published": published},
+        "layer": layers,
+    }
+
+
+def _tip(field: str, title: str, pattern: str = "") -> Spec:
+    return {"field": field, "title": title, **({"format": pattern} if pattern else {})}

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published against emulated as a reader sees it: the same view for HTML and Markdown, worded and rounded."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from espbench.claims import Claim, Judged, Points
+from espbench.claims.judge import WORDS, Word
+from espbench.claims.our_value import OurValue
+from espbench.claims.points import Point
+from espbench.plan.duts.boards import STANDING_IN
+from espbench.reporting.one_run.view import SHORT
+from espbench.reporting.parts.table import Table
+from espbench.reporting.parts.wording import NONE, count, goal_name, number, plural
+from espbench.results.accelerator import AcceleratorResult
+from espbench.results.published import documents
+
+TITLE = "Published against emulated"
+SYMBOLS: dict[Word, str] = {
+    "agrees": "✓", "differs": "✗", "not measured": "·", "cannot be measured here": "–",
+}  # fmt: skip
+STANDS_IN = "core: e500 standing in for e300"
+_UNITS = {"x": "×", "": ""}
+_QUALIFIERS = {"exact": "", "about": "about ", "below": "less than ", "above": "more than "}
+_STACKS = {
+    "plain": "plain forwarding", "nanosec": "NanoSec", "openswan": "OpenSwan", "strongswan": "StrongSwan",
+    "netkey": "NetKey",
+}  # fmt: skip
+_BEHAVIOURS = {
+    "plain": "plain forwarding",
+    "null": "ESP, NULL/NULL",
+    "async": "SEC, asynchronous, one pass",
+    "polling": "SEC, synchronous polling, one pass",
+    "dual-pass": "SEC, synchronous, cipher then hash",
+    "software": "crypto in software",
+}
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """One claim and what came of it."""
+
+    id: str
+    says: str
+    source: str  # stack, document's title, place
+    published: str
+    ours: str
+    detail: str  # what our value was made of
+    word: Word
+    symbol: str
+    basis: str  # used for calibration, predicted, computed; empty where nothing is compared
+    tolerance: str
+    why: str
+    note: str
+
+
+@dataclass(frozen=True)
+class DeviceSection:
+    """All claims about one device."""
+
+    anchor: str
+    title: str
+    device: str  # empty: claims about no one device
+    facts: str
+    labels: list[str]
+    rows: list[ClaimRow]
+    results: Table
+    duts: list[str]  # those measured, as the charts have them
+
+
+@dataclass(frozen=True)
+class PublishedView:
+    """Everything both templates show, in their order."""
+
+    runs: list[str]
+    tally: list[tuple[Word, int]]
+    conclusion: list[str]
+    labels: list[str]
+    sections: list[DeviceSection]
+    accelerator: Table
+    sources: Table
+
+
+def published_view(judged: Sequence[Judged], points: Points, runs: Sequence[str]) -> PublishedView:
+    """Word judged claims for their reader; runs: the names of those that were asked."""
+    devices = list(dict.fromkeys(j.claim.device for j in judged if j.claim.device))
+    sections = [_section(device, judged, points) for device in [*devices, None]]
+    words = Counter(j.word for j in judged)
+    is_short = any(p.is_short for p in points.points)
+    return PublishedView(
+        runs=list(runs),
+        tally=[(word, words[word]) for word in WORDS],
+        conclusion=_conclusion(judged),
+        labels=[SHORT] if is_short else [],
+        sections=sections,
+        accelerator=accelerator_table(points.accelerator),
+        sources=_sources(),
+    )
+
+
+def _conclusion(judged: Sequence[Judged]) -> list[str]:
+    compared = [j for j in judged if j.word in ("agrees", "differs")]
+    used, predicted, by_arithmetic = (
+        [j for j in compared if _basis(j.claim) == basis]
+        for basis in ("used for calibration", "predicted", "computed")
+    )
+
+    def agreeing(of: Sequence[Judged]) -> str:
+        return f"{sum(j.word == 'agrees' for j in of)} of {len(of)}"
+
+    found = [f"{agreeing(predicted)} predicted claims agree with what documents print."] if predicted else []
+    if used:
+        found.append(f"Of the claims used for the calibration, {agreeing(used)} agree.")
+    if by_arithmetic:
+        found.append(f"Of those that frame formats alone decide, {agreeing(by_arithmetic)} agree.")
+    if missing := sum(j.word == "not measured" for j in judged):
+        found.append(f"{plural(missing, 'claim')} could be measured and were not, in these runs.")
+    return found
+
+
+def _section(device: str | None, judged: Sequence[Judged], points: Points) -> DeviceSection:
+    of_device = [j for j in judged if j.claim.device == device]
+    stem = (device or "").lower()
+    duts = [dut for dut in points.duts if stem and (dut == stem or dut.startswith(f"{stem}-"))]
+    return DeviceSection(
+        anchor=f"published-{stem or 'general'}",
+        title=device or "No one device",
+        device=device or "",
+        facts=_facts(device),
+        labels=[label] if (label := core_label(device, points)) else [],
+        rows=[_row(j) for j in of_device],
+        results=_results([p for p in points.points if p.dut in duts], core_label(device, points)),
+        duts=duts,
+    )
+
+
+def core_label(device: str | None, points: Points) -> str:
+    """`core: e500 standing in for e300`, as the run has it or, unmeasured, as the document's core makes it."""
+    core = points.cores.get((device or "").lower(), "")
+    if STANDING_IN in core:
+        return f"core: {core}"
+    published = [d.devices[device].core for d in documents().values() if device in d.devices]
+    return STANDS_IN if any(core.startswith("e300") for core in published) else ""
+
+
+def _facts(device: str | None) -> str:
+    """`CDS: e500 at 1,330 MHz, DDR at 533 MHz, SEC 2.1 at 266 MHz, Linux 2.6.11` as published."""
+    found = [d.devices[device] for d in documents().values() if device in d.devices]
+    if not found:
+        return ""
+    d = max(found, key=lambda each: each.ddr_mhz or 0)
+    ddr = f", DDR at {d.ddr_mhz} MHz" if d.ddr_mhz else ""
+    link = "" if d.link_mbps == 1000 else f", links of {d.link_mbps} Mbps"
+    return f"Published: {d.board}, {d.core} at {d.core_mhz:,} MHz{ddr}, SEC {d.sec} at {d.sec_mhz} MHz{link}, {d.os}"
+
+
+def _row(j: Judged) -> ClaimRow:
+    claim = j.claim
+    compared = j.word in ("agrees", "differs")
+    return ClaimRow(
+        id=claim.id,
+        says=claim.says,
+        source=", ".join(
+            part
+            for part in (
+                _STACKS.get(claim.stack, claim.stack),
+                documents()[claim.document].source.called,
+                claim.where,
+            )
+            if part
+        ),
+        published=_published(claim),
+        ours=_ours(claim, j.ours) if compared else NONE,
+        detail=_detail(j.ours) if compared else "",
+        word=j.word,
+        symbol=SYMBOLS[j.word],
+        basis=_basis(claim) if compared else "",
+        tolerance=_tolerance(claim) if compared else "",
+        why=j.why[:1].upper() + j.why[1:] if compared else j.why,
+        note=claim.note,
+    )
+
+
+def _basis(claim: Claim) -> str:
+    if claim.calibration:
+        return "used for calibration"
+    return "computed" if claim.ours is not None and claim.ours.quantity == "computed" else "predicted"
+
+
+def _published(claim: Claim) -> str:
+    if claim.value is None:
+        return "no number"
+    if claim.unit == "x" and claim.value == 1 and claim.qualifier in ("above", "below"):
+        return "more" if claim.qualifier == "above" else "not more"
+    return _QUALIFIERS[claim.qualifier] + _quantity(claim.value, claim)
+
+
+def _quantity(value: float, claim: Claim) -> str:
+    return f"{value:,g} {_UNITS.get(claim.unit, claim.unit)}"
+
+
+def _ours(claim: Claim, found: OurValue) -> str:
+    unit = _UNITS.get(claim.unit, claim.unit)
+    if found.holds is not None:
+        return "holds" if found.holds else "does not hold"
+    if found.bracket:
+        above = f"above {found.low:g} B" if found.low else ""
+        upto = "" if math.isinf(found.high) else f"up to {found.high:g} B"
+        return ", ".join(part for part in (above, upto) if part)
+    low, high = number(found.low, 3), number(found.high, 3)
+    if claim.unit in ("Mbps", "ms"):
+        low, high = number(found.low, 4), number(found.high, 4)
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+def _detail(found: OurValue) -> str:
+    goal = f"loss goal {goal_name(found.goal)}" if found.goal is not None else ""
+    return "; ".join(part for part in (found.text, goal) if part)
+
+
+def _tolerance(claim: Claim) -> str:
+    if claim.value is None or (claim.qualifier in ("above", "below") and not claim.tolerance):
+        return ""
+    return f"± {100 * claim.tolerance:g} %"
+
+
+def _results(points: Sequence[Point], core: str) -> Table:
+    """Every measured point: what the claims were judged by."""
+    order = list(_BEHAVIOURS)
+    rows = [
+        [
+            p.dut + (f" ({core})" if core else ""),
+            _BEHAVIOURS[p.behaviour],
+            p.suite,
+            p.direction,
+            str(p.frame_size),
+            goal_name(p.loss_goal),
+            count(p.fps),
+            number(p.mbps),
+            NONE if p.cpu_pct is None else f"{p.cpu_pct:.1f}",
+            NONE if p.us_per_frame is None else number(p.us_per_frame, 3),
+            p.limit,
+        ]
+        for p in sorted(
+            points,
+            key=lambda p: (p.dut, p.direction, order.index(p.behaviour), p.suite, p.frame_size, p.loss_goal),
+        )
+    ]
+    head = [
+        "DUT", "Stack behaviour", "Suite", "Direction", "Frame, B", "Loss goal", "Frames/s", "Mbps",
+        "CPU, %", "CPU, µs/frame", "Limit",
+    ]  # fmt: skip
+    return Table(head, rows, numeric=[4, 5, 6, 7, 8, 9])
+
+
+def _sources() -> Table:
+    rows = [
+        [d.source.called, ", ".join(d.source.authors), d.source.title, d.source.publisher, d.source.copy_read]
+        for d in documents().values()
+    ]
+    return Table(["Called here", "Authors", "Title", "Publisher", "What was read"], rows)
+
+
+def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
+    """The driver-level accelerator test, one row a suite and block size."""
+    rows = [
+        [
+            a.dut, a.suite, count(a.size), a.driver, count(a.operations),
+            number(a.after_ns / a.operations / 1e3, 4), number(a.at_once_ns / a.operations / 1e3, 4),
+            number(a.after_mbps, 4), number(a.at_once_mbps, 4), f"{a.gain:.2f}",
+        ]
+        for a in results
+    ]  # fmt: skip
+    head = [
+        "DUT", "Suite", "Block, B", "Driver", "Operations", "n+1 after n, µs each", "All at once, µs each",
+        "n+1 after n, Mbps", "All at once, Mbps", "All at once is faster, ×",
+    ]  # fmt: skip
+    return Table(head, rows, numeric=[2, 4, 5, 6, 7, 8, 9])

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a plan to test beds: which platform each device under test is on, who runs where, which stack it carries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, TypeVar
+
+from espbench.measure import machine
+from espbench.plan import Case, Profile, ResolvedPlan, load_profile, load_topology
+from espbench.plan.keys.model import SINGLE
+from espbench.plan.resolved.frame_sizes import USUAL_MTU
+from espbench.platforms import capture, placement
+from espbench.platforms.base import Placement, Testbed
+from espbench.platforms.e500 import qemu_e500
+from espbench.runs import stacking
+from espbench.runs.platform import OnNote, Platform, Workspace
+from espbench.runs.platform_kinds import PLATFORMS, External, esp_missing
+from espbench.stacks.base import Stack, Tunnel, split
+
+_Made = TypeVar("_Made", bound=Testbed | None)
+_SPARE_MB = 512  # of memory, left for the tester and everybody else
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one device under test of a plan came to: its name in results, its platform, its profile, and why.
+
+    Boxes that espbench did not build have neither a profile nor a reason.
+    """
+
+    dut: str
+    platform: Platform
+    profile: Profile | None = None
+    reason: str = ""
+
+    @property
+    def mtu(self) -> int:
+        """The MTU of its links, bytes."""
+        return self.profile.mtu if self.profile else USUAL_MTU
+
+
+def choose(resolved: ResolvedPlan) -> list[Choice]:
+    """Choose a platform for each of the plan's devices under test, in its order."""
+    if resolved.plan.topology == External.name:
+        return [Choice(resolved.plan.duts[0], External(resolved))]
+    return [_choice(resolved, dut, profile) for dut, profile in resolved.duts]
+
+
+def _choice(resolved: ResolvedPlan, dut: str, profile: Profile | None) -> Choice:
+    """Take the profile that the plan names; for `auto`, namespaces where the running kernel has ESP, else UML."""
+    if profile is not None:
+        reason = f"the plan asks for {dut}"
+    elif lack := esp_missing():
+        profile, reason = load_profile("uml"), f"auto: {lack}; User-Mode Linux brings its own kernel"
+    else:
+        profile, reason = load_profile("netns"), "auto: the running kernel does ESP in namespaces"
+    return Choice(profile.name, PLATFORMS[profile.platform].make(resolved, profile), profile, reason)
+
+
+def profiles_of(choices: Sequence[Choice]) -> list[Profile]:
+    """List the profiles the plan's devices came to, `auto` resolved; none of boxes espbench did not build."""
+    return [choice.profile for choice in choices if choice.profile is not None]
+
+
+def place(resolved: ResolvedPlan, choices: Sequence[Choice]) -> Placement:
+    """Say who runs where; this process is kept off the gateways' CPUs: what it uses there would look like their load.
+
+    UsageError where there are too few CPUs for what the plan asks.
+    """
+    if virtual(choices):
+        return qemu_e500.placement()
+    here = any(choice.platform.takes_cpus for choice in choices)
+    gateways = (1 if resolved.plan.topology == SINGLE else 2) if here else 0
+    placed = placement.choose(gateways=gateways, senders=resolved.plan.generator.senders)
+    placement.pin_controller(placed)
+    return placed
+
+
+def virtual(choices: Sequence[Choice]) -> bool:
+    """Whether all of it is in virtual time, where nothing depends on who else uses the CPUs."""
+    return all(choice.platform.virtual_time for choice in choices)
+
+
+def require(resolved: ResolvedPlan, choices: Sequence[Choice], on_note: OnNote) -> None:
+    """Raise MachineLacks if the machine cannot carry the plan's platforms and stacks, before anything is made.
+
+    Daemons are looked for and their packages fetched here: a run that was begun should not fail for want of
+    them. UsageError where a plan's prefix holds none.
+    """
+    for choice in choices:
+        choice.platform.require(on_note)
+    if resolved.plan.topology != External.name:
+        for stack in resolved.plan.stacks:
+            stacking.builds_of(stack, resolved.path, on_note)
+
+
+class Beds:
+    """Builds the test beds of a run, each on the platform of its case's device, and puts their stacks on them."""
+
+    def __init__(
+        self,
+        resolved: ResolvedPlan,
+        platforms: Mapping[str, Platform],
+        workspace: Workspace,
+        on_note: OnNote = lambda text: None,
+    ) -> None:
+        """platforms: by the devices' names in results; all of one kind and line rate."""
+        self._resolved = resolved
+        self._topology = load_topology(resolved.plan.topology)
+        self._platforms = platforms
+        self._first = next(iter(platforms.values()))
+        self._workspace = workspace
+        self._on_note = on_note
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether its test beds keep virtual time (see Platform)."""
+        return self._first.virtual_time
+
+    def notes(self, case: Case) -> list[str]:
+        """List what every figure of the case is to be read with."""
+        return self._platforms[case.dut].notes()
+
+    def apart(self, cases: Sequence[Case]) -> str:
+        """Say why the pairs of these cases cannot stand at the same time; empty if they can."""
+        return no_room([self._platforms[case.dut].memory_mb() for case in cases])
+
+    def build(self, case: Case) -> Testbed:
+        """Build a fresh test bed, routes set, no stack yet; what was made before a failure is undone at once."""
+        return self._whole(lambda: self._platforms[case.dut].build(case, self._workspace))
+
+    def calibration_bed(self) -> Testbed | None:
+        """Join the tester's ports, which are the same for all devices, without one; None where that cannot be had."""
+        return self._whole(lambda: self._first.calibration_bed(self._workspace))
+
+    def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
+        """Write what crosses the middle link to a pcap file while the context lasts."""
+        return capture.capturing(self._workspace.registry, bed, file)
+
+    def stack(self, bed: Testbed, case: Case) -> Stack | None:
+        """Put the case's stack on a test bed, neither blocking nor established; None for boxes espbench did not build.
+
+        Its daemons' files are laid over the gateways.
+        """
+        if not bed.gateways:
+            return None
+        return stacking.on_bed(bed, self._tunnel(case), case, self._resolved.path, self._on_note)
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        """Ask gateways whose stack is up: facts for the Security Context, and what is not as the plan asks."""
+        return self._platforms[case.dut].inspect(bed, case)
+
+    def tunnel_bits(self, case: Case) -> int:
+        """Return the prefix length of the subnet behind each of the case's tunnels; 0 where there is only one."""
+        if case.stack.tunnels == 1:
+            return 0
+        return ip_network(self._tunnel(case).pairs[0][0]).prefixlen
+
+    def _tunnel(self, case: Case) -> Tunnel:
+        addresses = self._topology.addresses(case.ip_version)
+        return Tunnel(
+            ip_version=case.ip_version,
+            home=addresses.home_wan.partition("/")[0],
+            office=addresses.office_wan.partition("/")[0],
+            west=addresses.west,
+            east=addresses.east,
+            pairs=split(addresses.west, addresses.east, case.stack.tunnels),
+        )
+
+    def _whole(self, build: Callable[[], _Made]) -> _Made:
+        registry = self._workspace.registry
+        before = len(registry.entries)
+        try:
+            return build()
+        except BaseException:
+            registry.undo(registry.entries[before:])
+            raise
+
+
+def no_room(needs_mb: Sequence[float], free_mb: float | None = None) -> str:
+    """Say why pairs of gateways that need so much memory cannot stand at the same time; empty if they can."""
+    if math.inf in needs_mb:
+        return "the gateways are boxes of which there is one pair"
+    free = machine.free_memory_mb() if free_mb is None else free_mb
+    needed = sum(needs_mb) + _SPARE_MB
+    if needed <= free:
+        return ""
+    return f"together they need {needed:,.0f} MB of memory, {free:,.0f} MB are free"

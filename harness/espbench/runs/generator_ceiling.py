@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generator's own ceiling, per frame size, before the first case (docs/method.md, rule 5)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Generator
+from espbench.measure.inputs.esp_peer import EspPeer
+from espbench.measure.inputs.traffic import Traffic
+from espbench.platforms.base import PortName, Testbed
+from espbench.terms import Calibration
+
+_FLOOD_S = 0.5
+_PROBE_S = 0.25
+# A run keeps to the first of the generator's paths unless another is clearly faster: runs by different paths are not
+# comparable, and probes differ from run to run by tens of percent on a shared machine. Probed again only in doubt.
+_FASTER, _IN_DOUBT = 1.5, 1.1
+_PROBES = 3
+_RESIDUE_S = 1.0
+_QUIET_S = 0.2
+
+
+def choose_path(
+    generator: Generator,
+    attach: Callable[[], tuple[Testbed, dict[PortName, str]]],
+    traffic: Traffic,
+    *,
+    returns: bool,
+    on_note: Callable[[str], None],
+) -> str:
+    """The first of the generator's paths, or one that is clearly faster; empty where there is no choice.
+
+    attach opens the ports anew and gives the next hops. Each path floods the ports; where a later one was faster, all
+    do so again in turns, and the medians decide. Where nothing returns, nothing is known of how well a path receives:
+    then it is chosen for sending only.
+    """
+    paths = [path if returns or path == "auto" else f"tx {path}" for path in generator.paths()]
+    rates: dict[str, list[float]] = {}
+    for number in range(_PROBES):
+        for path in paths if number == 0 else list(rates):
+            generator.take(path)
+            try:
+                bed, next_hops = attach()
+                offered = generator.offer(
+                    traffic.streams(bed, next_hops, None), _PROBE_S, _RESIDUE_S, quiet_s=_QUIET_S
+                )
+            except EspbenchError as error:
+                on_note(f"the generator cannot use {path} here: {str(error).splitlines()[0]}")
+                rates.pop(path, None)
+                continue
+            frames = sum(s.rx_frames if returns else s.tx_frames for s in offered.streams)
+            rates.setdefault(path, []).append(frames / offered.duration_s)
+        median = {path: statistics.median(found) for path, found in rates.items()}
+        if not median:
+            return ""
+        best = next(iter(median))
+        if max(median.values()) <= _IN_DOUBT * median[best]:
+            break
+    for path, rate in median.items():
+        if rate > _FASTER * median[best]:
+            best = path
+    told = ", ".join(f"{path} {rate / 1e3:,.0f} kfps" for path, rate in median.items())
+    on_note(f"generator: {best}, of {told}; to pin it, write tx and rx under generator: native: in the plan")
+    generator.take(best)
+    return best
+
+
+def calibrate(
+    generator: Generator,
+    bed: Testbed,
+    next_hops: dict[PortName, str],
+    traffics: dict[int | str, list[Traffic]],
+    *,
+    returns: bool,
+    path: str = "",
+    on_note: Callable[[str], None] = lambda text: None,
+) -> list[Calibration]:
+    """Flood the ports at each frame size; traffics: the plan's frame size → what is sent.
+
+    `returns` is False where nothing leads the frames back (external boxes): then only the
+    sender's ceiling is known. Rates are sums over both directions. Where the tester is to be an ESP peer it
+    seals and opens each frame itself, which is more than it has to do in a run.
+    """
+    found = []
+    for frame_size, variants in traffics.items():
+        for traffic in variants:
+            on_note(
+                f"calibrating the generator: {frame_size} B, {traffic.direction}, IPv{traffic.ip_version}"
+            )
+            streams = traffic.streams(bed, next_hops, None)
+            if peer := EspPeer.stand_in(bed, traffic.ip_version):
+                streams = peer.both_ends(streams)
+            offered = generator.offer(streams, _FLOOD_S, _RESIDUE_S, quiet_s=_QUIET_S)
+            tx = sum(s.tx_frames for s in offered.streams) / offered.duration_s
+            rx = sum(s.rx_frames for s in offered.streams) / offered.duration_s
+            found.append(
+                Calibration(
+                    frame_size=frame_size,
+                    ip_version=traffic.ip_version,
+                    direction=traffic.direction,
+                    offered_fps=round(tx, 1),
+                    received_fps=round(rx if returns else tx, 1),
+                    path=path,
+                    note="" if returns else "sending only: nothing leads the frames back without the DUT",
+                )
+            )
+    return found

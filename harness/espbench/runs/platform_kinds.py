@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of platforms, by the name a DUT profile gives; each is made from a plan and a profile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import MachineLacks, UsageError
+from espbench.generators import native
+from espbench.plan import Case, Profile, ResolvedPlan, Topology, load_topology
+from espbench.plan.duts.boards import Board
+from espbench.plan.keys.model import SINGLE
+from espbench.platforms import external, netns
+from espbench.platforms.addressing import LinkEnd, PairAddressing
+from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
+from espbench.platforms.e500 import qemu_e500
+from espbench.platforms.e500.parts import build as e500
+from espbench.platforms.remote import remote_platform
+from espbench.platforms.remote.remote_gateway import Box
+from espbench.platforms.remote.ssh import Login
+from espbench.platforms.uml import uml_platform
+from espbench.procedures.boards import emulated
+from espbench.runs import labgrid_checks, stacking
+from espbench.runs.platform import OnNote, Platform, Workspace, demand
+from espbench.stacks import netlink_xfrm
+from espbench.stacks.daemons import layers
+from espbench.this_machine import own_ssh
+
+
+class _FromProfile:
+    """What the platforms have in common that espbench builds gateways on, or of."""
+
+    virtual_time = False
+    takes_cpus = True
+
+    def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
+        assert profile is not None
+        self._resolved = resolved
+        self._plan = resolved.plan
+        self._profile = profile
+        self._single = resolved.plan.topology == SINGLE
+        self._addressing = addressing_of(load_topology(resolved.plan.topology), profile.mtu)
+
+    @property
+    def line_rate_bps(self) -> float:
+        return self._plan.line_rate or self._profile.line_rate
+
+    def memory_mb(self) -> float:
+        return 0.0
+
+    def notes(self) -> list[str]:
+        return []
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        return {}, []
+
+    def _named(self, bed: Testbed) -> Testbed:
+        """Give a test bed the profile's name and queues."""
+        bed.dut = self._profile.name
+        bed.queues |= self._profile.queues
+        return bed
+
+
+class Namespaces(_FromProfile):
+    """Gateways that are network namespaces of the running kernel."""
+
+    name = "netns"
+
+    def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
+        super().__init__(resolved, profile)
+        self._builder = netns.NetnsPlatform(self._addressing)
+
+    def require(self, on_note: OnNote) -> None:
+        """Demand the programs and, where a stack needs them, ESP by the running kernel and its TUN devices."""
+        demand(netns.readiness())
+        if any(stacking.kernel_esp(s) for s in self._plan.stacks) and (lack := esp_missing()):
+            raise MachineLacks(
+                f"dut {self._profile.name}: {lack}", "use dut: uml, or a kernel with CONFIG_INET_ESP"
+            )
+        if any(s.kind == "strongswan-libipsec" for s in self._plan.stacks):
+            netns.need_tun(on_note)
+
+    def build(self, case: Case, workspace: Workspace) -> Testbed:
+        w = workspace
+        return self._named(
+            self._builder.build(
+                w.registry, w.logs, w.placement, single=self._single, line_rate_bps=self.line_rate_bps
+            )
+        )
+
+    def calibration_bed(self, workspace: Workspace) -> Testbed:
+        return self._builder.calibration_bed(
+            workspace.registry, workspace.placement, single=self._single, line_rate_bps=self.line_rate_bps
+        )
+
+
+class Guests(_FromProfile):
+    """Gateways that are guests of User-Mode Linux."""
+
+    name = "uml"
+
+    def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
+        super().__init__(resolved, profile)
+        self._guests = _guests_of(self._profile)
+        self._builder = uml_platform.UmlPlatform(self._guests, self._addressing)
+
+    def require(self, on_note: OnNote) -> None:
+        demand(uml_platform.readiness(self._guests))
+
+    def build(self, case: Case, workspace: Workspace) -> Testbed:
+        w = workspace
+        return self._named(
+            self._builder.build(
+                w.registry, w.logs, w.placement, capture=self._plan.capture, single=self._single,
+                line_rate_bps=self.line_rate_bps,
+            )
+        )  # fmt: skip
+
+    def calibration_bed(self, workspace: Workspace) -> Testbed:
+        wire = [str(native.binary()), "wire"]
+        return self._builder.calibration_bed(
+            workspace.registry, workspace.placement, wire, single=self._single,
+            line_rate_bps=self.line_rate_bps,
+        )  # fmt: skip
+
+    def memory_mb(self) -> float:
+        return (1 if self._single else 2) * self._profile.memory
+
+
+class Boards(_FromProfile):
+    """Gateways that are emulated boards in virtual time."""
+
+    name = "qemu_e500"
+    virtual_time = True
+
+    def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
+        super().__init__(resolved, profile)
+        self._builder = qemu_e500.QemuE500Platform(
+            self._profile.name, self._addressing, native.binary, e500.require
+        )
+
+    def require(self, on_note: OnNote) -> None:
+        demand([e500.readiness()])
+
+    def build(self, case: Case, workspace: Workspace) -> Testbed:
+        w, board = workspace, self._profile.board
+        assert board is not None
+        return self._named(
+            self._builder.build(
+                w.registry, w.logs, w.placement, _machine(self._profile, board, case), _facts_of(board),
+                single=self._single, line_rate_bps=self.line_rate_bps,
+            )
+        )  # fmt: skip
+
+    def calibration_bed(self, workspace: Workspace) -> Testbed | None:
+        return None  # in virtual time the generator's ceiling is the line rate
+
+    def memory_mb(self) -> float:
+        return math.inf
+
+    def notes(self) -> list[str]:
+        """Say where the board's core is not of the device's own kind."""
+        return [self._profile.core_note] if self._profile.core_note else []
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        """Ask the boards what they do with their crypto engine."""
+        return emulated.engines(bed, case)
+
+
+class Boxes(_FromProfile):
+    """Gateways that are boxes reached over ssh."""
+
+    name = "remote"
+    takes_cpus = False
+
+    def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
+        super().__init__(resolved, profile)
+        self._boxes = boxes_of(self._profile)
+        self._builder = remote_platform.RemotePlatform(self._boxes, self._addressing)
+        self._boards_open = False
+
+    def require(self, on_note: OnNote) -> None:
+        """Demand that both boxes answer, have what is needed, and can run the daemons that are brought to them."""
+        demand(remote_platform.readiness())
+        labgrid_checks.check(self._resolved)
+        self._builder = remote_platform.RemotePlatform(self._boxes, self._addressing, on_note)
+        facts = remote_platform.examine(self._boxes)
+        for side, said in facts.items():
+            kind = "a virtual machine, " if said["virtual"] else ""
+            on_note(f"{side}: {kind}Linux {said['kernel']} on {said['machine']}, {said['cpus']} CPUs")
+        strangers = remote_platform.of_another_architecture(facts)
+        for stack in self._plan.stacks:
+            if stacking.daemons_of(stack) and strangers and stack.prefix is None:
+                raise UsageError(
+                    f"stack {stack.shown}: expected boxes that run programs of this machine, got: "
+                    f"{'; '.join(strangers)}; measure plain and xfrm there, or give prefix: an image built for them"
+                )
+            for build in stacking.builds_of(stack, self._resolved.path, on_note).values():
+                layers.refuse_elsewhere(build)
+
+    def build(self, case: Case, workspace: Workspace) -> Testbed:
+        w = workspace
+        if not self._boards_open:  # once for a run: from here on the boxes' consoles are in its logs
+            self._builder.open_boards(w.registry, w.logs)
+            self._boards_open = True
+        return self._named(
+            self._builder.build(w.registry, w.logs, w.placement, line_rate_bps=self.line_rate_bps)
+        )
+
+    def calibration_bed(self, workspace: Workspace) -> Testbed | None:
+        return None  # cables lead to the boxes
+
+    def memory_mb(self) -> float:
+        return math.inf
+
+
+class External:
+    """The user's own boxes between two ports; nothing there is made, asked or undone."""
+
+    name = "external"
+    virtual_time = False
+    takes_cpus = False
+
+    def __init__(self, resolved: ResolvedPlan, profile: Profile | None = None) -> None:
+        self._plan = resolved.plan
+
+    @cached_property
+    def line_rate_bps(self) -> float:
+        """The plan's, else what the ports report."""
+        return self._plan.line_rate or external.line_rate_bps(self._ports().values())
+
+    def require(self, on_note: OnNote) -> None:
+        demand(external.readiness())
+        for name, port in self._ports().items():
+            netns_file = external.netns_path(port.netns) if port.netns else None
+            own_ssh.refuse_port(f"ports: {name}", port.interface, netns_file)
+
+    def build(self, case: Case, workspace: Workspace) -> Testbed:
+        return external.build(
+            self._ports(),
+            workspace.placement,
+            dut=self._plan.duts[0],
+            i_own_this_network=self._plan.i_own_this_network,
+            line_rate_bps=self.line_rate_bps,
+        )
+
+    def calibration_bed(self, workspace: Workspace) -> Testbed | None:
+        return None  # there is no way past the boxes
+
+    def memory_mb(self) -> float:
+        return math.inf
+
+    def notes(self) -> list[str]:
+        return []
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        return {}, []
+
+    def _ports(self) -> dict[PortName, external.ExternalPort]:
+        """Return the user's two ports."""
+        if self._plan.ports is None:
+            raise UsageError("ports: expected west and east for topology external, got none")
+        return {
+            "west": external.ExternalPort(**self._plan.ports.west.model_dump()),
+            "east": external.ExternalPort(**self._plan.ports.east.model_dump()),
+        }
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of platform: how it is made of a plan and a profile, and what it needs of this machine."""
+
+    make: Callable[[ResolvedPlan, Profile | None], Platform]
+    readiness: Callable[[], list[Readiness]]
+
+
+PLATFORMS: Mapping[str, Kind] = {
+    Namespaces.name: Kind(Namespaces, netns.readiness),
+    Guests.name: Kind(Guests, uml_platform.readiness),
+    External.name: Kind(External, external.readiness),
+    Boxes.name: Kind(Boxes, remote_platform.readiness),
+    Boards.name: Kind(Boards, lambda: [e500.readiness()]),
+}
+
+
+def esp_missing() -> str:
+    """Say why the running kernel cannot do ESP; empty if it can."""
+    probe = netlink_xfrm.SecurityAssociation(
+        source="192.0.2.1", destination="192.0.2.2", spi=0x100, mode="tunnel", reqid=1,
+        selector=netlink_xfrm.Selector("198.18.0.0/16", "198.19.0.0/16"),
+        encryption=netlink_xfrm.Algorithm("ecb(cipher_null)", b""),
+        integrity=netlink_xfrm.Algorithm("digest_null", b""),
+    )  # fmt: skip
+    return netns.kernel_lacks_esp(netlink_xfrm.new_sa(probe))
+
+
+def addressing_of(topology: Topology, mtu: int) -> PairAddressing:
+    """Return the topology's addresses, both IP versions, as the platforms take them."""
+    by_version = {4: topology.addresses(4), 6: topology.addresses(6)}
+    macs = topology.macs
+    if macs is None:
+        raise UsageError(f"topology {topology.name}: expected macs, got none")
+
+    def end(role: str) -> LinkEnd:
+        return LinkEnd(getattr(macs, role), {v: getattr(a, role) for v, a in by_version.items()})
+
+    return PairAddressing(
+        tester_west=end("tester_west"),
+        home_lan=end("home_lan"),
+        home_wan=end("home_wan"),
+        office_wan=end("office_wan"),
+        office_lan=end("office_lan"),
+        tester_east=end("tester_east"),
+        west={v: a.west for v, a in by_version.items()},
+        east={v: a.east for v, a in by_version.items()},
+        mtu=mtu,
+    )
+
+
+def boxes_of(profile: Profile) -> remote_platform.RemoteProfile:
+    """Return a profile's boxes and ports as the platform takes them."""
+    boxes, ports = profile.boxes, profile.ports
+    assert boxes is not None
+    assert ports is not None
+
+    def box(side: Side) -> Box:
+        given = getattr(boxes, side)
+        login = Login(
+            given.host,
+            given.user,
+            given.port,
+            Path(given.identity) if given.identity else None,
+            Path(given.known_hosts) if given.known_hosts else None,
+        )
+        labgrid = labgrid_checks.target_of(given.labgrid) if given.labgrid else None
+        return Box(login, given.lan, given.wan, given.python, given.i_own_this_box, labgrid)
+
+    return remote_platform.RemoteProfile(
+        name=profile.name,
+        boxes={side: box(side) for side in SIDES},
+        ports={
+            "west": remote_platform.TesterPort(ports.west.interface, ports.west.netns),
+            "east": remote_platform.TesterPort(ports.east.interface, ports.east.netns),
+        },
+        i_own_this_network=profile.i_own_this_network,
+    )
+
+
+def _guests_of(profile: Profile) -> uml_platform.UmlProfile:
+    return uml_platform.UmlProfile(
+        name=profile.name,
+        kernel={"home": profile.kernel.home, "office": profile.kernel.office},
+        modules={"home": Path(profile.modules.home), "office": Path(profile.modules.office)}
+        if profile.modules
+        else None,
+        memory_mb=profile.memory,
+    )
+
+
+def _machine(profile: Profile, board: Board, case: Case) -> qemu_e500.Machine:
+    return qemu_e500.Machine(
+        memory_mb=profile.memory,
+        ns_per_instruction=board.ns_per_instruction,
+        sec_version=board.sec.version,
+        sec_clock_hz=board.sec.clock,
+        sec_costs=board.sec.costs,
+        crypto=case.stack.crypto or "",
+    )
+
+
+def _facts_of(board: Board) -> dict[str, str]:
+    """Return what the emulation makes of the board, for the Security Context."""
+    said = board.model_dump(mode="json")
+    return {
+        "device": board.device,
+        "core": board.core,
+        "core clock": said["core_clock"],
+        "memory clock": said["memory_clock"],
+        "time per instruction": f"{said['ns_per_instruction']} ns",
+        "security engine": f"SEC {board.sec.version} at {said['sec']['clock']}",
+        "its cycles": ", ".join(f"{name} {price}" for name, price in said["sec"]["cycles"].items()),
+    }

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the test set-ups of a run: gateways built, the generator attached, the stack up and shown to do its work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
+from espbench.generators.base import Generator
+from espbench.measure.inputs.setup import Setup, blame
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import decryption, readiness
+from espbench.plan.resolved.cases import Case
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+from espbench.plan.traffic.traffic_profiles import rfc2544_frame
+from espbench.platforms.base import EMULATION, PortName, Testbed
+from espbench.results import RunDirectory
+from espbench.runs.beds import Beds
+from espbench.stacks.daemons.daemon import NegotiationFailed
+
+
+class Setups:
+    """Makes the test set-ups of a run, one after the other, and keeps the generator they are attached to."""
+
+    def __init__(
+        self,
+        resolved: ResolvedPlan,
+        cases: Sequence[Case],
+        directory: RunDirectory,
+        beds: Beds,
+        new_generator: Callable[[], Generator],
+    ) -> None:
+        self._plan = resolved.plan
+        self._tags = resolved.traffic.tags
+        self._cases = cases
+        self._directory = directory
+        self._beds = beds
+        self._new_generator = new_generator
+        self.generator = new_generator()
+        self.path = ""  # the generator's path to the wire, where it has a choice
+
+    def set_up(self, case: Case) -> Setup:
+        """Build the case's pair and bring its stack up; what it is found to be goes into the manifest.
+
+        NegotiationFailed, or NotReady with the reason; nothing of the pair is left then.
+        """
+        bed = self._beds.build(case)
+        setup: Setup | None = None
+        try:
+            setup = self.attach(bed)
+            setup.stack = self._beds.stack(bed, case)
+            shown = readiness.establish(setup, self.traffic(case))
+            if self._plan.capture and setup.encrypts:
+                file = (
+                    self._directory.logs / f"middle-{case.stack.shown}-{case.suite}-ip{case.ip_version}.pcap"
+                )
+                capturing = partial(self._beds.capturing, bed)
+                shown |= decryption.sample(setup, self.traffic(case), file, capturing)
+            context: dict[str, Any] = {"protocol": "unknown: boxes that espbench did not build"}
+            if setup.stack is not None:
+                context = setup.stack.security_context()
+            context["kernel"] = _kernels(bed)
+            told, wrong = self._beds.inspect(bed, case)
+            context |= bed.facts | told
+            context.setdefault("stack_version", dict.fromkeys(bed.gateways, "kernel"))
+            context["shown before the first trial"] = shown
+            if mismatches := [*context.pop("mismatches", []), *wrong]:
+                text = "; ".join(mismatches)
+                raise readiness.NotReady(f"the gateways do not run what the plan asks: {text}")
+            name = self._name_of(case)
+            same_as_before(self._directory.manifest.contexts, name, context)
+        except (UsageError, MachineLacks, Interrupted, readiness.NotReady, NegotiationFailed):
+            bed.close()
+            raise
+        except EspbenchError as error:
+            text, code = (
+                (str(error), error.code) if setup is None else blame(setup, error, "while it was set up")
+            )
+            bed.close()
+            raise readiness.NotReady(text, code) from error
+        except BaseException:
+            bed.close()
+            raise
+        contexts = {**self._directory.manifest.contexts, name: context}
+        members = {c.id: name for c in self._cases if c.pair == case.pair}
+        self._directory.update_manifest(
+            contexts=contexts,
+            context_of_case={**self._directory.manifest.context_of_case, **members},
+            placement=_placement(bed),
+            queues=bed.queues,
+        )
+        return setup
+
+    def attach(self, bed: Testbed, *, resolve: bool = True) -> Setup:
+        """Open the ports; resolve the next hop on the wire where the platform does not know it."""
+        ports = list(bed.ports.values())
+        watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
+        found = {p["name"]: p for p in self.generator.open(ports, watched)}
+        bed.attached(self.generator)
+        how = next(iter(found.values()))
+        self._record_tool("generator", f"{self.generator.name}: {how['sender']}; {how['receiver']}")
+        next_hops: dict[PortName, str] = {}
+        for port in ports:
+            if not port.mac:
+                bed.ports[port.name] = replace(port, mac=found[port.name]["mac"])
+            if port.next_hop_mac:
+                next_hops[port.name] = port.next_hop_mac
+                continue
+            for version, gateway in port.gateway.items() if resolve else ():
+                next_hops[port.name] = self.generator.resolve(
+                    port.name, port.address[version], gateway, 3.0, self._tags
+                )
+        return Setup(bed, self.generator, None, next_hops)
+
+    def discard(self, setup: Setup | None) -> None:
+        """After a death: a new pair, and a new generator if that was the one."""
+        if setup is not None:
+            setup.bed.close()
+        try:
+            self.generator.ping()
+        except EspbenchError:
+            self.generator.close()
+            self.generator = self._new_generator()
+            if self.path:
+                self.generator.take(self.path)
+
+    def traffic(self, case: Case) -> Traffic:
+        """What the case offers, but for the load."""
+        frame = rfc2544_frame()
+        return Traffic(
+            frames=case.sizes,
+            ip_version=case.ip_version,
+            direction=case.direction,
+            networks=self._plan.flows.networks,
+            tunnels=case.stack.tunnels,
+            tunnel_bits=self._beds.tunnel_bits(case),
+            ports=self._plan.flows.ports,
+            dont_fragment=self._plan.dont_fragment,
+            ttl=frame.ttl,
+            src_port=frame.udp_source,
+            dst_port=frame.udp_destination,
+            headers=case.headers,
+        )
+
+    def _record_tool(self, name: str, version: str) -> None:
+        tools = self._directory.manifest.tools
+        if tools.get(name) != version:
+            self._directory.update_manifest(tools={**tools, name: version})
+
+    def _name_of(self, case: Case) -> str:
+        """Of its Security Context in the manifest."""
+        parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
+        return "-".join(parts if len(self._plan.duts) == 1 else [case.dut, *parts])
+
+
+def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any]) -> None:
+    """Repeats and a resumed run are of one configuration: a newer package or kernel makes another run."""
+    before = contexts.get(name, context)
+    for what in ("kernel", "stack_version", EMULATION):
+        was, now = before.get(what), context.get(what)
+        if was != now:
+            if what == EMULATION:  # much of it is the same
+                was, now = _apart(was or {}, now or {})
+            raise UsageError(
+                f"{name}: {what.replace('_', ' ')} was {_told(was)} for the cases measured so far, "
+                f"now it is {_told(now)}; start a new run, or bring the old one back"
+            )
+
+
+def _kernels(bed: Testbed) -> dict[str, str]:
+    """The kernel's release of each gateway, read inside it."""
+    path = "/proc/sys/kernel/osrelease"
+    return {side: (g.read([path])[path] or "").strip() for side, g in bed.gateways.items()}
+
+
+def _apart(was: dict[str, Any], now: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parts that differ."""
+    keys = [key for key in was | now if was.get(key) != now.get(key)]
+    return {key: was.get(key) for key in keys}, {key: now.get(key) for key in keys}
+
+
+def _told(value: Any) -> str:
+    """A fact of the Security Context that both gateways share, or each one's."""
+    kinds = list(dict.fromkeys(value.values())) if isinstance(value, dict) else [value]
+    return " and ".join(map(str, kinds))
+
+
+def _placement(bed: Testbed) -> dict[str, Any]:
+    p = bed.placement
+    return {
+        "cpus": {role: cpus for role, cpus in p.cpus.items() if cpus},
+        "policy": p.policy,
+        "shared": p.shared,
+    }

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each generator can do on a pair of ports without a DUT: its ceiling, and how exact it is below that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Generator, Offered, Stream
+from espbench.measure.inputs.traffic import Traffic
+from espbench.platforms.base import PortName, Testbed
+
+_FLOOD_S = 1.0
+_RESIDUE_S, _QUIET_S = 1.0, 0.2
+# Without a rate of the user's: this share of what the generator can send and receive itself.
+_PACED_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A generator, or one of its ways to the wire; `make` starts it."""
+
+    name: str
+    make: Callable[[], Generator]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What one generator did at one frame size. None: it cannot tell, or nothing came back.
+
+    offered, received: frames/s of a flood. paced: the rate then asked for, at which accuracy_pct is achieved
+    against asked, lost what was sent and not received, lateness the µs by which frames left after their time
+    (percentiles), and pdv_us the 99.9th percentile of the delay over its minimum (RFC 5481, 4.2).
+    """
+
+    name: str
+    frame_size: int
+    failure: str = ""
+    sends_by: str = ""
+    receives_by: str = ""
+    offered_fps: float = 0.0
+    received_fps: float | None = None
+    paced_fps: float = 0.0
+    accuracy_pct: float = 0.0
+    lost: int | None = None
+    lateness_us: dict[str, float] | None = None
+    pdv_us: float | None = None
+    stalled_ms: float = 0.0
+
+
+def examine(
+    candidate: Candidate,
+    attach: Callable[[Generator], tuple[Testbed, dict[PortName, str], tuple[str, str]]],
+    traffics: dict[int, Traffic],
+    *,
+    seconds: float,
+    rate_fps: float | None,
+    on_note: Callable[[str], None],
+) -> list[Examined]:
+    """One for each frame size; traffics: frame size → what is sent, one way.
+
+    attach opens the ports and gives the bed, the next hops, and how it sends and receives.
+    """
+    try:
+        generator = candidate.make()
+    except EspbenchError as error:
+        return [Examined(candidate.name, size, _first_line(error)) for size in traffics]
+    found = []
+    try:
+        for size, traffic in traffics.items():
+            on_note(f"{candidate.name}: {size} B")
+            try:
+                bed, hops, how = attach(generator)
+                found.append(
+                    _examine(
+                        candidate.name,
+                        generator,
+                        partial(traffic.streams, bed, hops),
+                        how,
+                        size,
+                        seconds,
+                        rate_fps,
+                    )
+                )
+            except EspbenchError as error:
+                found.append(Examined(candidate.name, size, _first_line(error)))
+    finally:
+        generator.close()
+    return found
+
+
+def _examine(
+    name: str,
+    generator: Generator,
+    streams: Callable[[float | None], list[Stream]],
+    how: tuple[str, str],
+    size: int,
+    seconds: float,
+    rate_fps: float | None,
+) -> Examined:
+    def offer(load_fps: float | None, duration_s: float) -> Offered:
+        return generator.offer(streams(load_fps), duration_s, _RESIDUE_S, quiet_s=_QUIET_S)
+
+    flood = offer(None, _FLOOD_S)
+    (sent,) = flood.streams
+    offered_fps, received_fps = sent.tx_frames / flood.duration_s, sent.rx_frames / flood.duration_s
+    rate = rate_fps or _PACED_SHARE * (min(offered_fps, received_fps) or offered_fps)
+    paced = offer(rate, seconds)
+    (stream,) = paced.streams
+    returns = stream.rx_frames > 0
+    latency = stream.latency_us if returns else None
+    return Examined(
+        name,
+        size,
+        sends_by=how[0],
+        receives_by=how[1],
+        offered_fps=offered_fps,
+        received_fps=received_fps if sent.rx_frames else None,
+        paced_fps=rate,
+        accuracy_pct=100 * (stream.tx_frames / seconds / rate - 1),
+        lost=stream.lost if returns else None,
+        lateness_us=stream.lateness_us,
+        pdv_us=latency.p999 - latency.min
+        if latency and latency.p999 is not None and latency.min is not None
+        else None,
+        stalled_ms=max(paced.host_stall_ms_total.values(), default=0.0),
+    )
+
+
+def _first_line(error: EspbenchError) -> str:
+    return str(error).splitlines()[0].removeprefix("generator: ")

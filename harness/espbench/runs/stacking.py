@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a plan's choice of stack to that stack on a test bed: its files fetched, laid over, its keys made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from espbench.catalogue.stack_names import STACKS
+from espbench.catalogue.suites import Suite, suites
+from espbench.plan import Case
+from espbench.plan.keys.stack_choice import StackChoice
+from espbench.platforms.base import SIDES, Side, Testbed
+from espbench.stacks.base import Stack, Tunnel
+from espbench.stacks.daemons import builds, credentials, layers
+from espbench.stacks.daemons.builds import Build
+from espbench.stacks.daemons.daemon import Credentials, Daemon, End, IkeOptions
+from espbench.stacks.daemons.ike import IkeStack
+from espbench.stacks.libreswan.pluto import Libreswan
+from espbench.stacks.plain import Plain
+from espbench.stacks.strongswan.charon import StrongSwan
+from espbench.stacks.strongswan.user_space import UserSpaceStack
+from espbench.stacks.xfrm import Xfrm
+
+OnNote = Callable[[str], None]
+
+
+def daemons_of(choice: StackChoice) -> list[str]:
+    """The daemons whose files a stack needs; none where nothing negotiates."""
+    return list(dict.fromkeys(daemon for side in SIDES if (daemon := STACKS[_name(choice, side)].daemon)))
+
+
+def kernel_esp(choice: StackChoice) -> bool:
+    """Whether the kernel's ESP carries its traffic."""
+    return any(STACKS[_name(choice, side)].kernel_esp for side in SIDES)
+
+
+def builds_of(choice: StackChoice, plan_path: Path | None, on_note: OnNote) -> dict[str, Build]:
+    """The build of each daemon a stack needs, its packages fetched; relative prefixes start at plan_path.
+
+    UsageError or MachineLacks where there is none: to be asked before any gateway is made.
+    """
+    prefix = choice.prefix_beside(plan_path)
+    return {daemon: builds.find(daemon, choice.version, prefix, on_note) for daemon in daemons_of(choice)}
+
+
+def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_note: OnNote) -> Stack:
+    """The case's stack on this bed, not yet blocking or established."""
+    choice = case.stack
+    if choice.kind == "plain":
+        return Plain(bed, tunnel, bare=choice.policies == "none")
+    suite = suites()[case.suite]
+    options = options_of(choice)
+    found = builds_of(choice, plan_path, on_note)
+    if not found:
+        return Xfrm(bed, tunnel, suite, options)
+    made = credentials.make(options.auth)
+    charons: dict[Side, StrongSwan] = {}
+    daemons: dict[Side, Daemon] = {}
+    for side in SIDES:
+        gateway, name = bed.gateways[side], _name(choice, side)
+        build = found[STACKS[name].daemon]
+        layers.lay(gateway, build)
+        end = end_of(side, tunnel, suite, options, made[side])
+        if name == "strongswan-libipsec":
+            charons[side] = StrongSwan(gateway, end, build, user_space=True)
+        else:
+            daemons[side] = (StrongSwan if name == "strongswan" else Libreswan)(gateway, end, build)
+    if charons:
+        return UserSpaceStack(choice.shown, bed, tunnel, suite, options, charons)
+    return IkeStack(choice.shown, bed, tunnel, suite, options, daemons)
+
+
+def _name(choice: StackChoice, side: Side) -> str:
+    return choice.stack or getattr(choice, side)
+
+
+def options_of(choice: StackChoice) -> IkeOptions:
+    """The plan's keys as stacks and daemons take them."""
+    return IkeOptions(
+        mode=choice.mode,
+        replay_window=choice.replay_window,
+        esn=choice.esn,
+        tunnels=choice.tunnels,
+        udp_encapsulation=choice.in_udp,
+        df=choice.df,
+        interface=choice.interface,
+        ike=choice.ike,
+        auth=choice.auth,
+        lifetime_s=choice.lifetime,
+        ike_lifetime_s=choice.ike_lifetime,
+    )
+
+
+def end_of(side: Side, tunnel: Tunnel, suite: Suite, options: IkeOptions, made: Credentials) -> End:
+    """One gateway's view of the tunnels."""
+    home = side == "home"
+    return End(
+        own=tunnel.home if home else tunnel.office,
+        peer=tunnel.office if home else tunnel.home,
+        own_id=side,
+        peer_id="office" if home else "home",
+        tunnels=tuple((west, east) if home else (east, west) for west, east in tunnel.pairs),
+        suite=suite,
+        options=options,
+        credentials=made,
+        initiates=home,
+    )

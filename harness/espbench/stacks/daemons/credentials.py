@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PSKs and certificates for one pair of gateways, new for each pair and kept in memory only."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import pkcs12
+from cryptography.x509.oid import NameOID
+
+from espbench.platforms.base import SIDES, Side
+from espbench.stacks.daemons.daemon import PKCS12_PASSWORD, Credentials
+
+_RSA_BITS = 2048
+_PSK_BYTES = 32
+# Guests may have a clock of their own: a certificate must be valid on it too.
+_VALID = timedelta(days=30)
+
+
+def make(auth: Literal["psk", "certificates"]) -> dict[Side, Credentials]:
+    """Make what both ends of a pair need; identities are the sides' names."""
+    if auth == "psk":
+        psk = secrets.token_hex(_PSK_BYTES)
+        return dict.fromkeys(SIDES, Credentials(psk=psk))
+    ca_key = _key()
+    ca = _certificate("espbench CA", ca_key.public_key(), "espbench CA", ca_key, is_ca=True)
+    return {side: _of(side, ca, ca_key) for side in SIDES}
+
+
+def _of(side: Side, ca: x509.Certificate, ca_key: rsa.RSAPrivateKey) -> Credentials:
+    key = _key()
+    certificate = _certificate(side, key.public_key(), "espbench CA", ca_key, is_ca=False)
+    return Credentials(
+        ca_pem=_pem(ca),
+        certificate_pem=_pem(certificate),
+        key_pem=key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        ).decode(),
+        pkcs12=pkcs12.serialize_key_and_certificates(
+            side.encode(),
+            key,
+            certificate,
+            [ca],
+            serialization.BestAvailableEncryption(PKCS12_PASSWORD.encode()),
+        ),
+    )
+
+
+def _key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=_RSA_BITS)
+
+
+def _certificate(
+    subject: str, public: rsa.RSAPublicKey, issuer: str, issuer_key: rsa.RSAPrivateKey, *, is_ca: bool
+) -> x509.Certificate:
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(_name(subject))
+        .issuer_name(_name(issuer))
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _VALID)
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
+        )
+    )
+    if not is_ca:
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(subject)]), critical=False)
+    return builder.sign(issuer_key, hashes.SHA256())
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says what an IKE daemon on one gateway is asked for, and what every one of them offers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from espbench.catalogue.suites import Suite
+from espbench.errors import EspbenchError
+from espbench.sentences import Code
+from espbench.stacks.base import StackOptions
+from espbench.stacks.daemons.sa_events import Phase, SaEvent
+from espbench.stacks.xfrm_devices import XFRM_IF_ID
+
+PKCS12_PASSWORD = "espbench"  # the file is the secret; NSS wants it wrapped
+# Daemons count in seconds, so one less could be none.
+SHORTEST_MARGIN_S = 3
+# What a peer answers that has understood and refuses (RFC 7296 3.10.1), and what its own log says then.
+_FINAL = re.compile(
+    r"AUTH(?:ENTICATION)?_FAILED|NO_PROPOSAL_CHOSEN|TS_UNACCEPTABLE|"
+    r"MAC mismatched|computed hash does not match|no local proposal matches"
+)
+
+
+class NegotiationFailed(EspbenchError):
+    """IKE did not bring the tunnel up, or the daemon is gone; the text quotes the daemon's own reason.
+
+    final: the daemons will say the same however often they are asked. Silence is not: a host may be busy.
+    """
+
+    code = Code.NEGOTIATION_FAILED
+
+    def __init__(self, text: str, *, final: bool = False) -> None:
+        super().__init__(text)
+        self.final = final
+
+
+def margin_s(lifetime_s: float) -> int:
+    """Return how much longer than its lifetime an SA is kept for its rekeying, whole s: a tenth, and not too short."""
+    return max(math.ceil(lifetime_s / 10), SHORTEST_MARGIN_S)
+
+
+def final_words(text: str) -> bool:
+    """Whether a daemon's words say that trying again will not help."""
+    return bool(_FINAL.search(text))
+
+
+@dataclass(frozen=True)
+class IkeOptions(StackOptions):
+    """Says what both ends must agree on; the plan's keys of a stack. Times in s, 0: the SA never expires."""
+
+    ike: str = "aes128-sha256-ecp256"  # IKE proposal: encryption-integrity-group, strongSwan's names
+    auth: Literal["psk", "certificates"] = "psk"
+    lifetime_s: float = 0.0
+    ike_lifetime_s: float = 0.0
+    # What tests of IKE itself ask for beside the plan.
+    ike_sa_each: bool = False  # an IKE SA of its own for each tunnel
+    on_demand: bool = False  # traffic brings the tunnels up, Home's
+    dpd_s: float = 0.0  # Home asks a silent peer whether it lives (RFC 7296 2.4), else begins anew; 0: never
+    open_to_all: bool = False  # IKE from any address is answered, not from the peer's alone
+
+    @property
+    def interface_id(self) -> int:
+        """That of the XFRM interface the traffic is routed to; 0: by policy alone."""
+        return XFRM_IF_ID if self.interface else 0
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Holds what one end proves who it is with, and checks the other by; made for each pair, never written to a log.
+
+    PEM texts are there with auth: certificates only; pkcs12 is certificate, key and CA under
+    PKCS12_PASSWORD, for libreswan's NSS database.
+    """
+
+    psk: str = field(default="", repr=False)
+    ca_pem: str = ""
+    certificate_pem: str = ""
+    key_pem: str = field(default="", repr=False)
+    pkcs12: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class End:
+    """One daemon's view: own and peer WAN address, IKE identities (FQDN `home`, `office`), and the
+    tunnels as (own prefix, peer's prefix), one CHILD SA each, all under one IKE SA.
+    """
+
+    own: str
+    peer: str
+    own_id: str
+    peer_id: str
+    tunnels: tuple[tuple[str, str], ...]
+    suite: Suite
+    options: IkeOptions
+    credentials: Credentials
+    initiates: bool  # Home; it also rekeys
+
+
+@dataclass(frozen=True)
+class IkeReading:
+    """Holds what the running daemon says of itself and its SAs; free of keys."""
+
+    version: str  # with the build it is: `strongSwan 5.9.8 (5.9.8-5+deb12u6)`
+    ike: str  # the negotiated IKE proposal in the daemon's words
+    tunnels_up: int
+    details: dict[str, Any] = field(default_factory=dict)  # what else belongs into the Security Context
+    mismatches: list[str] = field(default_factory=list)  # what it says that is not what End asks for
+
+
+class Daemon(Protocol):
+    """One IKE daemon on one gateway, its files already laid over the gateway's root."""
+
+    name: str
+    end: End
+    """What the next `start` configures."""
+
+    def install(self) -> None:
+        """Lay its files over the root of a gateway that has lost them."""
+
+    def start(self) -> None:
+        """Write the configuration, start the daemon, load it: ready to answer, nothing initiated.
+
+        NegotiationFailed (or EspbenchError) quotes the daemon's own words if it does not start.
+        """
+
+    def initiate(self, timeout_s: float) -> None:
+        """Bring every tunnel up (asked of Home only). NegotiationFailed quotes the daemon's own reason:
+        wrong PSK, no common proposal, dead peer; within timeout_s, however the peer behaves.
+        """
+
+    def stop(self, *, suddenly: bool) -> None:
+        """End the daemon and wait for its end.
+
+        suddenly: as by a crash, its peer is told nothing and the kernel keeps SAs and policies. Otherwise as an
+        administrator does: SAs are deleted on both ends.
+        """
+
+    def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
+        """Bring these tunnels up one after the other, each when the one before is; errors as `initiate`."""
+
+    def rekey(self, phase: Phase) -> None:
+        """Have every IKE SA (1) or CHILD SA (2) replaced now; NegotiationFailed quotes the daemon.
+
+        It may return before all are: `events` tells.
+        """
+
+    def mark(self) -> int:
+        """Remember where its log ends, for `events`; a start begins it anew."""
+
+    def events(self, after: int = 0) -> list[SaEvent]:
+        """Return what it has done with SAs it initiated since then."""
+
+    def reason(self) -> str:
+        """The daemon's own last words about a failed negotiation, from its log; empty if it has none.
+
+        Asked of both ends, since often only the responder knows why. Never holds a secret.
+        """
+
+    def reading(self) -> IkeReading:
+        """Ask it about itself and its SAs; a daemon that died is a mismatch, not an exception."""

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ESP keyed by IKE: a daemon on each gateway, the kernel's XFRM or user space under it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from espbench.catalogue.suites import Suite
+from espbench.platforms.base import SIDES, Gateway, Side, Testbed
+from espbench.stacks import netlink_xfrm as xfrm
+from espbench.stacks import policies, xfrm_devices
+from espbench.stacks.base import SaCounters, Tunnel, both, udp_sent
+from espbench.stacks.daemons.daemon import Daemon, IkeOptions, NegotiationFailed, final_words
+from espbench.stacks.read_back import policy_mismatches, sa_mismatches
+
+INITIATE_S = 15.0
+PER_TUNNEL_S = 0.1
+_KEYING = {"psk": "PSK, new for each pair", "certificates": "RSA certificates, new for each pair"}
+
+
+class IkeStack:
+    """Two daemons that negotiate with each other; ESP by the kernel's XFRM.
+
+    Cleartext is forbidden by policies of ours behind the daemons', which stay: a tunnel that goes
+    down lets nothing pass in clear.
+    """
+
+    encrypts = True
+
+    def __init__(
+        self,
+        name: str,
+        bed: Testbed,
+        tunnel: Tunnel,
+        suite: Suite,
+        options: IkeOptions,
+        daemons: dict[Side, Daemon],
+    ) -> None:
+        self.name = name
+        self._bed = bed
+        self._tunnel = tunnel
+        self._suite = suite
+        self._options = options
+        self.daemons = daemons
+
+    @property
+    def options(self) -> IkeOptions:
+        """Those the daemons now have."""
+        return self._options
+
+    @property
+    def tunnel(self) -> Tunnel:
+        """Return what they now protect."""
+        return self._tunnel
+
+    @property
+    def sas(self) -> int:
+        return 2 * self._options.tunnels
+
+    def block(self) -> None:
+        for gateway, _ in both(self._bed):
+            self._block(gateway)
+
+    def establish(self) -> None:
+        """Start both daemons, then let Home initiate. NegotiationFailed quotes both daemons' reasons."""
+        self._start()
+        self.initiate()
+
+    def initiate(self) -> None:
+        """Let Home bring every tunnel up; errors as `establish`."""
+        try:
+            self.daemons["home"].initiate(INITIATE_S + PER_TUNNEL_S * self._options.tunnels)
+        except NegotiationFailed as failure:
+            theirs = self.daemons["office"].reason()
+            raise NegotiationFailed(
+                f"IKE failed; Home's {self.daemons['home'].name}: {failure or 'no reason given'}"
+                + (f"; Office's {self.daemons['office'].name}: {theirs}" if theirs else ""),
+                final=failure.final or final_words(theirs),
+            ) from None
+
+    def reconfigure(self, options: IkeOptions, tunnel: Tunnel) -> None:
+        """Both daemons anew with these options and the tunnels of this one; none of them is up then.
+
+        Cleartext stays blocked.
+        """
+        for side in SIDES:
+            self.daemons[side].stop(suddenly=True)
+        self._options, self._tunnel = replace(options, tunnels=len(tunnel.pairs)), tunnel
+        for side, daemon in self.daemons.items():
+            pairs = tuple((a, b) if side == "home" else (b, a) for a, b in tunnel.pairs)
+            daemon.end = replace(daemon.end, options=self._options, tunnels=pairs)
+        self.block()
+        self._start()
+
+    def revive(self, side: Side) -> None:
+        """Put a gateway that was switched off and on where it was: cleartext blocked, its daemon started."""
+        self.daemons[side].install()
+        self._block(self._bed.gateways[side])
+        self.daemons[side].start()
+
+    def flush_sas(self, side: Side) -> None:
+        """Delete the ESP SAs of one gateway's kernel; its daemon is told nothing, policies stay."""
+        policies.flush_sas(self._bed.gateways[side])
+
+    def counters(self, side: Side) -> SaCounters:
+        gateway = self._bed.gateways[side]
+        found = policies.sa_counters(gateway, self._own(side))
+        return replace(found, own_datagrams=udp_sent(gateway))
+
+    def rest(self) -> None:
+        """Kernel ESP keeps nothing of a trial."""
+
+    def security_context(self) -> dict[str, Any]:
+        context = self._common()
+        mismatches: list[str] = []
+        for gateway, _ in both(self._bed):
+            reading = self.daemons[gateway.side].reading()
+            entries, problems = self._esp_of(gateway.side)
+            context[gateway.side] = {
+                "daemon": reading.version,
+                "ike": reading.ike,
+                **reading.details,
+                **entries,
+            }
+            mismatches += [f"{gateway.side}: {m}" for m in (*reading.mismatches, *problems)]
+            if reading.tunnels_up != self._options.tunnels:
+                mismatches.append(
+                    f"{gateway.side}: {self._options.tunnels} tunnels asked for, {reading.tunnels_up} are up"
+                )
+        context["mismatches"] = mismatches
+        context["stack_version"] = {side: context[side]["daemon"] for side in ("home", "office")}
+        return context
+
+    def secrets(self) -> list[dict[str, Any]]:
+        """Keys as the kernel holds them: the daemons do not tell."""
+        return policies.sa_secrets(self._bed.gateways["home"], self._suite.name)
+
+    def _block(self, gateway: Gateway) -> None:
+        policies.flush(gateway)
+        if self._options.interface:
+            view = policies.SideView.of(gateway.side, self._tunnel)
+            xfrm_devices.route_through_interface(gateway, view)
+        policies.install(gateway, self._floor(gateway.side))
+
+    def _start(self) -> None:
+        for side in ("office", "home"):
+            self.daemons[side].start()
+
+    def _common(self) -> dict[str, Any]:
+        o = self._options
+        return {
+            "protocol": "ESP" + (" in UDP" if o.udp_encapsulation else ""),
+            "keying": f"IKEv2, {_KEYING[o.auth]}",
+            "mode": "tunnel",
+            "based on": f"routes to an XFRM interface (if_id {o.interface_id})"
+            if o.interface_id
+            else "policies",
+            "ip_version": self._tunnel.ip_version,
+            "tunnels": self._options.tunnels,
+            "selectors": f"{self._tunnel.west} ↔ {self._tunnel.east}",
+            "ike proposal asked for": o.ike,
+            "lifetime": f"{o.lifetime_s:g} s" if o.lifetime_s else "no rekeying",
+            "cleartext": "blocked by policies of lowest precedence, which stay when a tunnel goes down",
+        }
+
+    def _esp_of(self, side: Side) -> tuple[dict[str, Any], list[str]]:
+        """The kernel's SAs and policies of one gateway, and what they are that was not asked for."""
+        gateway, own = self._bed.gateways[side], self._own(side)
+        sas, held = policies.dump_sas(gateway), policies.dump_policies(gateway)
+        problems = []
+        for sa in sas:
+            inbound = sa.destination == own
+            problems += sa_mismatches(sa, self._suite, self._options, inbound=inbound)
+        if len(sas) != self.sas:
+            problems.append(f"expected {self.sas} SAs, the kernel has {len(sas)}")
+        wanted = policies.protecting(side, self._tunnel, interface_id=self._options.interface_id)
+        problems += policy_mismatches([*wanted, *self._floor(side)], held, by_daemon=True)
+        if self._options.interface:
+            view = policies.SideView.of(side, self._tunnel)
+            problems += xfrm_devices.routed_wrongly(gateway, view, xfrm_devices.XFRM_DEVICE)
+        entries = policies.sa_entries(sas) | {"policies": policies.policy_entries(held)}
+        return entries, policies.few(problems)
+
+    def _floor(self, side: Side) -> list[xfrm.Policy]:
+        return policies.floor(side, self._tunnel, interface_id=self._options.interface_id)
+
+    def _own(self, side: Side) -> str:
+        return self._tunnel.home if side == "home" else self._tunnel.office

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons from Debian packages, unpacked into the user's cache: nothing is installed on the host.
+
+A folder in the cache looks like a root (usr/, etc/, var/) and never changes: its name holds a digest of
+the packages and versions in it, and it is sealed: one that was changed since, or is somebody else's, is
+fetched again, and apt compares what it fetches with its signed lists. Package managers put daemons that
+conflict with each other and with the host's own; here two versions of one stand side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.paths import cache_dir
+from espbench.platforms.base import Readiness
+from espbench.this_machine import kept
+
+PACKAGES = {
+    "strongswan": (
+        "strongswan-charon", "strongswan-starter", "strongswan-swanctl", "strongswan-libcharon",
+        "libcharon-extra-plugins",
+        "libstrongswan", "libstrongswan-standard-plugins", "libstrongswan-extra-plugins",
+    ),
+    "libreswan": ("libreswan", "libnss3-tools"),
+}  # fmt: skip
+# All built from one source: `version:` of a plan is theirs.
+_SAME_VERSION = {"strongswan": PACKAGES["strongswan"], "libreswan": ("libreswan",)}
+_TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # of usr/, where usr is merged
+_LIST = "packages.txt"
+_FOUND: dict[tuple[str, str | None], Path] = {}
+_INST = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ")
+
+
+def unpacked(
+    daemon: str, version: str | None = None, on_note: Callable[[str], None] = lambda text: None
+) -> Path:
+    """The folder with a daemon's packages and those they need that this host has not.
+
+    version is a Debian package version; None: the newest the host's apt knows. Asked of apt once, so that
+    the answer does not change within a run. MachineLacks when they cannot be had, UsageError when apt knows
+    others than this version.
+    """
+    if (daemon, version) not in _FOUND:
+        _FOUND[daemon, version] = _find(daemon, version, on_note)
+    return _FOUND[daemon, version]
+
+
+def listed(folder: Path) -> dict[str, str]:
+    """The packages in a folder of the cache and their versions."""
+    lines = (folder / _LIST).read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def _find(daemon: str, version: str | None, on_note: Callable[[str], None]) -> Path:
+    if not (ready := readiness(daemon, daemon)).ready:
+        raise MachineLacks(ready.missing, ready.install)
+    for place in (cache_dir(), cache_dir() / "packages"):
+        kept.folder_of_ours(place)
+    try:
+        return _had(daemon, version, on_note, own_lists=False)
+    except EspbenchError:
+        # The host's package lists may be missing, or older than the archive: with new ones of our own.
+        on_note(f"apt's lists on this host do not lead to {daemon}: fetching new ones into the cache")
+    _update_own_lists(on_note)
+    try:
+        return _had(daemon, version, on_note, own_lists=True)
+    except EspbenchError as error:
+        if (folder := _kept(daemon, version, on_note)) is None:
+            raise
+        which = listed(folder)[PACKAGES[daemon][0]]
+        on_note(f"{str(error).splitlines()[0]}: using {daemon} {which}, fetched before")
+        return folder
+
+
+def _kept(daemon: str, version: str | None, on_note: Callable[[str], None]) -> Path | None:
+    """The newest folder of the cache with a daemon of this version, or of any."""
+    found = None
+    for folder in sorted((cache_dir() / "packages").glob(f"{daemon}-*")):
+        if why := kept.problem_with(folder):
+            on_note(f"{folder}: {why}; not used")
+            continue
+        here = listed(folder)[PACKAGES[daemon][0]]
+        if version in (None, here) and (found is None or _newer(here, listed(found)[PACKAGES[daemon][0]])):
+            found = folder
+    return found
+
+
+def _newer(version: str, other: str) -> bool:
+    compared = subprocess.run(["dpkg", "--compare-versions", version, "gt", other], check=False)
+    return compared.returncode == 0
+
+
+def _had(daemon: str, version: str | None, on_note: Callable[[str], None], *, own_lists: bool) -> Path:
+    wanted = _versions(daemon, version, own_lists)
+    digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:12]
+    folder = cache_dir() / "packages" / f"{daemon}-{digest}"
+    if os.path.lexists(folder) and (why := kept.problem_with(folder)):
+        on_note(f"{folder}: {why}; not used")
+        aside = folder.with_name(f".bad-{secrets.token_hex(3)}")
+        folder.rename(aside)
+        if not aside.is_symlink():
+            shutil.rmtree(aside, ignore_errors=True)
+    if not folder.is_dir():
+        on_note(f"fetching {daemon}: {len(wanted)} packages, unpacked into the cache, not installed")
+        _fetch(wanted, folder, own_lists)
+    return folder
+
+
+def readiness(name: str, daemon: str) -> Readiness:
+    """Whether a stack's daemon can be had here: whether there is apt, not whether it reaches its archive."""
+    missing = [program for program in ("apt-get", "dpkg-deb") if shutil.which(program) is None]
+    here = any((cache_dir() / "packages").glob(f"{daemon}-*"))
+    return Readiness(
+        name,
+        not missing,
+        f"no {' and '.join(missing)}: {daemon} is unpacked from Debian packages",
+        "use prefix: with your own build of it",
+        note=f"{daemon} " + ("is in the cache" if here else "is fetched when first used"),
+    )
+
+
+def _versions(daemon: str, version: str | None, own_lists: bool) -> tuple[str, ...]:
+    """`name=version` of the daemon's packages and all they need beside what the host has."""
+    mine = PACKAGES[daemon]
+    asked = [f"{name}={version}" if version and name in _SAME_VERSION[daemon] else name for name in mine]
+    simulate = ["-s", "--no-install-recommends", "-o", "Debug::NoLocking=1", "install", *asked]
+    done = _apt(simulate, own_lists)
+    if done.returncode:
+        raise _refused(daemon, version, done, own_lists)
+    found = {m[1]: m[2] for line in done.stdout.splitlines() if (m := _INST.match(line))}
+    # A package the host has at that version is not installed again, but the daemon's own must be ours.
+    for name in mine:
+        if name not in found:
+            known = version if version and name in _SAME_VERSION[daemon] else None
+            found[name] = known or _candidate(name, own_lists)
+    return tuple(sorted(f"{name}={found[name]}" for name in found))
+
+
+def _candidate(package: str, own_lists: bool) -> str:
+    shown = _apt(["--no-all-versions", "show", package], own_lists, program="apt-cache").stdout
+    candidate = re.search(r"^Version: (\S+)", shown, re.MULTILINE)
+    if candidate is None:
+        raise MachineLacks(f"apt knows no package {package}", "apt-get update")
+    return candidate[1]
+
+
+def _refused(
+    daemon: str, version: str | None, done: subprocess.CompletedProcess[str], own_lists: bool
+) -> EspbenchError:
+    """A version that apt does not have is the user's mistake; the rest is the machine's."""
+    if version:
+        madison = _apt(["madison", PACKAGES[daemon][0]], own_lists, program="apt-cache").stdout
+        versions = list(dict.fromkeys(re.findall(r"^[^|]*\| *(\S+) *\|", madison, re.MULTILINE)))
+        if versions and version not in versions:
+            return UsageError(
+                f"stack {daemon}: version: expected one that apt can fetch ({', '.join(versions)}), "
+                f"got {version}; for another one, give prefix: with your own build"
+            )
+    return MachineLacks(
+        f"apt cannot give {daemon}: {_error(done)}",
+        "apt-get update, or prefix: with your own build",
+    )
+
+
+def _error(done: subprocess.CompletedProcess[str]) -> str:
+    """The first of apt's own errors: the others mostly say it again for other packages."""
+    errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
+    return (errors or done.stderr.strip().splitlines()[-1:] or ["it gave no reason"])[0]
+
+
+def _own_lists() -> list[str]:
+    """Options that make apt use package lists of ours."""
+    own = cache_dir() / "apt"
+    return ["-o", f"Dir::State::lists={own / 'lists'}", "-o", f"Dir::Cache={own / 'cache'}"]
+
+
+def _update_own_lists(on_note: Callable[[str], None]) -> None:
+    for part in ("lists/partial", "cache/archives/partial"):
+        (cache_dir() / "apt" / part).mkdir(parents=True, exist_ok=True)
+    done = _apt(["-o", "APT::Update::Error-Mode=any", "update"], own_lists=True)
+    if done.returncode:  # of several sources one may have failed that is not needed
+        on_note(f"apt-get update: {_error(done)}")
+
+
+def _apt(
+    arguments: Sequence[str], own_lists: bool, program: str = "apt-get", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, "-o", "APT::Sandbox::User=", *(_own_lists() if own_lists else []), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=os.environ | {"LC_ALL": "C"},
+        start_new_session=True,
+    )
+
+
+def _fetch(wanted: Sequence[str], folder: Path, own_lists: bool) -> None:
+    """Download and unpack beside the final name, then rename: a half-made folder is never used."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as name:
+        work = Path(name)
+        archives, root = work / "archives", work / "root"
+        archives.mkdir()
+        root.mkdir(mode=0o755)
+        done = _apt(["download", *wanted], own_lists, cwd=archives)
+        if done.returncode:
+            raise MachineLacks(f"apt-get download failed: {_error(done)}", "apt-get update")
+        for archive in sorted(archives.iterdir()):
+            opened = subprocess.run(
+                ["dpkg-deb", "-x", str(archive), str(root)], capture_output=True, text=True, check=False
+            )
+            if opened.returncode:
+                raise MachineLacks(
+                    f"{archive.name} cannot be unpacked into {folder.parent}: {opened.stderr.strip()}",
+                    "make room there, or set XDG_CACHE_HOME to a folder elsewhere",
+                )
+        _merge_usr(root)
+        (root / _LIST).write_text("\n".join(wanted) + "\n")
+        kept.seal(root)
+        try:
+            root.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another espbench was faster: the same digest, the same files
+                raise
+
+
+def _merge_usr(root: Path) -> None:
+    """Move /lib, /sbin … into usr/, where the host keeps them."""
+    for name in _TOP_LEVEL:
+        if (root / name).is_dir() and not (root / name).is_symlink():
+            shutil.copytree(root / name, root / "usr" / name, symlinks=True, dirs_exist_ok=True)
+            shutil.rmtree(root / name)

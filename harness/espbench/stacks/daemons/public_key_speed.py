@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what public-key operations cost on a gateway (`openssl speed`), and says which of them a set-up needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from espbench.errors import EspbenchError
+from espbench.platforms.base import Gateway
+
+# As `openssl speed` calls them. RSA's public exponent is 65,537 in all of them.
+ALGORITHMS = ("rsa512", "rsa1024", "rsa2048", "ecdsap256", "ecdsap384", "ecdhp256", "ecdhp384", "ecdhx25519")
+# Of an IKE proposal's group: what `openssl speed` calls it, and the operation as `parse` names it.
+_GROUPS = {
+    "ecp256": ("ecdhp256", "ECDH P-256 derive"),
+    "ecp384": ("ecdhp384", "ECDH P-384 derive"),
+    "x25519": ("ecdhx25519", "X25519 derive"),
+    "modp2048": ("ffdh2048", "DH 2048 derive"),
+    "modp3072": ("ffdh3072", "DH 3072 derive"),
+}
+# Lines of `openssl speed -mr`: kind, number, bits, operations/s.
+_PAIRS = {"+F2": ("RSA-{} sign", "RSA-{} verify"), "+F4": ("ECDSA P-{} sign", "ECDSA P-{} verify")}
+_SINGLE = {"+F5": "ECDH P-{} derive", "+F8": "DH {} derive"}
+_CERTIFICATE_BITS = 2048  # stacks/daemons/credentials.py
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation and how often a second one CPU of the gateway does it."""
+
+    name: str
+    per_s: float
+
+    @property
+    def ms(self) -> float:
+        return 1e3 / self.per_s
+
+
+def speed(gateway: Gateway, algorithms: tuple[str, ...], seconds: int) -> list[Operation]:
+    """Each for so many seconds, by the gateway's own OpenSSL on one CPU; rates are per second of CPU time.
+
+    EspbenchError where it has none, with the words of who looked for it.
+    """
+    asked = ["openssl", "speed", "-mr", "-seconds", str(seconds), *algorithms]
+    done = gateway.run(asked, timeout_s=30.0 + 6 * seconds * len(algorithms))
+    found = parse(done.out)
+    if done.rc or not found:
+        said = (done.err.strip().splitlines() or ["it said nothing"])[-1]
+        raise EspbenchError(f"{gateway.side}: openssl speed: {said}")
+    return found
+
+
+def parse(text: str) -> list[Operation]:
+    """The result lines of `openssl speed -mr`."""
+    found = []
+    for line in text.splitlines():
+        kind, *fields = line.split(":")
+        if kind in _PAIRS and len(fields) == 4:
+            found += [
+                Operation(name.format(fields[1]), float(rate))
+                for name, rate in zip(_PAIRS[kind], fields[2:], strict=True)
+            ]
+        elif kind in _SINGLE and len(fields) == 4:
+            name = "X25519 derive" if fields[1] == "253" else _SINGLE[kind].format(fields[1])
+            found.append(Operation(name, float(fields[2])))
+    return [operation for operation in found if operation.per_s > 0]
+
+
+def of_set_up(ike: str, auth: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """List what each end does for an IKE SA of this proposal: (names for `speed`, operations as it tells them).
+
+    One Diffie-Hellman secret is derived; with certificates one signature is made, and the peer's and its
+    certificate's are checked. Making the DH key is left out, since a daemon may do that beforehand: a bound stays one.
+    """
+    algorithm, derive = _GROUPS[ike.rpartition("-")[2]]
+    if auth != "certificates":
+        return (algorithm,), (derive,)
+    sign, verify = (name.format(_CERTIFICATE_BITS) for name in _PAIRS["+F2"])
+    return (algorithm, f"rsa{_CERTIFICATE_BITS}"), (derive, sign, verify, verify)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes an `End` in libreswan's words: ipsec.conf, ipsec.secrets, and how pluto names the algorithms.
+
+Proposals come in strongSwan's names (`aes128-sha256-ecp256`), since the plan knows only those; pluto
+writes them one way in its configuration (`aes128-sha2_256-dh19`) and another in its status
+(`AES_CBC_128-HMAC_SHA2_256-DH19`). What libreswan cannot do, the plan's checks have refused.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from espbench.catalogue.stack_names import PLUTO_KEEPS_S
+from espbench.stacks.daemons.daemon import End, margin_s
+
+ALIAS = "tunnels"  # of all connections, so that one command initiates all
+CA = "espbench-ca"
+# Pluto asks again after 0.5, 1, 2 and 4 s; a peer that has said nothing after 8 s is dead.
+RETRANSMIT_MS = 500
+DEAD_AFTER_S = 8
+
+
+class Words(NamedTuple):
+    """One algorithm or proposal: as ipsec.conf takes it, and as the status shows it."""
+
+    conf: str
+    status: str
+
+
+ESP = {
+    "null-sha1": Words("null-sha1", "NULL-HMAC_SHA1_96"),
+    "3des-sha1": Words("3des-sha1", "3DES_CBC-HMAC_SHA1_96"),
+    "aes128-sha1": Words("aes128-sha1", "AES_CBC_128-HMAC_SHA1_96"),
+    "aes256-sha256": Words("aes256-sha2_256", "AES_CBC_256-HMAC_SHA2_256_128"),
+    "aes128gcm16": Words("aes_gcm128", "AES_GCM_16_128-NONE"),
+    "aes256gcm16": Words("aes_gcm256", "AES_GCM_16_256-NONE"),
+    "chacha20poly1305": Words("chacha20_poly1305", "CHACHA20_POLY1305-NONE"),
+}
+_ENCRYPTION = {
+    "3des": Words("3des", "3DES_CBC"),
+    "aes128": Words("aes128", "AES_CBC_128"),
+    "aes256": Words("aes256", "AES_CBC_256"),
+    "aes128gcm16": Words("aes_gcm_c_128", "AES_GCM_16_128"),
+    "aes256gcm16": Words("aes_gcm_c_256", "AES_GCM_16_256"),
+}
+# Pluto takes one hash for integrity (not with GCM) and PRF.
+_HASH = {
+    "sha1": Words("sha1", "HMAC_SHA1"),
+    "sha256": Words("sha2_256", "HMAC_SHA2_256"),
+    "sha384": Words("sha2_384", "HMAC_SHA2_384"),
+    "sha512": Words("sha2_512", "HMAC_SHA2_512"),
+}
+_GROUP = {
+    "modp2048": Words("dh14", "MODP2048"),
+    "modp3072": Words("dh15", "MODP3072"),
+    "ecp256": Words("dh19", "DH19"),
+    "ecp384": Words("dh20", "DH20"),
+    "x25519": Words("dh31", "DH31"),
+}
+
+
+def ike_words(proposal: str) -> Words:
+    """An IKE proposal of a plan in libreswan's words."""
+    encryption, integrity, group = proposal.split("-")
+    words = (_ENCRYPTION[encryption], _HASH[integrity], _GROUP[group])
+    return Words("-".join(word.conf for word in words), "-".join(word.status for word in words))
+
+
+def setup_text(own: str) -> str:
+    """The part of ipsec.conf that pluto itself reads: one address, nothing asked of the network."""
+    return (
+        "config setup\n"
+        f"\tlisten={own}\n"
+        "\tuniqueids=no\n"
+        "\tdnssec-enable=no\n"
+        "\tocsp-enable=no\n"
+        "\tcrlcheckinterval=0\n"
+        "\tvirtual-private=\n"
+    )
+
+
+def connections_text(end: End) -> str:
+    """All connections, one for each tunnel.
+
+    `left` is this end. No DPD, no keepalive, no MOBIKE and, without lifetimes, no rekeying: the
+    daemons are silent during a trial. Further CHILD SAs get keys without a DH exchange of their own.
+    """
+    o = end.options
+    child_s, ike_s = int(o.lifetime_s), int(o.ike_lifetime_s)
+    kept_s = margin_s(min(filter(None, (child_s, ike_s)), default=PLUTO_KEEPS_S))
+    keys = {
+        "left": end.own,
+        "leftid": f"@{end.own_id}",
+        "right": end.peer,
+        "rightid": f"@{end.peer_id}",
+        "leftupdown": '"%disabled"',  # routes are there already; a shell script for each SA takes 1000 × its time
+        "ikev2": "insist",
+        "type": "tunnel",
+        "auto": "ondemand" if o.on_demand and end.initiates else "add",
+        "ike": ike_words(o.ike).conf,
+        "esp": ESP[end.suite.name].conf,
+        "pfs": "no",
+        "replay-window": o.replay_window,
+        "esn": _yes(o.esn),
+        "encapsulation": _yes(o.udp_encapsulation),
+        "nopmtudisc": _yes(o.df == "clear"),
+        "nat-keepalive": "no",
+        "mobike": "no",
+        "fragmentation": "yes",
+        # Only one end rekeys, or both would at once; the other's SAs still end in time.
+        "rekey": _yes(end.initiates and bool(child_s or ike_s)),
+        "salifetime": f"{child_s + kept_s if child_s else PLUTO_KEEPS_S}s",
+        "ikelifetime": f"{ike_s + kept_s if ike_s else PLUTO_KEEPS_S}s",
+        "rekeymargin": f"{kept_s}s",
+        "rekeyfuzz": "0%",
+        "keyingtries": "%forever" if o.dpd_s else 1,
+        "retransmit-interval": RETRANSMIT_MS,
+        "retransmit-timeout": f"{DEAD_AFTER_S}s",
+        "failureshunt": "drop",
+        "negotiationshunt": "drop",
+    }
+    if o.interface_id:
+        # Pluto takes a device of this number's name (ipsec2544) if there is one, else it makes it.
+        keys["ipsec-interface"] = o.interface_id
+    if o.dpd_s and end.initiates:
+        # IKEv2 has no timeout of its own for it: the retransmissions' is used.
+        keys |= {"dpddelay": f"{o.dpd_s:g}s", "dpdtimeout": f"{DEAD_AFTER_S}s", "dpdaction": "restart"}
+    if o.auth == "psk":
+        keys["authby"] = "secret"
+    else:
+        keys |= {
+            "authby": "rsasig",
+            "leftcert": end.own_id,
+            "leftsendcert": "always",
+            "leftrsasigkey": "%cert",
+            "rightrsasigkey": "%cert",
+            "rightca": "%same",
+        }
+    text = "conn %default\n" + "".join(f"\t{key}={value}\n" for key, value in keys.items())
+    # An alias among the defaults makes addconn 4.10 abort.
+    for number, (own, peer) in enumerate(end.tunnels):
+        text += f"conn t{number}\n\tconnalias={ALIAS}\n\tleftsubnet={own}\n\trightsubnet={peer}\n"
+        if o.ike_sa_each:
+            # Pluto puts tunnels between the same two identities under one IKE SA.
+            text += f"\t{'leftid' if end.initiates else 'rightid'}=@home-{number}\n"
+    if o.open_to_all:
+        text += "conn anyone\n\tright=%any\n\trightid=%any\n"
+    return text
+
+
+def secrets_text(end: End) -> str:
+    """ipsec.secrets: the PSK as hexadecimal digits, so that no character of it means anything."""
+    if end.options.auth != "psk":
+        return ""
+    # Without names it is everybody's: with an IKE SA for each tunnel there are as many.
+    names = "" if end.options.ike_sa_each or end.options.open_to_all else f"@{end.own_id} @{end.peer_id} "
+    return f"{names}: PSK 0x{end.credentials.psk.encode().hex()}\n"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""strongSwan's charon on one gateway, spoken to over vici by its own swanctl, inside the gateway."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.platforms.base import Gateway
+from espbench.stacks.daemons import layers
+from espbench.stacks.daemons.builds import Build
+from espbench.stacks.daemons.daemon import End, IkeReading, NegotiationFailed, final_words
+from espbench.stacks.daemons.sa_events import Phase, SaEvent, log_lines, log_size
+from espbench.stacks.strongswan import strongswan_events, vici_text
+from espbench.stacks.strongswan import strongswan_status as status
+from espbench.stacks.strongswan.strongswan_config import (
+    CONNECTION,
+    FOLDER,
+    LOG,
+    SOCKET,
+    child_name,
+    connection_name,
+    strongswan_conf,
+    swanctl_conf,
+)
+
+START_S = 15.0
+_POLL_S = 0.1
+
+
+class StrongSwan:
+    """charon with one connection; user_space: ESP by its kernel-libipsec plugin over a TUN device."""
+
+    name = "strongSwan"
+
+    def __init__(self, gateway: Gateway, end: End, build: Build, *, user_space: bool = False) -> None:
+        self._gateway = gateway
+        self.end = end
+        self._user_space = user_space
+        self._build = build
+
+    def install(self) -> None:
+        """Lay the build over the gateway, as stacking does."""
+        layers.lay(self._gateway, self._build)
+
+    def start(self) -> None:
+        """Write the configuration, start charon, load connection and secrets."""
+        self._write_configuration()
+        if self._user_space:
+            # A guest's own module; what the host's kernel has was seen to before (beds.require).
+            self._gateway.run(["sh", "-c", "[ -e /dev/net/tun ] || modprobe tun"])
+        self._start_charon()
+        self._load()
+
+    def initiate(self, timeout_s: float) -> None:
+        """Bring every tunnel up, all under one IKE SA."""
+        deadline = time.monotonic() + timeout_s
+        self.bring_up([0], timeout_s)
+        wanted = len(self.end.tunnels)
+        if wanted == 1:
+            return
+        # The others by loading the connection anew with children that start by themselves: quicker by
+        # far than a call for each.
+        self._gateway.write(f"{FOLDER}/swanctl/swanctl.conf", swanctl_conf(self.end, start=True))
+        self._run("--load-conns")
+        while (up := self._tunnels_up()) < wanted:
+            if time.monotonic() > deadline:
+                why = self.reason() or "no reason given"
+                raise NegotiationFailed(
+                    f"{up} of {wanted} tunnels came up within {timeout_s:g} s; {why}", final=final_words(why)
+                )
+            time.sleep(5 * _POLL_S)
+
+    def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
+        """One call of swanctl after the other, in one shell inside the gateway."""
+        each = str(max(1, round(timeout_s)))
+        lines = [
+            shlex.join(
+                self._command(
+                    "--initiate", "--ike", connection_name(self.end, n), "--child", child_name(n), "--timeout", each
+                )
+            )
+            + f" >{FOLDER}/said 2>&1 || exit 1"
+            for n in numbers
+        ]  # fmt: skip
+        self._gateway.write(f"{FOLDER}/bring-up", "\n".join(lines))
+        done = self._gateway.run(["sh", f"{FOLDER}/bring-up"], timeout_s=timeout_s + 5)
+        if done.rc:
+            said = self._gateway.read([f"{FOLDER}/said"])[f"{FOLDER}/said"] or ""
+            why = self.reason() or status.complaint(said)
+            raise NegotiationFailed(why, final=final_words(why))
+
+    def rekey(self, phase: Phase) -> None:
+        """Rekey by swanctl, which waits for each: an IKE SA by its connection, a CHILD SA by its name."""
+        names = dict.fromkeys(connection_name(self.end, n) for n in range(len(self.end.tunnels)))
+        which = [("--ike", name) for name in names]
+        if phase == 2:
+            which = [("--child", child_name(n)) for n in range(len(self.end.tunnels))]
+        script = "\n".join(
+            f"{shlex.join(self._command('--rekey', *one))} >/dev/null || exit 1" for one in which
+        )
+        self._gateway.write(f"{FOLDER}/rekey", script)
+        done = self._gateway.run(["sh", f"{FOLDER}/rekey"], timeout_s=60.0)
+        if done.rc:
+            raise NegotiationFailed(f"{self._gateway.side}: swanctl --rekey: {status.complaint(done.err)}")
+
+    def mark(self) -> int:
+        """Bytes of charon's log."""
+        return log_size(self._gateway, LOG)
+
+    def events(self, after: int = 0) -> list[SaEvent]:
+        """Return its events to the millisecond, as charon writes its log."""
+        return list(strongswan_events.events(log_lines(self._gateway, LOG, after, strongswan_events.TELLING)))
+
+    def reason(self) -> str:
+        """The telling lines at the end of charon's log."""
+        return status.reason(self._gateway.read([LOG])[LOG] or "")
+
+    def reading(self) -> IkeReading:
+        """Ask charon about itself, its IKE SA and its children; a charon that died is a mismatch."""
+        try:
+            found, version = self._sas(), self._version()
+        except NegotiationFailed as failure:
+            return IkeReading(self.name, "none", 0, mismatches=[f"charon does not answer: {failure}"])
+        details = {"build": self._build.details}
+        if not found:
+            problem = f"charon has no IKE SA: {self.reason() or 'no reason given'}"
+            return IkeReading(version, "none", 0, details, [problem])
+        children = list(found[0].get("child-sas", {}).values())
+        methods = status.authentication(self._gateway.run(["grep", "authentication of", LOG]).out)
+        return IkeReading(
+            version=version,
+            ike=status.algorithms(found[0]),
+            tunnels_up=sum(child.get("state") == "INSTALLED" for child in children),
+            details=details
+            | {
+                "identities": f"{found[0].get('local-id')} ↔ {found[0].get('remote-id')}",
+                "authentication": " ↔ ".join(methods),
+                "ESP by": "user space (kernel-libipsec, TUN)" if self._user_space else "the kernel's XFRM",
+                "first child": status.shown(children[0]) if children else "none",
+            },
+            mismatches=status.mismatches(self.end, found, methods, user_space=self._user_space),
+        )
+
+    def _version(self) -> str:
+        """Such as `strongSwan 5.9.8 (5.9.8-5+deb12u6)`, asked of the daemon itself; and the build it is of."""
+        answer = vici_text.messages(self._run("--version", "--daemon", "--raw"))
+        version = answer[0].get("version", "of unknown version") if answer else "of unknown version"
+        return f"strongSwan {version} ({self._build.name})"
+
+    def packets(self) -> tuple[int, int]:
+        """Frames (encrypted, decrypted) by all children, as charon counts them; for user-space ESP."""
+        children = [child for sa in self._sas() for child in sa.get("child-sas", {}).values()]
+        return (
+            sum(int(child.get("packets-out", 0)) for child in children),
+            sum(int(child.get("packets-in", 0)) for child in children),
+        )
+
+    def memory_kib(self) -> int:
+        """Charon's resident memory, KiB; NegotiationFailed when it has died."""
+        pid = (self._gateway.read([f"{FOLDER}/pid"])[f"{FOLDER}/pid"] or "").strip()
+        status = self._gateway.read([f"/proc/{pid}/status"])[f"/proc/{pid}/status"] or ""
+        resident = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        if resident is None:
+            raise NegotiationFailed(f"{self._gateway.side}: charon has died (out of memory?)")
+        return int(resident[1])
+
+    def stop(self, *, suddenly: bool) -> None:
+        """A TUN device and its routes go with charon."""
+        signal = "KILL" if suddenly else "TERM"
+        script = (
+            f"pid=$(cat {FOLDER}/pid) && kill -{signal} $pid 2>/dev/null; n=0; "
+            "while kill -0 $pid 2>/dev/null && [ $n -lt 500 ]; do sleep 0.02; n=$((n+1)); done; "
+            f"kill -KILL $pid 2>/dev/null; rm -f {FOLDER}/vici; "
+            "ip rule del priority 220 2>/dev/null; ip -6 rule del priority 220 2>/dev/null; true"
+        )
+        self._gateway.run(["sh", "-c", script])
+
+    def _write_configuration(self) -> None:
+        made = self._gateway.run(
+            [
+                "sh",
+                "-c",
+                f"umask 077; mkdir -p {FOLDER}/swanctl/x509 {FOLDER}/swanctl/x509ca {FOLDER}/swanctl/private",
+            ]
+        )
+        if made.rc:
+            raise EspbenchError(f"{self._gateway.side}: cannot make {FOLDER}: {made.err.strip()}")
+        texts = {
+            "strongswan.conf": strongswan_conf(
+                user_space=self._user_space,
+                peers=len(self.end.tunnels) if self.end.options.ike_sa_each else 1,
+            ),
+            "swanctl/swanctl.conf": swanctl_conf(self.end),
+        }
+        c = self.end.credentials
+        if self.end.options.auth == "certificates":
+            texts |= {
+                "swanctl/x509ca/ca.pem": c.ca_pem,
+                "swanctl/x509/own.pem": c.certificate_pem,
+                "swanctl/private/own.pem": c.key_pem,
+            }
+        for name, text in texts.items():
+            self._gateway.write(f"{FOLDER}/{name}", text)
+
+    def _start_charon(self) -> None:
+        """Return when its vici socket is there; if it ends before, its own words say why."""
+        steps = round(START_S / 0.05)
+        charon = shlex.quote(self._build.programs["charon"])
+        script = (
+            f"{self._environment} {charon} >{FOLDER}/out 2>&1 & pid=$!; echo $pid >{FOLDER}/pid; "
+            f"n=0; while [ ! -S {FOLDER}/vici ] && [ $n -lt {steps} ] && kill -0 $pid 2>/dev/null; "
+            f"do sleep 0.05; n=$((n+1)); done; [ -S {FOLDER}/vici ]"
+        )
+        done = self._gateway.run(["sh", "-c", script], timeout_s=START_S + 15)
+        if done.rc:
+            texts = self._gateway.read([f"{FOLDER}/out", LOG])
+            words = " ".join(filter(None, (status.complaint(texts[f"{FOLDER}/out"] or ""), self.reason())))
+            raise NegotiationFailed(
+                f"{self._gateway.side}: charon did not start: {words or 'it said nothing'}"
+            )
+
+    def _load(self) -> None:
+        done = self._gateway.run(self._command("--load-all", "--noprompt"))
+        if done.rc:
+            why = status.complaint(done.err + done.out)
+            raise NegotiationFailed(
+                f"{self._gateway.side}: charon refuses its configuration: {why}", final=True
+            )
+
+    def _tunnels_up(self) -> int:
+        children = [child for sa in self._sas() for child in sa.get("child-sas", {}).values()]
+        return len({child.get("name") for child in children if child.get("state") == "INSTALLED"})
+
+    def _sas(self) -> list[dict[str, Any]]:
+        """The IKE SAs of our connections, each with its `child-sas`."""
+        found = []
+        for message in vici_text.messages(self._run("--list-sas", "--raw")):
+            found += [sa for name, sa in message.items() if name.startswith(CONNECTION)]
+        return found
+
+    @property
+    def _environment(self) -> str:
+        return f"STRONGSWAN_CONF={FOLDER}/strongswan.conf SWANCTL_DIR={FOLDER}/swanctl"
+
+    def _command(self, *arguments: str) -> list[str]:
+        # --uri stands behind the command, whose options these are.
+        command, *rest = arguments
+        environment = self._environment.split()
+        return ["env", *environment, self._build.programs["swanctl"], command, "--uri", SOCKET, *rest]
+
+    def _run(self, *arguments: str) -> str:
+        done = self._gateway.run(self._command(*arguments))
+        if done.rc:
+            raise NegotiationFailed(
+                f"{self._gateway.side}: swanctl {arguments[0]}: {status.complaint(done.err or done.out)}"
+                + (f"; {why}" if (why := self.reason()) else "")
+            )
+        return done.out

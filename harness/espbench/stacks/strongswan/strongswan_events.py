@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""charon's log as events: lines `1700000000.123 07[IKE] <gateways|1> CHILD_SA tunnel0{1} established …`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from espbench.stacks.daemons.sa_events import Phase, SaEvent, What
+
+# Of grep(1), so that a long log stays where it is.
+TELLING = r"(initiating IKE_SA|IKE_SA .* (established|rekeyed) between|establishing CHILD_SA|CHILD_SA .* established)"
+
+_LINE = re.compile(r"^(?P<at>\d+\.\d+) \d+\[\w+\] <(?P<under>[^>]*\|)(?P<ike>\d+)> (?P<text>.*)$")
+# Whoever rekeys a CHILD SA installs its outbound half last; `inbound` alone is not its end (RFC 7296 2.8).
+_STEPS: tuple[tuple[re.Pattern[str], Phase, What], ...] = (
+    (re.compile(r"initiating IKE_SA \S+\[(\d+)\]"), 1, "begun"),
+    (re.compile(r"IKE_SA \S+\[(\d+)\] established between"), 1, "established"),
+    (re.compile(r"IKE_SA \S+\[(\d+)\] rekeyed between"), 1, "rekeyed"),
+    (re.compile(r"establishing CHILD_SA \S+\{(\d+)\}"), 2, "begun"),
+    (re.compile(r"outbound CHILD_SA \S+\{(\d+)\} established"), 2, "rekeyed"),
+    (re.compile(r"CHILD_SA \S+\{(\d+)\} established"), 2, "established"),
+)
+
+
+def events(log: str) -> Iterator[SaEvent]:
+    """Those of the SAs this charon initiated."""
+    begun: set[tuple[int, str]] = set()
+    for line in log.splitlines():
+        parts = _LINE.match(line)
+        if parts is None:
+            continue
+        for pattern, phase, what in _STEPS:
+            if found := pattern.match(parts["text"]):
+                name = found[1]
+                if what == "begun":
+                    begun.add((phase, name))
+                if (phase, name) in begun:
+                    # What is logged of a rekeyed IKE SA stands under the old one's name.
+                    ike = name if phase == 1 else parts["ike"]
+                    yield SaEvent(float(parts["at"]), phase, what, name, ike)
+                break

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept in the cache is run as root: it is believed only if it is ours, and what was put there.
+
+Digests are recorded when a thing is made and compared when it is used; a file is read once in a process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from espbench.errors import MachineLacks
+from espbench.this_machine.private import foreign
+
+DIGESTS = "digests.json"
+_READ: dict[tuple[Path, int, int, int, int], str] = {}
+
+
+def folder_of_ours(path: Path) -> Path:
+    """Make a folder of the cache, or see to it that nobody else can write in it; the path.
+
+    MachineLacks where it is somebody else's.
+    """
+    path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    found = path.stat()
+    if found.st_uid == os.geteuid() and found.st_mode & 0o022:  # made under a umask such as 002
+        path.chmod(stat.S_IMODE(found.st_mode) & ~0o022)
+    if why := foreign(path):
+        raise MachineLacks(
+            f"{path}: expected a cache of this user's own, got one of which {why}; nothing in it is believed",
+            "set XDG_CACHE_HOME to a folder of yours",
+        )
+    return path
+
+
+def digest(file: Path) -> str:
+    """A file's SHA-256; of one that was read before in this process, and looks the same, what it was then."""
+    found = file.stat()
+    key = (file, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    if key not in _READ:
+        with file.open("rb") as stream:
+            _READ[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _READ[key]
+
+
+def problem_with_files(folder: Path, expected: Mapping[str, str]) -> str:
+    """Why these files of a folder (name → SHA-256) are not to be used; empty if they are."""
+    for path in (folder, *(folder / name for name in expected)):
+        if not path.exists():
+            return f"{path.name} is missing"
+        if why := foreign(path):
+            return f"of {path.name}, {why}"
+    for name, wanted in expected.items():
+        if (got := digest(folder / name)) != wanted:
+            return f"{name}: expected SHA-256 {wanted[:16]}…, got {got[:16]}…"
+    return ""
+
+
+def seal(folder: Path) -> None:
+    """Record everything below a folder that is finished."""
+    (folder / DIGESTS).write_text(json.dumps(dict(_entries(folder)), indent=0) + "\n")
+    (folder / DIGESTS).chmod(0o644)
+
+
+def problem_with(folder: Path) -> str:
+    """Why a sealed folder is not to be used: somebody else's, or not what was sealed; empty if it is."""
+    if why := foreign(folder):
+        return why
+    try:
+        expected = json.loads((folder / DIGESTS).read_text())
+        got = dict(_entries(folder))
+    except (OSError, ValueError) as error:
+        return f"no digests of its files can be read ({error})"
+    for name in sorted({*expected, *got}):
+        if expected.get(name) != got.get(name):
+            return f"{name}: expected {_shown(expected.get(name))}, got {_shown(got.get(name))}"
+    strangers = (0, os.geteuid())
+    return next(
+        (f"{p} belongs to another user" for p in _below(folder) if p.lstat().st_uid not in strangers), ""
+    )
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, str]]:
+    """What each thing below a folder is: a file's SHA-256 and mode, a link's target; folders by what is in them."""
+    for path in _below(folder):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            yield name, f"a link to {path.readlink()}"
+        elif path.is_file() and name != DIGESTS:
+            yield name, f"SHA-256 {digest(path)}, mode {stat.S_IMODE(path.stat().st_mode):o}"
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    yield from sorted(folder.rglob("*"))
+
+
+def _shown(entry: str | None) -> str:
+    return entry or "no such file"

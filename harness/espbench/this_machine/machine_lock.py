@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One measurement at a time on a machine: two would take each other's CPUs, and both their figures be wrong.
+
+The lock is flock(2) on the kernel's own file of this machine's clocks (time_namespaces(7)). That is one file for
+all users and, since containers are given none of their own, for all containers; nobody can plant or remove it,
+none needs a right to it, and the kernel frees the lock when its holder ends, by SIGKILL too. Who holds it is asked
+of the kernel as well: /proc/locks has the process.
+
+What measures in real time holds it alone. Runs in virtual time are right beside anything, but they take CPUs
+from whoever measures in real time: they share it with each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pwd
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.this_machine.processes import NS_PER_TICK, start_time
+
+# The second is for kernels without time namespaces; a container has one of its own only if its users are mapped.
+FILES = (Path("/proc/self/ns/time"), Path("/proc/self/ns/user"))
+LOCKS = Path("/proc/locks")
+_ASK_AGAIN_S = 0.5
+_LONGEST_COMMAND = 200
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process that holds the lock. What may not be seen of it is empty."""
+
+    pid: int
+    user: str
+    command: str
+    directory: str
+    since: str
+
+    def __str__(self) -> str:
+        of = f" of {self.user}" if self.user else ""
+        since = f", since {self.since}" if self.since else ""
+        where = f" (in {self.directory})" if self.directory else ""
+        return f"process {self.pid}{of}{since}: {self.command or 'its command cannot be seen'}{where}"
+
+
+def nobody(holders: list[Holder]) -> None:
+    """Tell nobody: the default of whoever is to be told."""
+
+
+@contextlib.contextmanager
+def held(
+    *, shared: bool = False, wait: bool = False, on_wait: Callable[[list[Holder]], None] = nobody
+) -> Iterator[None]:
+    """Hold the lock while the block runs; shared: together with others who share it.
+
+    MachineLacks, naming who holds it, when it is held; with `wait` on_wait is told that instead, again and
+    again, until it is ours.
+    """
+    descriptor = _open()
+    try:
+        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        while not _taken(descriptor, how):
+            found = holders(descriptor)
+            if not wait:
+                raise _refused(found)
+            on_wait(found)
+            time.sleep(_ASK_AGAIN_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def holders(descriptor: int) -> list[Holder]:
+    """Say who holds the lock on an open file, oldest first; those in other containers cannot be seen from one."""
+    found = os.fstat(descriptor)
+    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    pids = []
+    with contextlib.suppress(OSError):
+        for line in LOCKS.read_text().splitlines():
+            words = (
+                line.split()
+            )  # proc(5): number, kind, manner, access, pid, file, start, end; -> is one who waits
+            if words[1] == "FLOCK" and words[5] == file and int(words[4]) > 0:
+                pids.append(int(words[4]))
+    return [_holder(pid) for pid in dict.fromkeys(pids)]
+
+
+def _open() -> int:
+    for file in FILES:
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    raise MachineLacks(
+        f"no {FILES[-1]}, by which measurements know of each other", "mount -t proc proc /proc"
+    )
+
+
+def _taken(descriptor: int, how: int) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise EspbenchError(f"{FILES[0]}: cannot be locked: {error.strerror}") from error
+    return True
+
+
+def _refused(found: list[Holder]) -> MachineLacks:
+    who = "\n".join(f"  {holder}" for holder in found)
+    pids = " ".join(str(holder.pid) for holder in found)
+    return MachineLacks(
+        "this machine's CPUs are taken: another measurement is under way, and each would slow the other\n"
+        + (who or "  a process that cannot be seen from here; it may be in another container"),
+        "let it end; `espbench run --wait` waits for that by itself"
+        + (f"; or end it: kill {pids}" if pids else ""),
+    )
+
+
+def _holder(pid: int) -> Holder:
+    process = Path(f"/proc/{pid}")
+    command = directory = user = since = ""
+    with contextlib.suppress(OSError):
+        command = _shown(process.joinpath("cmdline").read_bytes())
+    with contextlib.suppress(OSError):
+        directory = _shown(os.fsencode(process.joinpath("cwd").readlink()))
+    with contextlib.suppress(OSError):
+        uid = process.stat().st_uid
+        try:
+            user = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            user = f"user {uid}"
+    if (started := start_time(pid)) is not None:
+        began = time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - started * NS_PER_TICK / 1e9)
+        since = datetime.fromtimestamp(began).astimezone().isoformat(" ", "seconds")
+    return Holder(pid, user, command, directory, since)
+
+
+def _shown(text: bytes) -> str:
+    """Return what another process says of itself, in one line that steers no terminal."""
+    words = text.replace(b"\0", b" ").decode(errors="replace").strip()
+    plain = "".join(c if c.isprintable() else "?" for c in words)
+    return plain if len(plain) <= _LONGEST_COMMAND else plain[:_LONGEST_COMMAND] + " …"

@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place through which espbench changes the machine, so that every change is undone.
+
+Each thing is written to a journal when it is made and struck out when it is gone. The journal is locked
+while its controller lives: what a killed controller left behind is in a journal without a lock, and
+`clean` undoes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from espbench.errors import EspbenchError
+from espbench.this_machine.ending import uninterrupted
+from espbench.this_machine.network import make_netns, remove_link, remove_netns
+from espbench.this_machine.private import not_private, private_directory
+from espbench.this_machine.processes import descendants, start_time
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+_REMEDY = (
+    "look what is in it; remove it if it is none of yours, or set XDG_RUNTIME_DIR to a directory of yours"
+)
+Redirection = int | IO[Any] | None
+
+
+def state_dir() -> Path:
+    """Return where the journals are: /run/espbench for root, else the user's own runtime directory."""
+    if os.geteuid() == 0:
+        return Path("/run/espbench")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "espbench" if runtime else Path(tempfile.gettempdir()) / f"espbench-{os.getuid()}"
+
+
+def undo_the_rest() -> None:
+    """Undo what living registries of this process still hold: an interruption came where none could see to it.
+
+    For the very end, when no signal is heard any more; EspbenchError names what could not be undone.
+    """
+    for registry in reversed(_LIVING.copy()):
+        registry.__exit__(None, None, None)
+
+
+def interpreter() -> str:
+    """The Python that runs the launcher and the agents: ours, outside its virtual environment."""
+    return os.path.realpath(sys.executable)
+
+
+class LeftForClean(Exception):
+    """Raised by an undo that can do no more now: no error of this run, but its journal keeps it for `clean`."""
+
+
+@dataclass
+class Entry:
+    """One thing made: its kind and name say what to undo, `undo` how; detail is for the journal."""
+
+    number: int
+    kind: str
+    name: str
+    undo: Callable[[], None]
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Says where a program runs, and what it may do there.
+
+    netns is the path of a network namespace. cpus: all this process may use, if empty. own_pids: it has a PID
+    namespace of its own, so that all its descendants die with it, stopped and traced ones too. read_only: it cannot
+    write a file of the host. nice: for it and its session, where the right to is there. mounts: (type, target,
+    options) mounted for it alone. env: the whole environment; None: this process's own.
+    """
+
+    netns: str | None = None
+    cpus: Sequence[int] = ()
+    own_pids: bool = False
+    read_only: bool = False
+    nice: int = 0
+    mounts: Sequence[tuple[str, str, str]] = ()
+    env: Mapping[str, str] | None = None
+
+
+class Registry:
+    """Keeps what one controller made. Use it as a context: leaving it undoes all, last made first.
+
+    Processes must be spawned from a thread that outlives them: the kernel kills them when the thread
+    that started them ends.
+    """
+
+    def __init__(self, run_id: str, directory: Path | None = None) -> None:
+        self.run_id = run_id
+        self.entries: list[Entry] = []
+        self._directory = directory or state_dir()
+        self._count = 0
+        self._left = False
+        self._journal: IO[str] | None = None
+        self.path = self._directory / f"{run_id}.journal"
+
+    def __enter__(self) -> Self:
+        try:
+            with uninterrupted():
+                self._begin()
+                _LIVING.append(self)
+        except KeyboardInterrupt:
+            if self in _LIVING:
+                self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _begin(self) -> None:
+        private_directory(self._directory, _REMEDY)
+        # Under its final name only once it is locked, so that `clean` never sees it without its lock.
+        handle, unlocked = tempfile.mkstemp(dir=self._directory, prefix=".new-")
+        self._journal = os.fdopen(handle, "w")
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        self._write({"run": self.run_id, "pid": os.getpid(), "start": start_time(os.getpid())})
+        try:
+            os.link(unlocked, self.path)
+        except FileExistsError:
+            self._journal.close()
+            raise EspbenchError(f"another espbench uses the run id {self.run_id} ({self.path})") from None
+        finally:
+            Path(unlocked).unlink()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.undo(self.entries)
+        except EspbenchError as failure:
+            if error is None:
+                raise
+            error.add_note(str(failure))
+            if isinstance(error, KeyboardInterrupt):  # whose notes nobody shows
+                print(failure, file=sys.stderr)
+        finally:
+            # Also when a second Ctrl-C was held back until all was undone.
+            if not self._left and not [entry for entry in self.entries if entry.kind in UNDO]:
+                self.path.unlink(missing_ok=True)
+            if self._journal is not None:
+                self._journal.close()
+            if self in _LIVING:
+                _LIVING.remove(self)
+
+    def add(self, kind: str, name: str, undo: Callable[[], None] | None = None, **detail: Any) -> Entry:
+        """Register a thing. Call it before making it where its name is known: undoing what is not there is
+        no error. Without `undo` the kind's own way is taken, the one `clean` uses.
+        """
+        if kind not in UNDO:
+            raise ValueError(f"no way to undo a {kind!r} after a crash; kinds: {', '.join(UNDO)}")
+        self._count += 1
+        record = {"made": self._count, "kind": kind, "name": name, **detail}
+        entry = Entry(self._count, kind, name, undo or (lambda: UNDO[kind](record)), detail)
+        self.entries.append(entry)
+        self._write(record)
+        return entry
+
+    def closing(self, name: str, close: Callable[[], None]) -> None:
+        """Register something that ends with this process by itself, such as a socket: not in the journal."""
+        self._count += 1
+        self.entries.append(Entry(self._count, "open", name, close))
+
+    def undo(self, entries: Sequence[Entry]) -> None:
+        """Undo these, last made first. Each is tried; then EspbenchError names those that failed.
+
+        Ctrl-C, SIGTERM and SIGHUP wait until it is done.
+        """
+        failures = []
+        with uninterrupted():
+            for entry in sorted(entries, key=lambda entry: entry.number, reverse=True):
+                if entry not in self.entries:
+                    continue
+                try:
+                    entry.undo()
+                except LeftForClean:
+                    self.entries.remove(entry)
+                    self._left = True
+                    continue
+                except Exception as error:  # one failure must not keep the others from being undone
+                    failures.append(f"{entry.kind} {entry.name}: {error}")
+                    continue
+                self.entries.remove(entry)
+                self._write({"undone": entry.number})
+        if failures:
+            raise EspbenchError("could not undo:\n  " + "\n  ".join(failures))
+
+    def netns(self, role: str) -> str:
+        """Make the network namespace `espbench-<run>-<role>`; its name. Everything in it goes with it.
+
+        While there is one of that role, the next is `espbench-<run>-<role>-2`, and so on.
+        """
+        taken = {entry.name for entry in self.entries if entry.kind == "netns"}
+        name = bare = f"espbench-{self.run_id}-{role}"
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{bare}-{number}"
+        self.add("netns", name)
+        # Held back is a Ctrl-C: the namespace would be made after it was undone.
+        with uninterrupted():
+            make_netns(name)
+        return name
+
+    def directory(self, role: str, inside: Path | None = None) -> Path:
+        """Make a directory only this user can enter; inside: another place than that for temporary files."""
+        with uninterrupted():
+            path = Path(tempfile.mkdtemp(prefix=f"espbench-{self.run_id}-{role}-", dir=inside))
+            self.add("directory", str(path))
+        return path
+
+    def control_group(self, root: Path, role: str) -> Path:
+        """Make a control group below root, a mounted hierarchy."""
+        with uninterrupted():
+            path = root / f"espbench-{self.run_id}-{role}-{self._count}"
+            path.mkdir()
+            self.add("control group", str(path))
+        return path
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        name: str,
+        surroundings: Surroundings | None = None,
+        *,
+        stdin: Redirection = subprocess.DEVNULL,
+        stdout: Redirection = None,
+        stderr: Redirection = None,
+        pass_fds: Sequence[int] = (),
+        grace_s: float = 2.0,
+    ) -> subprocess.Popen[bytes]:
+        """Start a program that dies when this thread does, in a session of its own, under SCHED_OTHER.
+
+        Undone by SIGTERM, after grace_s (0: at once) SIGKILL, and waiting for its end; process 1 of a PID
+        namespace only hears a SIGTERM it has a handler for.
+        """
+        around = surroundings or Surroundings()
+        spec = {
+            "parent": os.getpid(),
+            "netns": around.netns,
+            "cpus": list(around.cpus),
+            "own_pids": around.own_pids,
+            "read_only": around.read_only,
+            "nice": around.nice,
+            "mounts": [list(mount) for mount in around.mounts],
+            "argv": list(argv),
+        }
+        with uninterrupted():
+            process = subprocess.Popen(
+                [interpreter(), "-I", "-S", str(LAUNCHER), json.dumps(spec)],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=pass_fds,
+                env=around.env,
+                start_new_session=True,
+            )
+            start = start_time(process.pid)
+            self.add(
+                "process", name, lambda: _end(process, grace_s, around.own_pids), pid=process.pid, start=start
+            )
+        return process
+
+    def _write(self, record: dict[str, Any]) -> None:
+        if self._journal is None:
+            raise RuntimeError("a Registry is used as a context: `with Registry(…) as registry:`")
+        self._journal.write(json.dumps(record) + "\n")
+        self._journal.flush()
+
+
+def _end(process: subprocess.Popen[bytes], grace_s: float, own_pids: bool) -> None:
+    """Terminate a process group we started and wait for its leader."""
+    if process.poll() is not None:
+        return  # waited for: its number may by now be somebody else's
+    if grace_s:
+        _signal_group(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + grace_s
+        # WNOWAIT leaves the ended leader unreaped, so that the group's number stays ours for the SIGKILL.
+        how = os.WEXITED | os.WNOWAIT | os.WNOHANG
+        while os.waitid(os.P_PID, process.pid, how) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+    if own_pids and (below := descendants(process.pid)):
+        # Only the namespace's process 1: its parent, the launcher, ends when all in the namespace are gone.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(below[0], signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+            return
+    _signal_group(process.pid, signal.SIGKILL)
+    process.wait(10)
+
+
+def _signal_group(leader: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, number)
+
+
+def _undo_netns(record: dict[str, Any]) -> None:
+    remove_netns(record["name"])
+
+
+def _undo_link(record: dict[str, Any]) -> None:
+    remove_link(record.get("netns"), record["name"])
+
+
+def _undo_process(record: dict[str, Any]) -> None:
+    if record["start"] is not None and start_time(record["pid"]) == record["start"]:
+        _signal_group(record["pid"], signal.SIGKILL)
+
+
+def _undo_mount(record: dict[str, Any]) -> None:
+    if os.path.ismount(record["name"]):
+        subprocess.run(["umount", "-l", record["name"]], check=True, capture_output=True)
+
+
+def _undo_directory(record: dict[str, Any]) -> None:
+    path = Path(record["name"])
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+
+
+def _undo_control_group(record: dict[str, Any]) -> None:
+    path = Path(record["name"])
+    deadline = time.monotonic() + _GROUP_EMPTIES_S
+    while path.is_dir():
+        try:
+            path.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)  # the last of its processes is about to be gone
+
+
+def _undo_file(record: dict[str, Any]) -> None:
+    Path(record["name"]).unlink(missing_ok=True)
+
+
+_GROUP_EMPTIES_S = 2.0
+_LIVING: list[Registry] = []
+UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
+    "netns": _undo_netns,
+    "link": _undo_link,
+    "process": _undo_process,
+    "mount": _undo_mount,
+    "directory": _undo_directory,
+    "file": _undo_file,
+    "control group": _undo_control_group,
+}
+
+
+def clean(directory: Path | None = None) -> list[str]:
+    """Undo what dead controllers left behind; one line for each thing. Living ones are not touched.
+
+    EspbenchError, after everything was tried, names what could not be undone; its journal stays.
+    """
+    report: list[str] = []
+    failures: list[str] = []
+    journals = directory or state_dir()
+    if not os.path.lexists(journals):
+        return report
+    private_directory(journals, _REMEDY)
+    for path in sorted(journals.glob("*.journal")):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            continue  # its run has ended meanwhile, or another `clean` was faster
+        with os.fdopen(descriptor) as journal:
+            try:
+                fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            if not os.fstat(descriptor).st_nlink:
+                continue
+            failed = False
+            for record in _left_behind(journal):
+                thing = f"{record['kind']} {record['name']}"
+                try:
+                    if why := _not_ours(path.stem, record):
+                        raise EspbenchError(f"left alone: {why}; once you have seen to it, remove {path}")
+                    UNDO[record["kind"]](record)
+                except (OSError, EspbenchError, subprocess.SubprocessError) as error:
+                    failures.append(f"{thing}: {error}")
+                    failed = True
+                else:
+                    report.append(f"{path.stem}: {thing}")
+            if not failed:
+                path.unlink(missing_ok=True)
+    if failures:
+        raise EspbenchError("could not undo:\n  " + "\n  ".join(failures))
+    return report
+
+
+def _not_ours(run_id: str, record: dict[str, Any]) -> str:
+    """Say why a thing that a journal names cannot be what a run made; empty if it may be.
+
+    Where a journal could be damaged, or written by another version, more than a run's own would be lost.
+    """
+    kind, name = record["kind"], str(record["name"])
+    if kind == "netns":
+        given = re.fullmatch(rf"espbench-{re.escape(run_id)}-[\w-]+", name)
+        return "" if given else "no namespace of this run"
+    if kind == "control group":
+        given = re.fullmatch(rf"/[\w/.-]*/espbench-{re.escape(run_id)}-[\w-]+", name)
+        return "" if given and ".." not in name else "no control group of this run"
+    if kind in ("directory", "file", "mount") and os.path.lexists(name):
+        return _no_path_of_ours(run_id, kind, Path(name))
+    return ""  # a process is known by its start, a link by its namespace
+
+
+def _no_path_of_ours(run_id: str, kind: str, path: Path) -> str:
+    if not path.is_absolute() or path != Path(os.path.normpath(path)):
+        return "expected an absolute path"
+    # Those of a build stand in the cache.
+    if kind != "mount" and not re.match(rf"espbench-{re.escape(run_id)}-|\.work-[0-9a-f]+$", path.name):
+        return "its name is none that a run gives"
+    if kind == "directory":
+        return not_private(path)
+    owner = path.lstat().st_uid
+    return "" if owner == os.geteuid() else f"it belongs to user {owner}"
+
+
+def _left_behind(journal: IO[str]) -> list[dict[str, Any]]:
+    """The things a journal says were made and not undone, last made first."""
+    made: dict[int, dict[str, Any]] = {}
+    for line in journal:
+        try:
+            record = json.loads(line)
+        except ValueError:  # the line the controller was writing when it was killed
+            continue
+        if record.get("kind") in UNDO:
+            made[record["made"]] = record
+        made.pop(record.get("undone"), None)
+    return list(reversed(made.values()))

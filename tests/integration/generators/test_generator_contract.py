@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every generator promises, asked of all that this machine has, over a pair of veth ports.
+
+tester namespace: west ═══ east
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from espbench.errors import EspbenchError, UsageError
+from espbench.generators import choose
+from espbench.generators.base import Generator, Offered
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.validity.faults import tester_faults
+from espbench.plan.keys.generator_choice import GeneratorChoice
+from espbench.platforms import placement
+from espbench.platforms.base import Testbed
+from espbench.platforms.netns import NetnsPlatform
+from espbench.sentences import Code
+from espbench.this_machine.processes import start_time
+from espbench.this_machine.registry import Registry
+from support.addresses import GATEWAY_TO_GATEWAY
+
+pytestmark = [pytest.mark.root, pytest.mark.untimed]
+
+
+# Name, and a rate it keeps on a busy machine (frames/s).
+GENERATORS = [
+    pytest.param(("native", 2000.0), marks=pytest.mark.needs("generator"), id="native"),
+    pytest.param(("trex", 1000.0), marks=pytest.mark.needs("TREX_DIR"), id="trex"),
+    pytest.param(("scapy", 50.0), id="scapy"),
+]
+
+
+@dataclass
+class Bench:
+    """An open generator on its ports."""
+
+    generator: Generator
+    bed: Testbed
+    rate: float
+    registry: Registry
+    before: int  # entries of the registry before the generator was made
+
+    def offer(
+        self, rate: float | None = None, duration_s: float = 0.5, flood: bool = False, **traffic: Any
+    ) -> Offered:
+        usual: dict[str, Any] = {"frames": ((128, 1),), "ip_version": 4, "direction": "one-way"}
+        hops = {name: port.next_hop_mac or "" for name, port in self.bed.ports.items()}
+        wanted = Traffic(**usual | traffic)
+        load = None if flood else (rate or self.rate) * wanted.directions
+        return self.generator.offer(wanted.streams(self.bed, hops, load), duration_s, 0.5, quiet_s=0.2)
+
+
+@pytest.fixture(params=GENERATORS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    name, rate = request.param
+    with Registry(secrets.token_hex(3)) as registry:
+        bed = NetnsPlatform(GATEWAY_TO_GATEWAY).calibration_bed(registry, placement.choose())
+        # Frames of this pair of ports are for each other.
+        west, east = bed.ports["west"], bed.ports["east"]
+        bed.ports = {
+            "west": replace(west, next_hop_mac=east.mac), "east": replace(east, next_hop_mac=west.mac)
+        }  # fmt: skip
+        before = len(registry.entries)
+        settings = GeneratorChoice.model_validate(name).settings
+        generator = choose.new(name, settings, registry, tmp_path / "generator.log")
+        generator.open(list(bed.ports.values()), [])
+        yield Bench(generator, bed, rate, registry, before)
+
+
+def the_books_balance(offered: Offered) -> None:
+    """Whatever was counted: it adds up, and what was not counted is named."""
+    for s in offered.streams:
+        if s.intended_frames is not None:
+            # A frame that the next device refused may have been offered again.
+            assert 0 <= s.tx_frames + s.unsent - s.intended_frames <= s.tx_refused
+        assert s.rx_frames <= s.tx_frames
+        assert s.lost == s.tx_frames - s.rx_frames
+        assert s.never_came == s.lost - (s.corrupted or 0)
+        assert (s.latency_us is None) == ("latency" in offered.not_measured)
+        assert (s.rx_after_stop is None) == (s.drain_s is None) == ("backlog" in offered.not_measured)
+        assert (s.corrupted is None) == any("corrupted" in text for text in offered.not_measured)
+    assert {p.name for p in offered.ports} == {"west", "east"}
+    assert offered.start_ns < offered.last_tx_ns < time.monotonic_ns()
+
+
+def all_arrived(offered: Offered, intended: int) -> None:
+    """Every frame that the next device took; a busy machine may have kept the sender from some."""
+    the_books_balance(offered)
+    for s in offered.streams:
+        assert s.intended_frames == intended
+        assert s.rx_frames == s.tx_frames - s.tx_refused > 0
+
+
+@pytest.mark.alone
+def test_an_idle_pair_loses_nothing(bench: Bench) -> None:
+    """All that was intended is sent and arrives; nobody is to blame for anything."""
+    offered = bench.offer()
+    all_arrived(offered, round(bench.rate * 0.5))
+    faults = tester_faults(offered, sum(p.rx_overrun for p in offered.ports), {})
+    assert [fault for fault in faults if fault.code != Code.SENT_FEWER] == []
+
+
+def test_both_ways_at_once(bench: Bench) -> None:
+    """Each direction has its own account."""
+    offered = bench.offer(direction="both-ways")
+    assert [(s.from_, s.to) for s in offered.streams] == [("west", "east"), ("east", "west")]
+    all_arrived(offered, round(bench.rate * 0.5))
+
+
+def test_a_mix_of_sizes_and_ipv6(bench: Bench) -> None:
+    """Three sizes in their proportions: as many frames as of one size."""
+    offered = bench.offer(frames=((84, 7), (594, 4), (1518, 1)), ip_version=6)
+    all_arrived(offered, round(bench.rate * 0.5))
+
+
+def test_many_flows(bench: Bench) -> None:
+    """256 networks: not a frame less."""
+    offered = bench.offer(networks=256)
+    all_arrived(offered, round(bench.rate * 0.5))
+
+
+def test_what_was_not_sent_is_told(bench: Bench) -> None:
+    """A rate that no machine reaches ends in time, and the trial is the tester's fault."""
+    offered = bench.offer(rate=40e6, duration_s=0.3)
+    the_books_balance(offered)
+    (one,) = offered.streams
+    assert one.intended_frames == 12_000_000
+    assert one.unsent > 0
+    assert tester_faults(offered, 0, {})[0].code == Code.SENT_FEWER
+
+
+def test_a_flood_has_no_plan(bench: Bench) -> None:
+    """It sends what it can."""
+    offered = bench.offer(flood=True, duration_s=0.3)
+    the_books_balance(offered)
+    (one,) = offered.streams
+    assert one.intended_frames is None
+    assert one.tx_frames > 0
+
+
+def test_a_burst_is_so_many_frames(bench: Bench) -> None:
+    """At the rate asked for, and how fast they left is told; what cannot be sent so is refused."""
+    hops = {name: port.next_hop_mac or "" for name, port in bench.bed.ports.items()}
+    one_way = Traffic(frames=((128, 1),), ip_version=4, direction="one-way")
+    [stream] = one_way.streams(bench.bed, hops, bench.rate)
+    burst = [stream.model_copy(update={"burst_frames": 20})]
+    if bench.generator.name == "trex":
+        with pytest.raises(UsageError, match="got a burst back to back"):
+            bench.generator.offer(burst, 2.0, 0.5)
+        return
+    offered = bench.generator.offer(burst, 2.0, 0.5, quiet_s=0.2)
+    all_arrived(offered, 20)
+    [counts] = offered.streams
+    assert counts.unsent == 0
+    assert counts.departure_fps is not None
+    assert 0 < counts.departure_fps <= 1.2 * bench.rate  # after a stall they follow faster
+    assert counts.longest_gap is not None
+
+
+def test_trials_do_not_leak_into_each_other(bench: Bench) -> None:
+    """Nor does opening the ports again."""
+    all_arrived(bench.offer(), round(bench.rate * 0.5))
+    all_arrived(bench.offer(rate=2 * bench.rate), round(bench.rate))
+    bench.generator.open(list(bench.bed.ports.values()), [])
+    all_arrived(bench.offer(), round(bench.rate * 0.5))
+
+
+def test_its_death_is_an_error_and_nothing_else(bench: Bench) -> None:
+    """One espbench knows, so that the run goes on with a new generator."""
+    bench.generator.ping()
+    os.killpg(bench.generator.pid(), signal.SIGKILL)
+    with pytest.raises(EspbenchError, match="died"):
+        bench.generator.ping()
+    with pytest.raises(EspbenchError):
+        bench.offer()
+    bench.generator.close()
+
+
+def test_closing_leaves_nothing(bench: Bench) -> None:
+    """No process, nothing in the registry."""
+    pid = bench.generator.pid()
+    bench.generator.close()
+    assert start_time(pid) is None
+    assert len(bench.registry.entries) == bench.before

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver-level accelerator test: how a plan asks for it, what is asked of the guest, what is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from espbench.errors import EspbenchError, UsageError
+from espbench.generators.base import Generator
+from espbench.plan import ResolvedPlan, cases, resolve
+from espbench.plan.reading.reader import read_text
+from espbench.plan.resolved.cases import Case
+from espbench.platforms.base import Testbed
+from espbench.platforms.e500.e500_gateway import E500Gateway
+from espbench.procedures.boards.accelerator import measure
+from espbench.results import accelerator
+from espbench.results.accelerator import AcceleratorResult
+from support.plans import plan_text
+from support.synthetic import powerquicc as made
+
+PLAN = plan_text(
+    name="mine",
+    dut="mpc8548e",
+    stacks="[xfrm]",
+    suites="[3des-sha1]",
+    tests="\n  - throughput: {}\n  - accelerator: {sizes: [64, 1024], suites: [aes128-sha1]}",
+)
+
+
+def plan(text: str = PLAN) -> ResolvedPlan:
+    return resolve(read_text(text, "plan.yaml", "plan"), None)
+
+
+def refused(text: str) -> str:
+    with pytest.raises(UsageError) as error:
+        plan(text)
+    return str(error.value).removeprefix("plan.yaml:")
+
+
+def test_it_is_no_case_of_its_own() -> None:
+    """Throughput's cases are what they are without it."""
+    asked = plan()
+    assert asked.plan.accelerator is not None
+    assert (asked.plan.accelerator.operations, asked.plan.accelerator.sizes) == (50_000, [64, 1024])
+    without = plan(PLAN.replace(PLAN.splitlines()[-1], ""))
+    assert without.plan.accelerator is None
+    assert [c.id for c in cases(asked)] == [c.id for c in cases(without)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("dut: mpc8548e", "dut: uml", "9:5: tests[1]: expected an emulated board (platform: qemu_e500)"),
+        ("  - throughput: {}", "  - accelerator: {}", "9:5: tests[1]: expected one accelerator test"),
+        ("[64, 1024]", "[64, 100]", "tests[1].accelerator.sizes[1]"),
+        ("[aes128-sha1]", "[aes128-gcm]", "tests[1].accelerator.suites[0]"),
+        ("  - throughput: {}\n  - accel", "  - throughput: {}\n    accel", "expected one test in an entry"),
+    ],
+)
+def test_mistakes_have_a_place_and_a_remedy(old: str, new: str, message: str) -> None:
+    assert message in refused(PLAN.replace(old, new))
+
+
+class Bed:
+    """A test bed whose guest answers at once."""
+
+    def __init__(self, log: list[str], answer: dict[str, Any] | Exception) -> None:
+        gateway = E500Gateway.__new__(E500Gateway)
+        self.gateways = {"home": gateway}
+        self.ports: dict[str, Any] = {}
+        self.log = log
+
+        def request(text: str, timeout_s: float = 0) -> dict[str, Any]:
+            log.append(text)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        gateway.request = request  # type: ignore[method-assign]
+
+    def attached(self, generator: object) -> None:
+        self.log.append("booted")
+
+    def begin_trial(self) -> None:
+        self.log.append("fresh")
+
+    def close(self) -> None:
+        self.log.append("closed")
+
+
+class Beds:
+    def __init__(self, log: list[str], answer: dict[str, Any] | Exception) -> None:
+        self.log, self.answer = log, answer
+
+    def build(self, case: Case) -> Testbed:
+        self.log.append(f"{case.dut} {case.stack.kind}")
+        return cast(Testbed, Bed(self.log, self.answer))
+
+
+class Tester:
+    def open(self, ports: list[Any], watch_cpus: list[int]) -> list[dict[str, Any]]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+ANSWER = {
+    "id": 7, "ok": True, "driver": "authenc-talitos", "after_ns": 400, "at_once_ns": 100, "full": 2,
+    "after_idle_ns": 10, "at_once_idle_ns": 5,
+}  # fmt: skip
+
+
+def test_each_figure_begins_in_the_same_state_and_is_kept(tmp_path: Path) -> None:
+    run = made.build(tmp_path, made.Shape())
+    log: list[str] = []
+    asked = plan().plan.accelerator
+    assert asked is not None
+    new = cast(Any, lambda: cast(Generator, Tester()))
+    found = measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append)
+    assert [line for line in log if not line.startswith("accelerator test")] == [
+        "mpc8548e xfrm", "booted", "fresh", "accel aes128-sha1 64 50000",
+        "fresh", "accel aes128-sha1 1024 50000", "closed",
+    ]  # fmt: skip
+    assert accelerator.read(run.path) == found
+    assert [(r.size, r.gain, r.after_idle_ns) for r in found] == [(64, 4.0, 10), (1024, 4.0, 10)]
+    log.clear()
+    assert measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append) == found
+    assert log == [], "a resumed run measures what is missing, which is nothing"
+
+
+def test_a_guest_that_cannot_is_ended_and_the_figures_before_are_kept(tmp_path: Path) -> None:
+    run = made.build(tmp_path, made.Shape())
+    asked = plan().plan.accelerator
+    assert asked is not None
+    log: list[str] = []
+    lab = Beds(log, EspbenchError("gateway home: accel: Bad message"))
+    with pytest.raises(EspbenchError, match="Bad message"):
+        measure(asked, ["mpc8548e"], lab, cast(Any, lambda: cast(Generator, Tester())), run, log.append)
+    assert log[-1] == "closed"
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / accelerator.FILE).write_text("{}\n")
+    with pytest.raises(EspbenchError, match=r"accelerator\.jsonl:1: damaged"):
+        accelerator.read(tmp_path)
+
+
+def test_rates_are_of_data() -> None:
+    result = AcceleratorResult(
+        dut="d", suite="s", size=1000, operations=10, driver="x", after_ns=80_000, at_once_ns=40_000, full=0
+    )
+    assert (result.after_mbps, result.at_once_mbps, result.gain) == (1000, 2000, 2)

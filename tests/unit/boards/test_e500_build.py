@@ -1,0 +1,588 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How e500 guests are built: what the key holds, what is refused, what a broken-off build leaves behind."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from espbench.cli import doctor
+from espbench.cli.main import app
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.paths import data_dir
+from espbench.platforms.e500.parts import build, cpio, guest, kernel, qemu, recipe, sources, tools
+from espbench.platforms.e500.parts.recipe import GUEST, KERNEL, PARTS, QEMU, SourcePackage
+from espbench.this_machine import kept
+from espbench.this_machine.registry import Registry
+
+SHA = "a" * 64
+
+
+@pytest.fixture(autouse=True)
+def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and a copy of harness/emulator that a test may change."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    copy = tmp_path / "profiles"
+    shutil.copytree(data_dir("emulator"), copy / "e500")
+    monkeypatch.setattr(recipe, "data_dir", lambda kind: copy)
+    return copy / "e500"
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    """One with a journal of its own."""
+    with Registry("unit", tmp_path / "state") as made:
+        yield made
+
+
+class Told:
+    """A Progress that remembers."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.parts: list[str] = []
+        self.remarks: dict[str, str] = {}
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def started(self, step: str, number: int, of: int) -> None:
+        self.parts.append(step)
+
+    def line(self, text: str) -> None: ...
+
+    def finished(self, step: str, seconds: float, remark: str) -> None:
+        self.remarks[step] = remark
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """Steps that take no time; what each product is can be changed, and taken away to make its step fail."""
+    made = {name: name.encode() for part in PARTS for name in part.products}
+
+    def step(names: tuple[str, ...], work: Path) -> Mapping[str, Path]:
+        for name in names:
+            if name not in made:
+                raise EspbenchError(f"{name}: ended with 1")
+            (work / name).write_bytes(made[name])
+        return {name: work / name for name in names}
+
+    monkeypatch.setattr(guest, "build", lambda work, runner: step(GUEST.products, work))
+    monkeypatch.setattr(kernel, "build", lambda work, source, runner: step(KERNEL.products, work))
+    monkeypatch.setattr(qemu, "build", lambda work, source, runner: step(QEMU.products, work))
+    monkeypatch.setattr(tools, "missing", list)
+    monkeypatch.setattr(tools, "versions", lambda: {"compiler": "gcc 1"})
+    monkeypatch.setattr(sources, "fetch", lambda names, runner, on_note: None)
+    return made
+
+
+def linux(version: str = "6.1.9-1", **files: str) -> SourcePackage:
+    """A source package."""
+    return SourcePackage("linux", version, "6.1.", files or {"linux.dsc": SHA})
+
+
+# --- the key ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "part"),
+    [
+        ("init/ip.c", "guest"),
+        ("init/guest.h", "guest"),
+        ("kernel.frag", "kernel"),
+        ("kernel/accel.c", "kernel"),
+        ("qemu/fsl_sec.c", "qemu"),
+        ("qemu/99-new.patch", "qemu"),
+        ("sec/channels.c", "qemu"),
+        ("sec/sec.h", "qemu"),
+        ("init/PROTOCOL.md", ""),
+        ("sec/README.md", ""),
+        ("qemu/mirror.c", ""),  # a test program: no part of QEMU
+    ],
+)
+def test_a_file_changes_the_key_of_what_is_made_of_it(ours: Path, file: str, part: str) -> None:
+    """And of nothing else: the other parts stay in the cache."""
+    before = {p.name: recipe.key(p) for p in PARTS}
+    with (ours / file).open("a") as stream:
+        stream.write("\n")
+    changed = [p.name for p in PARTS if recipe.key(p) != before[p.name]]
+    assert changed == ([part] if part else [])
+
+
+def test_a_version_changes_the_key(ours: Path) -> None:
+    """By the hashes of its files."""
+    before = {p.name: recipe.key(p) for p in PARTS}
+    text = (ours / "versions.yaml").read_text()
+    (sha, *_) = recipe.pinned()["linux"].files.values()
+    (ours / "versions.yaml").write_text(text.replace(sha, SHA))
+    assert [p.name for p in PARTS if recipe.key(p) != before[p.name]] == ["kernel"]
+
+
+def test_all_versions_are_pinned_with_hashes() -> None:
+    """Each file's SHA-256; a .dsc says how the others belong together."""
+    pinned = recipe.pinned()
+    assert {part.source for part in PARTS if part.source} == set(pinned)
+    for package in pinned.values():
+        assert package.dsc
+        assert package.version.startswith(package.series)
+        assert all(len(sha) == 64 for sha in package.files.values())
+
+
+@pytest.mark.parametrize("text", ["linux: {version: 6}", "linux: [", "- linux"])
+def test_versions_that_cannot_be_read_are_named(ours: Path, text: str) -> None:
+    """One message with the file."""
+    (ours / "versions.yaml").write_text(text)
+    with pytest.raises(EspbenchError, match=r"versions\.yaml: expected version, series and files"):
+        recipe.pinned()
+
+
+# --- sources ---------------------------------------------------------------------------------
+
+
+def test_the_hosts_archives_are_asked_for_sources() -> None:
+    """Both forms of apt's lists, options kept; what is no archive of packages is left out."""
+    assert sources.as_sources("Types: deb\nURIs: x\nSigned-By: k\n", ".sources") == (
+        "Types: deb-src\nURIs: x\nSigned-By: k\n"
+    )
+    text = "# a comment\ndeb [signed-by=k] x bookworm main\ndeb-src x bookworm main\n\n"
+    assert sources.as_sources(text, ".list") == "deb-src [signed-by=k] x bookworm main\n"
+
+
+SHOWN = f"""\
+Package: linux
+Binary: linux-doc, linux-source
+Version: 6.1.9-1
+Checksums-Sha1:
+ {"b" * 40} 10 linux_6.1.9-1.dsc
+Checksums-Sha256:
+ {"c" * 64} 10 linux_6.1.9-1.dsc
+ {"d" * 64} 20 linux_6.1.9.orig.tar.xz
+ {"e" * 64} 30 linux_6.1.9.orig.tar.xz.asc
+Directory: pool/main/l/linux
+
+Package: linux
+Version: 6.1.10-2
+Checksums-Sha256:
+ {"f" * 64} 10 linux_6.1.10-2.dsc
+
+Package: linux-signed
+Version: 6.1.9-1
+Checksums-Sha256:
+ {"0" * 64} 10 linux-signed.dsc
+"""
+
+
+def test_what_apt_knows_of_a_source() -> None:
+    """Version and SHA-256 of each file; other packages and signatures are not in it."""
+    assert sources.parse_showsrc(linux(), SHOWN) == [
+        linux("6.1.9-1", **{"linux_6.1.9-1.dsc": "c" * 64, "linux_6.1.9.orig.tar.xz": "d" * 64}),
+        linux("6.1.10-2", **{"linux_6.1.10-2.dsc": "f" * 64}),
+    ]
+
+
+@pytest.fixture
+def apt(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """An archive: what `showsrc` says, and the files it gives."""
+    archive = {"showsrc": SHOWN}
+
+    def run(
+        self: tools.Runner, argv: list[str], folder: Path, what: str, *, online: bool = False, **_: object
+    ) -> str:
+        if "showsrc" in argv:
+            return archive["showsrc"]
+        if "source" in argv:
+            if argv[-1].partition("=")[2] not in archive["showsrc"]:
+                raise EspbenchError("apt-get ended with 100\nE: Unable to find a source package")
+            for name, text in archive.items():
+                (folder / name).write_text(text)
+        return ""
+
+    monkeypatch.setattr(tools.Runner, "run", run)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    return archive
+
+
+def pin(ours: Path, package: SourcePackage) -> None:
+    """Make it the pinned one."""
+    facts = {"version": package.version, "series": package.series, "files": dict(package.files)}
+    (ours / "versions.yaml").write_text(json.dumps({"linux": facts}))
+
+
+def fetch(registry: Registry, tmp_path: Path, told: Told) -> SourcePackage:
+    """Linux, with the log in tmp_path."""
+    sources.fetch(["linux"], tools.Runner(registry, tmp_path / "log", told.line), told.note)
+    return recipe.used()["linux"]
+
+
+def sha(text: str) -> str:
+    """Of a file's content."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_the_pinned_version_is_fetched_once(
+    ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
+) -> None:
+    """Then its files are there, and nothing is asked of anybody."""
+    package = linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc"), "orig": sha("tar")})
+    pin(ours, package)
+    apt |= {"linux_6.1.9-1.dsc": "dsc", "orig": "tar"}
+    told = Told()
+    assert fetch(registry, tmp_path, told) == package
+    apt.clear()
+    assert fetch(registry, tmp_path, told) == package
+    assert told.notes == []
+    assert sorted(file.name for file in sources.folder().iterdir()) == ["linux_6.1.9-1.dsc", "orig"]
+
+
+def test_a_file_that_is_not_the_pinned_one_is_refused(
+    ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
+) -> None:
+    """Whether fetched or put there; it says which, and what it should have been."""
+    pin(ours, linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc")}))
+    apt["linux_6.1.9-1.dsc"] = "another"
+    with pytest.raises(EspbenchError, match=f"as apt fetched it: expected SHA-256 {sha('dsc')}, got"):
+        fetch(registry, tmp_path, Told())
+    assert not (sources.folder() / "linux_6.1.9-1.dsc").exists()
+    (sources.folder() / "linux_6.1.9-1.dsc").write_text("by hand")
+    with pytest.raises(EspbenchError, match=f"expected SHA-256 {sha('dsc')}, got {sha('by hand')}.*delete"):
+        fetch(registry, tmp_path, Told())
+
+
+def test_where_the_pinned_version_is_gone_the_newest_of_its_series_is_taken(
+    ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
+) -> None:
+    """6.1.10 is newer than 6.1.9; the user is told, and the key of the kernel is another from then on."""
+    pin(ours, linux("6.1.8-1", **{"linux_6.1.8-1.dsc": sha("gone")}))
+    apt["showsrc"] = SHOWN.replace("f" * 64, sha("new"))
+    apt["linux_6.1.10-2.dsc"] = "new"
+    before, told = recipe.key(KERNEL), Told()
+    assert fetch(registry, tmp_path, told).version == "6.1.10-2"
+    assert "the archive has linux 6.1.10-2, and 6.1.8-1 no more: using that" in told.notes[0]
+    assert recipe.key(KERNEL) != before
+    apt.clear()
+    assert fetch(registry, tmp_path, Told()).version == "6.1.10-2"
+
+
+def test_another_series_is_no_substitute(
+    ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
+) -> None:
+    """Another Debian: what there is, and what the user can do."""
+    pin(ours, SourcePackage("linux", "5.10.1-1", "5.10.", {"linux.dsc": SHA}))
+    with pytest.raises(MachineLacks, match=r"5\.10\.1-1 .*got 6\.1\.10-2, 6\.1\.9-1") as refused:
+        fetch(registry, tmp_path, Told())
+    assert str(sources.folder()) in refused.value.install
+
+
+# --- tools -----------------------------------------------------------------------------------
+
+
+def test_what_is_missing_is_one_message_with_the_command(tmp_path: Path) -> None:
+    """Exit code 4, before anything is fetched or built."""
+    done = subprocess.run(
+        [sys.executable, "-m", "espbench", "build", "e500"],
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 4, done.stderr
+    assert "apt-get install --no-install-recommends gcc-powerpc-linux-gnu" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / ".cache/espbench/e500").glob("[!.]*"))
+
+
+def test_a_missing_cross_compiler_is_named(tmp_path: Path) -> None:
+    """By its package, beside nothing that is here."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in tools.NEEDS:
+        if not name.startswith(("/", tools.CROSS)) and (found := shutil.which(name)):
+            (programs / name).symlink_to(found)
+    done = subprocess.run(
+        [sys.executable, "-m", "espbench", "build", "e500"],
+        env={"PATH": str(programs), "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    compiler = tools.NEEDS[f"{tools.CROSS}gcc"]
+    lacking = [compiler, *(package for package in tools.missing() if package != compiler)]
+    assert done.returncode == 4, done.stderr
+    assert f"building the e500 guests needs {', '.join(lacking)}\n" in done.stderr
+    assert done.stderr.endswith(f"apt-get install --no-install-recommends {' '.join(lacking)}\n")
+
+
+def test_what_building_needs_is_installed_for_the_tests() -> None:
+    """By scripts/setup.sh: where it did not, all tests of real boards would be skipped."""
+    lines = (Path(__file__).parents[3] / "scripts/packages.txt").read_text().splitlines()
+    installed = {line.split()[0] for line in lines if line and line[0] not in "#["}
+    assert {*tools.NEEDS.values(), *tools.LIBRARIES.values()} <= installed
+
+
+@pytest.mark.parametrize("profile", ["netns", "e501"])
+def test_only_e500_is_built(profile: str) -> None:
+    """Exit code 2 through main(); what was expected."""
+    done = CliRunner().invoke(app, ["build", profile])
+    assert f"expected e500 (other profiles need no building), got {profile}" in str(done.exception)
+
+
+def test_a_program_that_fails_leaves_its_words_and_the_log(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment of the user is not that of a build."""
+    monkeypatch.setenv("CFLAGS", "-O0")
+    runner = tools.Runner(registry, tmp_path / "log", lambda line: None)
+    said = runner.run(["sh", "-c", "pwd; echo ${CFLAGS:-none} $TZ"], tmp_path, "trying")
+    assert said == f"{tmp_path}\nnone UTC\n"
+    with pytest.raises(EspbenchError, match=r"trying: sh ended with 3.*log\nthe reason") as failed:
+        runner.run(["sh", "-c", "echo the reason >&2; exit 3"], tmp_path, "trying")
+    assert "the reason" in (tmp_path / "log").read_text()
+    assert str(tmp_path / "log") in str(failed.value)
+    assert registry.entries == []
+
+
+# --- the cache -------------------------------------------------------------------------------
+
+
+def test_parts_are_built_once(registry: Registry, steps: dict[str, bytes]) -> None:
+    """And found afterwards without building, sources or tools."""
+    assert build.find() is None
+    first = Told()
+    built = build.build(registry, first)
+    assert first.parts == ["sources", "guest", "kernel", "qemu"]
+    assert built.kernel.read_bytes() == b"vmlinux"
+    assert built.qemu.stat().st_mode & 0o111
+    second = Told()
+    assert build.build(registry, second) == built == build.find()
+    assert second.parts == []
+    assert [entry.name for entry in registry.entries] == []
+
+
+def test_the_manifest_says_of_what_and_by_what(registry: Registry, steps: dict[str, bytes]) -> None:
+    """Inputs, compilers, products."""
+    manifests = build.build(registry, Told()).manifests
+    assert manifests["kernel"]["products"]["vmlinux"] == sha("vmlinux")
+    assert manifests["kernel"]["inputs"] == recipe.inputs(KERNEL)
+    assert manifests["qemu"]["built_by"] == {"compiler": "gcc 1"}
+
+
+def test_a_build_that_fails_keeps_what_was_done(registry: Registry, steps: dict[str, bytes]) -> None:
+    """The next goes on there; the failed part is not in the cache, nor its work folder."""
+    kept = steps.pop("config")
+    with pytest.raises(EspbenchError, match="config: ended with 1"):
+        build.build(registry, Told())
+    registry.undo(registry.entries)
+    assert sorted(p.name.partition("-")[0] for p in recipe.store().glob("[!.]*-*")) == ["guest"]
+    assert list(recipe.store().glob(".work*")) == []
+    steps["config"] = kept
+    told = Told()
+    build.build(registry, told)
+    assert told.parts == ["sources", "kernel", "qemu"]
+
+
+def test_a_second_build_says_whether_it_is_the_same(
+    registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit; what differs replaces what was there, and is named with the reason."""
+    build.build(registry, Told())
+    monkeypatch.setattr(tools, "versions", lambda: {"compiler": "gcc 2"})
+    steps["vmlinux"] = b"other"
+    told = Told()
+    built = build.build(registry, told, again=True)
+    versions = [recipe.pinned()[name].version for name in ("linux", "qemu")]
+    assert told.remarks == {
+        "sources": f"linux {versions[0]}, qemu {versions[1]}",
+        "guest": "bit for bit as before",
+        "kernel": "not as before: vmlinux (compiler was gcc 1, is gcc 2)",
+        "qemu": "bit for bit as before",
+    }
+    assert built.kernel.read_bytes() == b"other"
+    assert built.manifests["kernel"]["products"]["vmlinux"] == sha("other")
+    steps["vmlinux"] = b"a third"
+    build.build(registry, told, again=True)
+    assert "not as before: vmlinux (by the same tools: a fault of the build" in told.remarks["kernel"]
+
+
+def test_a_file_that_changes_meanwhile_spoils_the_build(
+    ours: Path, registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was made of the old one must not bear the new one's key."""
+    step = guest.build
+
+    def slow(work: Path, runner: tools.Runner) -> Mapping[str, Path]:
+        (ours / "init/ip.c").write_text("changed")
+        return step(work, runner)
+
+    monkeypatch.setattr(guest, "build", slow)
+    with pytest.raises(EspbenchError, match="a file of the guest changed while it was built"):
+        build.build(registry, Told())
+    assert build.find() is None
+
+
+def test_too_little_room_is_said_before_anything_is_fetched(
+    registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How much is needed, where, and what to do."""
+    usage = shutil.disk_usage("/")._replace(free=10**9)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(MachineLacks, match=r"building needs \d+ MB there, 1000 MB are free"):
+        build.build(registry, Told())
+    assert list(recipe.store().glob("[!.]*")) == []
+
+
+def test_a_disk_that_fills_up_meanwhile_is_one_message(
+    registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Done parts stay."""
+
+    def full(work: Path, source: SourcePackage, runner: tools.Runner) -> Mapping[str, Path]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(kernel, "build", full)
+    with pytest.raises(
+        EspbenchError, match=f"{recipe.store()}: No space left on device; parts that are done"
+    ):
+        build.build(registry, Told())
+    registry.undo(registry.entries)
+    assert [p.name.partition("-")[0] for p in recipe.store().glob("[!.]*-*")] == ["guest"]
+    assert list(recipe.store().glob(".work*")) == []
+
+
+def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: Registry) -> None:
+    """Until it is built."""
+    (before,) = doctor.survey()["build"]
+    assert (before.ready, before.install) == (False, "espbench build e500")
+    with pytest.raises(MachineLacks, match="not built") as refused:
+        build.require()
+    assert refused.value.install == "espbench build e500"
+    build.build(registry, Told())
+    assert build.readiness().ready
+    carried = {stack.name for stack in doctor.survey()["stack"] if "qemu_e500" in stack.note}
+    assert carried == {"plain", "null", "xfrm"}
+    assert build.require().initramfs.is_file()
+
+
+# --- what is believed of the cache -----------------------------------------------------------
+
+
+def _spoilt(folder: Path, how: str) -> None:
+    product = folder / "vmlinux"
+    if how == "changed":
+        product.write_bytes(b"evil")
+    elif how == "changed, same size and time":
+        before = product.stat()
+        product.write_bytes(b"VMLINUX")
+        os.utime(product, ns=(before.st_atime_ns, before.st_mtime_ns))
+    elif how == "opened":
+        folder.chmod(0o777)
+    elif how == "given away":
+        os.chown(folder, 12345, 12345)
+    elif how == "manifest torn":
+        (folder / build.MANIFEST).write_text("{")
+    else:
+        other = next(recipe.store().glob("guest-*"))
+        shutil.copy(other / build.MANIFEST, folder)
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("changed", "vmlinux: expected SHA-256"),
+        ("changed, same size and time", "vmlinux: expected SHA-256"),
+        ("opened", "others can write it"),
+        pytest.param("given away", "it belongs to user 12345", marks=pytest.mark.root),
+        ("manifest torn", "cannot be read"),
+        ("another's manifest", "cannot be read|something else"),
+    ],
+)
+def test_a_part_that_somebody_may_have_changed_is_said_and_built_again(
+    registry: Registry, steps: dict[str, bytes], how: str, why: str
+) -> None:
+    """Root runs it; the others stay."""
+    folder = build.build(registry, Told()).kernel.parent
+    _spoilt(folder, how)
+    assert build.find() is None
+    assert re.search(why, build.readiness().missing)
+    with pytest.raises(MachineLacks, match=rf"not built \({folder}: .*({why})"):
+        build.require()
+    told = Told()
+    built = build.build(registry, told)
+    assert told.parts == ["sources", "kernel"]
+    assert re.search(f"{folder}: .*({why}).*; building it again", told.notes[0])
+    assert built.kernel.read_bytes() == b"vmlinux"
+
+
+def test_what_was_read_once_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every start of a guest asks for the parts."""
+    (tmp_path / "product").write_bytes(b"x")
+    first = kept.digest(tmp_path / "product")
+    monkeypatch.setattr(hashlib, "file_digest", None)
+    assert kept.digest(tmp_path / "product") == first == sha("x")
+
+
+# --- what is laid in -------------------------------------------------------------------------
+
+
+def test_an_archive_is_the_same_every_time() -> None:
+    """And holds what was put in: sizes, modes, devices, all padded to 4 bytes, no time stamp."""
+    entries = guest.root(b"program")
+    data = cpio.archive(entries)
+    assert data == cpio.archive(guest.root(b"program"))
+    found: dict[str, tuple[int, bytes, tuple[int, int]]] = {}
+    at = 0
+    while True:
+        assert data[at : at + 6] == b"070701"
+        fields = [int(data[at + 6 + 8 * i : at + 14 + 8 * i], 16) for i in range(13)]
+        name = data[at + 110 : at + 110 + fields[11] - 1].decode()
+        start = (at + 110 + fields[11] + 3) & ~3
+        if name == "TRAILER!!!":
+            break
+        assert fields[5] == 0  # mtime
+        found[name] = (fields[1], data[start : start + fields[6]], (fields[9], fields[10]))
+        at = (start + fields[6] + 3) & ~3
+    assert found["init"] == (0o100755, b"program", (0, 0))
+    assert found["dev/console"] == (0o020600, b"", (5, 1))
+    assert found["proc"][0] == 0o040755
+    assert cpio.joined(b"12345", data) == b"12345\0\0\0" + data
+    assert cpio.zipped(data) == cpio.zipped(data)
+    assert gzip.decompress(cpio.zipped(data)) == data
+    assert cpio.zipped(data)[3:8] == bytes(5)  # no name, no time
+
+
+def test_options_that_the_configuration_lost_are_named() -> None:
+    """An option that is off is as good as one that is not there."""
+    fragment = "# c\nCONFIG_A=y\nCONFIG_B=n\nCONFIG_C=y\nCONFIG_D=n\nCONFIG_E=m\n"
+    config = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_D=y\nCONFIG_E=y\n"
+    assert kernel.lost_options(fragment, config) == ["CONFIG_C=y", "CONFIG_D=n", "CONFIG_E=m"]
+
+
+def test_qemu_gets_every_source_of_ours(ours: Path) -> None:
+    """The SEC's core and what is written for QEMU; its headers are found from each other."""
+    made = qemu.meson_build(ours, recipe.qemu_sources(ours))
+    for name in ("sec/channels.c", "qemu/fsl_sec.c", "qemu/esplink.c"):
+        assert f"'{name}'" in made
+    assert "mirror.c" not in made
+    assert ".h'" not in made
+    assert "include_directories('.', 'qemu', 'sec')" in made
+
+
+def test_patches_are_applied_in_their_order(ours: Path) -> None:
+    """By name."""
+    for name in ("90-b.patch", "05-a.patch"):
+        (ours / "qemu" / name).write_text("")
+    names = [patch.name for patch in recipe.qemu_patches(ours)]
+    assert names == sorted(names)
+    assert names[0] == "05-a.patch"
+    assert names[-1] == "90-b.patch"

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An emulated gateway as the controller sees it, with a guest that is only lines; and how QEMU is started."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from espbench.errors import EspbenchError
+from espbench.platforms.base import LinkCounters, NetlinkRefused, PortName
+from espbench.platforms.channel import AgentRefused
+from espbench.platforms.e500.e500_gateway import E500Gateway
+from espbench.platforms.e500.e500_guest import Built, Guest, LinkEnd, Machine, command
+
+MACHINE = Machine(128, Fraction(5, 3), "2.1", 266_000_000, "descriptor=500:rng=1", "polling")
+BUILT = Built(Path("/c/vmlinux"), Path("/c/initramfs"), Path("/c/qemu"), {})
+
+
+class Lines:
+    """A clock whose guest answers as told; without an answer it is dead."""
+
+    def __init__(self, *answers: dict[str, Any]) -> None:
+        self.answers = list(answers)
+        self.typed: list[str] = []
+
+    def console(self, port: PortName, line: str | None, until: str, timeout_s: float) -> list[str]:
+        assert port == "west"
+        if line is not None:
+            self.typed.append(line)
+        if not self.answers:
+            raise EspbenchError("generator: link west: process 7 left it at virtual time 0.1 s")
+        answer = json.dumps(self.answers.pop(0), separators=(",", ":"))
+        assert answer.startswith(until)
+        return ["noise", answer]
+
+    def branch(self, between_guests: Sequence[Path]) -> None:
+        raise AssertionError
+
+
+def gateway(folder: Path, *answers: dict[str, Any], alive: bool = True) -> tuple[E500Gateway, Lines]:
+    """One that has greeted."""
+    (folder / "console").write_text("" if alive else "Oops\nKernel panic - not syncing: no more\n")
+    process = cast(Any, type("Running", (), {"poll": lambda self: None})())
+    guest = Guest("home", process, folder / "console", folder / "qemu.log")
+    made, clock = E500Gateway("home", "west", guest, folder / "notes"), Lines({"id": 0, "ok": True}, *answers)
+    made.started_by(clock)
+    return made, clock
+
+
+def ok(number: int, **fields: Any) -> dict[str, Any]:
+    return {"id": number, "ok": True, **fields}
+
+
+def test_each_request_has_its_number_and_its_answer(tmp_path: Path) -> None:
+    links = {"eth0": vars(LinkCounters(1, 2, 3, 4, 5, 6))}
+    home, clock = gateway(
+        tmp_path, ok(1, now_ns=50, idle_ns=20, exact=True), ok(2, links=links), ok(3, texts={"/a": None})
+    )
+    assert home.cpu_ns() == 30
+    assert home.link_counters() == {"eth0": LinkCounters(1, 2, 3, 4, 5, 6)}
+    assert home.read(["/a", "/b"]) == {"/a": None}
+    assert clock.typed == ["1 cpu", "2 counters", "3 read /a /b"]
+
+
+def test_what_a_reading_costs_is_not_in_it(tmp_path: Path) -> None:
+    """Here 10 ns from one to the next, and 1,000 of work before the last."""
+    busy = [100, 115, 125, 135, 145, 1155]
+    answers = [ok(number, now_ns=9_000 + ns, idle_ns=9_000, exact=True) for number, ns in enumerate(busy, 1)]
+    home, _ = gateway(tmp_path, *answers)
+    home.weigh_asking()
+    before, after = home.cpu_ns(), home.cpu_ns()
+    assert after - before == 1_000
+
+
+def test_each_trial_asks_with_the_same_numbers(tmp_path: Path) -> None:
+    """A line that is a digit longer takes the guest a little longer."""
+    asked = [1, 2, 3, 2, 3]
+    home, clock = gateway(tmp_path, *(ok(number, texts={}) for number in asked))
+    home.read(["/a"])
+    for _ in range(2):
+        home.as_before_trials()
+        home.read(["/b"])
+        home.read(["/c"])
+    assert [int(line.split()[0]) for line in clock.typed] == asked
+
+
+def test_a_kernel_that_only_guesses_is_not_believed(tmp_path: Path) -> None:
+    home, _ = gateway(tmp_path, ok(1, now_ns=50, idle_ns=20, exact=False))
+    with pytest.raises(EspbenchError, match="cannot read the board's idle time"):
+        home.cpu_ns()
+
+
+def test_keys_are_typed_and_written_nowhere(tmp_path: Path) -> None:
+    key = b"a secret key"
+    home, clock = gateway(tmp_path, ok(1, replies=[[], ["0102"]]))
+    messages = [bytes(16) + key, bytes(6) + b"\x03\x00" + bytes(8)]
+    assert home.netlink(6, messages) == [[], [b"\1\2"]]
+    assert key.hex() in clock.typed[0]
+    assert (
+        tmp_path / "notes"
+    ).read_text() == "home # 1 netlink messages to protocol 6\n"  # the other only asks
+
+
+def test_many_messages_go_in_several_lines(tmp_path: Path) -> None:
+    """A guest takes lines of 60,000 bytes."""
+    many = [bytes([number]) * 5_000 for number in range(9)]
+    answers = [ok(number, replies=[[]] * count) for number, count in ((1, 4), (2, 4), (3, 1))]
+    home, clock = gateway(tmp_path, *answers)
+    assert home.netlink(6, many) == [[]] * 9
+    assert all(len(line) < 60_000 for line in clock.typed)
+    assert bytes.fromhex("".join("".join(line.split()[3:]) for line in clock.typed)) == b"".join(many)
+
+
+def test_what_the_guest_refuses_is_told(tmp_path: Path) -> None:
+    refused = {"ok": False, "error": "no such thing", "errno": 2}
+    home, _ = gateway(tmp_path, *({"id": number, **refused} for number in (1, 2, 3)))
+    with pytest.raises(EspbenchError, match=r"gateway home: `ip link set dev lo up` failed: .*no such thing"):
+        home.ip(["link set dev lo up"])
+    with pytest.raises(AgentRefused, match="gateway home: no such thing"):
+        home.write("/proc/a", "1")
+    with pytest.raises(NetlinkRefused) as error:
+        home.netlink(6, [bytes(16)])
+    assert error.value.errno == 2
+
+
+def test_a_guest_that_panics_shows_its_console(tmp_path: Path) -> None:
+    home, _ = gateway(tmp_path, alive=False)
+    with pytest.raises(EspbenchError, match=r"(?s)gateway home died; .*Kernel panic - not syncing: no more"):
+        home.cpu_ns()
+    assert not home.alive()
+
+
+def test_a_guest_that_is_only_silent_is_not_called_dead(tmp_path: Path) -> None:
+    home, _ = gateway(tmp_path)
+    with pytest.raises(EspbenchError, match="gateway home: no answer: generator: link west"):
+        home.cpu_ns()
+
+
+def test_only_its_own_boot_is_a_guests_console(tmp_path: Path) -> None:
+    """The guests of a run's cases write into one log."""
+    log = tmp_path / "console"
+    log.write_text("Kernel panic - the one before\n")
+    process = cast(Any, type("Running", (), {"poll": lambda self: None})())
+    guest = Guest("home", process, log, tmp_path / "qemu.log", (log.stat().st_size, 0))
+    assert guest.alive()
+    assert guest.last_words() == ""
+
+
+def test_there_are_no_programs(tmp_path: Path) -> None:
+    home, _ = gateway(tmp_path)
+    with pytest.raises(EspbenchError, match=r"cannot run swanctl: .*measure plain, null or xfrm"):
+        home.run(["swanctl"])
+
+
+def test_nothing_of_the_host_is_in_the_command_line() -> None:
+    """Time is counted in instructions, chance has a seed, the clock of the board begins at one moment."""
+    ends = [
+        LinkEnd(Path("/dev/shm/a,b"), 1, "02:00:00:00:00:11"),
+        LinkEnd(Path("/dev/shm/m"), 0, "02:00:00:00:00:12"),
+    ]
+    words = command(BUILT, MACHINE, ends, Path("/r/console"))
+    text = " ".join(words)
+    assert "-icount shift=0,sleep=off,ns=5/3 -seed 1 -rtc base=2026-01-01,clock=vm" in text
+    assert "espbench.crypto=polling" in words[words.index("-append") + 1].split()
+    assert "fsl-sec,version=2.1,clock=266000000,costs=descriptor=500:rng=1" in words
+    devices = [word for word in words if word.startswith(("eTSEC,", "esplink,netdev"))]
+    assert devices == [
+        "eTSEC,netdev=port0,mac=02:00:00:00:00:11",
+        "esplink,netdev=link0,path=/dev/shm/a,,b,end=1,console=control",
+        "eTSEC,netdev=port1,mac=02:00:00:00:00:12",
+        "esplink,netdev=link1,path=/dev/shm/m,end=0",
+    ]
+    whole = command(BUILT, Machine(128, Fraction(1), "2.1", 1, ""), ends, Path("/r/console"))
+    assert "shift=0,sleep=off" in whole
+    assert not re.search(r"espbench\.crypto", " ".join(whole))

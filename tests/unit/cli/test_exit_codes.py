@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How commands end: each kind of error has its exit code and one message, never a traceback."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from espbench.cli import main
+from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.this_machine.ending import ENDING
+from espbench.this_machine.registry import Registry
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """The signal handlers of the tests' own process, put back."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def ending(monkeypatch: pytest.MonkeyPatch, error: BaseException | None) -> int:
+    """The exit code of a command that ends with this."""
+    app = typer.Typer()
+
+    @app.command()
+    def command() -> None:
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(main, "app", app)
+    monkeypatch.setattr(sys, "argv", ["espbench"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (None, 0),
+        (typer.Exit(3), 3),
+        (EspbenchError("unexpected"), 1),
+        (UsageError("wrong"), 2),
+        (MachineLacks("no ip", "apt-get install iproute2"), 4),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_each_way_to_end_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException | None, code: int
+) -> None:
+    """As the contract lists them."""
+    assert ending(monkeypatch, error) == code
+
+
+def test_what_else_went_wrong_is_shown_with_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What could not be undone, or how to go on, is added to an error as a note."""
+    error = MachineLacks("no ip", "apt-get install iproute2")
+    error.add_note("go on with: [this]")
+    assert ending(monkeypatch, error) == 4
+    said = capsys.readouterr().err
+    assert said == "no ip\n  to mend it: apt-get install iproute2\ngo on with: [this]\n"
+
+
+def test_only_the_first_signal_ends_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows the first must not stop the tidying up it has started."""
+    app = typer.Typer()
+    tidied = []
+
+    @app.command()
+    def command() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            for number in ENDING:
+                signal.raise_signal(number)
+            tidied.append(True)
+
+    monkeypatch.setattr(main, "app", app)
+    monkeypatch.setattr(sys, "argv", ["espbench"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 130
+    assert tidied
+
+
+def test_an_error_that_an_interruption_leads_to_does_not_hide_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gateway that cannot be closed after Ctrl-C: told, and 130 all the same."""
+    app = typer.Typer()
+
+    @app.command()
+    def command() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            raise EspbenchError("could not undo: netns n")
+
+    monkeypatch.setattr(main, "app", app)
+    monkeypatch.setattr(sys, "argv", ["espbench"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 130
+    assert "could not undo: netns n" in capsys.readouterr().err
+
+
+def test_what_an_interruption_left_in_a_registry_is_undone_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It may come in the first moment of leaving one, where nothing of it is undone yet."""
+    app = typer.Typer()
+
+    @app.command()
+    def command() -> None:
+        registry = Registry("lost", tmp_path / "state").__enter__()
+        registry.directory("d")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(main, "app", app)
+    monkeypatch.setattr(sys, "argv", ["espbench"])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 130
+    assert list(tmp_path.glob("**/*")) == [tmp_path / "state"]

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What else differs between the arms or the runs of a comparison, and how each is told or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from espbench.comparison import of_run
+from espbench.comparison.build import of
+from espbench.comparison.sorting.model import Axis
+from espbench.comparison.sorting.samples import Run
+from espbench.errors import UsageError
+from espbench.results import RunDirectory
+from espbench.terms import Calibration, Outcome
+from support.simulated import comparisons as sim
+
+SPREAD = (0.99, 1.0, 1.01)
+
+
+def repeats(stack: str, fps: float, **changed: Any) -> list[Outcome]:
+    """Three repeats at 64 B."""
+    suite = changed.get("suite", "aes128gcm16")
+    return [
+        sim.made(
+            stack,
+            64,
+            r + 1,
+            fps * SPREAD[r],
+            case=f"{stack}-{suite}-{changed.get('dut', '')}-r{r + 1}",
+            **changed,
+        )
+        for r in range(3)
+    ]
+
+
+def run(name: str, outcomes: list[Outcome], by: str = "", **manifest: Any) -> Run:
+    """A run, with what its manifest is to hold."""
+    made = sim.run_of(outcomes, {"by": by, "seed": 5} if by else None, name)
+    return Run(name, made.manifest.model_copy(update=manifest), outcomes)
+
+
+def kinds(of_run: Run, kind: dict[str, str], options: dict[str, dict[str, Any]]) -> Run:
+    """The run with its stacks' kinds and options recorded."""
+    cases = [
+        e.model_copy(update={"stack_kind": kind[e.stack], "options": options.get(e.stack, {})})
+        for e in of_run.manifest.cases
+    ]
+    return Run(of_run.name, of_run.manifest.model_copy(update={"cases": cases}), of_run.outcomes)
+
+
+def said(of_run: Run, kernel: str = "", version: dict[str, str] | None = None) -> Run:
+    """The run with what its gateways said; version: case → what the daemon called itself."""
+    contexts: dict[str, dict[str, Any]] = {
+        e.case: {"kernel": {"home": kernel}, "stack_version": {"home": (version or {}).get(e.case, "")}}
+        for e in of_run.manifest.cases
+    }
+    update = {"contexts": contexts, "context_of_case": {case: case for case in contexts}}
+    return Run(of_run.name, of_run.manifest.model_copy(update=update), of_run.outcomes)
+
+
+def refused(runs: list[Run], by: Axis) -> str:
+    """The message for runs that may not be compared."""
+    with pytest.raises(UsageError) as error:
+        of(runs, by=by)
+    return str(error.value)
+
+
+def test_two_interleaved_runs_of_different_stacks_are_not_paired_and_do_not_say_so() -> None:
+    found = of([run("one", repeats("a", 3e4), "stack"), run("two", repeats("b", 4e4), "stack")], by="stack")
+    assert "Welch" in found.method
+    assert "paired t" not in found.method
+    assert found.seed is None
+    assert any(text.startswith("Not interleaved") for text in found.warnings)
+
+
+def test_where_some_pairs_are_paired_they_are_named() -> None:
+    runs = [
+        run("one", repeats("a", 3e4) + repeats("b", 4e4), "stack"),
+        run("two", repeats("c", 4e4), "stack"),
+    ]
+    found = of(runs, by="stack")
+    assert [pair.paired for pair in found.panels[0].pairs] == [True, False]
+    assert "Repeats of b are compared with the reference's in pairs" in found.method
+    assert any(text.startswith("Not interleaved (c)") for text in found.warnings)
+
+
+def test_a_run_planned_by_stack_is_by_suite_interleaved_by_repeat_alone() -> None:
+    outcomes = repeats("a", 3e4) + repeats("a", 4e4, suite="aes128-sha1") + repeats("b", 3e4)
+    found = of([run("one", outcomes, "stack")], by="suite")
+    assert found.warnings[0].startswith(
+        "Interleaved by repeat, not side by side: the run was planned by stack"
+    )
+    assert not any("Not interleaved" in text for text in found.warnings)
+    assert found.seed is None, "the seed of an order that was not planned for this axis"
+    assert of([run("one", outcomes, "suite")], by="suite").seed == 5
+
+
+def test_arms_of_a_run_that_differ_in_more_than_the_stack_are_told() -> None:
+    options = {"strongswan": {"tunnels": 100, "replay_window": 64, "version": "5.9"}}
+    made = run("one", repeats("xfrm", 4e4) + repeats("strongswan", 3e4) + repeats("plain", 9e4), "stack")
+    found = of([kinds(made, {"xfrm": "xfrm", "strongswan": "strongswan", "plain": "plain"}, options)])
+    told = (
+        "The arms differ in more than the stack: xfrm: defaults; strongswan: replay_window=64, tunnels=100."
+    )
+    assert told in found.warnings
+    assert found.arms[1].detail == "replay_window=64, tunnels=100"
+    alike = of([kinds(made, {"xfrm": "xfrm", "strongswan": "strongswan", "plain": "plain"}, {})])
+    assert not any("differ in more" in text for text in alike.warnings)
+
+
+def test_two_labels_of_one_stack_are_compared_by_their_options() -> None:
+    made = run("one", repeats("one", 4e4) + repeats("many", 3e4), "stack")
+    found = of([kinds(made, {"one": "xfrm", "many": "xfrm"}, {"many": {"tunnels": 100}})])
+    assert not any("differ in more" in text for text in found.warnings)
+    assert [arm.detail for arm in found.arms] == ["", "tunnels=100"]
+
+
+def test_arms_in_two_runs_that_differ_in_options_are_refused() -> None:
+    one = kinds(run("one", repeats("xfrm", 4e4)), {"xfrm": "xfrm"}, {})
+    two = kinds(run("two", repeats("ss", 3e4)), {"ss": "strongswan"}, {"ss": {"tunnels": 100}})
+    assert "options of the stacks: one: defaults; two: tunnels=100" in refused([one, two], "stack")
+    assert of([one, kinds(two, {"ss": "strongswan"}, {"ss": {"version": "5.9"}})], by="stack").family == 1
+
+
+def test_versions_in_two_runs_that_differ_in_options_are_refused() -> None:
+    runs = [
+        kinds(run(label, repeats(label, 3e4)), {label: "strongswan"}, {label: {"version": label, **more}})
+        for label, more in (("old", {}), ("new", {"esn": True}))
+    ]
+    assert "options of strongswan: old: defaults; new: esn=True" in refused(runs, "version")
+
+
+def test_kernels_under_two_stacks_in_two_runs_must_be_equal() -> None:
+    one, two = said(run("one", repeats("a", 4e4)), "6.1"), said(run("two", repeats("b", 3e4)), "6.6")
+    assert "kernel of the gateways (simulated): one: 6.1; two: 6.6" in refused([one, two], "stack")
+    assert of([one, said(run("two", repeats("a", 3e4)), "6.6")], by="kernel").differences == []
+
+
+@pytest.mark.parametrize(("platform", "follows"), [("netns", True), ("uml", False), ("external", False)])
+def test_the_hosts_kernel_follows_from_the_axis_only_where_it_is_the_gateways(
+    platform: str, follows: bool
+) -> None:
+    runs = [
+        said(run(name, repeats("a", 4e4), platform=platform, host={"kernel": f"Linux {kernel}"}), kernel)
+        for name, kernel in (("one", "6.1"), ("two", "6.6"))
+    ]
+    if not follows:
+        assert "host: kernel: one: Linux 6.1; two: Linux 6.6" in refused(runs, "kernel")
+        return
+    assert (
+        of(runs, by="kernel").facts["Follows from the kernel"]
+        == "host: kernel: one: Linux 6.1; two: Linux 6.6"
+    )
+
+
+def test_a_clock_that_is_never_the_same_twice_is_no_difference_and_no_cycles() -> None:
+    runs = [
+        run(name, repeats("a", 4e4), host={"cpu_mhz": mhz, "load average at start": mhz, "cpu": "one"})
+        for name, mhz in (("one", 2599.99), ("two", 3100.2))
+    ]
+    found = of(runs)
+    assert (found.differences, found.cpu_mhz) == ([], None)
+    told = run("two", repeats("a", 4e4), host={"cpu": "another", "free pages": 7})
+    assert "host: cpu: one: one; two: another" in refused([runs[0], told], "run")
+
+
+def test_runs_by_different_ways_to_the_wire_are_told_how_to_pin_one() -> None:
+    """The way is chosen by a measurement unless the plan names it; nothing else about the tools is said so."""
+    runs = [
+        run(name, repeats("a", 4e4), tools={"generator": f"native: {way}; {way}", "iproute2": version})
+        for name, way, version in (("one", "xdp live frames", "6.1"), ("two", "af_xdp", "6.9"))
+    ]
+    message = refused(runs, "run")
+    assert (
+        "tools: generator: one: native: xdp live frames; xdp live frames; two: native: af_xdp; af_xdp"
+        in message
+    )
+    assert "generator: {native: {tx: af_packet, rx: af_packet}}" in message
+    same = [run(r.name, repeats("a", 4e4), tools={"iproute2": r.manifest.tools["iproute2"]}) for r in runs]
+    assert "generator" not in refused(same, "run")
+
+
+def test_profiles_are_held_against_each_other_by_name_and_tests_too() -> None:
+    def settings(memory: str, tests: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"profiles": {"small": {"memory": "64M"}, "big": {"memory": memory}}, "tests": tests}
+
+    one = {"throughput": {"trial": "2s"}}
+    runs = [
+        run("one", repeats("a", 4e4), conditions=settings("256M", [one])),
+        run(
+            "two",
+            repeats("a", 4e4),
+            conditions=settings("512M", [{"throughput": {"trial": "5s"}}, {"other": {}}]),
+        ),
+    ]
+    told = refused(runs, "run")
+    assert "profile big: memory: one: 256M; two: 512M" in told
+    assert "tests.throughput.trial: one: 2s; two: 5s" in told
+    twice = settings("256M", [one, {"throughput": {"trial": "9s"}}])
+    assert of([runs[0], run("two", repeats("a", 4e4), conditions=twice)]).differences == []
+
+
+def test_a_run_without_settings_beside_one_with_is_told() -> None:
+    runs = [run("new", repeats("a", 4e4), conditions={"mtu": 1500}), run("old", repeats("a", 4e4))]
+    told = "old records no settings: trial lengths, resolution and flows could not be checked."
+    assert told in of(runs).warnings
+    assert told not in of([runs[1], run("older", repeats("a", 4e4))]).warnings
+
+
+@pytest.mark.parametrize(("second", "is_told"), [(105e3, False), (150e3, True)])
+def test_ceilings_of_the_generator_far_apart_are_told(second: float, is_told: bool) -> None:
+    runs = [
+        run(
+            name,
+            repeats("a", 4e4),
+            calibration=[Calibration(frame_size=64, ip_version=4, offered_fps=fps, received_fps=fps)],
+        )
+        for name, fps in (("one", 100e3), ("two", second))
+    ]
+    told = "at 64 B, one-way, IPv4: one: 100,000 frames/s; two: 150,000 frames/s."
+    assert any(text.endswith(told) for text in of(runs).warnings) == is_told
+
+
+def test_what_follows_from_the_dut_is_listed() -> None:
+    runs = [
+        run(name, repeats("a", 4e4, dut=name), platform=name, queues={"tap": size})
+        for name, size in (("netns", "100"), ("uml", "200"))
+    ]
+    found = of(runs, by="dut")
+    assert found.facts["Follows from the DUT"] == (
+        "platform: netns: netns; uml: uml. queues: tap: netns: 100; uml: 200"
+    )
+    assert any("User-Mode Linux" in text for text in found.warnings)
+
+
+def test_differences_that_were_allowed_come_before_any_verdict() -> None:
+    runs = [
+        run("one", repeats("a", 3e4), espbench="1"),
+        run("two", repeats("a", 4e4), espbench="2", topology="x"),
+    ]
+    found = of(runs, allow_different=True)
+    assert found.words[0] == (
+        "The runs also differ in espbench and topology, which was allowed: a difference may be theirs."
+    )
+
+
+def test_shared_cpus_guests_and_the_machine_are_told() -> None:
+    shared = "Home and Office share CPU 1: every figure of the pair is that of both on one core"
+    made = run(
+        "one", repeats("a", 3e4) + repeats("b", 4e4), "stack", platform="uml",
+        placement={"shared": [shared]}, host={"cpu": "a CPU", "kernel": "Linux 6.1"},
+    )  # fmt: skip
+    found = of([made])
+    assert f"{shared}." in found.warnings
+    assert any("no figures of hardware" in text for text in found.warnings)
+    assert found.facts == {
+        "Platform": "uml",
+        "Host CPU": "a CPU",
+        "Host kernel": "Linux 6.1",
+        "espbench": "0",
+    }
+    assert all(text[0].isupper() for text in found.warnings)
+
+
+def test_a_suite_that_never_negotiates_does_not_make_a_version_of_its_own() -> None:
+    outcomes = [
+        o
+        for label, fps in (("old", 3e4), ("new", 4e4))
+        for o in repeats(label, fps) + repeats(label, fps, suite="3des-sha1")
+    ]
+    version = {o.case: f"strongSwan {o.stack}" for o in outcomes if o.suite != "3des-sha1"}
+    made = kinds(run("one", outcomes, "version"), {"old": "strongswan", "new": "strongswan"}, {})
+    found = of([said(made, "6.1", version)], reference="old")
+    assert [arm.name for arm in found.arms] == ["old", "new"]
+    assert len(found.panels) == 2
+    assert [arm.detail for arm in found.arms] == ["strongSwan old, Linux 6.1", "strongSwan new, Linux 6.1"]
+
+
+def test_a_version_nobody_read_back_is_not_another_version() -> None:
+    outcomes = repeats("a", 3e4, dut="one") + repeats("a", 4e4, dut="two")
+    version = {o.case: "strongSwan 5.9" for o in outcomes if o.dut == "one"}
+    made = said(kinds(run("one", outcomes), {"a": "strongswan"}, {}), "6.1", version)
+    with pytest.raises(UsageError, match=r"what does differ: --by dut$"):
+        of([made], by="suite")
+
+
+def test_a_run_whose_comparison_is_impossible_says_why(tmp_path: Any) -> None:
+    from support.synthetic import run as synthetic_run  # noqa: PLC0415  (only here)
+
+    made = synthetic_run.build(tmp_path, synthetic_run.Shape(sizes=(64,), suites=("aes128-sha1",), repeats=1))
+    with made:
+        made.save_manifest(made.manifest.model_copy(update={"compare": {"by": "suite"}}))
+    found = of_run(RunDirectory.open(made.path))
+    assert found
+    assert (found.panels, found.arms) == ([], [])
+    assert found.words[0].startswith("No comparison: nothing to compare by suite; expected: at least two")
+
+
+def test_one_stack_and_its_baselines_have_overheads() -> None:
+    made = run("one", repeats("plain", 9e4) + repeats("null", 6e4) + repeats("xfrm", 3e4), "stack")
+    found = of([made], reference="plain")
+    assert found.panels[0].baselines == []
+    assert [(o.arm, o.baseline) for o in found.overheads] == [("xfrm", "plain"), ("xfrm", "null")]
+
+
+def test_a_panel_without_the_reference_is_left_out_and_told() -> None:
+    outcomes = repeats("a", 3e4) + repeats("b", 3e4)
+    outcomes += repeats("b", 3e4, suite="aes128-sha1") + repeats("c", 3e4, suite="aes128-sha1")
+    outcomes += repeats("c", 3e4)
+    found = of([run("one", outcomes, "stack")], reference="a")
+    assert len(found.panels) == 1
+    assert any(text.startswith("Not compared: b and c without a: ") for text in found.warnings)
+
+
+def test_baselines_come_last_where_they_have_panels_of_their_own() -> None:
+    outcomes = [o for dut in ("one", "two") for s in ("plain", "a") for o in repeats(s, 3e4, dut=dut)]
+    found = of([run("run", outcomes, "dut")])
+    assert [panel.conditions["stack"] for panel in found.panels] == ["a", "plain"]

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two arms at the same loads: the order of trials, what a void one costs, what the ratios bear."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from espbench.comparison.deciding.paired_ratios import (
+    cpu_of_load,
+    hodges_lehmann,
+    judge,
+    not_made,
+    throughput_of_round,
+    verdict_words,
+)
+from espbench.plan.keys.fixed_loads import FixedLoads
+from espbench.procedures.paired_trials import ARMS, RUNGS, STEP, Ask, PairedLoads, bounds
+from espbench.runs.beds import no_room
+from espbench.terms import Finding
+from support.session.examples import examples
+from support.simulated import pairs as sim
+
+BOUNDS = {"a": 20_000.0, "b": 21_000.0}
+SMALL = FixedLoads(pairs=6, rounds=3)
+
+
+def start(asked: FixedLoads = SMALL, **changes: object) -> PairedLoads:
+    given_: dict[str, object] = {"maximum_fps": 1e6, "goal": 0.0, "retries": 2, "seed": "7"} | changes
+    return PairedLoads(asked, BOUNDS, **given_)  # type: ignore[arg-type]
+
+
+def made(running: PairedLoads, valid: object = None) -> list[Ask]:
+    """Run it to its end on gateways of 20,000 frames/s; valid: says of the n-th trial whether it is."""
+    asked: list[Ask] = []
+    while (ask := running.next()) is not None:
+        fine = valid(len(asked)) if callable(valid) else True
+        asked.append(ask)
+        running.add(sim.made(ask, 50.0, lost=ask.request.load_fps > 20_000, valid=fine))
+    return asked
+
+
+def test_the_arms_take_turns_a_b_b_a_at_shares_of_the_slower_ones_throughput() -> None:
+    """Four trials of a block, at one load; whoever begins is drawn."""
+    asked = [ask for ask in made(start()) if ask.slot.rung is None]
+    blocks = [asked[n : n + 4] for n in range(0, len(asked), 4)]
+    assert len(blocks) == 3 * 2
+    for block in blocks:
+        order = "".join(ask.arm for ask in block)
+        assert order in ("abba", "baab")
+        assert len({ask.request.load_fps for ask in block}) == 1
+    assert {round(ask.request.load_fps) for ask in asked} == {10_000, 18_000}
+
+
+def test_each_arm_tries_each_rung_once_a_round_one_right_after_the_other() -> None:
+    """Arms as close as these have one ladder, so the same loads."""
+    asked = [ask for ask in made(start()) if ask.slot.rung is not None]
+    assert Counter((ask.round, ask.slot.rung, ask.arm) for ask in asked) == {
+        (r, rung, arm): 1 for r in (1, 2, 3) for rung in range(RUNGS) for arm in ARMS
+    }
+    for first, second in zip(asked[::2], asked[1::2], strict=True):
+        assert first.slot == second.slot
+        assert first.request.load_fps == second.request.load_fps
+        assert first.arm != second.arm
+
+
+def test_who_begins_and_where_the_rungs_stand_is_chance_by_the_seed() -> None:
+    """The same seed asks for the same trials, another for others."""
+
+    def order(seed: str) -> list[tuple[str, float]]:
+        return [(ask.arm, ask.request.load_fps) for ask in made(start(seed=seed))]
+
+    assert order("7") == order("7")
+    assert len({"".join(arm for arm, _ in order(seed)) for seed in "123456"}) > 1
+
+
+def test_arms_far_apart_have_ladders_of_their_own() -> None:
+    """A ladder about 20,000 frames/s says nothing of a gateway of 40,000."""
+    running = PairedLoads(SMALL, {"a": 2e4, "b": 4e4}, maximum_fps=1e6, goal=0.0, retries=2, seed="7")
+    rung = next(ask for ask in iter(lambda: _step(running), None) if ask.slot.rung is not None)
+    assert rung.slot.loads_fps["b"] / rung.slot.loads_fps["a"] == pytest.approx(2.0)
+
+
+def _step(running: PairedLoads) -> Ask | None:
+    ask = running.next()
+    if ask is not None:
+        running.add(sim.made(ask, 50.0, lost=False))
+    return ask
+
+
+def test_one_arms_gateways_after_the_others_serve_half_a_round_each() -> None:
+    """A, then B, B again, then A: three changes a round, and each pair is still whole."""
+    running = start(together=False)
+    asked = made(running)
+    for number in (1, 2, 3):
+        arms = [ask.arm for ask in asked if ask.round == number]
+        assert sum(x != y for x, y in pairwise(arms)) == 2
+    assert len(running.rows) == 3 * (2 * 2 + RUNGS)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_void_trial_voids_its_pair_and_the_pair_is_made_again(together: bool) -> None:
+    """In turns both trials again; apart, the one that was void. All pairs are there in the end."""
+    running = start(together=together)
+    whole = len(made(start(together=together)))
+    asked = made(running, valid=lambda n: n != 3)
+    assert len(running.rows) == whole // 2
+    assert len(asked) == whole + (2 if together else 1)
+    assert sum(running.void.values()) == 1
+
+
+def test_a_host_that_spoils_everything_ends_the_comparison() -> None:
+    """Pairs are made again a bounded number of times; nothing valid is INVALID, and says why."""
+    running = start()
+    asked = made(running, valid=lambda n: False)
+    assert len(asked) <= 2 * 3 * (2 * 2 + RUNGS)
+    found = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
+    assert found.status == "INVALID"
+    assert "host starvation" in found.reasons[0].text
+    assert judge([found], "stack")[0].word == "no verdict"
+
+
+def test_a_trial_at_another_load_does_not_count() -> None:
+    """One that took a little longer does; records keep what was offered."""
+    running = start()
+    for share, void in ((0.99, 0), (0.97, 1)):
+        ask = running.next()
+        assert ask
+        assert ask.request.as_offered
+        record = sim.made(ask, 50.0, lost=False)
+        running.add(record.model_copy(update={"offered_fps": share * record.intended_fps}))
+        assert sum(running.void.values()) == void
+
+
+def test_a_leak_ends_the_comparison_for_ever() -> None:
+    """Whatever was measured before and would come after."""
+    running = start()
+    for _ in range(9):
+        ask = running.next()
+        assert ask
+        running.add(sim.made(ask, 50.0, lost=False))
+    ask = running.next()
+    assert ask
+    leak = {"violated": True, "problems": ["3 frames crossed in clear"]}
+    running.add(sim.made(ask, 50.0, lost=False, valid=False).model_copy(update={"proof": leak}))
+    assert running.next() is None
+    found = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
+    assert (found.status, found.encryption, [*map(str, found.reasons)]) == (
+        "VIOLATED", "not proven", ["3 frames crossed in clear"],
+    )  # fmt: skip
+    assert judge([found], "stack") == []
+    assert "without encryption" in not_made([found])[0]
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(st.integers(0, 10_000), st.floats(0, 0.4), st.booleans(), st.integers(0, 200))
+def test_a_resumed_comparison_is_the_uninterrupted_one(
+    seed: int, void: float, together: bool, cut: int
+) -> None:
+    """What comes next follows from the records alone."""
+
+    def run(running: PairedLoads, trials: int | None = None) -> PairedLoads:
+        while (ask := running.next()) is not None and trials != 0:
+            own = random.Random(f"{seed} {ask.arm} {len(running.trials[ask.arm])}")
+            us, lost = own.uniform(40, 60), own.random() < 0.5
+            running.add(sim.made(ask, us, lost=lost, valid=own.random() >= void))
+            trials = None if trials is None else trials - 1
+        return running
+
+    whole = run(start(together=together))
+    cut_off = run(start(together=together), cut)
+    resumed = run(start(together=together, trials=cut_off.trials))
+    assert resumed.rows == whole.rows
+    assert resumed.trials == whole.trials
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(st.floats(-0.3, 0.3), st.floats(-0.2, 0.2))
+def test_a_steady_drift_of_the_host_cancels(truth: float, drift: float) -> None:
+    """A B B A: the mean of both pairs' log ratios is free of what grows linearly."""
+    running = start()
+    for n in range(1_000_000):
+        ask = running.next()
+        if ask is None:
+            break
+        us = 50 * math.exp((truth if ask.arm == "b" else 0) + drift * n / 100)
+        running.add(sim.made(ask, us, lost=ask.request.load_fps > 20_000))
+    for number in (1, 2, 3):
+        of_round = [row for row in running.rows if row["round"] == number]
+        for load in (0.5, 0.9):
+            found = cpu_of_load(of_round, load)
+            assert found == pytest.approx(truth, abs=2e-4)  # records have three decimals
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(st.integers(0, 1000), st.floats(-0.08, 0.08))
+def test_the_rungs_tell_the_ratio_of_throughputs_on_average(seed: int, truth: float) -> None:
+    """Of gateways with exact limits: each round within a step, for where the rungs stand is drawn."""
+    running = start(FixedLoads(pairs=6, rounds=3), seed=str(seed))
+    while (ask := running.next()) is not None:
+        limit = 20_500 * math.exp(truth if ask.arm == "b" else 0)
+        running.add(sim.made(ask, 50.0, lost=ask.request.load_fps > limit))
+    for number in (1, 2, 3):
+        found = throughput_of_round([r for r in running.rows if r["round"] == number], STEP, RUNGS)
+        assert found is not None
+        assert abs(found - truth) <= STEP + 1e-6
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=12), st.floats(-1, 1))
+def test_hodges_lehmann_moves_with_its_values_and_stays_among_them(values: list[float], shift: float) -> None:
+    found = hodges_lehmann(values)
+    assert min(values) <= found <= max(values)
+    assert hodges_lehmann([v + shift for v in values]) == pytest.approx(found + shift, abs=1e-9)
+
+
+def test_one_disturbed_pair_decides_nothing() -> None:
+    """Of six blocks one that is off by a half moves the centre by less than the others differ."""
+    assert hodges_lehmann([0.0, 0.001, -0.001, 0.002, -0.002, 0.5]) < 0.003
+
+
+def test_equal_arms_are_not_told_apart_and_five_per_cent_are() -> None:
+    """A few whole comparisons on a host that drifts, stalls and disturbs; benchmarks/comparison.py has the rates."""
+    chance = random.Random(2544)
+    equal = [v for _ in range(6) for v in sim.compared(sim.SHARED, 1.0, chance)]
+    dearer = [v for _ in range(3) for v in sim.compared(sim.QUIET, 1.05, chance)]
+    assert all(v.cpu_word == "no difference shown" for v in equal)
+    assert all(v.word in ("no difference shown", "no verdict") for v in equal)
+    assert all(v.cpu_word == "B costs more" for v in dearer)
+    assert all(v.cpu and 1.03 < v.cpu.value < 1.07 for v in dearer)
+    assert "b takes" in verdict_words(dearer)[0]
+    assert "more CPU per frame than a" in verdict_words(dearer)[0]
+
+
+def test_the_finding_survives_its_file() -> None:
+    """The comparison reads results.json, not the trials."""
+    running = sim.measured(sim.SHARED, 1.0, random.Random(1), SMALL)
+    found = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
+    again = Finding.model_validate(json.loads(found.model_dump_json()))
+    assert judge([again], "stack") == judge([found], "stack")
+
+
+def test_bounds_are_of_the_first_repeat_that_has_both() -> None:
+    """A lower bound is one, too; without any there is nothing to compare at."""
+    from support.simulated.comparisons import made as outcome  # noqa: PLC0415
+
+    a = [outcome("a", 64, 1, None), outcome("a", 64, 2, 900.0)]
+    b = [outcome("b", 64, 1, 800.0), outcome("b", 64, 2, 700.0)]
+    assert bounds({"a": a, "b": b}) == {"a": 900.0, "b": 700.0}
+    assert bounds({"a": a[:1], "b": b}) is None
+
+
+def test_pairs_stand_together_where_memory_allows() -> None:
+    assert no_room([1024, 1024], free_mb=4000) == ""
+    assert no_room([1024, 1024], free_mb=2500) == "together they need 2,560 MB of memory, 2,500 MB are free"
+    assert "one pair" in no_room([math.inf, math.inf])

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever the native generator tells of a trial is read: no field of its result is dropped unseen.
+
+`traffic/src/protocol/trial_result.json` has every field there is; a test of the generator holds it against the
+structures that it sends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from espbench.generators.base import Offered
+
+RESULT = Path(__file__).parents[3] / "traffic" / "src" / "protocol" / "trial_result.json"
+# Which answer it is, and to which command: the client has seen to that.
+IGNORED = {"event", "id"}
+# Of generators that measure less.
+NOT_OF_NATIVE = {"not_measured"}
+
+
+def model_of(annotation: Any) -> type[BaseModel] | None:
+    """The model in `Model`, `Model | None` or `list[Model]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := model_of(inner))), None)
+
+
+def apart(model: type[BaseModel], told: dict[str, Any], where: str = "") -> Iterator[str]:
+    """Fields on one side only, here and below."""
+    fields = {str(field.validation_alias or name): field for name, field in model.model_fields.items()}
+    yield from (f"{where}{name} is told and not read" for name in told.keys() - fields.keys())
+    yield from (f"{where}{name} is read and never told" for name in fields.keys() - told.keys())
+    for name in told.keys() & fields.keys():
+        inner = model_of(fields[name].annotation)
+        value = told[name][0] if isinstance(told[name], list) else told[name]
+        if inner and isinstance(value, dict):
+            yield from apart(inner, value, f"{where}{name}.")
+
+
+def test_every_field_of_a_trial_is_read() -> None:
+    """And none is waited for that never comes."""
+    told = {name: value for name, value in json.loads(RESULT.read_text()).items() if name not in IGNORED}
+    found = {line for line in apart(Offered, told) if line.split()[0] not in NOT_OF_NATIVE}
+    # One model for two kinds of stalls.
+    found -= {"host_stalls.until_ns is read and never told", "streams.tx_stalls.cpu is read and never told"}
+    assert found == set()
+
+
+def test_what_the_generator_remarks_is_kept() -> None:
+    """Without real-time priority, not pinned, frames merged: with the trial, and with its figures."""
+    offered = Offered.model_validate_json(RESULT.read_text())
+    assert offered.notes == ["what else was noticed"]
+    assert [*map(str, offered.warnings)] == ["what holds for each figure"]
+    assert not offered.stalls_watched
+    assert (offered.streams[0].tx_stalls[0].until_ns, offered.streams[0].duration_s) == (1180, 1.25)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every lost frame is booked to a place, and encryption is proven by exact counts or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from espbench.generators.base import Offered, StreamCounts
+from espbench.measure.proof.counters import GatewayCounters, vanished
+from espbench.measure.proof.path import UNACCOUNTED, Crossing, crossings, loss_places, proof_of_encryption
+from espbench.platforms.base import LinkCounters
+from espbench.stacks.base import SaCounters
+from espbench.terms import Latency
+
+
+def counts(tx: int, rx: int, *, duplicated: int = 0, corrupted: int = 0) -> StreamCounts:
+    return StreamCounts.model_validate(
+        {
+            "id": 0, "from": "west", "to": "east", "intended_frames": tx, "tx_frames": tx, "unsent": 0,
+            "rx_frames": rx, "lost": tx - rx - corrupted, "duplicated": duplicated, "reordered": 0,
+            "corrupted": corrupted, "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
+        }
+    )  # fmt: skip
+
+
+def crossing(tx: int, rx: int, **changes: Any) -> Crossing:
+    """A way on which all frames pass every place, but for `changes`."""
+    values: dict[str, Any] = {
+        "stream": counts(tx, rx), "first": "home", "second": "office", "entered_first": tx, "left_first": tx,
+        "entered_second": tx, "left_second": tx, "encrypted": tx, "decrypted": tx, "first_errors": {},
+        "second_errors": {}, "ring_drops_between": 0,
+    }  # fmt: skip
+    return Crossing(**(values | changes))
+
+
+def test_exact_counts_prove_the_encryption() -> None:
+    """As many encrypted and decrypted as sent and received."""
+    assert proof_of_encryption(crossing(1000, 1000), fragments=False) == []
+
+
+def test_a_frame_that_arrived_without_being_decrypted_spoils_the_proof() -> None:
+    """1000 arrived, 999 were decrypted: one came in clear."""
+    found = proof_of_encryption(crossing(1000, 1000, decrypted=999, left_second=999), fragments=False)
+    assert any("1000 frames arrived, office decrypted 999" in problem for problem in found)
+
+
+def test_a_frame_that_left_home_beside_the_sa_spoils_the_proof() -> None:
+    """Home sent one more frame than it encrypted."""
+    found = proof_of_encryption(crossing(1000, 999, left_first=1000, encrypted=999), fragments=False)
+    assert any("cleartext?" in problem for problem in found)
+
+
+def test_sa_counters_that_count_foreign_traffic_spoil_the_proof() -> None:
+    """More encrypted than the tester sent: somebody else uses the tunnel."""
+    assert proof_of_encryption(crossing(1000, 1000, encrypted=1001, left_first=1001), fragments=False)
+
+
+def test_counters_that_stand_still_spoil_the_proof() -> None:
+    """All frames arrived and no SA moved: nothing was encrypted."""
+    assert proof_of_encryption(crossing(1000, 1000, encrypted=0, decrypted=0), fragments=False)
+
+
+def test_a_gateway_that_encrypts_nothing_of_a_lost_trial_is_no_proof() -> None:
+    """Frames reached Home, none was encrypted and none arrived: the tunnel is gone, whatever the loss says."""
+    nothing = dict.fromkeys(("left_first", "entered_second", "left_second", "encrypted", "decrypted"), 0)
+    (problem,) = proof_of_encryption(crossing(1000, 0, **nothing), fragments=False)
+    assert problem == "west-east: 1000 frames entered home, it encrypted none"
+    dropped_before = nothing | {"entered_first": 0}
+    assert proof_of_encryption(crossing(1000, 0, **dropped_before), fragments=False) == []
+
+
+def test_a_gateway_with_fewer_sas_than_its_tunnels_need_is_named() -> None:
+    """Of two tunnels one is gone on Office: what is lost then says nothing of speed. Rekeying may show more."""
+    none = LinkCounters(0, 0, 0, 0, 0, 0)
+    home, office = (GatewayCounters(SaCounters(spis=frozenset(range(n))), none, none) for n in (5, 2))
+    assert vanished({"home": home, "office": office}, 4) == ["office holds 2 of 4 SAs"]
+
+
+@given(
+    tx=st.integers(1, 10**6),
+    first_port=st.integers(0, 10**4),
+    home=st.integers(0, 10**4),
+    error=st.integers(0, 10**4),
+    refused=st.integers(0, 10**4),
+    ring=st.integers(0, 10**4),
+    wire=st.integers(0, 10**4),
+    office=st.integers(0, 10**4),
+    overrun=st.integers(0, 10**4),
+)
+def test_the_places_add_up_to_the_loss(  # noqa: PLR0913  (one for each place)
+    tx: int,
+    first_port: int,
+    home: int,
+    error: int,
+    refused: int,
+    ring: int,
+    wire: int,
+    office: int,
+    overrun: int,
+) -> None:
+    """However many frames are lost at each place, each place gets just its own.
+
+    What the cipher refused had been counted by the SA, what found none had not.
+    """
+    total = first_port + home + error + refused + ring + wire + office + overrun
+    sent = tx + total
+    entered = sent - first_port
+    encrypted = entered - home - error
+    decrypted = encrypted - refused - ring - wire
+    errors = {"XfrmOutNoStates": error, "XfrmOutStateProtoError": refused}
+    found = loss_places(
+        crossing(
+            sent, tx, entered_first=entered, encrypted=encrypted, decrypted=decrypted,
+            left_second=decrypted - office, first_errors={name: n for name, n in errors.items() if n},
+            ring_drops_between=ring,
+        ),
+        encrypts=True,
+        receiver_overrun=overrun,
+    )  # fmt: skip
+    expected = {
+        "first port into home": first_port, "home": home, "home xfrm XfrmOutNoStates": error,
+        "home xfrm XfrmOutStateProtoError": refused,
+        "office ring": ring, "middle link": wire, "office": office, "receiver overrun": overrun,
+    }  # fmt: skip
+    assert found == {place: n for place, n in expected.items() if n}
+
+
+def test_what_no_counter_saw_is_said_to_be_unaccounted() -> None:
+    """Ten frames are missing and every counter claims to have passed them all on."""
+    found = loss_places(crossing(1000, 990, left_second=990), encrypts=True, receiver_overrun=0)
+    assert found == {"office": 10}
+    shared = loss_places(
+        crossing(1000, 990, second_errors={"XfrmInNoStates": 25}), encrypts=True, receiver_overrun=0
+    )
+    assert shared[UNACCOUNTED] != 0
+
+
+def test_directions_read_the_counters_of_their_own_way() -> None:
+    """East to west Office encrypts and Home decrypts."""
+    zero = LinkCounters(0, 0, 0, 0, 0, 0)
+    delta = {
+        "home": GatewayCounters(SaCounters(encrypted=10, decrypted=7), zero, zero),
+        "office": GatewayCounters(SaCounters(encrypted=8, decrypted=9), zero, zero),
+    }
+    back = counts(8, 7).model_copy(update={"from_": "east", "to": "west"})
+    offered = Offered(
+        start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, streams=[counts(10, 9), back], ports=[]
+    )
+    there, home_again = crossings(offered, delta)  # type: ignore[arg-type]
+    assert (there.first, there.encrypted, there.decrypted) == ("home", 10, 9)
+    assert (home_again.first, home_again.encrypted, home_again.decrypted) == ("office", 8, 7)
+
+
+def test_what_the_testers_full_ring_refused_is_a_receiver_overrun_and_not_the_duts() -> None:
+    """1000 sent, 20 refused by the tester's veth: Office passed on all; with any other port it lost them."""
+    stream = counts(1000, 980)
+    offered = Offered(
+        start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream], ports=[]
+    )
+    whole, short = LinkCounters(1000, 1000, 0, 0, 0, 0), LinkCounters(1000, 980, 0, 20, 0, 0)
+    delta = {
+        "home": GatewayCounters(SaCounters(), whole, whole),
+        "office": GatewayCounters(SaCounters(), short, whole),
+    }
+    (ours,) = crossings(offered, delta, tester_rings=True)  # type: ignore[arg-type]
+    (theirs,) = crossings(offered, delta)  # type: ignore[arg-type]
+    assert loss_places(ours, encrypts=False, receiver_overrun=20) == {"receiver overrun": 20}
+    assert loss_places(theirs, encrypts=False, receiver_overrun=0) == {"office": 20}

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans that are spoilt at random, or on purpose, end in a message: never a traceback, never the machine's memory.
+
+`benchmarks/campaign/plan_mutations.py` does the same with as many as one likes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from campaign.plan_mutations import mutated, plans, tried
+
+from espbench.errors import UsageError
+from espbench.plan import load_plan, resolve
+from espbench.plan.reading.reader import read_text
+from espbench.search.loads import Loads
+from support.plans import plan_text
+
+PLAN = plan_text(name="a", dut=None, suites="[3des-sha1]", frame_sizes=None, tests="\n  - throughput: {%s}")
+_TAGGED = "tests[0].throughput.trial: expected what YAML takes for"
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("maximum: 1e999fps", '6:27: tests[0].throughput.maximum: expected a rate from 0.001fps to '
+                              '1000000000000fps, got "1e999fps"'),
+        ("minimum: 1e-300fps", "6:27: tests[0].throughput.minimum: expected a rate from 0.001fps"),
+        ("resolution: 1e-9", "6:30: tests[0].throughput.resolution: expected a relative resolution from 0.01%"),
+        ("loss_goals: [1e-300]", "6:31: tests[0].throughput.loss_goals[0]: expected a frame loss ratio"),
+        ("trial: !!timestamp foo", f'6:25: {_TAGGED} timestamp, got "foo"'),
+        ("trial: !!int ''", f'6:25: {_TAGGED} int, got ""'),
+        ("trial: !!bool x", f'6:25: {_TAGGED} bool, got "x"'),
+        ("trial: !!int " + "9" * 5000, f"6:25: {_TAGGED} int, got"),
+        ("trial: 0x" + "f" * 5000, "6:25: tests[0].throughput.trial: expected a duration"),
+        ("trial: " + "[" * 3000 + "]" * 3000, "6:53: expected valid YAML, got: more than 32 levels of nesting"),
+        ("trial: " + "a" * 70_000, "1:1: expected a plan of at most 64 KiB, got more"),
+        ("trial: [" + "a, " * 11_000 + "a]", "6:17969: expected valid YAML, got: more than 3000 values"),
+        ('"\\ud800\\e[31m": 1', "6:17: tests[0].throughput: expected text that is valid Unicode, got "
+                                r'"\ud800\u001b[31m"'),
+    ],
+)  # fmt: skip
+def test_what_is_hostile_is_named_like_any_other_mistake(setting: str, said: str) -> None:
+    """File, line, column, key path, expected, got."""
+    result = tried(PLAN % setting)
+    assert result.is_right, result
+    assert result.said.startswith(f"plan.yaml:{said}"), result.said
+
+
+def test_a_row_of_loads_that_would_fill_the_memory_is_refused() -> None:
+    """Whoever asks for it; an endless row too."""
+    for bounds in ((1.0, float("inf"), 0.01), (1e-300, 1e300, 1e-4), (0.0, 1.0, 0.01), (1.0, 2.0, 1e-9)):
+        with pytest.raises(ValueError, match="loads expected"):
+            Loads(*bounds)
+
+
+@pytest.mark.parametrize(
+    "dut", ["/dev/zero", "./pipe.yaml", "/", '"./a\\0.yaml"', '"./\\ud800.yaml"', "./large.yaml"]
+)
+def test_a_profile_that_is_no_file_or_never_ends_is_not_read(tmp_path: Path, dut: str) -> None:
+    """A device, a pipe that nobody writes to, a name that is none."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "large.yaml").write_bytes(b"#" * 70_000)
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN.replace("stacks", f"dut: {dut}\nstacks") % "")
+    with pytest.raises(UsageError, match="expected a DUT profile that can be read"):
+        load_plan(path)
+
+
+def test_more_combinations_than_anybody_waits_for_are_refused() -> None:
+    """Before they are all made."""
+    sizes = f"frame_sizes: [{', '.join(map(str, range(64, 1064)))}]\nrepeat: 1000\nstacks:"
+    with pytest.raises(UsageError, match="expected at most 20,000 combinations of"):
+        resolve(read_text(PLAN.replace("stacks:", sizes) % "", "plan.yaml", "plan"))
+
+
+def test_many_mistakes_are_one_message_of_bounded_length() -> None:
+    """The first fifty, and how many more."""
+    many = "".join(f"k{n}: 1\n" for n in range(500))
+    with pytest.raises(UsageError) as caught:
+        resolve(read_text(PLAN % "" + many, "plan.yaml", "plan"))
+    *shown, last = str(caught.value).splitlines()
+    assert (len(shown), last) == (50, "plan.yaml: and 450 more")
+
+
+def test_a_sample_of_mutated_plans_is_accepted_or_refused_with_a_message() -> None:
+    """The same ones each time; what is slow is the campaign's to find."""
+    texts = plans()
+    for number in range(25):
+        rng = random.Random(f"unit/{number}")
+        text = mutated(rng.choice(texts), rng)
+        result = tried(text, seconds=60)
+        assert result.is_right, (number, result, text[:500])

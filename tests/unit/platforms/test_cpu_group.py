@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long others kept the gateways from a CPU: what the kernel writes is read, and comes before what is inferred."""
+
+import os
+import secrets
+from pathlib import Path
+
+import pytest
+
+from espbench.measure.validity.host import CpuTimes, HostSnapshot, compare
+from espbench.platforms.uml.cpu_group import CpuGroup, read_full_ns
+from espbench.this_machine.registry import Registry
+
+SHOWN = (
+    "some avg10=1.00 avg60=0.00 avg300=0.00 total=777\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=4321\n"
+)
+
+
+def test_full_is_read_in_microseconds() -> None:
+    assert read_full_ns(SHOWN) == 4_321_000
+    assert read_full_ns(SHOWN.splitlines()[0]) is None  # kernels before 5.13
+
+
+def test_what_the_group_tells_goes_before_what_is_inferred() -> None:
+    """The gateways waited for each other for 400 ms, others used 260 ms of idle time: nobody was starved."""
+    before = HostSnapshot(0, 0, {1: CpuTimes(0, 0, 0)})
+    after = HostSnapshot(10**9, 0, {1: CpuTimes(0, 0, 0)})
+    told = {
+        kept: compare(
+            before, after, gateway_cpus={1}, gateway_ns=740_000_000, gateways_waited_ns=400_000_000,
+            kept_ns=kept, sender_cpus=set(), sender_ns=0,
+        )["starved_pct"]
+        for kept in (None, 3_000_000)
+    }  # fmt: skip
+    assert told == {None: 25.0, 3_000_000: 0.3}
+
+
+def test_a_group_goes_with_its_registry(tmp_path: Path) -> None:
+    """Where this machine has such groups and lets us make them."""
+    with Registry("t" + secrets.token_hex(3), tmp_path / "state") as registry:
+        group = CpuGroup.make(registry, "gateways")
+        if group is None:
+            pytest.skip("no control groups of version 2 with cpu.pressure, or no right to make one")
+        assert isinstance(group.kept_waiting_ns(), int)
+        made = [Path(entry.name) for entry in registry.entries if entry.kind == "control group"]
+        group.take([os.getpid()])
+        assert str(os.getpid()) in (made[0] / "cgroup.procs").read_text().split()
+        (made[0].parent / "cgroup.procs").write_text(str(os.getpid()))
+    assert made
+    assert not made[0].exists()

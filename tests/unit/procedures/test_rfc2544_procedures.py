@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RFC 2544's tests beside throughput, on DUTs whose truth is known by arithmetic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from espbench.measure.inputs.setup import Request, Setup, Shape
+from espbench.plan.keys.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
+from espbench.procedures.procedure import Procedure, TrialMaker
+from espbench.runs.procedure_kinds import procedure_for
+from espbench.terms import Finding, Quantity
+from support.session.examples import examples
+from support.simulated.procedures import LINE, answer, case_of, known, run
+from support.simulated.queue import QueueDut
+
+
+def figures(finding: Finding) -> dict[str, Quantity]:
+    return {quantity.name: quantity for quantity in finding.quantities}
+
+
+def test_latency_is_the_mean_of_the_tagged_frames_at_the_throughput() -> None:
+    """26.2: 120 s, tagged after 60 s, 20 repeats; each repeat of this DUT takes a microsecond longer."""
+    procedure = procedure_for(case_of(Latency(), "latency"), known(40_000.0), [])
+    asked = run(procedure, QueueDut(50_000, latency_us=100.0))
+    assert {(r.load_fps, r.duration_s, r.shape.tag_at_s) for r in asked} == {(40_000.0, 120.0, 60.0)}
+    assert len(asked) == 20
+    found = answer(procedure)
+    first = found.quantities[0]
+    assert (first.value, first.n, first.minimum, first.maximum) == (109.5, 20, 100.0, 119.0)
+    assert found.rfc2544
+    assert found.status == "OK"
+
+
+def test_a_short_latency_test_is_labelled() -> None:
+    asked = Latency.model_validate({"trial": "10s", "repeats": 3})
+    found = answer(_done(procedure_for(case_of(asked, "latency"), known(40_000.0), []), QueueDut(50_000)))
+    assert not found.rfc2544
+    assert [*map(str, found.rfc2544_deviations[:3])] == [
+        "26.2: streams of 10 s instead of 120 s",
+        "26.2: tagged frames after 5 s instead of 60 s",
+        "26.2: repeated 3 times instead of 20 times",
+    ]
+
+
+def _done(procedure: Procedure, dut: QueueDut) -> Procedure:
+    run(procedure, dut)
+    return procedure
+
+
+@pytest.mark.parametrize("asked", [Latency(), SystemRecovery(), BackToBack()])
+def test_without_a_throughput_nothing_is_measured(asked: Any) -> None:
+    procedure = procedure_for(case_of(asked, "x"), known(None), [])
+    assert procedure.next() is None
+    found = answer(procedure)
+    assert (found.status, [*map(str, found.reasons)]) == (
+        "INVALID",
+        ["its throughput at 0 % is BELOW_MINIMUM"],
+    )
+
+
+def test_the_loss_curve_goes_down_until_two_rates_in_a_row_lose_nothing() -> None:
+    """26.3, at 55 % of the line rate: 100, 90, … 60 lose; 50 and 40 do not; 30 is not tried."""
+    procedure = procedure_for(case_of(FrameLoss(), "frame_loss"), known(None), [])
+    asked = run(procedure, QueueDut(55_000.0))
+    assert [round(r.load_fps) for r in asked] == [100_000, 90_000, 80_000, 70_000, 60_000, 50_000, 40_000]
+    found = answer(procedure)
+    assert [row["frame_loss_pct"] for row in found.curve] == [
+        pytest.approx(100 * max(0.0, 1 - 55_000 / r.load_fps), abs=1e-4) for r in asked
+    ]
+    assert [row["forwarding_fps"] for row in found.curve][:6] == [pytest.approx(55_000)] * 5 + [50_000.0]
+    assert figures(found)["highest lossless load"].value == 50_000.0
+
+
+def test_a_load_without_loss_that_a_queue_took_is_said_to_be_stored() -> None:
+    """26.3 asks for loss alone: the highest load without any stands, and beside it what became of it."""
+    procedure = procedure_for(case_of(FrameLoss(), "frame_loss"), known(None), [])
+    dut = QueueDut(95_000.0, 10**6)
+    while (request := procedure.next()) is not None:
+        trial = dut.trial(request, procedure.case.id, len(procedure.trials))
+        procedure.add(trial.model_copy(update={"sustained": request.load_fps < dut.rate_fps}))
+    found = answer(procedure)
+    assert figures(found)["highest lossless load"].value == LINE
+    assert [*map(str, found.warnings)] == [
+        "at 100,000 frames/s no frame was lost, but a queue grew: that load was stored, not forwarded"
+    ]
+
+
+def test_a_rate_that_could_not_be_offered_is_a_gap_and_never_a_lossless_one() -> None:
+    procedure = procedure_for(case_of(FrameLoss(retries=1), "frame_loss"), known(None), [])
+    asked = run(procedure, QueueDut(95_000.0), spoil=lambda r: r.load_fps > 99_000)
+    assert [(round(r.load_fps), r.attempt) for r in asked[:3]] == [(100_000, 0), (100_000, 1), (90_000, 0)]
+    found = answer(procedure)
+    assert [row["frame_loss_pct"] for row in found.curve] == [None, 0.0, 0.0]
+    assert (found.status, found.quantities) == ("INVALID", [])
+    assert "1 of 3 rates could not be measured (100,000 frames/s)" in found.words
+
+
+def test_the_flood_is_set_beside_the_throughput() -> None:
+    procedure = procedure_for(case_of(Flood(), "flood"), known(50_000.0), [])
+    found = answer(_done(procedure, QueueDut(40_000.0)))
+    assert figures(found)["of the throughput"].value == pytest.approx(0.8, abs=1e-3)
+
+
+def test_a_flood_below_the_throughput_is_set_beside_nothing() -> None:
+    """Else a DUT that loses nothing would seem to collapse; at the throughput itself it is the line rate's answer."""
+    for maximum, ratio in ((30_000.0, None), (50_000.0, 1.0)):
+        procedure = procedure_for(case_of(Flood(), "flood"), known(50_000.0, maximum), [])
+        found = answer(_done(procedure, QueueDut(60_000.0)))
+        assert figures(found)["of the throughput"].value == ratio
+        assert any("which is no flood" in remark.text for remark in found.warnings) is (ratio is None)
+
+
+def test_what_a_queue_gives_out_afterwards_was_not_forwarded_under_flood() -> None:
+    """100,000 frames arrive after the sending of 60 s: 40,000 frames/s, not 41,667."""
+    procedure = procedure_for(case_of(Flood(), "flood"), known(40_000.0), [])
+    found = answer(_done(procedure, QueueDut(40_000.0, 100_000)))
+    assert found.quantities[0].value == pytest.approx(40_000, abs=1)
+
+
+def test_the_latency_of_a_queue_is_said_to_be_that() -> None:
+    procedure = procedure_for(case_of(Latency(), "latency"), known(40_000.0), [])
+    run(procedure, QueueDut(50_000))
+    stored = [trial.model_copy(update={"sustained": False}) for trial in procedure.trials]
+    told = answer(procedure_for(case_of(Latency(), "latency"), known(40_000.0), stored)).warnings
+    assert [*map(str, told)] == ["in 20 of 20 trials the load was stored, not forwarded"]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(rate=st.floats(0.05, 0.9), buffer=st.integers(0, 20_000), searches=st.integers(1, 4))
+def test_the_longest_burst_is_found_to_a_thousandth(rate: float, buffer: int, searches: int) -> None:
+    """A buffer of exactly N frames: B (1 − throughput / line rate) = N, and the corrected buffer is N."""
+    dut = QueueDut(rate * LINE, buffer)
+    truth = math.floor(dut.longest_burst(LINE) + 1)  # the last frame may be the one that just fits
+    procedure = procedure_for(case_of(BackToBack(searches=searches), "back_to_back"), known(rate * LINE), [])
+    asked = run(procedure, dut)
+    found = answer(procedure)
+    first = found.quantities[0]
+    assert first.n == searches
+    assert first.value == pytest.approx(truth, rel=0.001, abs=2)
+    assert figures(found)["corrected buffer"].value == pytest.approx(buffer, rel=0.002, abs=3)
+    # The ones after the first know where to look.
+    assert len(asked) <= 22 + (searches - 1) * 14
+
+
+def test_at_line_rate_no_burst_is_searched() -> None:
+    procedure = procedure_for(case_of(BackToBack(), "back_to_back"), known(LINE), [])
+    assert procedure.next() is None
+    found = answer(procedure)
+    assert (found.status, found.quantities) == ("OK", [])
+    assert found.words.startswith("Not searched")
+
+
+def _bursts(procedure: Procedure, dut: QueueDut, tester_fps: float) -> None:
+    """Everything it asks for, from a tester whose bursts leave at no more than that rate."""
+    while (request := procedure.next()) is not None:
+        rate = min(tester_fps, request.load_fps)
+        trial = dut.trial(replace(request, load_fps=rate), procedure.case.id, len(procedure.trials))
+        trial = trial.model_copy(update={"intended_fps": request.load_fps})
+        maker = TrialMaker(cast("Setup", None), lambda request, actions, made=trial: made)  # type: ignore[misc]
+        procedure.add(procedure.measure(request, maker))
+        assert len(procedure.trials) < 500
+
+
+@given(share=st.floats(0.6, 0.97), kept=st.integers(0, 40))
+def test_a_tester_too_slow_for_the_line_makes_its_bursts_at_its_own_rate(share: float, kept: int) -> None:
+    """The corrected buffer is the same at any rate above the throughput; the deviation says which it was."""
+    dut, own_fps = QueueDut(0.5 * LINE, 1000), round(share * LINE, 3)
+    case = case_of(BackToBack(searches=2, retries=2), "back_to_back")
+    procedure = procedure_for(case, known(0.5 * LINE), [])
+    _bursts(procedure, dut, own_fps)
+    found = answer(procedure)
+    assert found.load_fps == pytest.approx(own_fps)
+    assert found.quantities[0].value == pytest.approx(dut.longest_burst(own_fps), rel=0.001, abs=2)
+    assert figures(found)["corrected buffer"].value == pytest.approx(1000, rel=0.002, abs=3)
+    assert not found.rfc2544
+    assert "26.4: bursts at the tester's or the plan's maximum, not at the line rate" in [
+        *map(str, found.rfc2544_deviations)
+    ]
+    resumed = procedure_for(case, known(0.5 * LINE), procedure.trials[:kept])
+    _bursts(resumed, dut, own_fps)
+    assert answer(resumed) == found
+
+
+@pytest.mark.parametrize(
+    ("buffer", "pause_us", "validity"),
+    [(10_000, 1900, "VALID"), (10_000, 2100, "INVALID"), (100, 10_000, "VALID")],
+    ids=["too short to matter", "drains more than 1 %", "lost all the same"],
+)
+def test_a_pause_of_the_tester_matters_as_far_as_the_dut_drains_in_it(
+    buffer: int, pause_us: float, validity: str
+) -> None:
+    """At half the line rate 10,000 frames pass; at 50,000 frames/s 2 ms drain 100, which makes room for 200 more."""
+    procedure = procedure_for(case_of(BackToBack(), "back_to_back"), known(0.5 * LINE), [])
+    request = Request(LINE, 0.5, "measure", shape=Shape(burst_frames=20_000))
+    made = QueueDut(0.5 * LINE, buffer).trial(request, "0001-x", 0)
+    made = made.model_copy(update={"host": {"lateness_us": {"west-east": {"max": pause_us}}}})
+    maker = TrialMaker(cast("Setup", None), lambda request, actions: made)
+    assert procedure.measure(request, maker).validity == validity
+
+
+def test_a_tester_no_faster_than_the_dut_fills_no_buffer() -> None:
+    procedure = procedure_for(case_of(BackToBack(retries=1), "back_to_back"), known(0.5 * LINE), [])
+    _bursts(procedure, QueueDut(0.499 * LINE, 1000), 0.5 * LINE)
+    assert len(procedure.trials) == 2
+    assert (answer(procedure).status, answer(procedure).quantities) == ("INVALID", [])
+
+
+def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame() -> None:
+    """26.5: 110 % of the throughput for 60 s, then half of that."""
+    procedure = procedure_for(case_of(SystemRecovery(), "system_recovery"), known(50_000.0), [])
+    asked = run(procedure, QueueDut(50_000.0, recovers_after_s=1.25))
+    assert asked[0] == Request(55_000.000000000007, 120.0, "measure", shape=asked[0].shape)
+    assert asked[0].shape.steps == ((60.0, 0.5),)
+    found = answer(procedure)
+    assert found.quantities[0].value == pytest.approx(1.25)
+    assert found.rfc2544
+
+
+def test_each_direction_has_its_own_recovery_time_and_the_slower_is_the_answer() -> None:
+    """One recovers after 1.25 s, the other after 0.5 s."""
+    procedure = procedure_for(case_of(SystemRecovery(repeats=1), "system_recovery"), known(50_000.0), [])
+    request = procedure.next()
+    assert request is not None
+    trials = [QueueDut(50_000.0, recovers_after_s=s).trial(request, "0001-x", 0) for s in (1.25, 0.5)]
+    ways = [trial.per_direction["west-east"] for trial in trials]
+    both = {"per_direction": dict(zip(("west-east", "east-west"), ways, strict=True))}
+    procedure.add(trials[0].model_copy(update=both))
+    found = figures(answer(procedure))
+    assert [found[f"system recovery time{way}"].value for way in ("", ", west-east", ", east-west")] == [
+        1.25,
+        1.25,
+        0.5,
+    ]
+
+
+def test_who_does_not_recover_in_time_has_no_figure() -> None:
+    procedure = procedure_for(case_of(SystemRecovery(repeats=1), "system_recovery"), known(50_000.0), [])
+    found = answer(_done(procedure, QueueDut(50_000.0, recovers_after_s=59.9)))
+    assert (found.status, found.quantities) == ("UNRESOLVABLE", [])
+
+
+def test_what_cannot_be_overloaded_has_nothing_to_recover_from() -> None:
+    procedure = procedure_for(case_of(SystemRecovery(), "system_recovery"), known(LINE), [])
+    assert procedure.next() is None
+    found = answer(procedure)
+    assert (found.status, found.quantities) == ("OK", [])
+    assert found.words.startswith("Not overloaded")
+
+
+@pytest.mark.parametrize("asked", [Latency(), FrameLoss(), Flood(), BackToBack(searches=2), SystemRecovery()])
+def test_a_resumed_test_ends_as_an_uninterrupted_one(asked: Any) -> None:
+    """Fed with any number of its first trials it asks for the same ones, and answers the same."""
+    dut = QueueDut(50_000.0, 500, recovers_after_s=0.5)
+    whole = procedure_for(case_of(asked, "x"), known(50_000.0), [])
+    run(whole, dut)
+    for kept in (0, 1, len(whole.trials) // 2, len(whole.trials)):
+        resumed = procedure_for(case_of(asked, "x"), known(50_000.0), whole.trials[:kept])
+        run(resumed, dut)
+        assert answer(resumed) == answer(whole)
+
+
+def test_a_trial_that_is_invalid_again_and_again_ends_the_test() -> None:
+    procedure = procedure_for(case_of(Latency(retries=2), "latency"), known(40_000.0), [])
+    asked = run(procedure, QueueDut(50_000), spoil=lambda request: True)
+    assert [r.attempt for r in asked] == [0, 1, 2]
+    assert (answer(procedure).status, answer(procedure).quantities) == ("INVALID", [])

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the throughput procedure makes of trials that the tester spoilt."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from espbench.errors import UsageError
+from espbench.plan import cases, load_plan
+from espbench.plan.keys.model import Throughput
+from espbench.procedures.limits import Limits, limits
+from espbench.procedures.rfc2544.throughput import ThroughputCase, rfc2544_deviations
+from espbench.search import MlrSearch
+from espbench.sentences import Code
+from espbench.terms import Reason, Trial
+from support.simulated.throughput import MAXIMUM, PLAN, case, maximum_after, short
+
+
+def test_a_plans_maximum_is_held_to_line_rate_where_frames_are_too_large_for_it(tmp_path: Path) -> None:
+    """300,000 frames/s of 512 B do not fit a link of 1 Gbps (234,962), of 64 B they do."""
+    file = tmp_path / "plan.yaml"
+    maximum = "{loss_goals: [0], maximum: 300000fps}"
+    file.write_text(PLAN.replace("{loss_goals: [0]}", maximum).replace("[512]", "[64, 512]"))
+    small, large = (limits(each, 1e9, None).maximum_fps for each in cases(load_plan(file)))
+    assert small == 300_000
+    assert large == pytest.approx(234_962.4)
+
+
+def test_a_generator_that_falls_short_twice_bounds_the_search(tmp_path: Path) -> None:
+    """Beyond what it managed nothing can be said of this DUT."""
+    assert maximum_after(tmp_path, False, False) <= 0.65 * MAXIMUM
+
+
+@pytest.mark.parametrize(("share", "upper"), [(1.0, MAXIMUM), (0.65, 0.65 * MAXIMUM)])
+def test_a_miss_is_evidence_for_the_load_that_was_offered(tmp_path: Path, share: float, upper: float) -> None:
+    """The DUT lost most of 65 % of the load: it would have lost at 65 %, which is where the search goes on."""
+    measured = case(tmp_path)
+    trial = short(measured, 0, share=share, lost=0.8)
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], [trial])
+    wanted = running.next()
+    assert wanted is not None
+    assert (wanted.load_fps < upper, wanted.attempt) == (True, 0)
+    assert running.search.bounds(0.0)[1] == pytest.approx(upper, rel=0.011)
+
+
+def test_once_is_no_bound(tmp_path: Path) -> None:
+    assert maximum_after(tmp_path, False) == MAXIMUM
+
+
+def test_what_the_host_spoilt_before_does_not_count(tmp_path: Path) -> None:
+    """The first attempt was the host's fault: the generator alone has fallen short only once."""
+    assert maximum_after(tmp_path, True, False) == MAXIMUM
+
+
+def leaking(trial: Trial) -> Trial:
+    """The same, and some of its frames crossed in clear."""
+    problems = ["west-east: 10 frames arrived, office decrypted 9"]
+    return trial.model_copy(
+        update={
+            "validity": "INVALID",
+            "reasons": [Reason.of(Code.NOT_PROVEN, problem=problems[0])],
+            "proof": {"proven": False, "problems": problems, "violated": True},
+        }
+    )
+
+
+def test_a_leak_is_for_ever(tmp_path: Path) -> None:
+    """One trial with cleartext ends the case; no later trial heals it, and none is taken."""
+    measured = case(tmp_path)
+    limits_ = Limits(1000.0, MAXIMUM, MAXIMUM, None)
+    running = ThroughputCase(measured, limits_, [512], [leaking(short(measured, 0, share=1.0))])
+    assert running.next() is None
+    (outcome,) = running.outcomes("dut", "not proven")
+    assert (outcome.status, outcome.throughput_fps, outcome.rfc2544) == ("VIOLATED", None, False)
+    assert [*map(str, outcome.reasons)] == ["west-east: 10 frames arrived, office decrypted 9"]
+    with pytest.raises(ValueError, match="cleartext"):
+        running.add(short(measured, 1, share=1.0))
+
+
+def test_a_port_without_a_speed_has_no_line_rate(tmp_path: Path) -> None:
+    """What is a share of it is empty, and nothing else changes."""
+    measured = case(tmp_path)
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, 0.0, None), [512])
+    while (wanted := running.next()) is not None:
+        trial = short(measured, len(running.trials), share=1.0)
+        running.add(trial.model_copy(update={"phase": wanted.phase, "attempt": wanted.attempt}))
+    (outcome,) = running.outcomes("dut", "baseline")
+    assert (outcome.status, outcome.line_rate_pct) == ("OK", None)
+
+
+@pytest.mark.parametrize(
+    ("written", "trial", "final_trial", "sum_s", "exceed"),
+    [
+        ({"search": "mlr"}, 2.0, 60.0, 60.0, 0.0),
+        ({"search": "mlr", "preset": None}, 2.0, 60.0, 60.0, 0.0),
+        ({"search": "mlr", "preset": "tst009"}, 2.0, 60.0, 120.0, 0.5),
+        ({"search": "mlr", "preset": "csit"}, 1.0, 1.0, 21.0, 0.5),
+        ({"search": "mlr", "preset": "tst009", "trial": "500ms", "final_trial": "3s"}, 0.5, 3.0, 6.0, 0.5),
+    ],
+)
+def test_a_preset_sets_what_the_plan_does_not_say(
+    tmp_path: Path, written: dict[str, str], trial: float, final_trial: float, sum_s: float, exceed: float
+) -> None:
+    """The trials' number is the preset's, their length may be the plan's."""
+    settings = Throughput.model_validate(written)
+    assert (settings.trial, settings.final_trial) == (trial, final_trial)
+    measured = dataclasses.replace(case(tmp_path), settings=settings)
+    search = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512]).search
+    assert isinstance(search, MlrSearch)
+    assert (search.duration_sum_s, search.exceed_ratio) == (sum_s, exceed)
+
+
+def test_what_tolerates_a_lossy_trial_is_not_rfc_2544() -> None:
+    """26.1 does not: such a figure is not marked as the standard's."""
+    sizes = [64, 128, 256, 512, 1024]
+
+    def deviations(**written: object) -> list[str]:
+        return [*map(str, rfc2544_deviations(Throughput.model_validate(written), sizes))]
+
+    assert deviations() == deviations(search="mlr") == []
+    assert deviations(search="mlr", preset="tst009") == [
+        "26.1: a load passes although up to 50 % of the time its trials miss the goal"
+    ]
+    assert deviations(search="mlr", preset="csit")[0] == "24: final trials of 1 s instead of 60 s"
+    assert deviations(loss_verification=2)[0].startswith("26.1: a load that missed the goal was tried again")
+
+
+def test_trials_of_another_search_are_named(tmp_path: Path) -> None:
+    """A run that an older espbench began cannot be resumed, and says so."""
+    measured = case(tmp_path)
+    stranger = short(measured, 0).model_copy(update={"intended_fps": 77_000.0})
+    with pytest.raises(UsageError, match="begun by another version"):
+        ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], [stranger])

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Published against emulated as documents, and as a user asks for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from espbench.claims import claims
+from espbench.reporting.published import published_documents
+from espbench.reporting.report import write_report
+from espbench.results import RunDirectory, accelerator
+from espbench.results.accelerator import AcceleratorResult
+from support.command_line import in_process
+from support.synthetic import powerquicc as made
+from support.synthetic import run as synthetic_run
+
+MARK = "core: e500 standing in for e300"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    found = made.build(
+        tmp_path_factory.mktemp("runs"),
+        made.Shape(duts=("mpc8548e", "mpc8313e"), failing={("async", 64): "BELOW_MINIMUM"}),
+    )
+    result = AcceleratorResult(
+        dut="mpc8548e", suite="aes128-sha1", size=64, operations=50_000, driver="made-up",
+        after_ns=400_000_000, at_once_ns=100_000_000, full=3,
+    )  # fmt: skip
+    accelerator.save(found.path, [result])
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return published_documents.write([run], tmp_path_factory.mktemp("page"))
+
+
+def test_every_claim_is_in_every_document(page: Path) -> None:
+    html = page.read_text(encoding="utf-8")
+    ids = [c.id for c in claims()]
+    assert re.findall(r'<tr id="claim-([^"]+)">', html) == ids or set(
+        re.findall(r'<tr id="claim-([^"]+)">', html)
+    ) == set(ids)
+    markdown = page.with_suffix(".md").read_text(encoding="utf-8")
+    rows = [
+        line for line in markdown.splitlines() if re.search(r"\| [✓✗·–] (agrees|differs|not|cannot)", line)
+    ]
+    assert len(rows) == len(ids)
+    document = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+    assert [entry["id"] for entry in document["claims"]] == ids
+
+
+def test_the_core_that_stands_in_is_marked_wherever_its_device_appears(page: Path) -> None:
+    """The device's heading, its caption, each measured figure, the picture, and each claim as data."""
+    html = page.read_text(encoding="utf-8")
+    section = html[html.index('id="published-mpc8313e"') : html.index('id="published-mpc8323e"')]
+    heading, rest = section.split("</h2>", 1)
+    assert MARK in heading
+    assert section.count(f"mpc8313e ({MARK})") == 6 * 7 - 1
+    assert MARK in re.findall(r"<figcaption>.*?</figcaption>", rest)[0]
+    other = html[html.index('id="published-mpc8548e"') : html.index('id="published-mpc8544e"')]
+    assert MARK not in other
+    assert MARK in (page.parent / "figures" / "published-mpc8313e-mbps.svg").read_text(encoding="utf-8")
+    document = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+    marked = {entry["device"] for entry in document["claims"] if entry["core"] == MARK}
+    assert marked == {"MPC8313E", "MPC8323E", "MPC8349EA", "MPC8360EA", "MPC8379E"}
+
+
+def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
+    html = page.read_text(encoding="utf-8")
+
+    def row(name: str) -> str:
+        found = re.search(rf'<tr id="claim-{name}">.*?</tr>', html, re.S)
+        assert found
+        return " ".join(re.sub("<[^>]+>", " ", found[0]).split())
+
+    assert "Of those that frame formats alone decide, 4 of 4 agree." in html
+    calibrated = row("mpc8548e-nanosec-1456")
+    assert "agrees used for calibration, ± 10 %" in calibrated
+    assert "1,057 Mbps" in calibrated
+    assert "predicted, ± 20 %" in row("mpc8548e-openswan-saturation")
+    assert "above 512 B, up to 1024 B" in row("mpc8548e-openswan-saturation")
+    differing = row("mpc8548e-nanosec-1456-cpu")
+    assert "differs" in differing
+    assert "NanoSec is not to be had" in differing
+    assert "not measured" in row("mpc8313e-strongswan-small")
+    assert "BELOW_MINIMUM" in row("mpc8313e-strongswan-small")
+    assert "cannot be measured here" in row("mpc8313e-nanosec-openswan")
+    assert "4.00 ×" in row("accelerator-small")
+    assert "computed" in row("link-tunnel")
+
+
+def test_short_trials_are_labelled_in_every_document(page: Path) -> None:
+    assert "Short trials: not RFC 2544." in page.read_text(encoding="utf-8")
+    assert "Short trials: not RFC 2544." in page.with_suffix(".md").read_text(encoding="utf-8")
+    assert "short trials" in (page.parent / "figures" / "published-mpc8548e-mbps.svg").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_a_run_of_such_devices_has_the_page_beside_its_report(run: RunDirectory) -> None:
+    report = write_report(run, {"html", "md"})
+    assert 'href="published.html"' in report.read_text(encoding="utf-8")
+    assert "published.md" in (run.path / "report.md").read_text(encoding="utf-8")
+    assert "All at once is faster" in report.read_text(encoding="utf-8")
+    assert (run.path / "published.html").exists()
+    assert (run.path / "published.md").exists()
+
+
+def test_another_run_has_not(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path, synthetic_run.Shape(sizes=(64,), suites=("3des-sha1",)))
+    report = write_report(run, {"html"})
+    assert "published" not in report.read_text(encoding="utf-8").replace("published point", "")
+    assert not (run.path / "published.html").exists()
+
+
+def test_as_a_user_asks_for_it(run: RunDirectory, tmp_path: Path) -> None:
+    done = in_process("compare", run.path, "--by", "published", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = Path(done.stdout.strip().splitlines()[-1])
+    assert page.name == "published.html"
+    assert page.parent.name.endswith("-compare-published")
+    assert re.search(r"MPC8548E +NanoSec forwards 1057 Mbps at 1456 B.* agrees", done.stdout)
+
+
+def test_a_run_of_anything_else_is_refused_in_one_message(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path, synthetic_run.Shape(sizes=(64,), suites=("3des-sha1",)))
+    done = in_process("compare", run.path, "--by", "published", "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "expected: a DUT that reports/published has claims about: mpc8313e" in done.stderr
+    assert "got: synthetic" in done.stderr
+    assert not (tmp_path / "out").exists()
+    with_reference = in_process("compare", run.path, "--by", "published", "--reference", "x")
+    assert with_reference.returncode == 2

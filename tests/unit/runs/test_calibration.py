@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which way to the wire a run takes: the same as the run before, unless another is clearly faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import cycle
+from typing import Any, cast
+
+import pytest
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Generator, Offered, StreamCounts
+from espbench.generators.native import NativeGenerator
+from espbench.measure.inputs.traffic import Traffic
+from espbench.platforms.base import Port, Testbed
+from espbench.runs.generator_ceiling import choose_path
+
+
+class Flooding:
+    """A generator whose ways flood at the rates given, one after the other; none: a way that cannot be used."""
+
+    def __init__(self, **rates: list[float]) -> None:
+        self.rates: dict[str, Iterator[float]] = {way: cycle(found) for way, found in rates.items() if found}
+        self.all = list(rates)
+        self.taken: list[str] = []
+
+    def paths(self) -> list[str]:
+        return self.all
+
+    def take(self, path: str) -> None:
+        self.taken.append(path)
+
+    def offer(self, *_: Any, **__: Any) -> Offered:
+        way = self.taken[-1].removeprefix("tx ")
+        if way not in self.rates:
+            raise EspbenchError(f"no {way} here")
+        frames = round(next(self.rates[way]) * 1000)
+        one = StreamCounts.model_validate(
+            {
+                "id": 0, "from": "west", "to": "east", "intended_frames": None, "tx_frames": frames, "unsent": 0,
+                "rx_frames": frames, "lost": 0, "duplicated": 0, "reordered": 0, "corrupted": 0,
+                "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None,
+            }
+        )  # fmt: skip
+        return Offered(
+            start_ns=0, last_tx_ns=1, duration_s=1.0, intended_duration_s=1.0, streams=[one], ports=[]
+        )
+
+
+class Anything:
+    def streams(self, *_: Any) -> list[Any]:
+        return []
+
+
+def chosen(generator: Flooding, *, returns: bool = True) -> tuple[str, list[str]]:
+    """The way, and what was said."""
+    notes: list[str] = []
+    way = choose_path(
+        cast(Generator, generator),
+        lambda: (cast(Testbed, None), {}),
+        cast(Traffic, Anything()),
+        returns=returns,
+        on_note=notes.append,
+    )
+    return way, notes
+
+
+def test_the_first_way_stays_unless_another_is_clearly_faster() -> None:
+    """What two runs on one machine have seen: 717 and 879 kfps is no reason to take another way."""
+    assert chosen(Flooding(auto=[717], af_xdp=[879], af_packet=[300]))[0] == "auto"
+    assert chosen(Flooding(auto=[300], af_xdp=[879], af_packet=[300]))[0] == "af_xdp"
+    assert chosen(Flooding(auto=[300], af_xdp=[500], af_packet=[700]))[0] == "af_xdp"
+
+
+def test_one_slow_probe_decides_nothing() -> None:
+    """In doubt each way floods three times, in turns, and the medians count."""
+    generator = Flooding(auto=[100, 800, 800], af_xdp=[700, 700, 700], af_packet=[300])
+    assert chosen(generator)[0] == "auto"
+    assert generator.taken == ["auto", "af_xdp", "af_packet"] * 3 + ["auto"]
+
+
+def test_without_doubt_each_way_is_tried_once() -> None:
+    """A run is not to wait longer than it must."""
+    generator = Flooding(auto=[800], af_xdp=[700], af_packet=[300])
+    way, notes = chosen(generator)
+    assert (way, generator.taken) == ("auto", ["auto", "af_xdp", "af_packet", "auto"])
+    assert notes == [
+        "generator: auto, of auto 800 kfps, af_xdp 700 kfps, af_packet 300 kfps; to pin it, write tx and rx under "
+        "generator: native: in the plan"
+    ]
+
+
+def test_a_way_that_cannot_be_used_is_named_and_left_out() -> None:
+    """Also if it was the first."""
+    way, notes = chosen(Flooding(auto=[], af_xdp=[700], af_packet=[300]))
+    assert way == "af_xdp"
+    assert notes[0] == "the generator cannot use auto here: no auto here"
+    assert chosen(Flooding(auto=[], af_xdp=[]))[0] == ""
+
+
+@pytest.mark.parametrize(("returns", "way"), [(True, "af_xdp"), (False, "tx af_xdp")])
+def test_how_fast_a_way_sends_does_not_choose_how_to_receive(returns: bool, way: str) -> None:
+    """Where nothing returns only sending was measured."""
+    assert chosen(Flooding(auto=[300], af_xdp=[879]), returns=returns)[0] == way
+
+
+@pytest.mark.parametrize(
+    ("way", "esp", "path"),
+    [
+        ("auto", False, {}),
+        ("af_xdp", False, {"tx": "af_xdp", "rx": "af_xdp"}),
+        ("tx af_xdp", False, {"tx": "af_xdp"}),
+        ("tx af_xdp", True, {"tx": "af_xdp", "rx": "af_packet"}),
+    ],
+)
+def test_a_way_for_sending_only_leaves_receiving_to_the_default(
+    monkeypatch: pytest.MonkeyPatch, way: str, esp: bool, path: dict[str, str]
+) -> None:
+    """ESP is received in user space: there the default is another."""
+    generator = NativeGenerator.__new__(NativeGenerator)
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(generator, "_esp", esp, raising=False)
+
+    def ask(request: dict[str, Any], _: object) -> dict[str, Any]:
+        asked.append(request)
+        return {"ports": []}
+
+    monkeypatch.setattr(generator, "_ask", ask)
+    generator.take(way)
+    generator.open([Port("west", "a0", "t1", (0,), 0, "", "", {}, {}, 0.0, 1500)], [])
+    [port] = asked[0]["ports"]
+    assert {key: port[key] for key in ("tx", "rx") if key in port} == path

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where nobody knows the line's rate: shares of it are empty, loads are bounded otherwise, nothing fails."""
+
+from __future__ import annotations
+
+import csv
+import math
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from espbench.claims.points import _fills_the_link
+from espbench.errors import UsageError
+from espbench.plan.keys.model import Throughput
+from espbench.plan.keys.rfc2544_tests import BackToBack, Flood, FrameLoss
+from espbench.plan.reading.units import Rate
+from espbench.platforms import external
+from espbench.procedures.limits import ASSUMED_BPS, Limits, limits
+from espbench.procedures.procedure import Known
+from espbench.reporting.report import write_report
+from espbench.results import RunDirectory
+from espbench.runs.procedure_kinds import procedure_for
+from espbench.terms import Calibration, line_rate_fps
+from support.simulated.procedures import SIZES, answer, case_of, outcome, run
+from support.simulated.queue import QueueDut
+from support.synthetic import findings as synthetic_findings
+from support.synthetic import run as synthetic_run
+
+BURST = BackToBack.model_validate({"searches": 1, "maximum": "50000fps"})
+UNKNOWN = Known(Limits(500.0, 50_000.0, 0.0, None), {0.0: outcome(20_000.0, dut="box")}, SIZES)
+
+
+@given(st.none() | st.floats(1, 1e7), st.none() | st.floats(1, 1e7), st.none() | st.floats(1, 1e7))
+def test_the_loads_of_a_case_are_bounded(
+    lowest: float | None, highest: float | None, ceiling: float | None
+) -> None:
+    """By what the plan says, else by the generator's ceiling, else by what a line of ASSUMED_BPS carries."""
+    rates = {"minimum": lowest, "maximum": highest}
+    asked = Throughput.model_validate({key: f"{fps:.3f}fps" for key, fps in rates.items() if fps})
+    calibrated = (
+        Calibration(frame_size=64, ip_version=4, offered_fps=ceiling, received_fps=ceiling)
+        if ceiling
+        else None
+    )
+    found = limits(case_of(asked, "throughput", "box"), 0.0, calibrated)
+    assert 0 < found.minimum_fps <= found.maximum_fps < math.inf
+    otherwise = 0.9 * ceiling if ceiling else line_rate_fps(64, ASSUMED_BPS)
+    assert found.maximum_fps == (pytest.approx(highest, rel=1e-3) if highest else otherwise)
+    assert found.line_rate_fps == 0
+    assert not found.is_line_rate(found.maximum_fps)
+
+
+def test_a_share_of_it_is_no_load() -> None:
+    """The message says where the load is from and what to write."""
+    with pytest.raises(UsageError, match=r"a load of 5%: expected a line rate .* add line_rate"):
+        Rate(5.0, "%").to_fps(64, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("frame_loss", FrameLoss()), ("flood", Flood()), ("back_to_back", BURST)]
+)
+def test_the_other_tests_answer_and_do_not_claim_the_line_rate(name: str, settings: Any) -> None:
+    """A load that the plan names is one; that it is the line's is not said."""
+    procedure = procedure_for(case_of(settings, name, "box"), UNKNOWN, [])
+    run(procedure, QueueDut(20_000))
+    found = answer(procedure, "box", "not proven")
+    assert found.status == "OK"
+    assert not found.rfc2544
+    assert any("not the line rate" in text or "not from the line rate" in text or "not at the line rate" in text
+               for text in map(str, found.rfc2544_deviations))  # fmt: skip
+    assert {row["intended_pct_of_line_rate"] for row in found.curve} <= {None}
+    if name == "back_to_back":
+        assert "bursts at 50,000 frames/s, the line rate is not known" in [*map(str, found.warnings)]
+
+
+def test_bursts_need_it_or_a_rate_of_the_plans() -> None:
+    """Back-to-back frames leave at the line rate: without it, or maximum, nothing is measured, and why is said."""
+    procedure = procedure_for(case_of(BackToBack(), "back_to_back", "box"), UNKNOWN, [])
+    assert procedure.next() is None
+    found = answer(procedure, "box", "not proven")
+    assert found.status == "INVALID"
+    assert "write line_rate, or maximum" in "; ".join([found.words, *map(str, found.reasons)])
+
+
+def test_no_figure_fills_a_link_of_unknown_rate() -> None:
+    """Else each would be the link's limit and no device's."""
+    assert not _fills_the_link(1e6, ("box", "plain", "none", "one-way", 64, 0.0), 0.0)
+
+
+def test_the_report_leaves_its_columns_empty(tmp_path: Path) -> None:
+    """Page, Markdown and pictures of a run of every kind of test; no theoretical rate of 0 frames/s."""
+    shape = synthetic_run.Shape(
+        suites=("aes128gcm16",), sizes=(64, 512), directions=("one-way",), tests=synthetic_findings.TESTS
+    )
+    built = synthetic_run.build(tmp_path, shape)
+    with RunDirectory.open(built.path) as opened:
+        opened.save_manifest(opened.manifest.model_copy(update={"line_rate_bps": 0.0}))
+        outcomes = [o.model_copy(update={"line_rate_pct": None}) for o in opened.outcomes()]
+        curves = [
+            f.model_copy(update={"curve": [{**p, "intended_pct_of_line_rate": None} for p in f.curve]})
+            if f.test == "frame_loss" else f
+            for f in opened.findings()
+        ]  # fmt: skip
+        opened.save_results([*outcomes, *curves])
+    write_report(RunDirectory.open(built.path))
+    with (built.path / "results.csv").open() as table:
+        rows = list(csv.DictReader(table))
+    assert {row["line_rate_pct"] for row in rows} == {""}
+    text = (built.path / "report.md").read_text()
+    row = next(line for line in text.splitlines() if line.startswith("| aes128gcm16 | 64 |"))
+    theoretical = next(line for line in text.splitlines() if "Theoretical, frames/s" in line).split(" | ")
+    column = next(n for n, name in enumerate(theoretical) if name.startswith("Theoretical"))
+    assert row.split(" | ")[column : column + 2] == ["–", "–"]
+    pictures = list((built.path / "figures").glob("*.svg"))
+    assert any("the line rate is not known" in picture.read_text() for picture in pictures)
+
+
+@pytest.mark.parametrize(
+    ("told", "bps"),
+    [("\tSpeed: 1000Mb/s\n\tDuplex: Full\n", 1e9), ("\tSpeed: Unknown!\n", 0.0), ("", 0.0)],
+)
+def test_a_port_that_does_not_tell_its_speed_has_none(
+    monkeypatch: pytest.MonkeyPatch, told: str, bps: float
+) -> None:
+    """The slower of both ports is the line's; one that is silent makes it unknown."""
+    said = {"a0": "\tSpeed: 10000Mb/s\n", "a1": told}
+
+    def ethtool(argv: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(argv, 0, said[argv[-1]], "")
+
+    monkeypatch.setattr(subprocess, "run", ethtool)
+    ports = [external.ExternalPort(name, "10.0.1.2/24", "10.0.1.1") for name in said]
+    assert external.line_rate_bps(ports) == bps

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons at fixed loads as a run makes them: gateways built, trials filed, an interrupted one resumed."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from espbench.measure import trial
+from espbench.measure.inputs.setup import TrialBroken
+from espbench.plan import Case, ResolvedPlan, cases, load_plan
+from espbench.procedures.paired_trials import Ask
+from espbench.results import RunDirectory
+from espbench.runs.paired_run import PairedRun, RunParts, rivals
+from espbench.terms import Finding, Trial
+from support.plans import plan_text
+from support.simulated import pairs as sim
+from support.simulated.comparisons import made as outcome
+from support.simulated.comparisons import run_of
+
+PLAN = plan_text(
+    name="ab",
+    stacks="[xfrm, {stack: xfrm, label: other}]",
+    repeat="1",
+    compare="{by: stack, at: {pairs: 6, rounds: 3}}",
+    tests="\n  - throughput: {loss_goals: [0], warm_up: 0}",
+)
+PAIRS_OF_TRIALS = 3 * (2 * 2 + 7)
+
+
+class Quiet:
+    """An observer that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *told, **more: None
+
+
+class Gateways:
+    """Pairs of gateways that are nothing but a count of what stands."""
+
+    def __init__(self) -> None:
+        self.standing: list[str] = []
+        self.built: list[str] = []
+        self.most = 0
+
+    def pairs(self) -> Any:
+        return SimpleNamespace(
+            set_up=self._set_up,
+            traffic=lambda case: None,
+            discard=lambda bench: bench.bed.close() if bench else None,
+            generator=SimpleNamespace(close=lambda: None),
+        )
+
+    def _set_up(self, case: Case) -> Any:
+        name = case.stack.shown
+        self.built.append(name)
+        self.standing.append(name)
+        self.most = max(self.most, len(self.standing))
+        return SimpleNamespace(bed=SimpleNamespace(close=lambda: self.standing.remove(name)), name=name)
+
+
+def plan(folder: Path, text: str = PLAN) -> ResolvedPlan:
+    file = folder / "plan.yaml"
+    file.write_text(text)
+    return load_plan(file)
+
+
+def directory(folder: Path, asked: ResolvedPlan) -> RunDirectory:
+    return RunDirectory.create(folder, "ab", run_of([], {"by": "stack"}).manifest, asked.text)
+
+
+def outcomes(asked: ResolvedPlan) -> list[Any]:
+    return [
+        outcome(c.stack.shown, c.frame_size, 1, 20_000.0, dut=c.dut, case=c.id)
+        for c in cases(asked)
+        if c.suite != "none"
+    ]
+
+
+def compared(
+    asked: ResolvedPlan,
+    run: RunDirectory,
+    gateways: Gateways,
+    *,
+    apart: str = "",
+    known: list[Any] | None = None,
+) -> list[Finding]:
+    parts = RunParts(
+        asked.plan,
+        run,
+        SimpleNamespace(virtual_time=False, apart=lambda cases: apart),
+        gateways.pairs,
+        Quiet(),
+        maximum_fps=lambda case: 1e6,
+        encryption=lambda case, trials: "proven",
+        warnings=lambda case: [],
+    )
+    return PairedRun(parts, rivals(asked, cases(asked)), outcomes(asked) if known is None else known).run()
+
+
+@pytest.fixture(autouse=True)
+def arithmetic(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Trials that cost no time: gateways of 20,000 frames/s; `break` raises instead of the n-th."""
+    told: dict[str, Any] = {"break": set(), "count": itertools.count()}
+    signature = inspect.signature(trial.measure)
+
+    def measure(bench: Any, traffic: Any, request: Any, *, case: str, sequence: int, **more: Any) -> Trial:
+        signature.bind(
+            bench, traffic, request, case=case, sequence=sequence, **more
+        )  # as the real one takes it
+        if next(told["count"]) in told["break"]:
+            raise TrialBroken("gateway home died")
+        ask = Ask(case[-1], 0, None, request)  # type: ignore[arg-type]
+        made = sim.made(ask, 50.0, lost=request.load_fps > 20_000, sequence=sequence)
+        return made.model_copy(update={"case": case})
+
+    monkeypatch.setattr(trial, "measure", measure)
+    return told
+
+
+def test_every_arm_is_held_against_the_reference_at_every_point(tmp_path: Path) -> None:
+    """Two arms at two sizes; the sizes of two arms share their gateways."""
+    text = PLAN.replace("label: other}", "label: other}, {stack: xfrm, label: third}").replace(
+        "[64]", "[64, 512]"
+    )
+    asked = plan(tmp_path, text)
+    found = [(r.a.stack.shown, r.b.stack.shown, r.a.frame_size) for r in rivals(asked, cases(asked))]
+    assert found == [("xfrm", b, size) for b in ("other", "third") for size in (64, 512)]
+
+
+def test_gateways_stand_together_and_are_new_in_each_round(tmp_path: Path) -> None:
+    asked, gateways = plan(tmp_path), Gateways()
+    with directory(tmp_path, asked) as run:
+        found = compared(asked, run, gateways)
+        assert run.manifest.compare["together"] is True
+        assert len(list(run.trials())) == 2 * PAIRS_OF_TRIALS
+    assert [len(f.paired["rows"]) for f in found] == [PAIRS_OF_TRIALS]
+    assert gateways.most == 2
+    assert gateways.built == 3 * ["xfrm", "other"]
+    assert gateways.standing == []
+
+
+def test_without_the_room_one_arms_gateways_follow_the_others(tmp_path: Path) -> None:
+    """The manifest says why."""
+    asked, gateways = plan(tmp_path), Gateways()
+    with directory(tmp_path, asked) as run:
+        found = compared(asked, run, gateways, apart="together they need too much")
+        assert run.manifest.compare["together"] is False
+        assert run.manifest.compare["apart because"] == "together they need too much"
+    assert gateways.most == 1
+    assert [len(f.paired["rows"]) for f in found] == [PAIRS_OF_TRIALS]
+
+
+@pytest.mark.parametrize("apart", ["", "no room"])
+def test_a_resumed_run_finds_what_an_uninterrupted_one_does(
+    tmp_path: Path, arithmetic: dict[str, Any], monkeypatch: pytest.MonkeyPatch, apart: str
+) -> None:
+    asked = plan(tmp_path)
+    with directory(tmp_path / "whole", asked) as run:
+        whole = compared(asked, run, Gateways(), apart=apart)
+    run = directory(tmp_path / "cut", asked)
+    append, count = run.append, itertools.count()
+
+    def cut(record: Trial) -> None:
+        if next(count) == 31:
+            raise KeyboardInterrupt
+        append(record)
+
+    monkeypatch.setattr(run, "append", cut)
+    with run, pytest.raises(KeyboardInterrupt):
+        compared(asked, run, Gateways(), apart=apart)
+    with RunDirectory.open(run.path) as again:
+        # What the machine has room for now is not asked again.
+        assert compared(asked, again, Gateways(), apart="") == whole
+
+
+def test_a_dead_gateway_voids_its_pair_and_is_built_again(tmp_path: Path, arithmetic: dict[str, Any]) -> None:
+    asked, gateways = plan(tmp_path), Gateways()
+    arithmetic["break"] = {5}
+    with directory(tmp_path, asked) as run:
+        found = compared(asked, run, gateways)
+    assert found[0].paired["void"] == 1
+    assert len(found[0].paired["rows"]) == PAIRS_OF_TRIALS
+    assert len(gateways.built) == 7
+    assert gateways.standing == []
+
+
+def test_gateways_that_die_again_and_again_end_in_invalid(tmp_path: Path, arithmetic: dict[str, Any]) -> None:
+    asked, gateways = plan(tmp_path), Gateways()
+    arithmetic["break"] = set(range(10_000))
+    with directory(tmp_path, asked) as run:
+        found = compared(asked, run, gateways)
+    assert {f.status for f in found} == {"INVALID"}
+    assert "gateway home died" in " ".join(map(str, found[0].reasons))
+    assert len(gateways.built) < 25
+
+
+def test_arms_without_any_throughput_are_not_compared_at_loads(tmp_path: Path) -> None:
+    asked, gateways = plan(tmp_path), Gateways()
+    with directory(tmp_path, asked) as run:
+        found = compared(asked, run, gateways, known=[])
+    assert {f.status for f in found} == {"INVALID"}
+    assert "not even a lower bound" in found[0].reasons[0].text
+    assert gateways.built == []
+
+
+def test_a_plan_without_it_has_no_rivals(tmp_path: Path) -> None:
+    text = PLAN.replace("{by: stack, at: {pairs: 6, rounds: 3}}", "{by: stack, at: false}").replace(
+        "repeat: 1", "repeat: 3"
+    )
+    asked = plan(tmp_path, text)
+    assert rivals(asked, cases(asked)) == []

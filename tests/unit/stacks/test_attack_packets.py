@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An attacker's packets: whole, different, and what they say they are."""
+
+from __future__ import annotations
+
+import struct
+from ipaddress import IPv4Address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from espbench.stacks.daemons.attack_packets import forged_esp, ike_flood, ip_packet
+
+
+def ones_sum(data: bytes) -> int:
+    """0xffff over data whose checksum is right (RFC 1071)."""
+    data += b"\0" * (len(data) % 2)
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+@given(st.binary(max_size=200), st.sampled_from([17, 50]))
+def test_checksums_and_lengths_are_right(payload: bytes, protocol: int) -> None:
+    """IPv4's of its header; IPv6's of UDP, which must have one."""
+    payload = bytes(8) + payload
+    four = ip_packet("198.18.0.9", "192.0.2.1", protocol, payload)
+    assert ones_sum(four[:20]) == 0xFFFF
+    assert struct.unpack("!H", four[2:4])[0] == len(four) == 20 + len(payload)
+    six = ip_packet("2001:2::9", "2001:2::1", protocol, payload)
+    assert struct.unpack("!H", six[4:6])[0] == len(six) - 40 == len(payload)
+    if protocol == 17:
+        assert ones_sum(six[8:40] + struct.pack("!II", len(payload), 17) + six[40:]) == 0xFFFF
+
+
+def test_forged_esp_has_the_spi_and_rising_numbers() -> None:
+    """No two alike, and the same again from the same seed."""
+    made = forged_esp("192.0.2.2", "192.0.2.1", 0xC0FFEE01, 240, 100)
+    assert {packet[20:24].hex() for packet in made} == {"c0ffee01"}
+    numbers = [struct.unpack("!I", packet[24:28])[0] for packet in made]
+    assert numbers == sorted(set(numbers))
+    assert {len(packet) for packet in made} == {20 + 8 + 240}
+    assert len({packet[28:] for packet in made}) == 100
+    assert made == forged_esp("192.0.2.2", "192.0.2.1", 0xC0FFEE01, 240, 100)
+
+
+@pytest.mark.parametrize(
+    "proposal", ["aes128-sha256-ecp256", "aes256gcm16-sha384-x25519", "3des-sha1-modp2048"]
+)
+def test_an_ike_flood_comes_from_many_addresses(proposal: str) -> None:
+    """Each an IKE_SA_INIT request whose parts add up (RFC 7296 3.1 to 3.9)."""
+    made = ike_flood("198.18.0.0/16", "192.0.2.1", proposal, 500)
+    sources = {IPv4Address(packet[12:16]) for packet in made}
+    assert len(sources) == len(made) == 500
+    assert all(source in ip_network("198.18.0.0/16") for source in sources)
+    assert not {IPv4Address("198.18.0.1"), IPv4Address("198.18.0.2")} & sources
+    for packet in made[:20]:
+        udp, message = packet[20:28], packet[28:]
+        assert struct.unpack("!HHH", udp[:6]) == (500, 500, 8 + len(message))
+        kind, version, exchange, flags, number, length = struct.unpack("!BBBBII", message[16:28])
+        assert (version, exchange, flags, number, length) == (0x20, 34, 0x08, 0, len(message))
+        found, at = [], 28
+        while kind:
+            found.append(kind)
+            kind, size = struct.unpack("!BxH", message[at : at + 4])
+            at += size
+        assert found == [33, 34, 40]
+        assert at == len(message)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPU time and start time of real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from espbench.this_machine.processes import WaitAccount, descendants, start_time, tree_cpu_ns
+
+BURN = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass\n"
+TREE = (
+    "import subprocess, sys\n"
+    "subprocess.run([sys.executable, '-c', sys.argv[1]])\n"  # ended and waited for
+    "child = subprocess.Popen([sys.executable, '-c', sys.argv[1] + 'print(1, flush=True); input()'],"
+    " stdin=subprocess.PIPE)\n"
+    "input()\n"
+    "child.communicate()\n"
+)
+
+
+def test_the_tree_counts_living_and_ended_children() -> None:
+    """Two children of 0.2 s each, one of them gone: at least 0.39 s in all, and the parent's own is less."""
+    with subprocess.Popen(
+        [sys.executable, "-c", TREE, BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        total = tree_cpu_ns(parent.pid)
+        (child,) = descendants(parent.pid)
+        living = tree_cpu_ns(child)
+        parent.communicate(b"\n")
+    assert living >= 190_000_000
+    assert total - living >= 190_000_000
+
+
+def test_what_had_no_cpu_waited_also_when_it_has_ended() -> None:
+    """It wants 0.2 s of a CPU on which another never rests: at a fair half it waits about as long as it runs."""
+    on_one_cpu = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+    rival = subprocess.Popen([*on_one_cpu, sys.executable, "-c", "while True: pass"])
+    with subprocess.Popen(
+        [*on_one_cpu, sys.executable, "-c", BURN + "print(1, flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        account = WaitAccount(lambda: [process.pid])
+        assert process.stdout is not None
+        process.stdout.readline()
+        rival.kill()
+        rival.wait()
+        waited = account.ns()
+        process.communicate(b"\n")
+    assert waited >= 50_000_000
+    assert account.ns() == waited
+
+
+def test_a_process_that_is_gone_has_neither_time_nor_start() -> None:
+    """Ended, even while its zombie waits: no start time; waited for: no CPU time."""
+    process = subprocess.Popen(["true"], start_new_session=True)
+    assert os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT) is not None
+    assert start_time(process.pid) is None
+    process.wait()
+    assert tree_cpu_ns(process.pid) == 0
