@@ -9,7 +9,15 @@ from typing import Literal
 
 from espbench.errors import EspbenchError
 
-DataKind = Literal["topologies", "dut-profiles", "reports", "traffic"]
+DataKind = Literal["topologies", "dut-profiles", "reports", "traffic", "emulator"]
+# Where each kind is in a clone; in a wheel all are in `_data`, under their names (pyproject.toml).
+IN_CLONE: dict[DataKind, str] = {
+    "topologies": "topologies",
+    "dut-profiles": "dut-profiles",
+    "reports": "reports",
+    "traffic": "traffic/profiles",
+    "emulator": "harness/emulator",
+}
 
 _PACKAGE = Path(__file__).resolve().parent
 _CLONE = _PACKAGE.parents[1]
@@ -23,7 +31,8 @@ def clone_root() -> Path | None:
 
 def data_dir(kind: DataKind) -> Path:
     """The folder of one kind of data; EspbenchError if the installation is incomplete."""
-    directory = (clone_root() or _PACKAGE / "_data") / kind
+    clone = clone_root()
+    directory = clone / IN_CLONE[kind] if clone else _PACKAGE / "_data" / kind
     if not directory.is_dir():
         raise EspbenchError(
             f"{directory}: expected espbench's {kind}, got no such folder; install espbench again"

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What documents claim of devices, held against what runs measured on the same devices, emulated."""
+"""What documents claim of devices, held against what runs measured on the same devices, emulated.
+
+`model` is a claim as data, `measures` finds our value for each kind of quantity, `judge` compares the two.
+Pure. May import `catalogue`, `results` and `plan.resolved`.
+"""
 
 from espbench.claims.judge import Judged, judge_all
 from espbench.claims.model import Claim, claims

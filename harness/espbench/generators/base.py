@@ -48,7 +48,7 @@ class RateStep(BaseModel):
 
 
 class Association(BaseModel):
-    """An ESP SA in tunnel mode: SPI, outer addresses, suite (stacks/suites.yaml), keys in hexadecimal.
+    """An ESP SA in tunnel mode: SPI, outer addresses, suite (catalogue/suites.yaml), keys in hexadecimal.
 
     An AEAD's key ends with its salt. Keys go to the generator through its pipe and are shown nowhere.
     """

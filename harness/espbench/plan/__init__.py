@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML → checked plan → list of cases; nothing here touches the machine."""
+"""YAML → checked plan → list of cases; nothing here touches the machine.
+
+`resolution` reads a plan and all that it names, once, and has it checked; `schema` is for editors. The steps
+in between have a folder each: `reading`, `traffic`, `keys`, `duts`, `resolved`, `checks`. Other parts take
+the common names from here. May import `plan.*` and `catalogue`.
+"""
 
 from __future__ import annotations
 

@@ -10,10 +10,12 @@ import socket
 import time
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from espbench.errors import GatewayFailed
 
+AGENT = Path(__file__).with_name("agent.py")  # sent, or started, as a file of its own
 BUFFER = 1 << 16
 # A terminal holds 4,095 bytes that nobody has read yet; of a longer request UML's line loses the rest. So a
 # long one goes compressed and in pieces, each answered before the next.

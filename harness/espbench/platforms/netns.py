@@ -27,7 +27,7 @@ from pathlib import Path
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.addressing import PairAddressing, configure
 from espbench.platforms.base import SIDES, Gateway, Placement, PortName, Readiness, Side, Testbed
-from espbench.platforms.channel import AgentChannel
+from espbench.platforms.channel import AGENT, AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
 from espbench.platforms.placement import NICE
 from espbench.platforms.tester_ports import ciphertext_side, tester_ports
@@ -36,7 +36,6 @@ from espbench.this_machine.network import NETNS_DIR, make_veth, set_features, se
 from espbench.this_machine.processes import WaitAccount, tree_cpu_ns
 from espbench.this_machine.registry import Entry, Registry, Surroundings, interpreter
 
-AGENT = Path(__file__).with_name("agent.py")
 VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c
 _AGENT_TIMEOUT_S = 15.0
 _BEDS = itertools.count()

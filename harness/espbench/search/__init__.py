@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The throughput searches: pure, no clock, no input or output; they do not know what a packet is."""
+"""The throughput searches: pure, no clock, no input or output; they do not know what a packet is.
+
+`throughput` bisects and `mlr` is MLRsearch; both decide from the records of trials alone, which `goals`
+judges and `evidence` sums up. May import nothing of espbench but its words.
+"""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ SHA = "a" * 64
 def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, and a copy of harness/emulator that a test may change."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    copy = tmp_path / "profiles"
-    shutil.copytree(data_dir("emulator"), copy / "e500")
+    copy = tmp_path / "emulator"
+    shutil.copytree(data_dir("emulator"), copy)
     monkeypatch.setattr(recipe, "data_dir", lambda kind: copy)
-    return copy / "e500"
+    return copy
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.paths import DataKind, data_dir, data_names
+from espbench.paths import IN_CLONE, DataKind, data_dir
 from espbench.plan import (
     load_profile,
     load_topology,
@@ -266,14 +266,11 @@ def test_every_mix_is_named_after_its_file() -> None:
 
 
 def test_a_wheel_holds_the_same_data_as_the_clone() -> None:
-    """Hatch takes no globs there: each traffic profile is named in pyproject.toml."""
+    """Each kind is put where paths.py looks for it."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    for name in data_names("traffic"):
-        assert included[f"traffic/{name}.yaml"] == f"espbench/_data/traffic/{name}.yaml"
-    kinds: list[DataKind] = ["topologies", "dut-profiles"]
-    for kind in kinds:
-        assert included[kind] == f"espbench/_data/{kind}"
+    assert included == {place: f"espbench/_data/{kind}" for kind, place in IN_CLONE.items()}
+    assert set(get_args(DataKind)) == set(IN_CLONE)
 
 
 def test_missing_data_is_said_to_be_a_broken_installation(

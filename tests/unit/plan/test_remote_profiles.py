@@ -183,8 +183,8 @@ def test_the_command_line_on_the_box_is_short_and_holds_no_program() -> None:
 
 def test_programs_for_a_box_need_no_newer_python_than_they_say() -> None:
     """All three are read there by whatever Python the box has."""
-    for name in ("remote_box.py", "launcher.py", "agent.py"):
-        text = remote_gateway._text(name)
+    for program in remote_gateway.PROGRAMS.values():
+        text = program.read_text()
         ast.parse(text, feature_version=remote_box.NEEDS_PYTHON)
         imported = {
             alias.name.partition(".")[0]

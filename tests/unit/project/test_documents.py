@@ -15,7 +15,7 @@ from espbench.plan.keys.model import Plan, Throughput
 ROOT = Path(__file__).parents[3]
 NOT_OURS = {".git", ".venv", "target", "runs", "build", "node_modules"}
 # Records of what was: the files they name may be gone.
-HISTORY = {"CHANGELOG.md", "CONTRIBUTING.md"}
+HISTORY = {"CHANGELOG.md"}
 README_LINES = 120
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 OUR_PATH = re.compile(

@@ -1,16 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports go in one direction: neither modules nor packages stand in a circle."""
+"""Imports go in one direction, folder by folder; each folder says what it may import, and none is a heap."""
 
 from __future__ import annotations
 
 import ast
-from functools import cache
+import re
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 HARNESS = Path(__file__).parents[3] / "harness"
+MOST_MODULES = 15  # of a folder, beside its __init__
+
+# What the modules of each folder may import beside each other and the words (the modules at the top of espbench),
+# from the bottom up: a row names rows above it. `plan.*` is plan and its folders. A row's folder says the same in the
+# docstring of its __init__.
+MAY_IMPORT = {
+    "catalogue": "",
+    "this_machine": "",
+    "results": "",
+    "search": "",
+    "plan.reading": "",
+    "plan.traffic": "plan.reading catalogue",
+    "plan.keys": "plan.reading plan.traffic catalogue",
+    "plan.duts": "plan.reading plan.keys",
+    "plan.resolved": "plan.reading plan.traffic plan.keys plan.duts catalogue",
+    "plan.checks": "plan.reading plan.traffic plan.keys plan.duts plan.resolved catalogue",
+    "plan": "plan.* catalogue",
+    "platforms": "this_machine",
+    "platforms.uml": "platforms this_machine",
+    "platforms.remote": "platforms this_machine",
+    "platforms.e500": "platforms this_machine",
+    "platforms.e500.parts": "platforms platforms.e500 this_machine",
+    "stacks": "platforms catalogue",
+    "stacks.daemons": "stacks platforms this_machine catalogue",
+    "stacks.strongswan": "stacks stacks.daemons platforms catalogue",
+    "stacks.libreswan": "stacks.daemons platforms catalogue",
+    "generators": "platforms this_machine",
+    "measure.inputs": "platforms stacks generators",
+    "measure.proof": "platforms stacks generators measure.inputs",
+    "measure.validity": "this_machine stacks stacks.daemons generators measure.inputs",
+    "measure": "platforms generators measure.*",
+    "procedures": "plan.reading plan.keys plan.resolved measure.inputs",
+    "procedures.rfc2544": "plan.keys plan.resolved search measure.inputs procedures",
+    "procedures.ipsec": "plan.keys plan.resolved platforms stacks stacks.daemons generators measure.inputs "
+    "measure.proof procedures",
+    "procedures.boards": "catalogue results plan plan.keys plan.resolved platforms platforms.e500 generators",
+    "runs": "catalogue this_machine results plan.* platforms.* stacks.* generators measure.* procedures.*",
+    "comparison.sorting": "results",
+    "comparison.deciding": "comparison.sorting",
+    "comparison.telling": "comparison.sorting comparison.deciding",
+    "comparison": "results comparison.*",
+    "claims": "catalogue results plan.resolved",
+    "reporting.parts": "this_machine results",
+    "reporting.findings": "results reporting.parts",
+    "reporting.one_run": "results reporting.parts reporting.findings",
+    "reporting.compared": "results comparison.* reporting.parts reporting.one_run",
+    "reporting.published": "results plan.duts claims reporting.parts reporting.one_run",
+    "reporting": "results comparison comparison.sorting reporting.*",
+    "frames": "results comparison comparison.sorting",
+    "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
+    "runs comparison.* reporting.*",
+}
+# What may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
+DOORS = {"espbench": "frames", "espbench.__main__": "cli"}
+WORDS = "espbench"
+# Scapy is GPL-2.0-only: a process of its own, which shares no module with espbench.
+APART = "espbench_scapy"
 
 
 def modules() -> dict[str, Path]:
@@ -22,31 +80,59 @@ def modules() -> dict[str, Path]:
     return found
 
 
-class WithoutTypeChecking(ast.NodeTransformer):
-    """Takes out what only type checkers read."""
-
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            return node.orelse
-        return self.generic_visit(node)
+KNOWN = modules()
 
 
-@cache
-def imports() -> dict[str, set[str]]:
-    """What each module imports of the harness, inside functions too; under TYPE_CHECKING nothing is imported."""
-    known = modules()
-    graph: dict[str, set[str]] = {}
-    for name, path in known.items():
-        wanted = set()
-        for node in ast.walk(WithoutTypeChecking().visit(ast.parse(path.read_text(encoding="utf-8")))):
-            if isinstance(node, ast.ImportFrom) and node.module in known:
-                wanted |= {f"{node.module}.{alias.name}" for alias in node.names} & known.keys() or {
-                    node.module
-                }
-            elif isinstance(node, ast.Import):
-                wanted |= {alias.name for alias in node.names} & known.keys()
-        graph[name] = wanted - {name}
-    return graph
+def imports(text: str) -> set[str]:
+    """What a module imports of the harness: inside functions and for type checkers, too."""
+    wanted = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, (
+                f"line {node.lineno}: expected the module's whole name, got a relative import"
+            )
+            if node.module in KNOWN:
+                of_names = {f"{node.module}.{alias.name}" for alias in node.names} & KNOWN.keys()
+                wanted |= of_names or {node.module}
+        elif isinstance(node, ast.Import):
+            wanted |= {alias.name for alias in node.names} & KNOWN.keys()
+    return wanted
+
+
+GRAPH = {name: imports(path.read_text(encoding="utf-8")) - {name} for name, path in KNOWN.items()}
+
+
+def folder_of(module: str) -> str:
+    """`plan.keys` of `espbench.plan.keys.model`; `espbench` of the words."""
+    folder = ".".join(KNOWN[module].parent.relative_to(HARNESS).parts)
+    return folder.removeprefix("espbench.")
+
+
+def allowed(folder: str, row: str) -> Iterator[str]:
+    """Every folder that a row of the table allows, and the folder itself."""
+    yield folder
+    for name in row.split():
+        part = name.removesuffix(".*")
+        yield part
+        if name != part:
+            yield from (other for other in MAY_IMPORT if other.startswith(f"{part}."))
+
+
+def trespasses(graph: dict[str, set[str]]) -> list[str]:
+    """Imports that the table does not allow, a sentence each."""
+    found = []
+    for module, wanted in sorted(graph.items()):
+        folder = folder_of(module)
+        if folder == APART:
+            free = {APART}
+        elif folder == WORDS:
+            free = {WORDS, *DOORS.get(module, "").split()}
+        else:
+            free = {WORDS, *allowed(folder, MAY_IMPORT[folder])}
+        for other in sorted(wanted):
+            if folder_of(other) not in free or (other in DOORS and folder != WORDS):
+                found.append(f"{module} imports {other}, and {folder} may not import {folder_of(other)}")
+    return found
 
 
 def circle(graph: dict[str, set[str]]) -> str:
@@ -57,23 +143,50 @@ def circle(graph: dict[str, set[str]]) -> str:
     return ""
 
 
-def part_of(module: str) -> str:
-    """`espbench.plan` of `espbench.plan.keys.model`; a module of the top level is a part of its own."""
-    return ".".join(module.split(".")[:2])
-
-
 def test_no_module_imports_itself_by_a_detour() -> None:
     """A circle could only be read as one file."""
-    assert circle(imports()) == ""
+    assert circle(GRAPH) == ""
 
 
-def test_no_two_parts_import_each_other() -> None:
+def test_each_folder_imports_what_the_table_allows() -> None:
     """ARCHITECTURE.md: arrows point down only."""
-    graph: dict[str, set[str]] = {}
-    for module, wanted in imports().items():
-        part = part_of(module)
-        graph.setdefault(part, set()).update({part_of(other) for other in wanted} - {part})
-    assert circle(graph) == ""
+    assert trespasses(GRAPH) == []
+
+
+def test_the_table_has_each_folder_and_points_upwards_to_none() -> None:
+    """A row names rows above it, so no two folders import each other."""
+    folders = {folder_of(name) for name in KNOWN} - {WORDS, APART}
+    assert folders == set(MAY_IMPORT)
+    above: set[str] = set()
+    for folder, row in MAY_IMPORT.items():
+        own = {name for name in allowed(folder, row) if name != folder}
+        assert own <= above, f"{folder} names {sorted(own - above)}, which stand below it"
+        above.add(folder)
+
+
+def test_the_table_allows_nothing_that_nobody_uses() -> None:
+    """Else it would say less and less of the structure."""
+    for folder, row in MAY_IMPORT.items():
+        used = {folder_of(o) for m, wanted in GRAPH.items() if folder_of(m) == folder for o in wanted}
+        idle = [name for name in row.split() if not used & (set(allowed("", name)) - {folder})]
+        assert idle == [], folder
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_each_folder_says_what_lives_there_and_what_it_may_import(folder: str) -> None:
+    """In a paragraph of its __init__, in the words of the table."""
+    docstring = ast.get_docstring(ast.parse(KNOWN[f"espbench.{folder}"].read_text(encoding="utf-8"))) or ""
+    first, said, names = " ".join(docstring.split()).partition("May import ")
+    assert first
+    assert said, f"{folder}/__init__.py: expected a sentence `May import …`"
+    assert sorted(re.findall(r"`([\w.*]+)`", names)) == sorted(MAY_IMPORT[folder].split())
+
+
+def test_no_folder_is_a_heap() -> None:
+    """One looks through fifteen names at a glance."""
+    for folder in {path.parent for path in KNOWN.values()}:
+        names = [path.name for path in folder.glob("*.py") if path.name != "__init__.py"]
+        assert len(names) <= MOST_MODULES, f"{folder}: {len(names)} modules; which of them belong together?"
 
 
 @pytest.mark.parametrize(
@@ -82,3 +195,20 @@ def test_no_two_parts_import_each_other() -> None:
 def test_a_circle_is_found(graph: dict[str, set[str]], found: bool) -> None:
     """The tests above can fail."""
     assert bool(circle(graph)) == found
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("espbench.platforms.base", "from espbench.stacks import base"),
+        ("espbench.plan.keys.model", "def late():\n    from espbench.this_machine import registry"),
+        ("espbench.search.goals", "if TYPE_CHECKING:\n    from espbench.results import RunDirectory"),
+        ("espbench.terms", "import espbench.plan.keys.model"),
+        ("espbench.runs.session", "from espbench import load"),
+        ("espbench_scapy.frames", "from espbench.terms import Trial"),
+        ("espbench.generators.scapy", "from espbench_scapy import generator"),
+    ],
+)
+def test_a_trespass_is_found(module: str, text: str) -> None:
+    """Inside a function and for type checkers, too."""
+    assert len(trespasses({module: imports(text)})) == 1

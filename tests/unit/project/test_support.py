@@ -18,12 +18,13 @@ from support.session import needs
 pytest_plugins = ["pytester"]
 
 TESTS = Path(__file__).parents[2]
-FILES = sorted(TESTS.glob("*/test_*.py"))
+FILES = sorted(TESTS.rglob("test_*.py"))
 SOURCES = sorted(TESTS.rglob("*.py"))
 DECLARED = tomllib.loads((TESTS.parent / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"][
     "markers"
 ]
 OURS = {line.partition(":")[0].partition("(")[0] for line in DECLARED}
+MOST_FILES = 20  # of a folder
 SKIPS = re.compile(r"skipif|importorskip")
 
 
@@ -59,6 +60,15 @@ def test_a_test_file_imports_no_other_and_skips_by_markers(file: Path) -> None:
     if file.name != Path(__file__).name:
         assert not SKIPS.findall(file.read_text())
         assert not re.search(r"geteuid\(\).*\n\s*pytest\.skip", file.read_text())
+
+
+def test_test_files_have_names_of_their_own_and_stand_in_folders() -> None:
+    """Pytest imports them by their bare names; and one looks through twenty at a glance."""
+    names = [file.name for file in FILES]
+    assert sorted(set(names)) == sorted(names)
+    for folder in {file.parent for file in FILES}:
+        assert len([file for file in FILES if file.parent == folder]) <= MOST_FILES, folder
+    assert {file.relative_to(TESTS).parts[0] for file in FILES} == {"unit", "integration"}
 
 
 def test_each_module_of_support_is_used() -> None:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ESP suites (stacks/suites.yaml): the lengths of their fields, and the ciphers that seal and open a packet.
+//! The ESP suites (catalogue/suites.yaml): the lengths of their fields, and the ciphers that seal and open a packet.
 //!
 //! ```text
 //!  0     4        8        8 + iv                          end − icv     end

@@ -135,7 +135,7 @@ pub struct Association {
     pub integrity_key: Key,
 }
 
-/// The ESP suites, by the names that the controller uses (stacks/suites.yaml).
+/// The ESP suites, by the names that the controller uses (catalogue/suites.yaml).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Suite {
     #[serde(rename = "null-null")]

@@ -130,7 +130,7 @@ class FixedLoad:
 
 @dataclass(frozen=True)
 class FixedLoadVerdict:
-    """A against B at one point by trials at the same loads (paired.py).
+    """A against B at one point by trials at the same loads (paired_ratios.py).
 
     cpu and throughput are ratios B / A with intervals that hold together over all points; None: no verdict.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs on a remote box: moves its two ports into a network namespace, starts the agent there, gives all back.
 
-It arrives over ssh with the launcher's and the agent's texts (remote.py sends it; stdlib only, one file), and
+It arrives over ssh with the launcher's and the agent's texts (remote_gateway.py sends it; stdlib only, one file), and
 passes lines between the controller and the agent. Everything the agent configures is in that namespace and in
 its own mount and PID namespaces, and ends with it; the ports are given back as they were when the controller
 hangs up, dies, or is not heard for some time. What they were is in a file until then: if this program itself is

@@ -22,13 +22,14 @@ from typing import Any
 
 from espbench.errors import EspbenchError, GatewayFailed, MachineLacks, UsageError
 from espbench.platforms.base import Side
-from espbench.platforms.channel import AgentChannel
+from espbench.platforms.channel import AGENT, AgentChannel
 from espbench.platforms.gateway import AgentGateway, tail
 from espbench.platforms.remote import ssh
 from espbench.platforms.remote.labgrid_board import LabgridTarget
-from espbench.this_machine.registry import UNDO, LeftForClean, Registry
+from espbench.this_machine.registry import LAUNCHER, UNDO, LeftForClean, Registry
 
-_HERE = Path(__file__).parent
+# What a box is sent, by the names of the request.
+PROGRAMS = {"program": Path(__file__).with_name("remote_box.py"), "launcher": LAUNCHER, "agent": AGENT}
 # The three programs in one line on stdin, so that nothing of them is on a disk there or on a command line.
 _BOOTSTRAP = (
     "import base64,json,zlib;"
@@ -67,9 +68,7 @@ class Box:
     def request(self, *, take: bool, only_mend: bool = False) -> bytes:
         """Write what goes to its stdin first; take: be a gateway, else only look, or give back what was left taken."""
         spec = {
-            "program": _text("remote_box.py"),
-            "launcher": _text("launcher.py"),
-            "agent": _text("agent.py"),
+            **{name: file.read_text() for name, file in PROGRAMS.items()},
             "lan": self.lan,
             "wan": self.wan,
             "mine": self.i_own_this_box,
@@ -392,7 +391,3 @@ def _packed(folder: Path) -> bytes:
         for part in sorted(folder.iterdir()):
             archive.add(part, part.name, filter=wanted)
     return packed.getvalue()
-
-
-def _text(name: str) -> str:
-    return (_HERE / name).read_text()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.errors import UsageError
-from espbench.platforms.channel import AgentChannel
+from espbench.platforms.channel import AGENT, AgentChannel
 from espbench.platforms.gateway import tail
 from espbench.platforms.placement import NICE
 from espbench.platforms.uml.uml_kernel import (
@@ -27,7 +27,6 @@ from espbench.platforms.uml.uml_kernel import (
 from espbench.this_machine.processes import renice_sessions
 from espbench.this_machine.registry import Registry, Surroundings, interpreter
 
-AGENT = Path(__file__).with_name("agent.py")
 BOOT_TIMEOUT_S = 60.0
 
 INIT = """\
