@@ -9,6 +9,7 @@ want=${1:-run}
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 4; }
+case "$want" in run | test) ;; *) die "expected run or test, got $want" ;; esac
 
 # --- Debian packages ------------------------------------------------------------------------
 missing=()

@@ -45,11 +45,12 @@ def test_a_sharp_limit_is_found_within_the_resolution(
     (result,) = search.results()
     assert (result.status, result.throughput_fps) == ("OK", result.lower_fps)
     assert result.throughput_fps is not None
-    assert limit * 0.99 <= result.throughput_fps <= limit * 1.00002
-    assert result.upper_fps is not None
-    assert result.upper_fps > limit * 0.99999
     assert result.final_trial_index is not None
     asked, observation = log[result.final_trial_index]
+    # A load by which less than one whole frame is too many in a trial loses none.
+    assert limit * 0.99 <= result.throughput_fps < limit + 1 / asked.duration_s
+    assert result.upper_fps is not None
+    assert result.upper_fps > limit * 0.99999
     assert (asked.phase, asked.load_fps) == ("final", result.lower_fps)
     assert judge(observation, 0.0) is Judgement.MET
 
