@@ -80,7 +80,7 @@ bench:
 campaign:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory boards
-	@# About an hour; Ctrl-C, and the same command goes on. CAMPAIGN="--rows generator --count 3" does a part of it.
+	@# One to three hours; Ctrl-C, and the same command goes on. CAMPAIGN="--rows generator --count 3" does a part of it.
 	cd benchmarks && ../$(PY) -m campaign $(CAMPAIGN)
 
 lock:

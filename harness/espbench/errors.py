@@ -7,6 +7,7 @@ EspbenchError            exit code 1   something unexpected, said in one message
 ├── MachineLacks         exit code 4   the machine lacks something espbench needs
 ├── GeneratorFailed      exit code 1   the generator died, is silent or refuses
 ├── GatewayFailed        exit code 1   a gateway died, is silent or answers nonsense
+├── CannotWrite          exit code 1   the disk refuses what a run must keep: it ends, and can be resumed
 └── Interrupted          exit code 130 Ctrl-C or SIGTERM; the run can be resumed
 """
 
@@ -56,6 +57,10 @@ class GatewayFailed(EspbenchError):
     """A gateway, or the agent in it, died, does not answer, or answers nonsense."""
 
     code = Code.GATEWAY_FAILED
+
+
+class CannotWrite(EspbenchError):
+    """The disk refuses what a run must keep. It ends the run: no trial and no gateway is to blame for it."""
 
 
 class Interrupted(EspbenchError):

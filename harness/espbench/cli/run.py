@@ -26,6 +26,7 @@ from espbench.plan.resolved.asked import asked
 from espbench.plan.resolved.conditions import conditions
 from espbench.procedures.boards import accelerator
 from espbench.results import FORMAT, RunDirectory
+from espbench.results.durable import refused_by_disk, write_failure
 from espbench.runs.beds import (
     Beds,
     Choice,
@@ -137,9 +138,20 @@ def _measure(
     except KeyboardInterrupt:
         print(f"interrupted; go on with: espbench run --resume {directory.path}", file=sys.stderr)
         raise
+    except OSError as error:
+        if not refused_by_disk(error):
+            raise
+        # A log: whatever opened it, or wrote to it, has no more to say of it.
+        told = write_failure(error.filename or directory.path, error, "every trial before is safe")
+        told.add_note(_resume(directory))
+        raise told from error
     except EspbenchError as error:
-        error.add_note(f"once that is mended, go on with: espbench run --resume {directory.path}")
+        error.add_note(_resume(directory))
         raise
+
+
+def _resume(directory: RunDirectory) -> str:
+    return f"once that is mended, go on with: espbench run --resume {directory.path}"
 
 
 def _manifest(resolved: ResolvedPlan, choices: list[Choice]) -> Manifest:

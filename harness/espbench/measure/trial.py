@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from espbench.errors import EspbenchError
+from espbench.errors import CannotWrite, EspbenchError
 from espbench.generators.base import Offered, OnProgress, RateStep, Stream
 from espbench.measure.inputs.actions import Action, performing
 from espbench.measure.inputs.setup import Request, Setup, Shape, TrialBroken, Waits, blame
@@ -76,7 +76,7 @@ def measure(  # noqa: PLR0913
         upset = request.shape.cold or any(action.upsets for action in actions)
         if setup.encrypts and not upset and not setup.bed.virtual_time:
             after = _settled(setup, offered, before, after, fragments, sleep)
-    except NotBack:
+    except (NotBack, CannotWrite):
         raise
     except EspbenchError as error:
         raise TrialBroken(*blame(setup, error)) from error

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from pathlib import Path
 
-from espbench.errors import EspbenchError
+from espbench.errors import CannotWrite, EspbenchError
 from espbench.terms import Record
 
 
@@ -26,12 +27,17 @@ def to_json(record: Record | dict[str, object], indent: int | None = None) -> st
         raise EspbenchError(f"a {type(record).__name__} cannot be written as JSON: {error}") from error
 
 
-def write_failure(path: Path, error: OSError, kept: str) -> EspbenchError:
+def write_failure(path: Path | str, error: OSError, kept: str) -> CannotWrite:
     """The message for a write the file system refused; `kept` says what is still on disk."""
-    return EspbenchError(
+    return CannotWrite(
         f"{path}: cannot write: {error.strerror or error}\n  {kept}\n"
         "  to mend it: free space (or choose another disk with --out), then `espbench run --resume`"
     )
+
+
+def refused_by_disk(error: OSError) -> bool:
+    """Whether a file system was full, over its quota, broken or read-only."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
 def sync_directory(path: Path) -> None:

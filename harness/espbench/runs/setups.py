@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
+from espbench.errors import CannotWrite, EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.generators.base import Generator
 from espbench.measure.inputs.setup import Setup, blame
 from espbench.measure.inputs.traffic import Traffic
@@ -72,7 +72,7 @@ class Setups:
                 raise readiness.NotReady(f"the gateways do not run what the plan asks: {text}")
             name = self._name_of(case)
             same_as_before(self._directory.manifest.contexts, name, context)
-        except (UsageError, MachineLacks, Interrupted, readiness.NotReady, NegotiationFailed):
+        except (UsageError, MachineLacks, CannotWrite, Interrupted, readiness.NotReady, NegotiationFailed):
             bed.close()
             raise
         except EspbenchError as error:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
+from espbench.errors import CannotWrite, EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, blame
 from espbench.measure.inputs.traffic import Traffic
@@ -41,7 +41,7 @@ class IpsecSeries(Series):
         """As `made` makes it; whatever goes wrong with gateways or daemons costs the trial, not the run."""
         try:
             return self.made(request, maker)
-        except (UsageError, MachineLacks, Interrupted, NotBack, TrialBroken, readiness.NotReady):
+        except (UsageError, MachineLacks, CannotWrite, Interrupted, NotBack, TrialBroken, readiness.NotReady):
             raise
         except NegotiationFailed as failure:
             # Not for good, whatever it says: with the plan's own options these daemons do agree.
