@@ -44,6 +44,8 @@ NOT_MEASURED = [
 _FRAMING_BYTES = 14 + FCS_BYTES
 # The server looks after its ports every 10 ms; it may need as long again to begin.
 _NOTICED_S, _BEGUN_S = 0.01, 0.05
+# For so long nobody may have looked when TRex came to its end; of a long trial, for this share of it.
+_UNSEEN_S, _UNSEEN_SHARE = 0.05, 0.005
 _PROGRESS_S = 0.25
 # Through AF_PACKET frames leave once a millisecond, all that are due.
 _BURSTY, _TICKS = "af_packet", 1000.0
@@ -123,7 +125,7 @@ class TrexGenerator:
 
         cpu_before, start_ns = self._cpu_ns(), time.monotonic_ns()
         flood = any(count is None for count in planned.values())
-        took_s, dropped = self._transmit(streams, duration_s, flood, on_progress)
+        took_s, unseen_s, dropped = self._transmit(streams, duration_s, flood, on_progress)
         last_tx_ns = time.monotonic_ns()
         after, faults = self._final_counters(residue_s, quiet_s, is_complete)
         links_after = self._trex.links()
@@ -148,7 +150,7 @@ class TrexGenerator:
             ],
             # It polls its ports to the very end; what it uses then is not another's.
             senders_run_ms=(self._cpu_ns() - cpu_before) / 1e6,
-            faults=[*faults, *self._link_faults(dropped, counts)],
+            faults=[*faults, *_end_unseen(unseen_s, duration_s), *self._link_faults(dropped, counts)],
             shortfall=shortfall(accounts, streams, is_late=took_s > duration_s),
             warnings=self._warnings(streams),
             not_measured=NOT_MEASURED,
@@ -181,8 +183,9 @@ class TrexGenerator:
 
     def _transmit(
         self, streams: list[Stream], duration_s: float, flood: bool, on_progress: OnProgress | None
-    ) -> tuple[float, set[PortName]]:
-        """Send; how long it took (s, at least as long as intended), and whose link was down meanwhile.
+    ) -> tuple[float, float, set[PortName]]:
+        """Send. Returns how long it took (s, at least as long as intended), how much of that nobody looked whether it
+        still sent (s), and whose link was down meanwhile.
 
         It goes on until it has sent all. Whatever still sends when the longest time is over (base.longest_s) is
         stopped.
@@ -210,6 +213,7 @@ class TrexGenerator:
                 time.sleep(_NOTICED_S)
             asked = time.monotonic()
             sending = [name for name in sending if self._trex.is_sending(name)]
+            ended = time.monotonic()
             if sending:
                 last_seen = asked
                 if asked > give_up:
@@ -217,7 +221,8 @@ class TrexGenerator:
         # It ended between the last look that found it sending and the one that did not. Only if even the
         # first is late did it take longer than intended; then no rate is to come out too high.
         is_late = flood or last_seen - started - _NOTICED_S > duration_s
-        return time.monotonic() - started if is_late else duration_s, dropped
+        unseen_s = ended - max(last_seen, started + duration_s)
+        return ended - started if is_late else duration_s, unseen_s, dropped
 
     def _final_counters(
         self,
@@ -268,3 +273,12 @@ class TrexGenerator:
 
     def _cpu_ns(self) -> int:
         return self._trex.launched.cpu_ns() if self._trex.launched else 0
+
+
+def _end_unseen(unseen_s: float, duration_s: float) -> list[str]:
+    """The fault of a trial whose end was not seen: its frames may have taken so much longer than is believed."""
+    if unseen_s <= max(_UNSEEN_S, _UNSEEN_SHARE * duration_s):
+        return []
+    return [
+        f"nobody looked for {1e3 * unseen_s:.0f} ms whether TRex still sent: how long it took is not known"
+    ]

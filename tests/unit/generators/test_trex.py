@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -72,6 +73,12 @@ def reasons(offered: Offered) -> list[str]:
     return [*map(str, tester_faults(offered, sum(p.rx_overrun for p in offered.ports), {}))]
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the host of these tests stand still: no figure of theirs is a time."""
+    monkeypatch.setattr(trex, "_UNSEEN_S", 60.0)
+
+
 def test_a_clean_trial_counts_what_was_sent_and_invents_nothing(registry: Registry, tmp_path: Path) -> None:
     """Counts add up; what TRex cannot tell is absent and named."""
     with FakeTrex() as server:
@@ -109,13 +116,33 @@ def test_a_stretched_trial_is_of_the_load_that_was_offered(registry: Registry, t
     """All frames are sent, in the time they take: to a search that is no fault."""
     with FakeTrex(stretch=2.0) as server:
         generator = opened(registry, server, tmp_path)
-        offered = offer(generator, stream(rate_fps=5_000.0))
+        offered = offer(generator, stream(rate_fps=1_000.0), duration_s=1.0)
         generator.close()
     (one,) = offered.streams
     assert (one.tx_frames, one.unsent) == (1000, 0)
     assert offered.duration_s > 1.5 * offered.intended_duration_s
     assert tester_faults(offered, 0, {}, as_offered=True) == []
-    assert "instead of 0.200 s" in reasons(offered)[0]  # for a test that asked for a load, it is another one
+    assert "instead of 1.000 s" in reasons(offered)[0]  # for a test that asked for a load, it is another one
+
+
+def test_where_nobody_looked_when_it_ended_its_load_is_not_known(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller that stands still at the end of a trial cannot tell 0.2 s from 0.4 s."""
+    monkeypatch.setattr(trex, "_UNSEEN_S", 0.05)
+    late = SimpleNamespace(
+        monotonic=time.monotonic,
+        monotonic_ns=time.monotonic_ns,
+        sleep=lambda s: time.sleep(s + (0.3 if s < 0.02 else 0.0)),
+    )
+    monkeypatch.setattr(trex, "time", late)
+    with FakeTrex(stretch=1.5) as server:
+        generator = opened(registry, server, tmp_path)
+        offered = offer(generator)
+        generator.close()
+    (fault,) = offered.faults
+    assert fault.endswith("how long it took is not known")
+    assert any(fault in reason for reason in reasons(offered))
 
 
 def test_a_trial_that_does_not_end_is_cut_off_and_says_so(registry: Registry, tmp_path: Path) -> None:
