@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.errors import EspbenchError, GatewayFailed, MachineLacks, UsageError
 from espbench.plan import load_plan, load_profile
 from espbench.platforms import remote_box, remote_gateway, ssh
 from espbench.platforms.base import CommandResult
@@ -155,8 +155,8 @@ def test_without_files_ssh_takes_the_users_own() -> None:
         ("root@b: Permission denied (publickey).", "~root/.ssh/authorized_keys", UsageError),
         ("bash: line 1: python3: command not found", "expected Python on the box", UsageError),
         ("Welcome!\nespbench: lan: eth9: expected x", r"home \(root@b\): lan: eth9: expected x$", UsageError),
-        ("a\nb\nc\nssh: connect to host b: Connection refused\n", "reached: b; c; ssh: connect", EspbenchError),
-        ("", "cannot be reached: ssh gave no reason", EspbenchError),
+        ("a\nb\nc\nssh: connect to host b: Connection refused\n", "reached: b; c; ssh: connect", GatewayFailed),
+        ("", "cannot be reached: ssh gave no reason", GatewayFailed),
     ],
 )  # fmt: skip
 def test_what_ssh_says_becomes_one_line(said: str, words: str, kind: type[EspbenchError]) -> None:
