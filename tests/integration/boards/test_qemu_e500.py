@@ -270,9 +270,7 @@ def test_a_guest_that_panics_is_in_the_runs_words(tmp_path: Path, monkeypatch: p
     (spoilt / "manifest.json").write_text(json.dumps(manifest))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with Run(tmp_path, written(tmp_path, plan("plain", suites=[])), "--out", tmp_path / "runs") as run:
-        patiently(lambda: bool(run.processes()))
-        processes = run.processes()
-        patiently(lambda: run.process.poll() is not None)
+        processes = seen_until_its_end(run)
     assert run.process.returncode == 3, run.said
     assert re.search(
         r"gateway home died.*\n +Kernel panic - not syncing: No working init", run.said, re.DOTALL
@@ -282,6 +280,18 @@ def test_a_guest_that_panics_is_in_the_runs_words(tmp_path: Path, monkeypatch: p
     (row,) = rows(run.directory)
     assert row["status"] == "INVALID"
     assert "Kernel panic" in (run.directory / "logs/home-console.log").read_text()
+
+
+def seen_until_its_end(run: Run) -> list[tuple[int, int | None]]:
+    """Wait for a run that may end soon; return every process of it that was seen, as (pid, start)."""
+    seen: set[tuple[int, int | None]] = set()
+
+    def ended() -> bool:
+        seen.update(run.processes())
+        return run.process.poll() is not None
+
+    patiently(ended)
+    return sorted(seen, key=lambda process: process[0])
 
 
 def patiently(condition: Any) -> None:
