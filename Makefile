@@ -52,7 +52,7 @@ check-built:
 	@$(TIMED) "unit" $(MAKE) --no-print-directory unit
 
 static: lint
-	cargo test --release --locked --quiet --manifest-path traffic/Cargo.toml
+	cargo test --release --locked --quiet --workspace --manifest-path traffic/Cargo.toml
 
 unit:
 	$(UNIT) -m "not slow" $(MORE)
@@ -61,8 +61,8 @@ lint:
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
-	cargo fmt --check --manifest-path traffic/Cargo.toml
-	cargo clippy --release --locked --quiet --all-targets --manifest-path traffic/Cargo.toml -- -D warnings
+	cargo fmt --all --check --manifest-path traffic/Cargo.toml
+	cargo clippy --release --locked --quiet --workspace --all-targets --manifest-path traffic/Cargo.toml -- -D warnings
 
 # By hand, since they take ten minutes and two hours: benchmarks/emulated_x86.py, benchmarks/demo_under_load.py.
 bench:
@@ -76,6 +76,7 @@ bench:
 	$(PY) benchmarks/setup_times.py
 	$(PY) benchmarks/virtual_time.py
 	$(PY) benchmarks/bare_roots.py
+	$(PY) benchmarks/cipher_kernels.py
 
 campaign:
 	@scripts/setup.sh test

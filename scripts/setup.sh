@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing (`setup.sh test`: also what the tests and the emulated boards need), makes the virtual
-# environment, builds the generator: `setup.sh run|test`.
+# environment, builds the generator and the network processor: `setup.sh run|test`.
 # Asks nothing; a second run finds everything in place and does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -73,5 +73,5 @@ if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
     echo "$stamp" > .venv/stamp
 fi
 
-# --- the generator --------------------------------------------------------------------------
-cargo build --release --locked --quiet --manifest-path traffic/Cargo.toml
+# --- the generator, the network processor -----------------------------------------------------
+cargo build --release --locked --quiet --workspace --manifest-path traffic/Cargo.toml

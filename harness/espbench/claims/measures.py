@@ -11,6 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from espbench.claims.computed import computed
+from espbench.claims.kernel_measures import answer
 from espbench.claims.model import (
     Accelerator,
     AcceleratorSpread,
@@ -21,6 +22,7 @@ from espbench.claims.model import (
     Cpu,
     CpuFalls,
     GoalGain,
+    Kernels,
     Measure,
     Ratio,
     SaturatesFirst,
@@ -219,6 +221,11 @@ def _accelerator(m: Accelerator, claim: Claim, found: Points) -> OurValue:
 @_measure.register
 def _computed(m: Computed, claim: Claim, found: Points) -> OurValue:
     return computed(m)
+
+
+@_measure.register
+def _kernels(m: Kernels, claim: Claim, found: Points) -> OurValue:
+    return answer(m.what, claim.dut(), found.kernels)
 
 
 @_measure.register

@@ -20,7 +20,7 @@ from espbench.results.published import Qualifier, documents
 from espbench.terms import Direction
 
 Behaviour = Literal["plain", "null", "async", "polling", "dual-pass", "software"]
-Unit = Literal["Mbps", "%", "x", "B", "ms", ""]
+Unit = Literal["Mbps", "%", "x", "B", "ms", "instructions", "algorithms", ""]
 Size = Annotated[int, Field(ge=64, le=1518)]
 
 
@@ -135,6 +135,13 @@ class Computed(_Data):
     exponent_bits: int = 0
 
 
+class Kernels(_Data):
+    """A figure of cipher kernels on network processors: one of kernel_measures.MEASURES, on the claim's device."""
+
+    quantity: Literal["kernels"]
+    what: str
+
+
 Measure = Annotated[
     Throughput
     | Cpu
@@ -146,7 +153,8 @@ Measure = Annotated[
     | GoalGain
     | Accelerator
     | AcceleratorSpread
-    | Computed,
+    | Computed
+    | Kernels,
     Field(discriminator="quantity"),
 ]
 
@@ -157,6 +165,7 @@ class Claim(_Data):
     says: in the document's words, or nearly. value and unit: the figure it comes to; None: a statement that
     holds or does not. tolerance: the share of the value that ours may differ by and agree. ours: what is held
     against it; without it `cannot` says why nothing can be. because: why ours differs, where that was found.
+    predicted: what was expected of ours, written before it was run.
     """
 
     id: str
@@ -174,6 +183,7 @@ class Claim(_Data):
     cannot: str = ""
     note: str = ""
     because: str = ""
+    predicted: str = ""
 
     @model_validator(mode="after")
     def _either(self) -> Claim:

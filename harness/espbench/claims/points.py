@@ -12,6 +12,7 @@ from espbench.catalogue.suites import suites
 from espbench.claims.model import Behaviour, Configuration
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 from espbench.results.accelerator import AcceleratorResult
+from espbench.results.kernels import KernelResult
 from espbench.terms import Direction, Manifest, Outcome, layer2_mbps, line_rate_fps
 
 MOST_LOSS = 1e-5
@@ -51,11 +52,18 @@ class Points:
     accelerator: tuple[AcceleratorResult, ...] = ()
     failed: Mapping[Key, str] = field(default_factory=dict)  # status of cases that have no figure
     cores: Mapping[str, str] = field(default_factory=dict)  # DUT → the core that was emulated
+    kernels: tuple[KernelResult, ...] = ()
 
     @property
     def duts(self) -> list[str]:
         """Every DUT there is anything of."""
-        return list(dict.fromkeys([p.dut for p in self.points] + [a.dut for a in self.accelerator]))
+        return list(
+            dict.fromkeys(
+                [p.dut for p in self.points]
+                + [a.dut for a in self.accelerator]
+                + [k.dut for k in self.kernels]
+            )
+        )
 
     def curve(self, dut: str, configuration: Configuration, goal: float | None = None) -> dict[int, Point]:
         """Frame size → point, in ascending order. goal None: each size's loosest up to 0.001 %."""
@@ -71,7 +79,9 @@ class Points:
 
 
 def points(
-    runs: Iterable[tuple[Manifest, Sequence[Outcome]]], accelerator: Iterable[AcceleratorResult] = ()
+    runs: Iterable[tuple[Manifest, Sequence[Outcome]]],
+    accelerator: Iterable[AcceleratorResult] = (),
+    kernels: Iterable[KernelResult] = (),
 ) -> Points:
     """The points of all runs: IPv4, frames of one size, shown to be encrypted (or a baseline)."""
     groups: dict[Key, list[tuple[Outcome, float]]] = {}
@@ -96,7 +106,7 @@ def points(
             groups.setdefault(key, []).append((o, manifest.line_rate_bps))
     # One repeat in which frames passed in clear: whatever the others carried is no figure of IPsec.
     found = tuple(_point(key, group) for key, group in groups.items() if failed.get(key) != "VIOLATED")
-    return Points(found, tuple(accelerator), failed, cores)
+    return Points(found, tuple(accelerator), failed, cores, tuple(kernels))
 
 
 def _why_not(o: Outcome) -> str:

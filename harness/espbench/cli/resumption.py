@@ -15,7 +15,7 @@ from espbench.terms import CaseEntry
 from espbench.version import __version__
 
 _MACHINE = ("cpu", "kernel", "cpus usable")  # the generator's ceiling is of these
-_EMULATED = "qemu_e500"
+_EMULATED = ("qemu_e500", "ixp")
 _MOST_SHOWN = 8
 _UNDO = "undo the change, or start a new run, which measures every case anew"
 
@@ -65,7 +65,7 @@ def same_run(
         )
     if begun.espbench != __version__:
         raise _changed(directory, [Change("espbench's version", begun.espbench, __version__)])
-    if platform != _EMULATED:  # in virtual time nothing of the machine is in a figure
+    if platform not in _EMULATED:  # in virtual time nothing of the machine is in a figure
         moved = _machine_changes(begun.host, machine.describe())
         if moved:
             raise _changed(directory, moved)

@@ -24,7 +24,7 @@ from espbench.plan.keys.model import SINGLE
 from espbench.plan.resolved.arms import compare_settings, execution_order
 from espbench.plan.resolved.asked import asked
 from espbench.plan.resolved.conditions import conditions
-from espbench.procedures.boards import accelerator
+from espbench.procedures.boards import accelerator, cipher_kernels
 from espbench.results import FORMAT, RunDirectory
 from espbench.results.durable import refused_by_disk, write_failure
 from espbench.runs.beds import (
@@ -80,7 +80,8 @@ def run(
     if resume is not None:
         _same_run(directory, resolved, choices)
     require(resolved, choices, lambda text: print(text, file=sys.stderr))
-    generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
+    if not resolved.plan.cipher_kernels:  # which offer nothing
+        generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
     if resume is not None:
         directory.lock()
     with measuring(shared=virtual(choices), wait=wait):
@@ -115,6 +116,10 @@ def _measure(
                 observer.note(f"platform {where}")
             for note in notes(resolved):
                 observer.note(note)
+            if resolved.plan.cipher_kernels:
+                cipher_kernels.measure(resolved, directory, observer.note)
+                directory.save_results([])
+                return []
             workspace = Workspace(registry, directory.logs, place(resolved, choices))
             beds = Beds(resolved, {c.dut: c.platform for c in choices}, workspace, observer.note)
 
@@ -216,7 +221,7 @@ def _write_report(path: Path) -> Path:
 
 def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
     listed = _cases(resolved, choices)
-    duts = ", ".join(dict.fromkeys(case.dut for case in listed))
+    duts = ", ".join(dict.fromkeys([case.dut for case in listed] or [choice.dut for choice in choices]))
     where = "; ".join(dict.fromkeys(_reasons(choices))) or "external boxes"
     print(f"{resolved.plan.name}: {len(listed)} cases on {duts} ({where})")
     for note in notes(resolved):
@@ -225,6 +230,8 @@ def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
         print(
             f"  accelerator test: {', '.join(resolved.plan.accelerator.suites)}; {resolved.plan.accelerator.sizes} B"
         )
+    for text in cipher_kernels.listed(resolved):
+        print(f"  {text}")
     for case in execution_order(listed, resolved):
         print(f"  {case.id}" + "".join(f"  ({note})" for note in case.notes))
 

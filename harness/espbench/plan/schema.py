@@ -7,6 +7,7 @@ from typing import Any
 
 from espbench.catalogue.stack_names import INTEROPERABLE, STACKS
 from espbench.catalogue.suites import suites
+from espbench.plan.checks.kernel_checks import KEYS_OF_NETWORKS, NO_NETWORK
 from espbench.plan.checks.stack_checks import keys_of
 from espbench.plan.keys.model import Plan
 from espbench.plan.keys.stack_choice import StackChoice
@@ -39,11 +40,15 @@ def plan_schema() -> dict[str, Any]:
                 "properties": {"compare": {"type": "null"}, "dut": {"type": "string"}},
             },
             "else": {
-                "required": ["stacks"],
-                "properties": {
-                    "stacks": {"items": _known_stack(), "minItems": 1},
-                    "suites": {"items": {"enum": list(suites())}},
-                    "ports": False,
+                "if": {"properties": {"topology": {"const": NO_NETWORK}}, "required": ["topology"]},
+                "then": {"properties": dict.fromkeys(KEYS_OF_NETWORKS, False)},
+                "else": {
+                    "required": ["stacks"],
+                    "properties": {
+                        "stacks": {"items": _known_stack(), "minItems": 1},
+                        "suites": {"items": {"enum": list(suites())}},
+                        "ports": False,
+                    },
                 },
             },
         }

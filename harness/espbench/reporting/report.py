@@ -14,6 +14,7 @@ from espbench.reporting.compared import comparison_documents as side_by_side
 from espbench.reporting.compared import operations_documents
 from espbench.reporting.compared.comparison_view import ComparisonView, compared_view
 from espbench.reporting.findings.finding_panels import Panel
+from espbench.reporting.kernels import document as of_kernels
 from espbench.reporting.one_run.reading import READING
 from espbench.reporting.one_run.subject import case_summary, case_title
 from espbench.reporting.one_run.view import Report, Section, suite_colours, view
@@ -46,6 +47,8 @@ def write_report(
     damaged or the disk refuses. The chart renderer holds some 200 MB: `espbench report` runs this
     in a process of its own.
     """
+    if of_kernels.is_of_kernels(run):
+        return of_kernels.write(run, formats)[0]
     outcomes = run.outcomes()
     findings = [f for f in run.findings() if f.test != PAIRED]  # told by the comparison
     written = []

@@ -137,17 +137,20 @@ class Remark(_Data):
 
 
 class Device(_Data):
-    """The device under test as printed; clocks in MHz, `link_mbps` of one port in one direction."""
+    """The device under test as printed; clocks in MHz, `link_mbps` of one port in one direction.
+
+    A processor without a network has no SEC and no link.
+    """
 
     board: str = ""
     core: str
     core_mhz: int
     ddr_mhz: int | None = None
-    sec: str
-    sec_mhz: int
-    os: str
-    stacks: list[str]
-    link_mbps: int
+    sec: str = ""
+    sec_mhz: int = 0
+    os: str = ""
+    stacks: list[str] = []
+    link_mbps: int = 0
     note: str = ""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
+from espbench.npcrypt import compilers, machine
 from espbench.plan import Case, Profile, ResolvedPlan, Topology, load_topology
 from espbench.plan.duts.boards import Board
 from espbench.plan.keys.model import SINGLE
@@ -172,6 +173,44 @@ class Boards(_FromProfile):
         return emulated.engines(bed, case)
 
 
+class NetworkProcessors:
+    """Processors that run kernels by themselves, in virtual time: there is no gateway and no test bed."""
+
+    name = "ixp"
+    virtual_time = True
+    takes_cpus = False
+    line_rate_bps = 0.0
+
+    def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
+        assert profile is not None
+        self._profile = profile
+
+    def require(self, on_note: OnNote) -> None:
+        demand(ixp_readiness())
+
+    def build(self, case: Case, workspace: Workspace) -> Testbed:
+        raise UsageError(
+            f"dut {self._profile.name}: expected cipher_kernels, got {case.test}; it is no gateway"
+        )
+
+    def calibration_bed(self, workspace: Workspace) -> Testbed | None:
+        return None
+
+    def memory_mb(self) -> float:
+        return 0.0
+
+    def notes(self) -> list[str]:
+        return []
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        return {}, []
+
+
+def ixp_readiness() -> list[Readiness]:
+    """List what network processors need of this machine: compilers for their code, and the machine that runs it."""
+    return [machine.readiness(), *compilers.readiness()]
+
+
 class Boxes(_FromProfile):
     """Gateways that are boxes reached over ssh."""
 
@@ -285,6 +324,7 @@ PLATFORMS: Mapping[str, Kind] = {
     External.name: Kind(External, external.readiness),
     Boxes.name: Kind(Boxes, remote_platform.readiness),
     Boards.name: Kind(Boards, lambda: [e500.readiness()]),
+    NetworkProcessors.name: Kind(NetworkProcessors, ixp_readiness),
 }
 
 

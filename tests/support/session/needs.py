@@ -25,6 +25,7 @@ from typing import NamedTuple
 import pytest
 
 from espbench.generators import native
+from espbench.npcrypt import machine
 from espbench.platforms.e500.parts import build
 from espbench.platforms.uml import uml_kernel
 from support.headless import find_browser
@@ -63,6 +64,10 @@ def _browser() -> Lack | None:
 
 def _generator() -> Lack | None:
     return None if native.readiness().ready else Lack("needs the traffic generator: make setup", True)
+
+
+def _ixp() -> Lack | None:
+    return None if machine.readiness().ready else Lack("needs the network processor: make setup", True)
 
 
 def _tun() -> Lack | None:
@@ -108,6 +113,7 @@ NEEDS: dict[str, Callable[[], Lack | None]] = _packages() | {
     "boards": _boards,
     "browser": _browser,
     "generator": _generator,
+    "ixp": _ixp,
     "command": _command,
     "labgrid": _labgrid,
     "tun": _tun,

@@ -182,7 +182,7 @@ def test_a_profile_beside_the_plan_may_give_each_gateway_its_kernel(tmp_path: Pa
     ("line", "message"),
     [
         ("platform: kvm",
-         '3:11: platform: expected one of netns, uml, remote, qemu_e500, got "kvm"; choose one of these'),
+         '3:11: platform: expected one of netns, uml, remote, qemu_e500, ixp, got "kvm"; choose one of these'),
         ("platform: uml\nmemory: 1G",
          '4:9: memory: expected memory from 128M to 512M, got "1G"; 256M is enough for one tunnel'),
         ("platform: uml\nkernel: {home: a}",
@@ -215,7 +215,7 @@ def test_an_unknown_profile_is_answered_with_the_known_ones() -> None:
 
 def test_the_gateway_to_gateway_topology_uses_the_benchmarking_blocks() -> None:
     """198.18.0.0/15 (RFC 2544 C.2.2) and 2001:2::/48 (RFC 5180 8), 256 networks on each side."""
-    assert topology_names() == ["external", "gateway-to-gateway", "single-gateway"]
+    assert topology_names() == ["external", "gateway-to-gateway", "no-network", "single-gateway"]
     topology = load_topology("gateway-to-gateway")
     ipv4, ipv6 = topology.addresses(4), topology.addresses(6)
     assert ipv4.networks("east", 2) == ["198.19.0.0/24", "198.19.1.0/24"]

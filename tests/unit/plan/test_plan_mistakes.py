@@ -75,7 +75,8 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
          '1:7: name: expected a name of up to 64 letters, digits, . _ or -, got "2026-01-02"; '
          "it becomes part of file names (quote numbers and dates)"),
         ("gateway-to-gateway", "gateway-to-getaway",
-         '2:11: topology: expected one of gateway-to-gateway, single-gateway, external, got "gateway-to-getaway"; '
+         "2:11: topology: expected one of gateway-to-gateway, single-gateway, external, no-network, "
+         'got "gateway-to-getaway"; '
          "did you mean gateway-to-gateway?"),
         ("dut: auto", "dut: 8548",
          "3:6: dut: expected auto, a profile or a label, got 8548; espbench list duts shows the profiles"),

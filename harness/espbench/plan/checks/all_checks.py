@@ -17,6 +17,7 @@ from espbench.plan.checks.external_checks import external_problems
 from espbench.plan.checks.frame_checks import large_frames, small_frames
 from espbench.plan.checks.generator_checks import generator_problems
 from espbench.plan.checks.ipsec_checks import ipsec_problems
+from espbench.plan.checks.kernel_checks import NO_NETWORK, kernel_problems, keys_of_no_network
 from espbench.plan.checks.remote_checks import remote_problems
 from espbench.plan.checks.single_checks import direction_problems, single_problems
 from espbench.plan.checks.stack_checks import stack_problems
@@ -33,6 +34,8 @@ def problems(resolved: ResolvedPlan) -> list[Problem]:
     """Find every contradiction in a plan."""
     if found := [*_too_many_cases(resolved.plan)]:
         return found  # the checks look at each combination
+    if resolved.plan.topology == NO_NETWORK:
+        return [problem for check in _OF_KERNELS for problem in check(resolved)]
     own = _OF_EXTERNAL if resolved.plan.topology == "external" else _OF_GATEWAYS
     return [problem for check in (*_OF_ALL, *own) for problem in check(resolved)]
 
@@ -96,7 +99,9 @@ _OF_ALL: tuple[Check, ...] = (
     direction_problems,
     dependent_problems,
     ipsec_problems,
+    kernel_problems,
 )
+_OF_KERNELS: tuple[Check, ...] = (kernel_problems, keys_of_no_network)
 _OF_EXTERNAL: tuple[Check, ...] = (external_problems,)
 _OF_GATEWAYS: tuple[Check, ...] = (
     single_problems,

@@ -12,6 +12,7 @@ from espbench.errors import UsageError
 from espbench.paths import data_dir, data_names
 from espbench.plan.duts.boards import Board, board_problems
 from espbench.plan.duts.boxes import Boxes, TesterPorts, box_problems, with_files_beside
+from espbench.plan.duts.processors import Processor, processor_problems
 from espbench.plan.keys.values import LineRate, Name
 from espbench.plan.reading.reader import Problem, Strict, check, did_you_mean, read, shown
 from espbench.plan.reading.units import Expected, parse_memory
@@ -49,7 +50,7 @@ class Profile(Strict):
     """Its name in plans and reports."""
     description: str
     """One line for `espbench list duts`."""
-    platform: Literal["netns", "uml", "remote", "qemu_e500"]
+    platform: Literal["netns", "uml", "remote", "qemu_e500", "ixp"]
     """Where its gateways live."""
     line_rate: LineRate = 10e9
     """Nominal rate of its ports, bit/s: what theoretical frame rates are counted from."""
@@ -71,6 +72,8 @@ class Profile(Strict):
     """You may load this network (RFC 6815): allows ports of the initial namespace (remote)."""
     board: Board | None = None
     """The processor that is emulated (qemu_e500)."""
+    processor: Processor | None = None
+    """The network processor, which has no gateways but engines (ixp)."""
 
     @property
     def core_note(self) -> str:
@@ -109,12 +112,14 @@ _KEYS_OF = {
     "uml": {"kernel", "modules", "memory"},
     "remote": {"boxes", "ports", "i_own_this_network"},
     "qemu_e500": {"board", "memory"},
+    "ixp": {"processor"},
 }
 _WHY_NOT = {
     "netns": "namespaces are of this machine and run its kernel",
     "uml": "guests are of this machine",
     "remote": "boxes run their own kernels",
     "qemu_e500": "its boards are emulated, with the kernel of `espbench build e500`",
+    "ixp": "a network processor runs kernels of ciphers and has no gateways",
 }
 
 
@@ -136,6 +141,8 @@ def _problems(profile: Profile) -> list[Problem]:
         found += box_problems(profile.boxes, profile.ports, owned=profile.i_own_this_network)
     if profile.platform == "qemu_e500":
         found += board_problems(profile.board, profile.line_rate, profile.mtu)
+    if profile.platform == "ixp":
+        found += processor_problems(profile.processor)
     return found
 
 

@@ -24,6 +24,7 @@ from espbench.plan.keys.ipsec_tests import (
     Reset,
     SetUpRate,
 )
+from espbench.plan.keys.kernel_test import CipherKernels
 from espbench.plan.keys.ports import Ports
 from espbench.plan.keys.rfc2544_tests import (
     AroundTrials,
@@ -49,7 +50,7 @@ from espbench.plan.reading.units import Expected
 from espbench.plan.traffic.traffic_profiles import RFC2544, rfc2544_frame
 from espbench.terms import OPERATIONS, Direction
 
-Topology = Literal["gateway-to-gateway", "single-gateway", "external"]
+Topology = Literal["gateway-to-gateway", "single-gateway", "external", "no-network"]
 SINGLE = "single-gateway"
 COMPARED_REPEATS = 5
 """`repeat` of a plan that compares and does not say."""
@@ -156,6 +157,8 @@ class Test(Strict):
     """Public-key operations on both gateways: what bounds every set-up rate."""
     accelerator: Accelerator | None = None
     """Driver-level test of the crypto engine, once for each DUT (platform: qemu_e500)."""
+    cipher_kernels: CipherKernels | None = None
+    """NPCryptBench: kernels of ciphers and hashes on a network processor (platform: ixp)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -172,10 +175,10 @@ class Test(Strict):
         return next(key for key, settings in self if settings is not None)
 
     @property
-    def settings(self) -> AroundTrials | Accelerator:
+    def settings(self) -> AroundTrials | Accelerator | CipherKernels:
         """Return what stands under the key."""
         found = getattr(self, self.name)
-        assert isinstance(found, AroundTrials | Accelerator)
+        assert isinstance(found, AroundTrials | Accelerator | CipherKernels)
         return found
 
 
@@ -254,7 +257,8 @@ class Plan(Strict):
     topology: Topology
     """gateway-to-gateway: two gateways espbench builds. external: boxes it did not build.
 
-    single-gateway: one that espbench builds, whose ESP peer is the tester (RFC 2544 figure 2)."""
+    single-gateway: one that espbench builds, whose ESP peer is the tester (RFC 2544 figure 2). no-network: processors
+    that run kernels of ciphers by themselves."""
     dut: Annotated[str | list[str], PlainValidator(_dut), _DUT_SCHEMA] = "auto"
     """Device under test: auto, a profile of dut-profiles/ or the path of one; a label if external.
 
@@ -337,6 +341,11 @@ class Plan(Strict):
     def accelerator(self) -> Accelerator | None:
         """The driver-level test of the crypto engine, if the plan has it."""
         return next((test.accelerator for test in self.tests if test.accelerator is not None), None)
+
+    @property
+    def cipher_kernels(self) -> list[CipherKernels]:
+        """The tests of kernels on network processors."""
+        return [test.cipher_kernels for test in self.tests if test.cipher_kernels is not None]
 
     @property
     def encrypting(self) -> list[StackChoice]:

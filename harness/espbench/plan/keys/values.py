@@ -67,6 +67,7 @@ Resolution = Annotated[float, PlainValidator(units.parse_resolution), _AS_FRACTI
 ShareOfThroughput = Annotated[
     float, PlainValidator(units.parse_share_of_throughput), _AS_FRACTION, _fraction("50%", "90%")
 ]
+Increase = Annotated[float, PlainValidator(units.parse_increase), _AS_FRACTION, _fraction("16.5%")]
 Share = Annotated[float, PlainValidator(units.parse_share), _AS_FRACTION, _fraction("10%")]
 
 

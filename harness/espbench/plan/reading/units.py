@@ -175,6 +175,14 @@ def parse_share_of_throughput(value: object) -> float:
     return fraction
 
 
+def parse_increase(value: object) -> float:
+    """By how much something is more, of `16.5%` or 0.165; from nothing to tenfold."""
+    fraction = _fraction(value)
+    if fraction is None or fraction > 10:
+        raise Expected("an increase from 0 to 1000%, such as 16.5%", "16.5% more is 1.165 times as much")
+    return fraction
+
+
 def parse_memory(value: object) -> int:
     """MiB of `256M` or `1G`."""
     match = re.fullmatch(r"(\d{1,9})(M|G)", value) if isinstance(value, str) else None

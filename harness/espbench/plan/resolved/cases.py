@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from espbench.catalogue.suites import suites
+from espbench.plan.checks.kernel_checks import NO_NETWORK
 from espbench.plan.keys.model import SINGLE, Plan
 from espbench.plan.keys.rfc2544_tests import AroundTrials
 from espbench.plan.keys.stack_choice import StackChoice
@@ -147,7 +148,7 @@ def notes(resolved: ResolvedPlan) -> list[str]:
 
 
 def _notes_of_baselines(plan: Plan) -> list[str]:
-    if plan.topology == "external":
+    if plan.topology in ("external", NO_NETWORK):
         return []
     position = next((i for i, choice in enumerate(plan.stacks) if choice.kind == "plain"), None)
     if position is None:

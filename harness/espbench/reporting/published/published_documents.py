@@ -20,7 +20,7 @@ from espbench.reporting.published.published_view import (
     core_label,
     published_view,
 )
-from espbench.results import RunDirectory, accelerator
+from espbench.results import RunDirectory, accelerator, kernels
 from espbench.results.durable import to_json, write_atomically
 
 
@@ -53,6 +53,7 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
     found = points(
         [(run.manifest, run.outcomes()) for run in runs],
         [result for run in runs for result in accelerator.read(run.path)],
+        [result for run in runs for result in kernels.read(run.path)],
     )
     return judge_all(claims(), found), found
 

@@ -56,6 +56,7 @@ class ClaimRow:
     tolerance: str
     why: str
     note: str
+    predicted: str
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,8 @@ def _facts(device: str | None) -> str:
         return ""
     d = max(found, key=lambda each: each.ddr_mhz or 0)
     ddr = f", DDR at {d.ddr_mhz} MHz" if d.ddr_mhz else ""
+    if not d.link_mbps:
+        return f"Published: {d.core} at {d.core_mhz:,} MHz"
     link = "" if d.link_mbps == 1000 else f", links of {d.link_mbps} Mbps"
     return f"Published: {d.board}, {d.core} at {d.core_mhz:,} MHz{ddr}, SEC {d.sec} at {d.sec_mhz} MHz{link}, {d.os}"
 
@@ -182,6 +185,7 @@ def _row(j: Judged) -> ClaimRow:
         tolerance=_tolerance(claim) if compared else "",
         why=j.why[:1].upper() + j.why[1:] if compared else j.why,
         note=claim.note,
+        predicted=claim.predicted,
     )
 
 

@@ -1,0 +1,528 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cipher kernels did on network processors, as answers to the claims of NPCryptBench: pure functions of results.
+
+Where nothing else is said: level 0, one thread of one engine, the usual compiler at -O2, memories as stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+from espbench.claims.our_value import OurValue, lacking, ranged, statement
+from espbench.plan import load_profile
+from espbench.results.kernels import KernelResult
+
+GENERATIONS = ("ixp1200", "ixp2400", "ixp2800")
+KERNELS = ("aes", "des", "rc5", "rc6", "blowfish", "idea", "rc4", "seal", "md5", "sha1")
+HASHES, STREAMS = ("md5", "sha1"), ("rc4", "seal")
+BLOCKS = ("aes", "des", "rc5", "rc6", "blowfish", "idea")
+CIPHERS = (*BLOCKS, *STREAMS)
+USUAL = "gcc"
+_NEW = "ixp2800"
+_NEAR_LINEAR = 7.0  # of 8 engines
+_FLAT = 1.1  # of twice the engines
+_NEARLY_DOUBLED = 1.8
+_LINEAR = 1.9  # of twice the threads
+_FULL_GAIN = 2.3  # of a clock 2.33 times as high
+
+
+class Lacking(Exception):
+    """A configuration was not measured; its text says which."""
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The results of runs, to be asked."""
+
+    results: Sequence[KernelResult]
+
+    def one(
+        self, dut: str, kernel: str, level: int = 0, *, engines: int = 1, threads: int = 1,
+        compiler: str = USUAL, option: str = "O2", faster: bool = False,
+    ) -> KernelResult:  # fmt: skip
+        """The result of a configuration; Lacking where there is none."""
+        wanted = (dut, kernel, level, compiler, option, engines, threads, faster)
+        for r in self.results:
+            is_faster = bool(r.faster_dram or r.faster_sram)
+            if wanted == (
+                r.dut, r.kernel, r.level, r.compiler, r.option, r.engines, r.threads, is_faster,
+            ):  # fmt: skip
+                return r
+        how = (
+            f"level {level}, {compiler} -{option}, {engines} × {threads}{', faster memory' if faster else ''}"
+        )
+        raise Lacking(f"{dut}: {kernel}, {how}")
+
+    def all(self, dut: str) -> dict[str, KernelResult]:
+        """Level 0 of each of the ten kernels, on one thread."""
+        return {kernel: self.one(dut, kernel) for kernel in KERNELS}
+
+
+def answer(what: str, dut: str, results: Sequence[KernelResult]) -> OurValue:
+    """Our side of a claim about kernels, on one generation where it names one."""
+    try:
+        return MEASURES[what](Kernels(results), dut)
+    except Lacking as lack:
+        return lacking(str(lack))
+
+
+def _told(values: dict[str, float], pattern: str = "{:.0f}") -> str:
+    return ", ".join(f"{name} {pattern.format(value)}" for name, value in values.items())
+
+
+def _names(found: Sequence[str]) -> str:
+    return ", ".join(found) or "none"
+
+
+def _is_set(
+    found: Sequence[str], expected: Sequence[str], values: dict[str, float], pattern: str
+) -> OurValue:
+    """Whether exactly these kernels have a property."""
+    return statement((), f"{_names(found)}; {_told(values, pattern)}", holds=set(found) == set(expected))
+
+
+def _over_generations(figure: Callable[[Kernels, str], float], k: Kernels, pattern: str) -> OurValue:
+    values = {dut: figure(k, dut) for dut in GENERATIONS}
+    return ranged([*values.values()], text=_told(values, pattern))
+
+
+def _mean_share(results: dict[str, KernelResult], part: Callable[[KernelResult], float]) -> float:
+    return 100 * mean(part(r) for r in results.values())
+
+
+def _mix_share(*kinds: str) -> Callable[[Kernels, str], OurValue]:
+    """Mean over the kernels of what these kinds are among the instructions run, %."""
+
+    def measure(k: Kernels, dut: str) -> OurValue:
+        shares = {n: 100 * _run_share(r, *kinds) for n, r in k.all(dut).items()}
+        return ranged([mean(shares.values())], text=_told(shares, "{:.1f}"))
+
+    return measure
+
+
+def _run_share(r: KernelResult, *kinds: str) -> float:
+    return sum(r.run[kind] for kind in kinds) / sum(r.run.values())
+
+
+# -- section IV ---------------------------------------------------------------------------------
+
+
+def _latency_growth(k: Kernels, dut: str) -> OurValue:
+    read = {d: p.stated.dram.read for d in (GENERATIONS[0], dut) if (p := load_profile(d).processor)}
+    return ranged(
+        [100 * read[dut] / read[GENERATIONS[0]]], text=_told({d: float(v) for d, v in read.items()})
+    )
+
+
+# Table IV, bytes: local memory where there is some, else scratch; then the next memory.
+_TABLE_IV: dict[str, dict[str, tuple[int, int]]] = {
+    "ixp1200": {
+        "aes": (176, 5120), "des": (2176, 0), "rc5": (136, 0), "rc6": (176, 0), "blowfish": (72, 4096),
+        "idea": (208, 0), "rc4": (0, 1024), "md5": (0, 0), "sha1": (0, 0),
+    },
+    "ixp2800": {
+        "aes": (176, 5120), "des": (2176, 0), "rc5": (136, 0), "rc6": (176, 0), "blowfish": (72, 4096),
+        "idea": (208, 0), "rc4": (1024, 0), "md5": (0, 0), "sha1": (0, 0),
+    },
+}  # fmt: skip
+
+
+def _storage(k: Kernels, dut: str) -> OurValue:
+    """All but SEAL, of which the table has a bound."""
+    memories = ("scratch", "sram") if dut == GENERATIONS[0] else ("local", "scratch")
+    ours = {n: tuple(k.one(dut, n).storage[m] for m in memories) for n in _TABLE_IV[dut]}
+    told = ", ".join(f"{n} {first} + {second}" for n, (first, second) in ours.items())
+    return statement((), told, holds=ours == _TABLE_IV[dut])
+
+
+def _localised(k: Kernels, dut: str) -> OurValue:
+    found = k.all(dut)
+    far = {n: float(r.memories["scratch"].reads + r.memories["sram"].reads) for n, r in found.items()}
+    local = [n for n in CIPHERS if not far[n]]
+    return _is_set(local, ("des", "rc5", "rc6", "idea", "rc4"), {n: far[n] for n in CIPHERS}, "{:.0f}")
+
+
+def _small_ciphers(k: Kernels, dut: str) -> OurValue:
+    sizes = {n: float(k.one(dut, n).instructions) for n in CIPHERS}
+    small = [n for n, size in sizes.items() if size < 250]
+    return statement((), _told(sizes), holds=len(small) > len(CIPHERS) / 2)
+
+
+def _des_longest(k: Kernels, dut: str) -> OurValue:
+    sizes = {n: float(k.one(dut, n).instructions) for n in CIPHERS}
+    return statement((), _told(sizes), holds=max(sizes, key=lambda n: sizes[n]) == "des")
+
+
+def _hashes_longer(k: Kernels, dut: str) -> OurValue:
+    sizes = {n: float(r.instructions) for n, r in k.all(dut).items()}
+    holds = min(sizes[n] for n in HASHES) > max(sizes[n] for n in CIPHERS)
+    return statement((), _told(sizes), holds=holds)
+
+
+def _code_shrinks(k: Kernels, dut: str) -> OurValue:
+    ratios = {
+        n: k.one(_NEW, n).instructions / k.one(GENERATIONS[0], n).instructions
+        for n in KERNELS
+        if n != "blowfish"
+    }
+    return statement((), _told(ratios, "{:.2f}"), holds=max(ratios.values()) < 1)
+
+
+def _mean_code(k: Kernels, dut: str) -> OurValue:
+    sizes = {n: float(r.instructions) for n, r in k.all(dut).items()}
+    return ranged([mean(sizes.values())], text=_told(sizes))
+
+
+def _most_memory_and_immediate(k: Kernels, dut: str) -> OurValue:
+    shares = {n: 100 * _run_share(r, "load", "store", "immediate") for n, r in k.all(dut).items()}
+    return ranged([max(shares.values())], text=_told(shares, "{:.1f}"))
+
+
+# -- section V ----------------------------------------------------------------------------------
+
+
+def _fastest_to_slowest(k: Kernels, dut: str) -> OurValue:
+    ratios = {}
+    for d in GENERATIONS:
+        mbps = {n: r.mbps for n, r in k.all(d).items()}
+        ratios[f"{d}: md5 to {min(mbps, key=lambda n: mbps[n])}"] = mbps["md5"] / min(mbps.values())
+    return ranged([*ratios.values()], text=_told(ratios, "{:.1f}"))
+
+
+def _slowest(kernel: str, *also: str) -> Callable[[Kernels, str], OurValue]:
+    """Whether these are the slowest, in whatever order."""
+
+    def measure(k: Kernels, dut: str) -> OurValue:
+        mbps = {n: r.mbps for n, r in k.all(dut).items()}
+        order = sorted(mbps, key=lambda n: mbps[n])
+        wanted = {kernel, *also}
+        return statement(
+            (), _told({n: mbps[n] for n in order}, "{:.4g}"), holds={*order[: len(wanted)]} == wanted
+        )
+
+    return measure
+
+
+def _fastest_is_md5(k: Kernels, dut: str) -> OurValue:
+    best = {
+        d: max(found := {n: r.mbps for n, r in k.all(d).items()}, key=lambda n: found[n]) for d in GENERATIONS
+    }
+    return statement((), ", ".join(f"{d}: {n}" for d, n in best.items()), holds={*best.values()} == {"md5"})
+
+
+def _hashes_to_ciphers(k: Kernels, dut: str) -> OurValue:
+    ratios = {}
+    for d in GENERATIONS:
+        mbps = {n: r.mbps for n, r in k.all(d).items()}
+        ratios[d] = min(mbps[n] for n in HASHES) / max(mbps[n] for n in CIPHERS)
+    return ranged([*ratios.values()], text=_told(ratios, "{:.2f}"))
+
+
+def _streams_to_blocks(k: Kernels, dut: str) -> OurValue:
+    ratios = {
+        d: min(k.one(d, n).mbps for n in STREAMS) / max(k.one(d, n).mbps for n in BLOCKS) for d in GENERATIONS
+    }
+    return statement((), _told(ratios, "{:.2f}"), holds=min(ratios.values()) > 1)
+
+
+def _des_more_yet_faster(k: Kernels, dut: str) -> OurValue:
+    three = {n: k.one(dut, n) for n in ("des", "aes", "blowfish")}
+    des = three["des"]
+    holds = all(
+        des.instructions_per_byte > r.instructions_per_byte and des.mbps > r.mbps
+        for n, r in three.items()
+        if n != "des"
+    )
+    told = ", ".join(f"{n} {r.instructions_per_byte:.0f} a byte, {r.mbps:.3g} Mbps" for n, r in three.items())
+    return statement((), told, holds=holds)
+
+
+def _gain_of_the_clock(k: Kernels, dut: str) -> OurValue:
+    gains = {n: k.one(_NEW, n).mbps / k.one(GENERATIONS[1], n).mbps for n in KERNELS}
+    return _is_set([n for n, gain in gains.items() if gain >= _FULL_GAIN], ("seal",), gains, "{:.2f}")
+
+
+def _most_executing(k: Kernels, dut: str) -> OurValue:
+    shares = {f"{d} {n}": 100 * r.executing for d in GENERATIONS for n, r in k.all(d).items()}
+    order = sorted(shares, key=lambda name: -shares[name])
+    return ranged([shares[order[0]]], text=_told({name: shares[name] for name in order[:6]}))
+
+
+def _mean_idle(k: Kernels, dut: str) -> OurValue:
+    return _over_generations(lambda k, d: _mean_share(k.all(d), lambda r: r.waiting), k, "{:.1f} %")
+
+
+def _idle_over_half(k: Kernels, dut: str) -> OurValue:
+    idle = {n: 100 * r.waiting for n, r in k.all(dut).items()}
+    expected = ("aes", "rc4", "rc5", "rc6", "blowfish", "seal")
+    return _is_set([n for n in KERNELS if idle[n] > 50], expected, idle, "{:.0f} %")
+
+
+def _rarely_aborted(k: Kernels, dut: str) -> OurValue:
+    aborted = {d: _mean_share(k.all(d), lambda r: r.aborted) for d in GENERATIONS}
+    holds = max(aborted[d] for d in GENERATIONS[1:]) < aborted[GENERATIONS[0]]
+    return statement((), _told(aborted, "{:.1f} %"), holds=holds)
+
+
+def _idle_rises(older: str, newer: str) -> Callable[[Kernels, str], dict[str, float]]:
+    return lambda k, dut: {n: 100 * (k.one(newer, n).waiting - k.one(older, n).waiting) for n in KERNELS}
+
+
+def _six_idle_more(k: Kernels, dut: str) -> OurValue:
+    counts = {}
+    for d in GENERATIONS[1:]:
+        rises = _idle_rises(GENERATIONS[0], d)(k, dut)
+        counts[d] = float(sum(rise > 0 for rise in rises.values()))
+    return ranged([*counts.values()], text=_told(counts))
+
+
+def _all_idle_more(k: Kernels, dut: str) -> OurValue:
+    rises = _idle_rises(GENERATIONS[1], GENERATIONS[2])(k, dut)
+    return statement((), _told(rises, "{:+.1f}"), holds=min(rises.values()) > 0)
+
+
+def _branch_time(k: Kernels, dut: str) -> OurValue:
+    shares = {n: 100 * k.one(GENERATIONS[0], n).time_share("branch", "jump") for n in ("rc6", "idea")}
+    return ranged([*shares.values()], text=_told(shares, "{:.1f}"))
+
+
+def _other_branch_time(k: Kernels, dut: str) -> OurValue:
+    shares = {
+        f"{d} {n}": 100 * k.one(d, n).time_share("branch", "jump")
+        for d in (GENERATIONS[0], _NEW)
+        for n in KERNELS
+        if n not in ("rc6", "idea")
+    }
+    order = sorted(shares, key=lambda name: -shares[name])
+    return ranged([shares[order[0]]], text=_told({name: shares[name] for name in order[:5]}, "{:.1f}"))
+
+
+def _immediate_code(k: Kernels, dut: str) -> OurValue:
+    shares = {
+        n: 100 * (r.code["immediate"] + r.code["other"]) / r.instructions for n, r in k.all(_NEW).items()
+    }
+    return ranged([mean(shares.values())], text=_told(shares, "{:.1f}"))
+
+
+def _immediate_time(k: Kernels, dut: str) -> OurValue:
+    shares = {n: 100 * r.time_share("immediate", "other") for n, r in k.all(_NEW).items()}
+    return ranged([mean(shares.values())], text=_told(shares, "{:.1f}"))
+
+
+def _memory_time(k: Kernels, dut: str) -> OurValue:
+    values = {d: _mean_share(k.all(d), lambda r: r.memory_time) for d in (GENERATIONS[0], _NEW)}
+    return ranged([*values.values()], text=_told(values, "{:.1f}"))
+
+
+def _memory_time_of_hashes(k: Kernels, dut: str) -> OurValue:
+    values = {n: 100 * k.one(dut, n).memory_time for n in HASHES}
+    return ranged([*values.values()], text=_told(values, "{:.1f}"))
+
+
+def _unused(k: Kernels, dut: str) -> OurValue:
+    values = {n: 100 * (1 - k.one(dut, n).executing) for n in ("aes", "blowfish", "seal")}
+    return ranged([*values.values()], text=_told(values, "{:.1f}"))
+
+
+def _less_alu_than_memory(k: Kernels, dut: str) -> OurValue:
+    pairs = {}
+    for d in (GENERATIONS[0], _NEW):
+        found = k.all(d)
+        pairs[d] = (
+            _mean_share(found, lambda r: r.time_share("simple", "complex", "local")),
+            _mean_share(found, lambda r: r.memory_time),
+        )
+    told = ", ".join(f"{d}: {alu:.0f} % against {memory:.0f} %" for d, (alu, memory) in pairs.items())
+    return statement((), told, holds=all(alu < memory for alu, memory in pairs.values()))
+
+
+# -- section VI ---------------------------------------------------------------------------------
+
+
+def _unoptimised_slower(k: Kernels, dut: str) -> OurValue:
+    slower = {
+        n: 100 * (1 - k.one(_NEW, n, option="O0").mbps / k.one(_NEW, n, option="O2").mbps) for n in KERNELS
+    }
+    return ranged([mean(slower.values())], text=_told(slower))
+
+
+def _unoptimised_longer(k: Kernels, dut: str) -> OurValue:
+    longer = {
+        n: 100 * (k.one(_NEW, n, option="O0").instructions / k.one(_NEW, n, option="O1").instructions - 1)
+        for n in KERNELS
+    }
+    return ranged([mean(longer.values())], text=_told(longer))
+
+
+def _compilers_alike(k: Kernels, dut: str) -> OurValue:
+    """The mean over kernels of one compiler's speed, and size, in the other's."""
+    ratios = {}
+    for option in ("O1", "O2"):
+        pairs = [
+            (k.one(_NEW, n, compiler="clang", option=option), k.one(_NEW, n, option=option)) for n in KERNELS
+        ]
+        ratios[f"speed at {option}"] = mean(clang.mbps / gcc.mbps for clang, gcc in pairs)
+        ratios[f"size at {option}"] = mean(clang.instructions / gcc.instructions for clang, gcc in pairs)
+    return ranged([*ratios.values()], text=_told(ratios, "{:.2f}"))
+
+
+def _by_hand(k: Kernels, dut: str) -> OurValue:
+    gains = {n: 100 * (k.one(_NEW, n, 2).mbps / k.one(_NEW, n).mbps - 1) for n in KERNELS}
+    return ranged([mean(gains.values())], text=_told(gains, "{:+.0f}"))
+
+
+def _by_hand_against_compiler(k: Kernels, dut: str) -> OurValue:
+    hand = mean(k.one(_NEW, n, 2).mbps / k.one(_NEW, n).mbps for n in KERNELS)
+    compiler = mean(k.one(_NEW, n).mbps / k.one(_NEW, n, option="O0").mbps for n in KERNELS)
+    return statement((), f"by hand × {hand:.2f}, by the compiler × {compiler:.2f}", holds=hand > compiler)
+
+
+def _scaled(
+    k: Kernels, engines: tuple[int, int], threads: tuple[int, int], level: int = 2
+) -> dict[str, float]:
+    """Throughput with the second numbers of engines and threads in that with the first."""
+    return {
+        n: k.one(_NEW, n, level, engines=engines[1], threads=threads[1]).mbps
+        / k.one(_NEW, n, level, engines=engines[0], threads=threads[0]).mbps
+        for n in KERNELS
+    }
+
+
+def _saturation_of_threads(k: Kernels, dut: str) -> OurValue:
+    gains = _scaled(k, (1, 1), (4, 8))
+    return statement((), _told(gains, "{:.2f}"), holds=max(gains.values()) < _LINEAR)
+
+
+def _threads_help(k: Kernels, dut: str) -> OurValue:
+    gains = _scaled(k, (1, 1), (1, 4))
+    top = sorted(gains, key=lambda n: -gains[n])[:3]
+    return _is_set(top, ("aes", "blowfish", "seal"), gains, "{:.2f}")
+
+
+def _two_engines(k: Kernels, dut: str) -> OurValue:
+    gains = _scaled(k, (1, 2), (8, 8))
+    return statement((), _told(gains, "{:.2f}"), holds=min(gains.values()) >= _NEARLY_DOUBLED)
+
+
+def _near_linear(k: Kernels, dut: str) -> OurValue:
+    gains = _scaled(k, (1, 8), (8, 8))
+    return _is_set([n for n in KERNELS if gains[n] >= _NEAR_LINEAR], ("des", "idea", "sha1"), gains, "{:.2f}")
+
+
+def _flat_beyond_four(k: Kernels, dut: str) -> OurValue:
+    gains = _scaled(k, (4, 8), (8, 8))
+    holds = all(gains[n] <= _FLAT for n in ("aes", "rc5"))
+    return statement((), _told(gains, "{:.2f}"), holds=holds)
+
+
+def _level_3_gains(k: Kernels) -> dict[str, float]:
+    return {
+        n: 100
+        * (k.one(_NEW, n, 3, engines=8, threads=8).mbps / k.one(_NEW, n, 2, engines=8, threads=8).mbps - 1)
+        for n in KERNELS
+    }
+
+
+def _faster_gains(k: Kernels) -> dict[str, float]:
+    return {
+        n: 100
+        * (
+            k.one(_NEW, n, 2, engines=8, threads=8, faster=True).mbps
+            / k.one(_NEW, n, 2, engines=8, threads=8).mbps
+            - 1
+        )
+        for n in KERNELS
+    }
+
+
+def _level_3(k: Kernels, dut: str) -> OurValue:
+    gains = _level_3_gains(k)
+    return ranged([mean(gains.values())], text=_told(gains, "{:+.0f}"))
+
+
+def _faster_memory(k: Kernels, dut: str) -> OurValue:
+    gains = _faster_gains(k)
+    return ranged([mean(gains.values())], text=_told(gains, "{:+.0f}"))
+
+
+def _level_3_more(k: Kernels, dut: str) -> OurValue:
+    bursts, memory = mean(_level_3_gains(k).values()), mean(_faster_gains(k).values())
+    return statement((), f"{bursts:+.1f} % against {memory:+.1f} %", holds=bursts > memory)
+
+
+def _hashes_gain_nothing(k: Kernels, dut: str) -> OurValue:
+    gains = {n: gain for n, gain in _level_3_gains(k).items() if n in HASHES}
+    return statement((), _told(gains, "{:+.1f}"), holds=all(abs(gain) < 1 for gain in gains.values()))
+
+
+def _rivest_gains_most(k: Kernels, dut: str) -> OurValue:
+    gains = _level_3_gains(k)
+    top = sorted(gains, key=lambda n: -gains[n])[:3]
+    return _is_set(top, ("rc4", "rc5", "rc6"), gains, "{:+.0f}")
+
+
+def _little_for_computing(k: Kernels, dut: str) -> OurValue:
+    gains = {n: _level_3_gains(k)[n] for n in ("des", "idea")}
+    return ranged([*gains.values()], text=_told(gains, "{:+.1f}"))
+
+
+MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
+    "latency growth": _latency_growth,
+    "localised ciphers": _localised,
+    "storage": _storage,
+    "small ciphers": _small_ciphers,
+    "des longest": _des_longest,
+    "hashes longer": _hashes_longer,
+    "code shrinks": _code_shrinks,
+    "mean code": _mean_code,
+    # An engine reaches local memory as an operand of arithmetic, so what we need an instruction for is part of it.
+    "simple mix": _mix_share("simple", "local"),
+    "complex mix": _mix_share("complex"),
+    "branch mix": _mix_share("branch", "jump"),
+    "load mix": _mix_share("load"),
+    "store mix": _mix_share("store"),
+    "immediate mix": _mix_share("immediate"),
+    "memory and immediate mix": _mix_share("load", "store", "immediate"),
+    "most memory and immediate": _most_memory_and_immediate,
+    "fastest to slowest": _fastest_to_slowest,
+    "fastest": _fastest_is_md5,
+    "rc6 slowest": _slowest("rc6"),
+    "rc6 and idea slowest": _slowest("rc6", "idea"),
+    "aes slowest": _slowest("aes"),
+    "hashes to ciphers": _hashes_to_ciphers,
+    "streams to blocks": _streams_to_blocks,
+    "des more yet faster": _des_more_yet_faster,
+    "gain of the clock": _gain_of_the_clock,
+    "most executing": _most_executing,
+    "mean idle": _mean_idle,
+    "idle over half": _idle_over_half,
+    "rarely aborted": _rarely_aborted,
+    "idle rises from 1200": _six_idle_more,
+    "idle rises to 2800": _all_idle_more,
+    "branch time": _branch_time,
+    "other branch time": _other_branch_time,
+    "immediate code": _immediate_code,
+    "immediate time": _immediate_time,
+    "memory time": _memory_time,
+    "memory time of hashes": _memory_time_of_hashes,
+    "unused": _unused,
+    "less alu than memory": _less_alu_than_memory,
+    "unoptimised slower": _unoptimised_slower,
+    "unoptimised longer": _unoptimised_longer,
+    "compilers alike": _compilers_alike,
+    "by hand": _by_hand,
+    "by hand against compiler": _by_hand_against_compiler,
+    "saturation of threads": _saturation_of_threads,
+    "threads help": _threads_help,
+    "two engines": _two_engines,
+    "near linear": _near_linear,
+    "flat beyond four": _flat_beyond_four,
+    "level 3": _level_3,
+    "faster memory": _faster_memory,
+    "level 3 against faster memory": _level_3_more,
+    "hashes gain nothing": _hashes_gain_nothing,
+    "rc4, rc5, rc6 gain most": _rivest_gains_most,
+    "little for des and idea": _little_for_computing,
+}

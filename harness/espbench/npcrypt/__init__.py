@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NPCryptBench: ten cipher kernels, compiled and run on the engines of a network processor."""

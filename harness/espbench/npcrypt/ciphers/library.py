@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cryptography library computes: the answers of the ciphers that it has."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.decrepit.ciphers.algorithms import ARC4, IDEA, Blowfish, TripleDES
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherAlgorithm
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
+
+
+def aes(key: bytes, data: bytes, thread: int) -> bytes:
+    """AES of each block by itself."""
+    return _each_block(AES(key), data)
+
+
+def des(key: bytes, data: bytes, thread: int) -> bytes:
+    """DES of each block by itself: triple DES with one key is DES."""
+    return _each_block(TripleDES(key * 3), data)
+
+
+def blowfish(key: bytes, data: bytes, thread: int) -> bytes:
+    """Blowfish of each block by itself."""
+    return _each_block(Blowfish(key), data)
+
+
+def idea(key: bytes, data: bytes, thread: int) -> bytes:
+    """IDEA of each block by itself."""
+    return _each_block(IDEA(key), data)
+
+
+def rc4(key: bytes, data: bytes, thread: int) -> bytes:
+    """RC4, from the beginning of the key stream."""
+    return Cipher(ARC4(key), None).encryptor().update(data)
+
+
+def _each_block(algorithm: CipherAlgorithm, data: bytes) -> bytes:
+    return Cipher(algorithm, ECB()).encryptor().update(data)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of espbench-ixp, the machine that runs a program on the engines of a network processor."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.paths import clone_root
+from espbench.platforms.base import Readiness
+
+_BINARY = "espbench-ixp"
+
+
+class Spent(BaseModel):
+    """Cycles of all engines together."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    executing: int
+    aborted: int
+    idle: int
+    stalled: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.executing + self.aborted + self.idle + self.stalled
+
+
+class Use(BaseModel):
+    """What a memory did; busy in thousandths of a cycle."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reads: int
+    writes: int
+    transfers: int
+    busy: int
+    refused: int
+    waited: int
+
+
+class Answer(BaseModel):
+    """What a run came to (harness/network_processor/machine/src/machine.rs)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cycles: int
+    spent: Spent
+    dynamic: dict[str, int]
+    cycles_of: dict[str, int]
+    code: dict[str, int]
+    storage: dict[str, int]
+    scratch: Use
+    sram: Use
+    dram: Use
+    output: list[int]
+
+
+def binary() -> Path:
+    """The machine's program: ESPBENCH_IXP, the clone's release build, or the one on PATH."""
+    candidates = [os.environ.get("ESPBENCH_IXP"), which(_BINARY)]
+    if root := clone_root():
+        candidates.insert(1, str(root / "traffic" / "target" / "release" / _BINARY))
+    for candidate in candidates:
+        if candidate and os.access(candidate, os.X_OK):
+            return Path(candidate)
+    raise MachineLacks(f"the network processor {_BINARY} is not built", "make setup")
+
+
+def readiness() -> Readiness:
+    """Doctor's answer."""
+    try:
+        binary()
+    except MachineLacks as lack:
+        return Readiness("ixp", False, lack.what, lack.install)
+    return Readiness("ixp", True)
+
+
+def run(program: Path, request: dict[str, Any]) -> Answer:
+    """Run a program to its end. EspbenchError where it did what an engine cannot do."""
+    text = json.dumps({"program": str(program), **request})
+    done = subprocess.run([str(binary())], input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise EspbenchError(done.stderr.strip() or f"{_BINARY}: ended with {done.returncode}")
+    return Answer.model_validate_json(done.stdout)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures one configuration: compiles the kernel, proves it by its known answers, runs it, compares every byte."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from espbench.npcrypt import machine, prices
+from espbench.npcrypt.ciphers import KERNELS
+from espbench.npcrypt.ciphers.kernel import Kernel
+from espbench.npcrypt.compilers import Way, compiled
+from espbench.npcrypt.proof import check, data_of, expected_of, lengthened
+from espbench.plan.duts.processors import Processor
+from espbench.plan.keys.kernel_test import FasterMemory, KernelName
+from espbench.results.kernels import KernelResult, MemoryUse
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One point of a cipher_kernels test."""
+
+    dut: str
+    kernel: KernelName
+    way: Way
+    engines: int
+    threads: int
+    data: int
+    faster_dram: float
+    faster_sram: float
+
+    @property
+    def shown(self) -> str:
+        """For messages."""
+        w = self.way
+        return f"{self.dut}, {self.kernel}, level {w.level}, {w.compiler} -{w.option}, {self.engines} × {self.threads}"
+
+
+@dataclass
+class Programs:
+    """Compiles each program of a run once, and proves it by its known answers, whoever asks first."""
+
+    folder: Path
+    _made: dict[tuple[str, str, Way], Path] = field(default_factory=dict)
+    _locks: dict[tuple[str, str, Way], threading.Lock] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, configuration: Configuration, processor: Processor) -> Path:
+        """The program of a configuration. EspbenchError where it cannot be compiled or computes something else."""
+        c = configuration
+        key = (c.dut, c.kernel, c.way)
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._made:
+                name = f"{c.dut}-{c.kernel}-{c.way.level}-{c.way.compiler}-{c.way.option}"
+                program = compiled(KERNELS[c.kernel], c.way, processor, self.folder / name)
+                prove(KERNELS[c.kernel], program, processor, c.shown)
+                self._made[key] = program
+        return self._made[key]
+
+
+def prove(kernel: Kernel, program: Path, processor: Processor, what: str) -> None:
+    """Run every known answer of a kernel in the machine; EspbenchError where one is not met."""
+    for vector in kernel.vectors:
+        data = lengthened(vector)
+        words = kernel.words(data)
+        answer = machine.run(
+            program,
+            {
+                "processor": prices.machine(processor, FasterMemory()),
+                "engines": 1,
+                "threads": 1,
+                "tables": kernel.tables(vector.key),
+                "input": words,
+                "output_words": kernel.output_bytes(len(data)) // 4,
+            },
+        )
+        check(kernel, kernel.bytes(answer.output), vector.answer, f"{what}, {vector.source}")
+
+
+def measure(configuration: Configuration, processor: Processor, programs: Programs) -> KernelResult:
+    """Run one configuration. EspbenchError where a byte of what comes out is wrong."""
+    c, kernel = configuration, KERNELS[configuration.kernel]
+    program = programs.of(c, processor)
+    threads = range(c.engines * c.threads)
+    data = b"".join(data_of(c.kernel, thread, c.data) for thread in threads)
+    wanted = b"".join(expected_of(c.kernel, thread, c.data) for thread in threads)
+    faster = FasterMemory(dram=c.faster_dram, sram=c.faster_sram)
+    answer = machine.run(
+        program,
+        {
+            "processor": prices.machine(processor, faster),
+            "engines": c.engines,
+            "threads": c.threads,
+            "tables": kernel.tables(kernel.key),
+            "input": kernel.words(data),
+            "output_words": kernel.output_bytes(c.data) // 4,
+        },
+    )
+    got = kernel.bytes(answer.output)
+    check(kernel, got, wanted, c.shown)
+    return _result(c, processor, answer, len(got))
+
+
+def _result(c: Configuration, processor: Processor, answer: machine.Answer, checked: int) -> KernelResult:
+    spent = answer.spent
+    ports = processor.assumed
+    uses = {
+        "scratch": (answer.scratch, ports.scratch.channels),
+        "sram": (answer.sram, ports.sram.channels),
+        "dram": (answer.dram, ports.dram.channels),
+    }
+    return KernelResult(
+        dut=c.dut,
+        kernel=c.kernel,
+        level=c.way.level,
+        compiler=c.way.compiler,
+        option=c.way.option,
+        engines=c.engines,
+        threads=c.threads,
+        data=c.data,
+        faster_dram=c.faster_dram,
+        faster_sram=c.faster_sram,
+        clock_hz=processor.stated.clock,
+        cycles=answer.cycles,
+        executing=spent.executing / spent.total,
+        aborted=spent.aborted / spent.total,
+        idle=spent.idle / spent.total,
+        stalled=spent.stalled / spent.total,
+        code=answer.code,
+        storage=answer.storage,
+        run=answer.dynamic,
+        cycles_of=answer.cycles_of,
+        memories={
+            name: MemoryUse(
+                reads=use.reads,
+                writes=use.writes,
+                transfers=use.transfers,
+                busy=use.busy / 1000 / channels / answer.cycles,
+                refused=use.refused,
+                waited=use.waited,
+            )
+            for name, (use, channels) in uses.items()
+        },
+        checked=checked,
+    )

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds what network processors cannot do, and cipher_kernels of what is no network processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from espbench.plan.duts.processors import Processor
+from espbench.plan.keys.kernel_test import CipherKernels
+from espbench.plan.reading.reader import KeyPath, Problem, did_you_mean, shown
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+
+NO_NETWORK = "no-network"
+KEYS_OF_NETWORKS = ("stacks", "suites", "compare", "capture", "ports", "line_rate", "i_own_this_network")
+_RC4_FLOWS = 8  # whose state fits where there is no local memory
+
+
+def kernel_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find tests and devices that do not belong together."""
+    plan = resolved.plan
+    processors = {dut: p.processor for dut, p in resolved.duts if p is not None and p.processor is not None}
+    without_network = plan.topology == NO_NETWORK
+    for dut, profile in resolved.duts:
+        if profile is not None and (profile.processor is not None) != without_network:
+            expected = "a network processor (platform: ixp)" if without_network else "a gateway"
+            yield Problem(
+                ("dut",),
+                f"{expected} with topology: {plan.topology}",
+                shown(dut),
+                "use dut: ixp2800" if without_network else f"network processors need topology: {NO_NETWORK}",
+                on_key=True,
+                involves=(("topology",),),
+            )
+    for index, test in enumerate(plan.tests):
+        at: KeyPath = ("tests", index)
+        if (test.cipher_kernels is not None) != without_network:
+            yield Problem(
+                at,
+                "cipher_kernels" if without_network else f"no {test.name}",
+                test.name if without_network else "one",
+                f"topology: {NO_NETWORK} has that test, and no other has it",
+                on_key=True,
+                involves=(("topology",),),
+            )
+        elif test.cipher_kernels is not None:
+            yield from _of_test(test.cipher_kernels, (*at, "cipher_kernels"), processors)
+
+
+def keys_of_no_network(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find keys of a plan that mean nothing where there is no network."""
+    plan = resolved.plan
+    for key in KEYS_OF_NETWORKS:
+        if getattr(plan, key):
+            yield Problem(
+                (key,),
+                f"no {key} with topology: {NO_NETWORK}",
+                "some",
+                "there are no gateways: remove it",
+                on_key=True,
+                involves=(("topology",),),
+            )
+    if plan.repeat > 1:
+        yield Problem(
+            ("repeat",), "1", str(plan.repeat), "in virtual time a repeat measures nothing new: remove it"
+        )
+
+
+def _of_test(test: CipherKernels, at: KeyPath, processors: dict[str, Processor]) -> Iterator[Problem]:
+    for index, dut in enumerate(test.duts):
+        if dut not in processors:
+            remedy = did_you_mean(dut, tuple(processors), "name it in the plan's dut too")
+            yield Problem((*at, "duts", index), "one of the plan's DUTs", shown(dut), remedy)
+    for name, processor in processors.items():
+        if test.duts and name not in test.duts:
+            continue
+        for key, most in (("engines", processor.stated.engines), ("threads", processor.stated.threads)):
+            for index, count in enumerate(getattr(test, key)):
+                if count > most:
+                    yield Problem(
+                        (*at, key, index),
+                        f"at most {most} {key} with {name}",
+                        str(count),
+                        "use fewer, or name in duts whom the test is for",
+                        involves=(("dut",),),
+                    )
+        yield from _of_rc4(test, at, name, processor)
+
+
+def _of_rc4(test: CipherKernels, at: KeyPath, name: str, processor: Processor) -> Iterator[Problem]:
+    """RC4 has a state for each flow, which must fit."""
+    if "rc4" not in test.kernels:
+        return
+    if 0 in test.levels and max(test.threads) * max(test.engines if _is_shared(processor) else [1]) > 1:
+        yield Problem(
+            (*at, "levels"),
+            f"no level 0 of rc4 with more than one flow in a memory ({name})",
+            "level 0",
+            "its state is a kilobyte there, and two flows need two: list rc4 in a test of its own",
+        )
+    if _is_shared(processor) and max(test.engines) * max(test.threads) > _RC4_FLOWS:
+        yield Problem(
+            (*at, "kernels"),
+            f"no rc4 with more than {_RC4_FLOWS} threads in all on {name}",
+            "rc4",
+            "its states do not fit into the scratch memory: list rc4 in a test of its own",
+        )
+
+
+def _is_shared(processor: Processor) -> bool:
+    return processor.stated.local_memory == 0

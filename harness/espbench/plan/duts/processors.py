@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`processor:` of a DUT profile with platform: ixp: a network processor, what is stated of it and what is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from espbench.plan.duts.boards import Clock
+from espbench.plan.keys.values import Name
+from espbench.plan.reading.reader import Problem, Strict, shown
+
+MOST_ENGINES, MOST_THREADS = 64, 8
+_Cycles = Annotated[int, Field(ge=0, le=1000)]
+_Latency = Annotated[int, Field(ge=1, le=10_000)]
+_Size = Annotated[int, Field(ge=4, le=1 << 24, multiple_of=4)]
+_Count = Annotated[int, Field(ge=1, le=1024)]
+
+
+class StatedMemory(Strict):
+    """What is stated of a memory that all engines share."""
+
+    keys_are: ClassVar[str] = "a key of a stated memory"
+
+    transfer: Annotated[int, Field(ge=4, le=64, multiple_of=4)]
+    """Bytes of a transfer; what is less takes as long."""
+    read: _Latency
+    """Cycles of an engine from a reference to its signal."""
+    write: _Latency
+
+
+class StatedBus(StatedMemory):
+    """What is stated of a memory beside the chip."""
+
+    clock: Clock
+    """Of its bus."""
+
+
+class StatedScratch(StatedMemory):
+    """What is stated of the scratch memory, on the chip."""
+
+    bytes: _Size
+
+
+class Stated(Strict):
+    """What the paper states."""
+
+    keys_are: ClassVar[str] = "a stated key"
+
+    clock: Clock
+    """Of the engines."""
+    engines: Annotated[int, Field(ge=1, le=MOST_ENGINES)]
+    threads: Annotated[int, Field(ge=1, le=MOST_THREADS)]
+    """Of each engine."""
+    local_memory: Annotated[int, Field(ge=0, le=65536, multiple_of=4)]
+    """Bytes of each engine; 0: it has none."""
+    dram: StatedBus
+    sram: StatedBus
+    scratch: StatedScratch
+
+
+class Port(Strict):
+    """How a memory serves references, in clocks of its bus; assumed."""
+
+    keys_are: ClassVar[str] = "a key of an assumed memory"
+
+    channels: Annotated[int, Field(ge=1, le=16)] = 1
+    interleave: Annotated[int, Field(ge=0, le=65536, multiple_of=4)] = 0
+    """Bytes after which the next channel begins; 0: all of a program in one."""
+    command: _Cycles
+    """Clocks for which each reference keeps its channel beside its transfers."""
+    transfer: _Cycles
+    """Clocks of a transfer."""
+
+
+class ScratchPort(Port):
+    """The same of the scratch memory, whose clock is not stated."""
+
+    clock: Clock
+
+
+class Assumed(Strict):
+    """What the paper does not state."""
+
+    keys_are: ClassVar[str] = "an assumed key"
+
+    instructions: Literal["rv32i", "rv32im", "rv32im_zbb"]
+    """What the kernels are compiled for."""
+    store: Annotated[int, Field(ge=256, le=65536)]
+    """Instructions that an engine's store holds."""
+    stack: Annotated[int, Field(ge=256, le=65536, multiple_of=16)]
+    """Bytes of a thread, at the price of registers."""
+    branch: _Cycles
+    """Cycles aborted by a branch that is taken."""
+    swap: _Cycles
+    """Cycles aborted when a thread gives way."""
+    multiply: _Cycles
+    """Cycles of a multiplication."""
+    rotate: _Cycles
+    """Cycles of a rotation by a register."""
+    queue: _Count
+    """References that a channel holds and has not begun."""
+    commands: _Count
+    """References that an engine has handed out and no queue has taken."""
+    dram: Port
+    sram: Port
+    scratch: ScratchPort
+
+
+class Processor(Strict):
+    """The network processor that a profile with platform: ixp describes."""
+
+    keys_are: ClassVar[str] = "a key of a processor"
+
+    model: Name
+    """Its name, as reports and published figures have it."""
+    stated: Stated
+    assumed: Assumed
+
+
+def processor_problems(processor: Processor | None) -> Iterator[Problem]:
+    """Find what a profile with platform: ixp lacks."""
+    if processor is None:
+        remedy = "dut-profiles/ixp2800.yaml shows it line by line"
+        yield Problem((), "processor: with platform: ixp", "none", remedy, involves=(("platform",),))
+        return
+    for key, port in (("dram", processor.assumed.dram), ("sram", processor.assumed.sram)):
+        if port.channels > 1 and port.interleave % getattr(processor.stated, key).transfer:
+            yield Problem(
+                ("processor", "assumed", key, "interleave"),
+                f"a multiple of {key}'s transfer",
+                shown(port.interleave),
+                "no transfer is of two channels",
+            )

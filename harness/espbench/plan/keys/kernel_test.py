@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of `cipher_kernels`: which kernels, how optimised and compiled, on how many engines and threads."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from espbench.plan.duts.processors import MOST_ENGINES, MOST_THREADS
+from espbench.plan.keys.values import Increase
+from espbench.plan.reading.reader import Strict
+
+KernelName = Literal["aes", "des", "rc5", "rc6", "blowfish", "idea", "rc4", "seal", "md5", "sha1"]
+Level = Literal[0, 1, 2, 3]
+CompilerName = Literal["gcc", "clang"]
+Option = Literal["O0", "O1", "O2"]
+_ALL: list[KernelName] = ["aes", "des", "rc5", "rc6", "blowfish", "idea", "rc4", "seal", "md5", "sha1"]
+
+_LEVELS: list[Level] = [0, 1, 2, 3]
+_USUAL_COMPILER: list[CompilerName] = ["gcc"]
+_USUAL_OPTION: list[Option] = ["O2"]
+
+
+class FasterMemory(Strict):
+    """How much higher the clocks of memories are than stated; latencies shrink with them."""
+
+    keys_are: ClassVar[str] = "a memory that can be faster"
+
+    dram: Increase = 0.0
+    """By how much the clock of DRAM is higher."""
+    sram: Increase = 0.0
+    """By how much that of SRAM is."""
+
+
+class CipherKernels(Strict):
+    """NPCryptBench: kernels of ciphers and hashes on a network processor; every combination of what is listed."""
+
+    keys_are: ClassVar[str] = "a key of a cipher_kernels test"
+
+    duts: list[str] = Field(default_factory=list)
+    """Those of the plan's DUTs that it is about. Default: all."""
+    kernels: Annotated[list[KernelName], Field(min_length=1)] = Field(
+        default_factory=lambda: [*_ALL], json_schema_extra={"default": [*_ALL]}
+    )
+    """Which of the ten."""
+    levels: Annotated[list[Level], Field(min_length=1)] = Field(
+        default_factory=lambda: [*_LEVELS], json_schema_extra={"default": [0, 1, 2, 3]}
+    )
+    """How far they are optimised by hand (docs/npcryptbench.md)."""
+    compilers: Annotated[list[CompilerName], Field(min_length=1)] = Field(
+        default_factory=lambda: [*_USUAL_COMPILER], json_schema_extra={"default": ["gcc"]}
+    )
+    """What compiles them."""
+    options: Annotated[list[Option], Field(min_length=1)] = Field(
+        default_factory=lambda: [*_USUAL_OPTION], json_schema_extra={"default": ["O2"]}
+    )
+    """How far the compiler optimises."""
+    engines: Annotated[list[Annotated[int, Field(ge=1, le=MOST_ENGINES)]], Field(min_length=1)] = Field(
+        default_factory=lambda: [1], json_schema_extra={"default": [1]}
+    )
+    """How many engines work."""
+    threads: Annotated[list[Annotated[int, Field(ge=1, le=MOST_THREADS)]], Field(min_length=1)] = Field(
+        default_factory=lambda: [1], json_schema_extra={"default": [1]}
+    )
+    """How many threads of each."""
+    data: Annotated[int, Field(ge=128, le=4096, multiple_of=128)] = 2048
+    """Bytes that each thread encrypts or hashes."""
+    faster: FasterMemory = FasterMemory()
+    """Memories with higher clocks than stated."""

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test `cipher_kernels`: every configuration a plan lists, side by side on this machine's CPUs, each on disk once.
+
+Nothing of the host is in a result, so it does not matter which is done first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from espbench.errors import UsageError
+from espbench.npcrypt import compilers
+from espbench.npcrypt.compilers import Way
+from espbench.npcrypt.measure import Configuration, Programs
+from espbench.npcrypt.measure import measure as run
+from espbench.plan.duts.processors import Processor
+from espbench.plan.keys.kernel_test import CipherKernels
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+from espbench.results import RunDirectory, kernels
+from espbench.results.kernels import KernelResult
+
+_SAVED_EACH = 20  # results: a run that is interrupted does no more than these again
+
+
+def measure(
+    resolved: ResolvedPlan, directory: RunDirectory, note: Callable[[str], None]
+) -> list[KernelResult]:
+    """Measure what the run has not got yet; all of it, in the plan's order.
+
+    EspbenchError where a kernel cannot be compiled or computes something else than it should.
+    """
+    asked = configurations(resolved)
+    done = {result.key: result for result in kernels.read(directory.path)}
+    _keep_versions(directory, asked)
+    with TemporaryDirectory(prefix="espbench-kernels-") as folder:
+        programs = Programs(Path(folder))
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            pending = {
+                _key(c): workers.submit(run, c, processor, programs)
+                for c, processor in asked
+                if _key(c) not in done
+            }
+            try:
+                _collect(asked, done, pending, directory, note)
+            finally:
+                workers.shutdown(cancel_futures=True)
+    found = [done[_key(c)] for c, _ in asked]
+    kernels.save(directory.path, found)
+    note(f"cipher kernels: {len(found)} configurations, every byte of output as it has to be")
+    return found
+
+
+def listed(resolved: ResolvedPlan) -> list[str]:
+    """Say for each test what it comes to."""
+    return [
+        f"cipher_kernels: {len([*_of_test(resolved, test)])} configurations"
+        for test in resolved.plan.cipher_kernels
+    ]
+
+
+def configurations(resolved: ResolvedPlan) -> list[tuple[Configuration, Processor]]:
+    """Every configuration with its processor, in the plan's order, each once though several tests list it."""
+    found = {
+        _key(c): (c, processor)
+        for test in resolved.plan.cipher_kernels
+        for c, processor in _of_test(resolved, test)
+    }
+    return [*found.values()]
+
+
+def _of_test(resolved: ResolvedPlan, test: CipherKernels) -> Iterator[tuple[Configuration, Processor]]:
+    for dut, profile in resolved.duts:
+        if profile is None or profile.processor is None or (test.duts and dut not in test.duts):
+            continue
+        for kernel, level, compiler, option, engines, threads in product(
+            test.kernels, test.levels, test.compilers, test.options, test.engines, test.threads
+        ):
+            yield (
+                Configuration(
+                    dut=profile.name,
+                    kernel=kernel,
+                    way=Way(level, compiler, option),
+                    engines=engines,
+                    threads=threads,
+                    data=test.data,
+                    faster_dram=test.faster.dram,
+                    faster_sram=test.faster.sram,
+                ),
+                profile.processor,
+            )
+
+
+def _key(c: Configuration) -> kernels.KernelKey:
+    return (
+        c.dut, c.kernel, c.way.level, c.way.compiler, c.way.option, c.engines, c.threads, c.faster_dram,
+        c.faster_sram, c.data,
+    )  # fmt: skip
+
+
+def _collect(
+    asked: list[tuple[Configuration, Processor]],
+    done: dict[kernels.KernelKey, KernelResult],
+    pending: dict[kernels.KernelKey, Future[KernelResult]],
+    directory: RunDirectory,
+    note: Callable[[str], None],
+) -> None:
+    for number, (configuration, _) in enumerate(asked, 1):
+        key = _key(configuration)
+        if key in pending:
+            done[key] = result = pending[key].result()
+            note(f"{number} of {len(asked)}: {configuration.shown}: {result.mbps:.4g} Mbps")
+        if number % _SAVED_EACH == 0:
+            kernels.save(directory.path, [done[_key(c)] for c, _ in asked[:number]])
+
+
+def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Processor]]) -> None:
+    """Put the compilers' versions among the run's tools: the figures are of their code.
+
+    UsageError where the run was begun with others.
+    """
+    used = dict.fromkeys(c.way.compiler for c, _ in asked)
+    versions = {f"compiler {name}": compilers.version(name) for name in used}
+    before = directory.manifest.tools
+    for name, version in versions.items():
+        if before.get(name, version) != version:
+            raise UsageError(
+                f"{directory.path}: cannot go on\n  expected: {name} as it was begun with, {before[name]}\n"
+                f"  got: {version}\n  what to do: install that compiler again, or start a new run"
+            )
+    directory.update_manifest(tools=before | versions)

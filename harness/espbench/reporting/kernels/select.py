@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses from a run's results those that one figure is of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from espbench.results.kernels import KernelResult
+
+
+def usual_compiler(results: Sequence[KernelResult]) -> tuple[str, str]:
+    """The compiler and option that most results are of: what a figure means where it does not say."""
+    ways = [(r.compiler, r.option) for r in results]
+    return max(dict.fromkeys(ways), key=ways.count)
+
+
+def as_stated(results: Sequence[KernelResult]) -> list[KernelResult]:
+    """Those with the memories as stated and the usual compiler."""
+    usual = usual_compiler(results)
+    return [r for r in results if not (r.faster_dram or r.faster_sram) and (r.compiler, r.option) == usual]
+
+
+def single(results: Sequence[KernelResult]) -> list[KernelResult]:
+    """Of these the ones on one thread of one engine."""
+    return [r for r in as_stated(results) if (r.engines, r.threads) == (1, 1)]
+
+
+def least_level(results: Sequence[KernelResult]) -> list[KernelResult]:
+    """Of the single ones the least optimised level that was measured: 0, unless the plan leaves it out."""
+    found = single(results)
+    lowest = min((r.level for r in found), default=0)
+    return [r for r in found if r.level == lowest]
+
+
+def duts(results: Sequence[KernelResult]) -> list[str]:
+    """The processors, in the plan's order."""
+    return list(dict.fromkeys(r.dut for r in results))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kernels.jsonl`, `kernels.csv`: what cipher kernels did on network processors, one line a configuration."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from espbench.errors import EspbenchError
+from espbench.results.durable import to_json, write_atomically
+from espbench.terms import Record
+
+FILE, TABLE = "kernels.jsonl", "kernels.csv"
+KINDS = ("simple", "complex", "jump", "branch", "immediate", "load", "store", "local", "other")
+"""Kinds of instructions; load and store: of shared memory, local: of local memory and stack."""
+MEMORIES = ("local", "scratch", "sram")  # that control data lie in
+KernelKey = tuple[str, str, int, str, str, int, int, float, float, int]
+
+
+class MemoryUse(Record):
+    """What one shared memory did: busy is the share of the time that its channels were kept, on average."""
+
+    reads: int
+    writes: int
+    transfers: int
+    busy: float
+    refused: int  # references that found the queue full
+    waited: int  # cycles that references waited until they were begun
+
+
+class KernelResult(Record):
+    """One kernel at one level, compiled in one way, on so many engines and threads of a processor.
+
+    cycles: of an engine, until the last thread had done its `data` bytes. executing, aborted, idle, stalled: shares
+    of the engines' time (docs/npcryptbench.md). code, run: instructions by kind, of the program and as they were run.
+    storage: bytes of control data by memory.
+    cycles_of: cycles executing and aborted, by the kind they are due to; waiting for a signal counts as load.
+    faster_dram, faster_sram: by how much the memories' clocks exceed those stated. checked: bytes of output that
+    were compared with what had to come out.
+    """
+
+    dut: str
+    kernel: str
+    level: int
+    compiler: str
+    option: str
+    engines: int
+    threads: int
+    data: int
+    faster_dram: float = 0.0
+    faster_sram: float = 0.0
+    clock_hz: int
+    cycles: int
+    executing: float
+    aborted: float
+    idle: float
+    stalled: float
+    code: dict[str, int]
+    storage: dict[str, int]
+    run: dict[str, int]
+    cycles_of: dict[str, int]
+    memories: dict[str, MemoryUse]
+    checked: int
+
+    @property
+    def key(self) -> KernelKey:
+        """What tells it from the others of a run."""
+        return (
+            self.dut, self.kernel, self.level, self.compiler, self.option, self.engines, self.threads,
+            self.faster_dram, self.faster_sram, self.data,
+        )  # fmt: skip
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes that all threads encrypted or hashed."""
+        return self.data * self.engines * self.threads
+
+    @property
+    def mbps(self) -> float:
+        """Throughput, Mbit/s."""
+        return self.total_bytes * 8 * self.clock_hz / self.cycles / 1e6
+
+    @property
+    def cycles_per_byte(self) -> float:
+        """Cycles of the processor for a byte."""
+        return self.cycles / self.total_bytes
+
+    @property
+    def instructions(self) -> int:
+        """Instructions of the program."""
+        return sum(self.code.values())
+
+    @property
+    def instructions_per_byte(self) -> float:
+        """Instructions that were run for a byte."""
+        return sum(self.run.values()) / self.total_bytes
+
+    @property
+    def waiting(self) -> float:
+        """The share of the time in which no thread could go on."""
+        return self.idle + self.stalled
+
+    def time_share(self, *kinds: str) -> float:
+        """The share of the engines' time that instructions of these kinds take, without waiting for memory."""
+        spent = sum(self.cycles_of.values())
+        return sum(self.cycles_of[kind] for kind in kinds) / spent * (1 - self.waiting) if spent else 0.0
+
+    @property
+    def memory_time(self) -> float:
+        """The share of a single thread's time that references to shared memory take, waiting included."""
+        return self.time_share("load", "store") + self.waiting
+
+
+def save(run: Path, results: Sequence[KernelResult]) -> None:
+    """Replace both files as a whole; EspbenchError where the disk refuses."""
+    write_atomically(run / FILE, "".join(to_json(result) + "\n" for result in results))
+    write_atomically(run / TABLE, table(results))
+
+
+def table(results: Sequence[KernelResult]) -> str:
+    """All figures as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    fields = (
+        "dut", "kernel", "level", "compiler", "option", "engines", "threads", "data", "faster_dram",
+        "faster_sram", "cycles",
+    )  # fmt: skip
+    shares = ("executing", "aborted", "idle", "stalled")
+    writer.writerow(
+        [*fields, "mbps", "cycles_per_byte", "instructions", "local_bytes", "scratch_bytes",
+         "sram_bytes", "instructions_per_byte", *shares, "memory_time",
+         *(f"code_{kind}" for kind in KINDS), *(f"run_{kind}" for kind in KINDS),
+         *(f"cycles_{kind}" for kind in KINDS)]
+    )  # fmt: skip
+    for r in results:
+        writer.writerow(
+            [*(getattr(r, field) for field in fields), round(r.mbps, 3), round(r.cycles_per_byte, 3),
+             r.instructions, *(r.storage[memory] for memory in MEMORIES), round(r.instructions_per_byte, 3),
+             *(round(getattr(r, s), 5) for s in shares),
+             round(r.memory_time, 5), *(r.code[kind] for kind in KINDS), *(r.run[kind] for kind in KINDS),
+             *(r.cycles_of[kind] for kind in KINDS)]
+        )  # fmt: skip
+    return text.getvalue()
+
+
+def read(run: Path) -> list[KernelResult]:
+    """The results of a run; none where it has no such test. EspbenchError where the file is damaged."""
+    path = run / FILE
+    if not path.exists():
+        return []
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            found.append(KernelResult.model_validate(json.loads(line)))
+        except (ValueError, ValidationError) as error:
+            raise EspbenchError(f"{path}:{number}: damaged: {error}") from error
+    return found

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of cipher kernels that nobody measured, with every configuration that claims and reports are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from espbench.claims.kernel_measures import GENERATIONS, KERNELS
+from espbench.results.kernels import KINDS, KernelResult, MemoryUse
+
+
+def made(**changes: Any) -> KernelResult:
+    """A result: AES at level 0 on one thread of an IXP2800; each change is a field."""
+    count = dict.fromkeys(KINDS, 10)
+    use = MemoryUse(reads=100, writes=20, transfers=120, busy=0.25, refused=3, waited=240)
+    fields: dict[str, Any] = {
+        "dut": "ixp2800", "kernel": "aes", "level": 0, "compiler": "gcc", "option": "O2", "engines": 1,
+        "threads": 1, "data": 2048, "clock_hz": 1_400_000_000, "cycles": 20_480, "executing": 0.5, "aborted": 0.1,
+        "idle": 0.35, "stalled": 0.05, "code": count, "run": count, "cycles_of": count,
+        "storage": {"local": 176, "scratch": 4096, "sram": 0},
+        "memories": {"scratch": use, "sram": use, "dram": use}, "checked": 2048,
+    }  # fmt: skip
+    return KernelResult(**fields | changes)
+
+
+def everything() -> list[KernelResult]:
+    """One of each configuration of plans/npcryptbench.yaml, all with the same figures but for throughput."""
+    return [*_everything()]
+
+
+def _everything() -> Iterator[KernelResult]:
+    for kernel in KERNELS:
+        for dut in GENERATIONS:
+            for level in range(4):
+                yield made(dut=dut, kernel=kernel, level=level)
+        for compiler, option in (
+            ("gcc", "O0"),
+            ("gcc", "O1"),
+            ("clang", "O0"),
+            ("clang", "O1"),
+            ("clang", "O2"),
+        ):
+            yield made(kernel=kernel, compiler=compiler, option=option)
+        for engines in (1, 2, 4, 8):
+            for threads in (1, 2, 4, 8):
+                if engines * threads > 1:
+                    cycles = 20_480 * threads * max(1, engines // 2)
+                    yield made(kernel=kernel, level=2, engines=engines, threads=threads, cycles=cycles)
+        yield made(kernel=kernel, level=3, engines=8, threads=8)
+        yield made(kernel=kernel, level=2, engines=8, threads=8, faster_dram=0.165, faster_sram=0.335)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of cipher kernels: what they list, and every mistake with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from espbench.errors import UsageError
+from espbench.plan import ResolvedPlan, cases, load_plan, notes, resolve
+from espbench.plan.reading.reader import read_text
+from espbench.procedures.boards.cipher_kernels import configurations, listed
+from support.plans import plan_text
+
+PLAN = """\
+name: mine
+topology: no-network
+dut: [ixp1200, ixp2800]
+tests:
+  - cipher_kernels: {kernels: [des, rc4], levels: [0, 2]}
+  - cipher_kernels: {duts: [ixp2800], kernels: [des], levels: [2], engines: [1, 8], threads: [8]}
+"""
+ROOT = Path(__file__).parents[3]
+
+
+def plan(text: str = PLAN) -> ResolvedPlan:
+    return resolve(read_text(text, "plan.yaml", "plan"), None)
+
+
+def refused(text: str) -> str:
+    with pytest.raises(UsageError) as error:
+        plan(text)
+    return str(error.value).removeprefix("plan.yaml:")
+
+
+def test_every_combination_is_measured_once() -> None:
+    """Also one that two tests list; there are no cases of gateways, and no note of a baseline."""
+    asked = plan()
+    found = [c for c, _ in configurations(asked)]
+    assert len(found) == len(set(found)) == 2 * 2 * 2 + 2
+    assert [c.shown for c in found][-1] == "ixp2800, des, level 2, gcc -O2, 8 × 8"
+    assert listed(asked) == ["cipher_kernels: 8 configurations", "cipher_kernels: 2 configurations"]
+    assert (cases(asked), notes(asked)) == ([], [])
+    twice = PLAN + "  - cipher_kernels: {kernels: [des], levels: [0]}\n"
+    assert [c for c, _ in configurations(plan(twice))] == found
+
+
+def test_the_plan_that_comes_with_espbench_has_all_of_the_papers_experiments() -> None:
+    found = [c for c, _ in configurations(load_plan(ROOT / "plans" / "npcryptbench.yaml"))]
+    assert len(found) == 340
+    assert len({(c.dut, c.kernel, c.way.level) for c in found if (c.engines, c.threads) == (1, 1)}) == 120
+    assert len({(c.way.compiler, c.way.option) for c in found}) == 6
+    assert len({(c.engines, c.threads) for c in found}) == 16
+    assert {(c.faster_dram, c.faster_sram) for c in found} == {(0.0, 0.0), (0.165, 0.335)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("no-network", "gateway-to-gateway", "expected a gateway with topology: gateway-to-gateway"),
+        ("[ixp1200, ixp2800]", "mpc8548e", "expected a network processor (platform: ixp)"),
+        ("tests:", "stacks: [xfrm]\ntests:", "expected no stacks with topology: no-network"),
+        ("tests:", "capture: true\ntests:", "expected no capture with topology: no-network"),
+        ("tests:", "repeat: 2\ntests:", "in virtual time a repeat measures nothing new"),
+        ("- cipher_kernels: {duts", "- throughput: {}\n  - cipher_kernels: {duts", "expected cipher_kernels"),
+        (
+            "duts: [ixp2800]",
+            "duts: [ixp2400]",
+            "tests[1].cipher_kernels.duts[0]: expected one of the plan's DUTs",
+        ),
+        ("[des, rc4]", "[des, rot13]", "tests[0].cipher_kernels.kernels[1]"),
+        ("levels: [0, 2]", "levels: [0, 4]", "tests[0].cipher_kernels.levels[1]"),
+        ("levels: [0, 2]", "levels: []", "tests[0].cipher_kernels.levels"),
+        ("levels: [0, 2]", "data: 100", "tests[0].cipher_kernels.data"),
+        ("levels: [0, 2]", "faster: {dram: -1%}", "expected an increase from 0 to 1000%"),
+        ("engines: [1, 8]", "engines: [1, 17]", "expected at most 16 engines with ixp2800, got 17"),
+        ("duts: [ixp2800], ", "", "expected at most 6 engines with ixp1200, got 8"),
+        (
+            "levels: [0, 2]",
+            "threads: [1, 2]",
+            "expected no level 0 of rc4 with more than one flow in a memory",
+        ),
+        (
+            "levels: [0, 2]",
+            "levels: [2], threads: [4], engines: [3]",
+            "expected no rc4 with more than 8 threads",
+        ),
+    ],
+)
+def test_mistakes_are_told_with_their_place(old: str, new: str, message: str) -> None:
+    assert old in PLAN
+    assert message in refused(PLAN.replace(old, new, 1))
+
+
+def test_gateways_have_no_kernels() -> None:
+    text = plan_text(tests="[cipher_kernels: {}]")
+    assert "topology: no-network has that test, and no other has it" in refused(text)
+
+
+def profile(tmp_path: Path, old: str, new: str) -> str:
+    text = (ROOT / "dut-profiles" / "ixp2800.yaml").read_text()
+    assert old in text
+    (tmp_path / "mine.yaml").write_text(text.replace(old, new, 1))
+    of_mine = PLAN.replace("[ixp1200, ixp2800]", "./mine.yaml").replace("duts: [ixp2800], ", "")
+    (tmp_path / "plan.yaml").write_text(of_mine)
+    with pytest.raises(UsageError) as error:
+        load_plan(tmp_path / "plan.yaml")
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("platform: ixp\n", "platform: netns\n", "no such key with platform: netns"),
+        ("interleave: 128 ", "interleave: 100 ", "a multiple of dram's transfer"),
+        ("clock: 1400MHz", "clock: fast", "processor.stated.clock"),
+        ("rv32im_zbb", "rv64gc", "processor.assumed.instructions"),
+        ("    swap: 3 ", "    swop: 3 ", "processor.assumed"),
+    ],
+)
+def test_mistakes_in_a_profile_are_told(old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert message in profile(tmp_path, old, new)
+
+
+def test_a_profile_without_its_processor_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("name: mine\ndescription: none\nplatform: ixp\n")
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("[ixp1200, ixp2800]", "./mine.yaml"))
+    with pytest.raises(UsageError, match="expected processor: with platform: ixp, got none"):
+        load_plan(tmp_path / "plan.yaml")

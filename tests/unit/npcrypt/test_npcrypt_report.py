@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of kernels, and the files it is made from."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from espbench.errors import EspbenchError, UsageError
+from espbench.plan import resolve
+from espbench.plan.reading.reader import read_text
+from espbench.procedures.boards.cipher_kernels import measure
+from espbench.reporting.kernels.sections import sections
+from espbench.reporting.report import write_report
+from espbench.results import FORMAT, RunDirectory, kernels
+from espbench.terms import Manifest
+from support.synthetic.kernels import everything, made
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    manifest = Manifest(
+        format=FORMAT, espbench="0", name="np", started="2026-01-01T00:00:00+00:00", platform="ixp",
+        platform_reason="the plan asks for ixp2800", topology="no-network", line_rate_bps=0.0, cases=[],
+        tools={"compiler gcc": "gcc 1 <2>"}, conditions={"profiles": {"ixp2800": {}}},
+    )  # fmt: skip
+    return RunDirectory.create(tmp_path, "np", manifest, "name: np\n")
+
+
+def test_every_figure_of_the_paper_has_its_section() -> None:
+    found = sections(everything())
+    assert [s.anchor for s in found] == [
+        "kernels-throughput", "kernels-levels", "kernels-storage", "kernels-static", "kernels-dynamic", "kernels-time",
+        "kernels-cycles", "kernels-compilers", "kernels-scaling", "kernels-bursts", "kernels-ports",
+    ]  # fmt: skip
+    anchors = [c.anchor for s in found for c in s.charts]
+    assert len(anchors) == len(set(anchors)) == 29
+    for section in found:
+        assert section.table.rows
+        assert all(len(row) == len(section.table.head) for row in section.table.rows)
+        for chart in section.charts:
+            spec = chart.draw(as_picture=False)
+            assert all(rows for rows in spec["datasets"].values()), chart.anchor
+            assert {row["series"] for rows in spec["datasets"].values() for row in rows} <= set(
+                section.legend
+            )
+
+
+def test_what_was_not_measured_has_no_section() -> None:
+    assert [s.anchor for s in sections([made()])] == [
+        "kernels-throughput", "kernels-storage", "kernels-static", "kernels-dynamic", "kernels-time",
+        "kernels-cycles", "kernels-ports",
+    ]  # fmt: skip
+    assert sections([]) == []
+
+
+def test_a_run_of_kernels_has_a_report_of_its_own(run: RunDirectory) -> None:
+    with run:
+        kernels.save(run.path, everything())
+        assert write_report(run) == run.path / "report.html"
+    page = (run.path / "report.html").read_text()
+    assert "Threads and engines" in page
+    assert "gcc 1 &lt;2&gt;" in page  # as every text that a program said
+    assert "{{" not in page.split("<script")[0]
+    text = (run.path / "report.md").read_text()
+    assert all(f"figures/{c.anchor}.svg" in text for s in sections(everything()) for c in s.charts)
+    assert all(
+        (run.path / "figures" / f"{c.anchor}.svg").exists() for s in sections(everything()) for c in s.charts
+    )
+    published = (run.path / "published.md").read_text()
+    assert "IXP2800" in published
+    assert "Predicted before the run" in published
+
+
+def test_the_table_has_every_figure(run: RunDirectory) -> None:
+    with run:
+        kernels.save(run.path, [made(), made(level=1, cycles=10_240)])
+    rows = [*csv.DictReader(io.StringIO((run.path / "kernels.csv").read_text()))]
+    assert [row["level"] for row in rows] == ["0", "1"]
+    assert float(rows[1]["mbps"]) == pytest.approx(2 * float(rows[0]["mbps"]), rel=1e-4)
+    assert rows[0]["run_complex"] == "10"
+    assert kernels.read(run.path) == [made(), made(level=1, cycles=10_240)]
+
+
+def test_a_damaged_line_is_named(run: RunDirectory) -> None:
+    with run:
+        kernels.save(run.path, [made()])
+        (run.path / kernels.FILE).write_text(json.dumps({"dut": "ixp2800"}) + "\n")
+    with pytest.raises(EspbenchError, match=r"kernels.jsonl:1: damaged"):
+        kernels.read(run.path)
+
+
+def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed run measures the rest, in the plan's order."""
+    text = (
+        "name: np\ntopology: no-network\ndut: ixp2800\n"
+        "tests:\n  - cipher_kernels: {kernels: [aes, des, rc5], levels: [0]}\n"
+    )
+    asked: list[str] = []
+
+    def told(configuration: Any, *_: object) -> Any:
+        asked.append(configuration.kernel)
+        return made(kernel=configuration.kernel)
+
+    monkeypatch.setattr("espbench.procedures.boards.cipher_kernels.run", told)
+    monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: "gcc 1 <2>")
+    notes: list[str] = []
+    with run:
+        kernels.save(run.path, [made(kernel="des")])
+        found = measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, notes.append)
+    assert sorted(asked) == ["aes", "rc5"]
+    assert [r.kernel for r in found] == [r.kernel for r in kernels.read(run.path)] == ["aes", "des", "rc5"]
+    assert run.manifest.tools["compiler gcc"] == "gcc 1 <2>"
+
+
+def test_a_run_does_not_go_on_with_another_compiler(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its figures would be of two compilers' code; the fixture's run was begun with `gcc 1 <2>`."""
+    text = (
+        "name: np\ntopology: no-network\ndut: ixp2800\n"
+        "tests:\n  - cipher_kernels: {kernels: [aes], levels: [0]}\n"
+    )
+    monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: f"{name} 2")
+    with run, pytest.raises(UsageError, match=r"compiler gcc as it was begun with, gcc 1 <2>\n  got: gcc 2"):
+        measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print)
