@@ -9,7 +9,7 @@ from typing import Literal
 
 from espbench.errors import EspbenchError
 
-DataKind = Literal["topologies", "dut-profiles", "reports", "traffic", "emulator"]
+DataKind = Literal["topologies", "dut-profiles", "reports", "traffic", "emulator", "network_processor"]
 # Where each kind is in a clone; in a wheel all are in `_data`, under their names (pyproject.toml).
 IN_CLONE: dict[DataKind, str] = {
     "topologies": "topologies",
@@ -17,6 +17,7 @@ IN_CLONE: dict[DataKind, str] = {
     "reports": "reports",
     "traffic": "traffic/profiles",
     "emulator": "harness/emulator",
+    "network_processor": "harness/network_processor",
 }
 
 _PACKAGE = Path(__file__).resolve().parent

@@ -2,7 +2,7 @@
 """What documents claim of devices, held against what runs measured on the same devices, emulated.
 
 `model` is a claim as data, `measures` finds our value for each kind of quantity, `judge` compares the two.
-Pure. May import `catalogue`, `results` and `plan.resolved`.
+Nothing but our own profiles is read. May import `catalogue`, `results`, `plan` and `plan.resolved`.
 """
 
 from espbench.claims.judge import Judged, judge_all

@@ -1,2 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NPCryptBench: ten cipher kernels, compiled and run on the engines of a network processor."""
+"""NPCryptBench: ten cipher kernels, compiled and run on the engines of a network processor.
+
+`compilers` makes programs of harness/network_processor's sources, `machine` runs one, `prices` says what each reference
+costs, `proof` checks every output against a known answer, `measure` does all of it for one configuration. May import
+`results`, `plan.keys`, `plan.duts`, `platforms` and `npcrypt.ciphers`.
+"""

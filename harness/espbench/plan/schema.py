@@ -7,9 +7,9 @@ from typing import Any
 
 from espbench.catalogue.stack_names import INTEROPERABLE, STACKS
 from espbench.catalogue.suites import suites
-from espbench.plan.checks.kernel_checks import KEYS_OF_NETWORKS, NO_NETWORK
+from espbench.plan.checks.kernel_checks import KEYS_OF_NETWORKS
 from espbench.plan.checks.stack_checks import keys_of
-from espbench.plan.keys.model import Plan
+from espbench.plan.keys.model import NO_NETWORK, Plan
 from espbench.plan.keys.stack_choice import StackChoice
 
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ten kernels, in the order of the paper's tables."""
+"""The ten kernels, in the order of the paper's tables: each one's tables and keys, and its known answers.
+
+They are written for reading, not for speed: what the programs of harness/network_processor are held against. May
+import nothing.
+"""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ from espbench.plan.checks.external_checks import external_problems
 from espbench.plan.checks.frame_checks import large_frames, small_frames
 from espbench.plan.checks.generator_checks import generator_problems
 from espbench.plan.checks.ipsec_checks import ipsec_problems
-from espbench.plan.checks.kernel_checks import NO_NETWORK, kernel_problems, keys_of_no_network
+from espbench.plan.checks.kernel_checks import kernel_problems, keys_of_no_network
 from espbench.plan.checks.remote_checks import remote_problems
 from espbench.plan.checks.single_checks import direction_problems, single_problems
 from espbench.plan.checks.stack_checks import stack_problems
 from espbench.plan.checks.throughput_checks import throughput_problems
-from espbench.plan.keys.model import Plan
+from espbench.plan.keys.model import NO_NETWORK, Plan
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from espbench.plan.duts.processors import Processor
 from espbench.plan.keys.kernel_test import CipherKernels
+from espbench.plan.keys.model import NO_NETWORK
 from espbench.plan.reading.reader import KeyPath, Problem, did_you_mean, shown
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
-NO_NETWORK = "no-network"
 KEYS_OF_NETWORKS = ("stacks", "suites", "compare", "capture", "ports", "line_rate", "i_own_this_network")
 _RC4_FLOWS = 8  # whose state fits where there is no local memory
 

@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from espbench.plan.duts.boards import Clock
+from espbench.plan.keys.kernel_test import MOST_ENGINES, MOST_THREADS
 from espbench.plan.keys.values import Name
 from espbench.plan.reading.reader import Problem, Strict, shown
 
-MOST_ENGINES, MOST_THREADS = 64, 8
 _Cycles = Annotated[int, Field(ge=0, le=1000)]
 _Latency = Annotated[int, Field(ge=1, le=10_000)]
 _Size = Annotated[int, Field(ge=4, le=1 << 24, multiple_of=4)]

@@ -7,9 +7,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from espbench.plan.duts.processors import MOST_ENGINES, MOST_THREADS
 from espbench.plan.keys.values import Increase
 from espbench.plan.reading.reader import Strict
+
+MOST_ENGINES, MOST_THREADS = 64, 8
 
 KernelName = Literal["aes", "des", "rc5", "rc6", "blowfish", "idea", "rc4", "seal", "md5", "sha1"]
 Level = Literal[0, 1, 2, 3]

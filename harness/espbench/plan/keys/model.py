@@ -52,6 +52,7 @@ from espbench.terms import OPERATIONS, Direction
 
 Topology = Literal["gateway-to-gateway", "single-gateway", "external", "no-network"]
 SINGLE = "single-gateway"
+NO_NETWORK = "no-network"
 COMPARED_REPEATS = 5
 """`repeat` of a plan that compares and does not say."""
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from espbench.catalogue.suites import suites
-from espbench.plan.checks.kernel_checks import NO_NETWORK
-from espbench.plan.keys.model import SINGLE, Plan
+from espbench.plan.keys.model import NO_NETWORK, SINGLE, Plan
 from espbench.plan.keys.rfc2544_tests import AroundTrials
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.plan.resolved.frame_sizes import (

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only emulated boards have: the driver-level accelerator test, and what a board says of its crypto engine.
+"""What only emulated hardware has: the driver-level accelerator test and what a board says of its crypto engine, and
+the cipher kernels of network processors.
 
-May import `catalogue`, `results`, `plan`, `plan.keys`, `plan.resolved`, `platforms`, `platforms.e500` and
-`generators`.
+May import `catalogue`, `results`, `plan`, `plan.keys`, `plan.duts`, `plan.resolved`, `platforms`, `platforms.e500`,
+`npcrypt` and `generators`.
 """
