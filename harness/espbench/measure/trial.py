@@ -58,7 +58,7 @@ def measure(  # noqa: PLR0913
         if not request.shape.cold:
             learn(setup, traffic, waits.learning_s, sleep)
         with network_events.monitor(setup) as monitor:
-            before = counters.read(setup.bed, setup.stack)
+            before = _before(setup, sleep)
             host_before, cpu_before, waited_before = _look(setup)
             kept_before = setup.bed.kept_waiting_ns()
             with performing(actions) as performed:
@@ -146,6 +146,13 @@ def broken(request: Request, why: Reason, *, case: str, sequence: int) -> Trial:
         reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID",
         reasons=[why],
     )  # fmt: skip
+
+
+def _before(setup: Setup, sleep: Callable[[float], None]) -> counters.Counters:
+    """The counters before the trial; where encryption is to be proven, with no learning frame on its way any more."""
+    if setup.encrypts and not setup.bed.virtual_time:
+        return counters.read_at_rest(setup.bed, setup.stack, sleep)
+    return counters.read(setup.bed, setup.stack)
 
 
 def _settled(

@@ -6,14 +6,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 
-from espbench.errors import EspbenchError
-from espbench.generators.base import Generator
+from espbench.errors import EspbenchError, GeneratorFailed
+from espbench.generators.base import Generator, Offered, Stream
 from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import PortName, Testbed
 from espbench.terms import Calibration
 
-_FLOOD_S = 0.5
+_FLOOD_S, _FLOODS = 0.5, 3
 _PROBE_S = 0.25
 # A run keeps to the first of the generator's paths unless another is clearly faster: runs by different paths are not
 # comparable, and probes differ from run to run by tens of percent on a shared machine. Probed again only in doubt.
@@ -52,7 +52,8 @@ def choose_path(
                 rates.pop(path, None)
                 continue
             frames = sum(s.rx_frames if returns else s.tx_frames for s in offered.streams)
-            rates.setdefault(path, []).append(frames / offered.duration_s)
+            # A tester that was kept from its CPU all the while sent one frame at most: no rate is known of it.
+            rates.setdefault(path, []).append(frames / offered.duration_s if offered.duration_s else 0.0)
         median = {path: statistics.median(found) for path, found in rates.items()}
         if not median:
             return ""
@@ -93,7 +94,7 @@ def calibrate(
             streams = traffic.streams(bed, next_hops, None)
             if peer := EspPeer.stand_in(bed, traffic.ip_version):
                 streams = peer.both_ends(streams)
-            offered = generator.offer(streams, _FLOOD_S, _RESIDUE_S, quiet_s=_QUIET_S)
+            offered = _flooded(generator, streams)
             tx = sum(s.tx_frames for s in offered.streams) / offered.duration_s
             rx = sum(s.rx_frames for s in offered.streams) / offered.duration_s
             found.append(
@@ -108,3 +109,15 @@ def calibrate(
                 )
             )
     return found
+
+
+def _flooded(generator: Generator, streams: list[Stream]) -> Offered:
+    """Flood until it took some time: a tester that was kept from its CPU all the while sent one frame at most."""
+    for _ in range(_FLOODS):
+        offered = generator.offer(streams, _FLOOD_S, _RESIDUE_S, quiet_s=_QUIET_S)
+        if offered.duration_s > 0:
+            return offered
+    raise GeneratorFailed(
+        f"generator: calibrating: expected frames for {_FLOOD_S:g} s, got one at most in each of {_FLOODS} tries: "
+        "other programs keep it from its CPU; try again when they are done"
+    )

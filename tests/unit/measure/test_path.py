@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.generators.base import Offered, StreamCounts
-from espbench.measure.proof.counters import GatewayCounters, vanished
+from espbench.measure.proof.counters import (
+    AT_REST_LOOKS,
+    GatewayCounters,
+    moved,
+    read,
+    read_at_rest,
+    vanished,
+)
 from espbench.measure.proof.path import UNACCOUNTED, Crossing, crossings, loss_places, proof_of_encryption
-from espbench.platforms.base import LinkCounters
-from espbench.stacks.base import SaCounters
+from espbench.platforms.base import LinkCounters, Testbed
+from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Latency
 
 
@@ -169,3 +177,51 @@ def test_what_the_testers_full_ring_refused_is_a_receiver_overrun_and_not_the_du
     (theirs,) = crossings(offered, delta)  # type: ignore[arg-type]
     assert loss_places(ours, encrypts=False, receiver_overrun=20) == {"receiver overrun": 20}
     assert loss_places(theirs, encrypts=False, receiver_overrun=0) == {"office": 20}
+
+
+class Passing:
+    """A gateway and its stack at once, through which so many late frames pass, one at each look at either."""
+
+    lan, wan = "lan", "wan"
+
+    def __init__(self, frames: int) -> None:
+        self.left = frames
+        self.passed = 0
+
+    def _pass(self) -> int:
+        if self.left:
+            self.left -= 1
+            self.passed += 1
+        return self.passed
+
+    def link_counters(self) -> dict[str, LinkCounters]:
+        passed = self._pass()
+        return {"lan": LinkCounters(passed, 0, 0, 0, 0, 0), "wan": LinkCounters(0, passed, 0, 0, 0, 0)}
+
+    def counters(self, side: str) -> SaCounters:
+        return SaCounters(encrypted=self._pass())
+
+
+def test_late_learning_frames_do_not_look_like_cleartext() -> None:
+    """A frame that passes between the looks at links and at SAs has left, and was encrypted before."""
+    gateway = Passing(2)
+    bed = cast(Testbed, SimpleNamespace(gateways={"home": gateway}))
+    stack = cast(Stack, gateway)
+    hasty = moved(read(bed, stack), read(bed, stack))["home"]
+    assert hasty.wan.tx_packets > hasty.sas.encrypted
+    gateway = Passing(5)
+    bed, stack = cast(Testbed, SimpleNamespace(gateways={"home": gateway})), cast(Stack, gateway)
+    waits: list[float] = []
+    before = read_at_rest(bed, stack, waits.append)
+    assert 0 < len(waits) < AT_REST_LOOKS
+    patient = moved(before, read(bed, stack))["home"]
+    assert (patient.wan.tx_packets, patient.sas.encrypted) == (0, 0)
+
+
+def test_a_box_that_never_rests_is_not_waited_for_for_ever() -> None:
+    """What its own network sends is seen in the trial, too."""
+    gateway = Passing(10_000)
+    waits: list[float] = []
+    bed = cast(Testbed, SimpleNamespace(gateways={"home": gateway}))
+    assert read_at_rest(bed, cast(Stack, gateway), waits.append)["home"].sas.encrypted > 0
+    assert len(waits) == AT_REST_LOOKS

@@ -9,16 +9,19 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, GeneratorFailed
 from espbench.generators.base import Generator, Offered, StreamCounts
 from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Port, Testbed
-from espbench.runs.generator_ceiling import choose_path
+from espbench.runs.generator_ceiling import _flooded, choose_path
 
 
 class Flooding:
-    """A generator whose ways flood at the rates given, one after the other; none: a way that cannot be used."""
+    """A generator whose ways flood at the rates given, one after the other; none: a way that cannot be used.
+
+    A rate of 0: it was kept from its CPU, and its flood took no time.
+    """
 
     def __init__(self, **rates: list[float]) -> None:
         self.rates: dict[str, Iterator[float]] = {way: cycle(found) for way, found in rates.items() if found}
@@ -44,8 +47,9 @@ class Flooding:
             }
         )  # fmt: skip
         return Offered(
-            start_ns=0, last_tx_ns=1, duration_s=1.0, intended_duration_s=1.0, streams=[one], ports=[]
-        )
+            start_ns=0, last_tx_ns=1, duration_s=1.0 if frames else 0.0, intended_duration_s=1.0, streams=[one],
+            ports=[],
+        )  # fmt: skip
 
 
 class Anything:
@@ -78,6 +82,22 @@ def test_one_slow_probe_decides_nothing() -> None:
     generator = Flooding(auto=[100, 800, 800], af_xdp=[700, 700, 700], af_packet=[300])
     assert chosen(generator)[0] == "auto"
     assert generator.taken == ["auto", "af_xdp", "af_packet"] * 3 + ["auto"]
+
+
+def test_a_probe_that_had_no_cpu_says_nothing_of_its_way() -> None:
+    """It counts as slow, and so leaves doubt."""
+    assert chosen(Flooding(auto=[0, 800, 800], af_xdp=[700]))[0] == "auto"
+
+
+def test_a_ceiling_is_never_that_of_a_flood_that_took_no_time() -> None:
+    """It floods again; in the end it says what is wrong."""
+    generator = Flooding(auto=[0, 0, 800])
+    generator.take("auto")
+    assert _flooded(cast(Generator, generator), []).streams[0].tx_frames == 800_000
+    generator = Flooding(auto=[0])
+    generator.take("auto")
+    with pytest.raises(GeneratorFailed, match="other programs keep it from its CPU"):
+        _flooded(cast(Generator, generator), [])
 
 
 def test_without_doubt_each_way_is_tried_once() -> None:
