@@ -46,6 +46,12 @@ with FakeTrex(listen_on=4501, interfaces=interfaces, **json.loads({traps!r})):
 """
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets this process wait for its CPU: no figure of these tests is a time."""
+    monkeypatch.setattr(trex, "_UNSEEN_S", 60.0)
+
+
 @pytest.fixture
 def told(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """TREX_DIR with the stand-in, its traps as the parameter; the file in which it says how it was started."""
