@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from espbench.errors import EspbenchError
 from espbench.results.durable import to_json, write_atomically
+from espbench.results.records import read_records
 from espbench.terms import Record
 
 FILE = "accelerator.jsonl"
@@ -58,13 +55,4 @@ def save(run: Path, results: Sequence[AcceleratorResult]) -> None:
 
 def read(run: Path) -> list[AcceleratorResult]:
     """The results of a run; none where it has no such test. EspbenchError where the file is damaged."""
-    path = run / FILE
-    if not path.exists():
-        return []
-    found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            found.append(AcceleratorResult.model_validate(json.loads(line)))
-        except (ValueError, ValidationError) as error:
-            raise EspbenchError(f"{path}:{number}: damaged: {error}") from error
-    return found
+    return read_records(run / FILE, AcceleratorResult)

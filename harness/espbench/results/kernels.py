@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from espbench.errors import EspbenchError
 from espbench.results.durable import to_json, write_atomically
+from espbench.results.records import read_records
 from espbench.terms import Record
 
 FILE, TABLE = "kernels.jsonl", "kernels.csv"
@@ -150,13 +147,4 @@ def table(results: Sequence[KernelResult]) -> str:
 
 def read(run: Path) -> list[KernelResult]:
     """The results of a run; none where it has no such test. EspbenchError where the file is damaged."""
-    path = run / FILE
-    if not path.exists():
-        return []
-    found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            found.append(KernelResult.model_validate(json.loads(line)))
-        except (ValueError, ValidationError) as error:
-            raise EspbenchError(f"{path}:{number}: damaged: {error}") from error
-    return found
+    return read_records(run / FILE, KernelResult)
