@@ -16,6 +16,7 @@ from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.setup import Request, Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import readiness
+from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
@@ -95,10 +96,7 @@ def established(bench: Setup, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
 def trial_of(bench: Setup, traffic: Traffic = TRAFFIC, fps: float = 400, seconds: float = 0.5) -> Trial:
     """Make a short trial: 200 frames unless told."""
     for _ in range(12):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(
-            bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=_WAITS,
-            resolution=0.01,
-        )  # fmt: skip
+        trial = measure(bench, traffic, Request(fps, seconds, "search"), OfCase("test", 0, 0.01), _WAITS)
         if not trial.disturbed:
             break
     return trial

@@ -29,16 +29,13 @@ _LEARNING_FPS = 100.0
 _READ_AGAIN, _LATE_COUNTERS_S = 2, 0.2
 
 
-def measure(  # noqa: PLR0913
+def measure(
     setup: Setup,
     traffic: Traffic,
     request: Request,
-    *,
-    case: str,
-    sequence: int,
+    of: OfCase,
     waits: Waits,
-    resolution: float,
-    fragments: bool = False,
+    *,
     actions: Sequence[Action] = (),
     on_progress: OnProgress | None = None,
     sleep: Callable[[float], None] = time.sleep,
@@ -75,7 +72,7 @@ def measure(  # noqa: PLR0913
         after = counters.read(setup.bed, setup.stack)
         upset = request.shape.cold or any(action.upsets for action in actions)
         if setup.encrypts and not upset and not setup.bed.virtual_time:
-            after = _settled(setup, offered, before, after, fragments, sleep)
+            after = _settled(setup, offered, before, after, of.fragments, sleep)
     except (NotBack, CannotWrite):
         raise
     except EspbenchError as error:
@@ -99,7 +96,7 @@ def measure(  # noqa: PLR0913
         setup,
         traffic,
         request,
-        OfCase(case, sequence, resolution, fragments),
+        of,
         Seen(
             offered,
             counters.moved(before, after),

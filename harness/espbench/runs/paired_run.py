@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.proof import readiness
+from espbench.measure.record import OfCase
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.plan.keys.model import Plan, Throughput
 from espbench.plan.resolved.arms import arms
@@ -235,11 +236,8 @@ class PairedRun:
                 setup,
                 traffic,
                 ask.request,
-                case=name,
-                sequence=sequence,
-                waits=Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle),
-                resolution=s.resolution,
-                fragments=case.fragments,
+                OfCase(name, sequence, s.resolution, case.fragments),
+                Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle),
                 on_progress=self._parts.observer.trial_progress,
             )
         except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:

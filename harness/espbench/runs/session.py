@@ -17,6 +17,7 @@ from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import readiness
+from espbench.measure.record import OfCase
 from espbench.plan.keys.model import Throughput
 from espbench.plan.resolved.arms import execution_order
 from espbench.plan.resolved.cases import Case
@@ -287,11 +288,8 @@ class Session:
                 setup,
                 self._setups.traffic(case),
                 request,
-                case=case.id,
-                sequence=sequence,
-                waits=waits_of(case),
-                resolution=resolution_of(case),
-                fragments=case.fragments,
+                OfCase(case.id, sequence, resolution_of(case), case.fragments),
+                waits_of(case),
                 actions=actions,
                 on_progress=self._observer.trial_progress,
             )

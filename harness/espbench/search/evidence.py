@@ -169,8 +169,15 @@ class Evidence:
     def _most_passed(self, entries: Sequence[Entry]) -> bool:
         """Whether most of these trials lost no more than the goal allows; of one that fell short nobody knows."""
         known = [e for e in entries if (e.seen.counted or e.seen.valid) and not e.fell_short]
-        passed = sum(judge_counts(e.seen, self.goal) in PASSES for e in known)
-        return 2 * passed > len(known)
+        return 2 * len(self._passing(known)) > len(known)
+
+    def _passing(self, known: Sequence[Entry]) -> list[Entry]:
+        """Of trials at one load those that meet the goal: each on its own frames, or together where each has too few."""
+        told = [(entry, judge_counts(entry.seen, self.goal)) for entry in known]
+        together = [e for e, what in told if e.seen.final and what in (*PASSES, Judgement.UNDECIDED)]
+        if self.goal > 0 and weigh_finals([e.seen for e in together], self.goal) is Judgement.MET:
+            return together
+        return [entry for entry, what in told if what in PASSES]
 
     def void_finals(self, load: float) -> list[Entry]:
         """The final trials at a load that were INVALID."""
@@ -188,10 +195,7 @@ class Evidence:
                 continue
             if self.hard_upper is not None and given.load_fps >= self.hard_upper:
                 continue
-            counted = [e for e in given.entries if e.seen.counted and not e.fell_short]
-            passing = [e for e in counted if judge_counts(e.seen, self.goal) is Judgement.MET]
-            if self.goal > 0 and weigh_finals([e.seen for e in counted], self.goal) is Judgement.MET:
-                passing = passing or counted
+            passing = self._passing([e for e in given.entries if e.seen.counted and not e.fell_short])
             if passing and (best is None or passing[-1].pass_fps > best.pass_fps):
                 best = passing[-1]
         return best

@@ -16,6 +16,7 @@ from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
 from espbench.platforms import placement
 from espbench.platforms.base import SIDES, Side
@@ -50,9 +51,12 @@ def us_per_frame(bench: Setup) -> dict[Side, float]:
     found: dict[Side, list[float]] = {side: [] for side in SIDES}
     for _ in range(ATTEMPTS):
         trial = measure(
-            bench, Traffic(((64, 1),), 4, "one-way"), Request(FPS, 0.5, "search"), case="test", sequence=0,
-            waits=Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0), resolution=0.01,
-        )  # fmt: skip
+            bench,
+            Traffic(((64, 1),), 4, "one-way"),
+            Request(FPS, 0.5, "search"),
+            OfCase("test", 0, 0.01),
+            Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0),
+        )
         assert trial.rx_frames > 0.9 * FPS * 0.5
         for side in SIDES:
             found[side].append(trial.gateways[side].cpu_us_per_frame or 0.0)
@@ -101,10 +105,13 @@ def test_a_trial_in_which_a_port_went_down_and_up_is_void(bench: Setup) -> None:
     before = home.cpu_ns() or 0
     with pytest.raises(TrialBroken, match="its NAPI thread was replaced"):
         measure(
-            bench, Traffic(((64, 1),), 4, "one-way"), Request(1000, 0.5, "search"), case="test", sequence=0,
-            waits=Waits(learning_s=0.05, residue_s=0.1, settle_s=0.0), resolution=0.01,
+            bench,
+            Traffic(((64, 1),), 4, "one-way"),
+            Request(1000, 0.5, "search"),
+            OfCase("test", 0, 0.01),
+            Waits(learning_s=0.05, residue_s=0.1, settle_s=0.0),
             actions=[Action("flap", 0.2, flap)],
-        )  # fmt: skip
+        )
     assert (home.cpu_ns() or 0) >= before
     home.ip([f"link set dev {home.lan} down"])
     for _ in range(2):

@@ -18,6 +18,7 @@ from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
 from espbench.platforms import external, placement
 from espbench.platforms.external import ExternalPort
@@ -143,9 +144,13 @@ def setup(tmp_path: Path) -> Iterator[tuple[RouterBox, Setup]]:
 
 def trial(setup: Setup, *actions: Action) -> Trial:
     return measure(
-        setup, Traffic(((64, 1),), 4, "one-way"), Request(1000, 1.5, "measure"), case="test", sequence=0,
-        waits=Waits(learning_s=0.05, residue_s=0.2, settle_s=0.0), resolution=0.01, actions=actions,
-    )  # fmt: skip
+        setup,
+        Traffic(((64, 1),), 4, "one-way"),
+        Request(1000, 1.5, "measure"),
+        OfCase("test", 0, 0.01),
+        Waits(learning_s=0.05, residue_s=0.2, settle_s=0.0),
+        actions=actions,
+    )
 
 
 def test_a_link_that_flaps_behind_the_testers_port_voids_the_trial(setup: tuple[RouterBox, Setup]) -> None:

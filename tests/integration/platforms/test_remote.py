@@ -25,6 +25,7 @@ from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.record import OfCase
 from espbench.plan import load_profile
 from espbench.platforms.base import SIDES
 from espbench.platforms.remote import remote_gateway
@@ -543,9 +544,12 @@ def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
             began = time.monotonic()
             with pytest.raises(TrialBroken, match=r"(?s)gateway home died during the trial.*not responding"):
                 trial.measure(
-                    bench, TRAFFIC, Request(1000, 0.3, "search"), case=case.id, sequence=0,
-                    waits=Waits(0.05, 0.1, 0.0), resolution=0.1,
-                )  # fmt: skip
+                    bench,
+                    TRAFFIC,
+                    Request(1000, 0.3, "search"),
+                    OfCase(case.id, 0, 0.1),
+                    Waits(0.05, 0.1, 0.0),
+                )
             assert time.monotonic() - began < 20
             assert bench.bed.gateways["office"].alive()
         assert_as_before(lab, before, within_s=20)

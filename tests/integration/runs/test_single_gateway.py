@@ -24,6 +24,7 @@ from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.setup import Request, Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import counters, decryption, readiness
+from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
 from espbench.platforms import capture, placement
 from espbench.platforms.base import PortName
@@ -92,9 +93,12 @@ def with_stack(
 def trial_of(bench: Setup, traffic: Traffic) -> Trial:
     for _ in range(12):  # a busy machine spoils one now and then: not what is tested here
         trial = measure(
-            bench, traffic, Request(FPS * traffic.directions, SECONDS, "search"), case="test", sequence=0,
-            waits=WAITS, resolution=0.01,
-        )  # fmt: skip
+            bench,
+            traffic,
+            Request(FPS * traffic.directions, SECONDS, "search"),
+            OfCase("test", 0, 0.01),
+            WAITS,
+        )
         if not trial.disturbed:
             break
     return trial

@@ -12,6 +12,7 @@ import pytest
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, Waits
 from espbench.measure.proof import readiness
+from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
 from espbench.plan import Case
 from espbench.plan.keys.ipsec_tests import (
@@ -56,9 +57,8 @@ def found(
 
     def trial(request: Request, actions: Sequence[Action]) -> Trial:
         return measure(
-            bench, TRAFFIC, request, case=asked.id, sequence=len(procedure.trials), waits=_WAITS,
-            resolution=0.01, actions=actions,
-        )  # fmt: skip
+            bench, TRAFFIC, request, OfCase(asked.id, len(procedure.trials), 0.01), _WAITS, actions=actions
+        )
 
     while (request := procedure.next()) is not None:
         procedure.add(procedure.measure(request, TrialMaker(bench, trial)))

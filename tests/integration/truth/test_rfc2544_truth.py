@@ -12,6 +12,7 @@ import pytest
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Waits
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
 from espbench.plan import Case
 from espbench.plan.keys.rfc2544_tests import (
@@ -60,9 +61,8 @@ def found(
 
     def trial(request: Request, actions: Sequence[Action]) -> Trial:
         return measure(
-            dut.bench, traffic, request, case=case.id, sequence=len(procedure.trials), waits=waits,
-            resolution=0.01, actions=actions,
-        )  # fmt: skip
+            dut.bench, traffic, request, OfCase(case.id, len(procedure.trials), 0.01), waits, actions=actions
+        )
 
     while (request := procedure.next()) is not None:
         procedure.add(procedure.measure(request, TrialMaker(dut.bench, trial)))

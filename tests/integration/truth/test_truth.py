@@ -20,6 +20,7 @@ from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.setup import Request, Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import decryption, readiness
+from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
 from espbench.platforms import capture, external, placement
 from espbench.platforms.uml.uml_platform import UmlPlatform, UmlProfile
@@ -45,10 +46,7 @@ def trial_of(
     bench: Setup, fps: float, seconds: float, traffic: Traffic = TRAFFIC, attempts: int = 12
 ) -> Trial:
     for _ in range(attempts):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(
-            bench, traffic, Request(fps, seconds, "search"), case="test", sequence=0, waits=WAITS,
-            resolution=0.01,
-        )  # fmt: skip
+        trial = measure(bench, traffic, Request(fps, seconds, "search"), OfCase("test", 0, 0.01), WAITS)
         if not trial.disturbed:
             break
     return trial

@@ -16,6 +16,7 @@ from espbench.errors import EspbenchError
 from espbench.generators.base import Gap, Noise, Offered, RateStep, Stream, StreamCounts
 from espbench.measure.inputs.setup import Request, Waits
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
 from support import truth_dut
 from support.truth_dut import LATENCY_NS, TruthDut, latency_ns, served, wire_ns
@@ -235,11 +236,14 @@ def test_each_trial_begins_in_the_same_state(tmp_path: Path) -> None:
         dut.drop_all(0.2, 0.1)
         records = [
             measure(
-                dut.bench, traffic, Request(load_fps=10_000.0, duration_s=0.5, phase="search"), case="c",
-                sequence=number, waits=Waits(0.1, 0.2, 0), resolution=0.01,
+                dut.bench,
+                traffic,
+                Request(load_fps=10_000.0, duration_s=0.5, phase="search"),
+                OfCase("c", number, 0.01),
+                Waits(0.1, 0.2, 0),
             )
             for number in range(2)
-        ]  # fmt: skip
+        ]
     first, second = (record.model_dump(exclude={"sequence", "host"}) for record in records)
     assert first == second
     assert (records[0].validity, records[0].lost) == ("VALID", 1_000)

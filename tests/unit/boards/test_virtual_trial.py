@@ -12,6 +12,7 @@ from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.record import OfCase
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.platforms.e500 import qemu_e500
 from espbench.terms import Latency
@@ -86,10 +87,8 @@ def measured(*, virtual_time: bool) -> tuple[Any, Offers]:
         Setup(bed, cast(Generator, generator), None, hops),
         Traffic(((64, 1),), 4, "one-way"),
         Request(1000.0, 1.0, "search"),
-        case="0001",
-        sequence=0,
-        waits=Waits(learning_s=2.0, residue_s=1.5, settle_s=5.0),
-        resolution=0.01,
+        OfCase("0001", 0, 0.01),
+        Waits(learning_s=2.0, residue_s=1.5, settle_s=5.0),
         sleep=slept.append,
     )
     return record, generator

@@ -14,6 +14,7 @@ import pytest
 
 from espbench.measure import trial
 from espbench.measure.inputs.setup import TrialBroken
+from espbench.measure.record import OfCase
 from espbench.plan import Case, ResolvedPlan, cases, load_plan
 from espbench.procedures.paired_trials import Ask
 from espbench.results import RunDirectory
@@ -116,15 +117,13 @@ def arithmetic(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     told: dict[str, Any] = {"break": set(), "count": itertools.count()}
     signature = inspect.signature(trial.measure)
 
-    def measure(bench: Any, traffic: Any, request: Any, *, case: str, sequence: int, **more: Any) -> Trial:
-        signature.bind(
-            bench, traffic, request, case=case, sequence=sequence, **more
-        )  # as the real one takes it
+    def measure(setup: Any, traffic: Any, request: Any, of: OfCase, waits: Any, **more: Any) -> Trial:
+        signature.bind(setup, traffic, request, of, waits, **more)  # as the real one takes it
         if next(told["count"]) in told["break"]:
             raise TrialBroken("gateway home died")
-        ask = Ask(case[-1], 0, None, request)  # type: ignore[arg-type]
-        made = sim.made(ask, 50.0, lost=request.load_fps > 20_000, sequence=sequence)
-        return made.model_copy(update={"case": case})
+        ask = Ask(of.case[-1], 0, None, request)  # type: ignore[arg-type]
+        made = sim.made(ask, 50.0, lost=request.load_fps > 20_000, sequence=of.sequence)
+        return made.model_copy(update={"case": of.case})
 
     monkeypatch.setattr(trial, "measure", measure)
     return told

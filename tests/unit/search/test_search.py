@@ -353,15 +353,16 @@ def test_a_load_that_could_not_be_judged_leaves_a_lower_bound() -> None:
     assert_honest([result], log)
 
 
-def test_where_every_final_trial_is_disturbed_the_highest_that_passed_is_the_bound() -> None:
-    """A busy machine still gets an answer, never above the truth."""
-    limit = HardLimit(37_000)
-    search = a_search()
+@pytest.mark.parametrize("truth", [37_000, 14_000])
+def test_where_every_final_trial_is_disturbed_the_highest_that_passed_is_the_bound(truth: int) -> None:
+    """A busy machine still gets an answer, never above the truth; at 14,000 no single trial has frames for 0.001 %."""
+    limit = HardLimit(truth)
+    search = a_search(final_trial_s=2)  # of at most 10 s
     run(search, lambda asked: spoilt(limit(asked)))
     for result in search.results():
         assert result.status == "LOWER_BOUND"
         assert result.throughput_fps is not None
-        assert 30_000 <= result.throughput_fps <= 37_001
+        assert 0.8 * truth <= result.throughput_fps <= truth + 1
 
 
 def test_a_host_that_is_never_quiet_is_waited_for_once() -> None:
