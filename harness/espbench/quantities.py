@@ -71,6 +71,8 @@ class Key(StrEnum):
     CPU_UNDER_ATTACK = "cpu-under-attack"
     CPU_RATIO = "cpu-ratio"
     ARM_LOSS = "arm-loss"
+    CPU_AT_BASE_LOAD = "cpu-at-base-load"
+    LOSS_AT_BASE_LOAD = "loss-at-base-load"
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,8 @@ KINDS: Mapping[str, Kind] = {
         "CPU per frame, {b} / {a}, at {share:.0%} of {of_fps:,.0f} frames/s", "ratio", "less"
     ),
     Key.ARM_LOSS: Kind("frame loss of {arm}, at {share:.0%} of {of_fps:,.0f} frames/s", "%", "less"),
+    Key.CPU_AT_BASE_LOAD: Kind("CPU per frame of {side}, at {fps:,.0f} frames/s", "µs", "less"),
+    Key.LOSS_AT_BASE_LOAD: Kind("frame loss, at {fps:,.0f} frames/s", "%", "less"),
 }
 
 

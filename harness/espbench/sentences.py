@@ -218,6 +218,7 @@ class Code(StrEnum):
     CPU_GOES = "cpu-goes"
     NOT_COMPARED_VIOLATED = "not-compared-violated"
     PAIRS_MADE = "pairs-made"
+    AT_BASE_LOADS = "at-base-loads"
 
     # Of a record of format 1 (results/format_1.py): whole sentences that no other code has.
     WITH_REASONS = "with-reasons"
@@ -446,6 +447,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOT_COMPARED_VIOLATED: "Not compared at fixed loads: frames crossed without encryption ({case}, trial "
     "{trial}).",
     Code.PAIRS_MADE: "{pairs} pairs of trials of {b} and {a} at the same loads; {void} of {trials} trials void.",
+    Code.AT_BASE_LOADS: "Measured at {loads} loads of the base; {missed} of them lost more than their loss goal allows.",
     Code.WITH_REASONS: "{text}",
     Code.EARLIER_HOST: "{text}",
     Code.EARLIER_WARNING: "{text}",

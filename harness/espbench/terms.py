@@ -44,6 +44,7 @@ Phase = Literal["search", "final", "measure"]  # measure: of a test that searche
 # LOWER_BOUND: at least this; above it nothing could be judged. VIOLATED: frames crossed without encryption.
 Status = Literal["OK", "LOWER_BOUND", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE", "VIOLATED"]
 PAIRED = "fixed-load"  # what a comparison at fixed loads is called where a test has its name
+AT_BASE_LOADS = "at-base-loads"  # the same of trials at the loads of a base (`espbench check`)
 WITH_FIGURE: tuple[Status, ...] = ("OK", "LOWER_BOUND")
 Validity = Literal["VALID", "INVALID"]
 Encryption = Literal["proven", "not proven", "baseline"]
@@ -260,10 +261,15 @@ class Latency(Record):
 
 
 class GatewayReading(Record):
-    """What one gateway did during exactly one trial; None = not readable on this platform."""
+    """What one gateway did during exactly one trial; None = not readable on this platform.
+
+    cpu_ns is the CPU time that it used, frames what it handled meanwhile; cpu_us_per_frame is their ratio, rounded.
+    """
 
     cpu_pct: float | None = None
     cpu_us_per_frame: float | None = None
+    cpu_ns: int | None = None
+    frames: int | None = None
     encrypted_frames: int | None = None
     decrypted_frames: int | None = None
     xfrm_errors: dict[str, int] = Field(default_factory=dict)
@@ -344,6 +350,10 @@ class Trial(Counted, Telling):
     def violated(self) -> bool:
         """Whether frames crossed without encryption: no later trial heals the case."""
         return bool(self.proof.get("violated"))
+
+    def meets(self, goal: float) -> bool:
+        """Whether it lost no more than a goal allows, and forwarded what it did not lose."""
+        return self.frame_loss_ratio <= goal and self.sustained
 
     @property
     def disturbed(self) -> bool:
@@ -500,6 +510,19 @@ class Calibration(Record):
     note: str = ""
 
 
+class BaseLoad(Record):
+    """A load at which `espbench check` measures: that of a base's throughput with this loss goal, fps.
+
+    duration_s is the length of the trial. floor_fps is tried where the load misses the goal: the least throughput
+    that the check's limit allows.
+    """
+
+    goal: float
+    load_fps: float
+    duration_s: float
+    floor_fps: float
+
+
 class Manifest(Record):
     """`manifest.json`: everything about a run that is not a trial or an outcome."""
 
@@ -529,3 +552,5 @@ class Manifest(Record):
         default_factory=dict
     )  # the plan and what it names, every key: equal to resume
     compare: dict[str, Any] = Field(default_factory=dict)  # by, reference, seed; empty: no comparison
+    # Case → the loads of a base, in the place of its test; empty: no run of `espbench check`.
+    base_loads: dict[str, list[BaseLoad]] = Field(default_factory=dict)

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from espbench.cli import build, calibrate, clean, compare, doctor, listing, report, run, schema, validate
+from espbench.cli.gate import baseline, bisect, check
 from espbench.errors import EspbenchError, Interrupted, UsageError
 from espbench.this_machine import ending, registry
 from espbench.version import __version__
@@ -27,6 +28,9 @@ app.command("validate")(validate.validate)
 app.command("schema")(schema.schema)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("check")(check.check)
+app.command("baseline")(baseline.baseline)
+app.command("bisect")(bisect.bisect)
 app.command("doctor")(doctor.doctor)
 app.command("list")(listing.listing)
 app.command("calibrate")(calibrate.calibrate)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import subprocess
 import sys
@@ -59,6 +60,9 @@ def run(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
     ] = False,
+    base_loads: Annotated[
+        Path | None, typer.Option("--base-loads", hidden=True, help="What espbench check measures, a JSON file.")
+    ] = None,
 ) -> None:
     """Run a plan: calibrate, measure every case, write the report. After Ctrl-C it can be resumed."""
     if (plan is None) == (resume is None):
@@ -87,7 +91,7 @@ def run(
     with measuring(shared=virtual(choices), wait=wait):
         if resume is None:
             directory = RunDirectory.create(
-                out, resolved.plan.name, _manifest(resolved, choices), resolved.text
+                out, resolved.plan.name, _manifest(resolved, choices, base_loads), resolved.text
             )
         else:
             for text in directory.mend():
@@ -134,7 +138,7 @@ def _measure(
 
             session = Session(resolved, listed, directory, beds, new_generator, observer)
             results = session.run()
-            if resolved.plan.accelerator is not None:
+            if resolved.plan.accelerator is not None and not directory.manifest.base_loads:
                 duts = [choice.dut for choice in choices]
                 accelerator.measure(
                     resolved.plan.accelerator, duts, beds, new_generator, directory, observer.note
@@ -159,8 +163,9 @@ def _resume(directory: RunDirectory) -> str:
     return f"once that is mended, go on with: espbench run --resume {directory.path}"
 
 
-def _manifest(resolved: ResolvedPlan, choices: list[Choice]) -> Manifest:
+def _manifest(resolved: ResolvedPlan, choices: list[Choice], base_loads: Path | None) -> Manifest:
     profiles = profiles_of(choices)
+    loads = json.loads(base_loads.read_text(encoding="utf-8")) if base_loads else {}
     return Manifest(
         format=FORMAT,
         espbench=__version__,
@@ -178,6 +183,7 @@ def _manifest(resolved: ResolvedPlan, choices: list[Choice]) -> Manifest:
         conditions=conditions(resolved, profiles),
         asked=asked(resolved, profiles),
         compare=compare_settings(resolved),
+        base_loads=loads,
     )
 
 

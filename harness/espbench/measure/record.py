@@ -311,16 +311,21 @@ def proof_problems(
     return problems + esp_peer.problems(opened), bool(leaked + esp_peer.leaks(opened))
 
 
+def _frames(setup: Setup, delta: counters.Counters, side: Side, *, upset: bool) -> int | None:
+    """How many frames a gateway handled: those it encrypted or decrypted, else received; None where not known."""
+    moved = delta[side]
+    if upset:
+        return None
+    if setup.encrypts:
+        return moved.sas.encrypted + moved.sas.decrypted
+    return moved.lan.rx_packets + moved.wan.rx_packets
+
+
 def _us_per_frame(
     setup: Setup, delta: counters.Counters, side: Side, cpu_ns: int | None, *, upset: bool
 ) -> float | None:
     """CPU time of a gateway for each frame that it handled, µs; None where the frames are not known."""
-    moved = delta[side]
-    if upset:
-        return None
-    frames = moved.lan.rx_packets + moved.wan.rx_packets
-    if setup.encrypts:
-        frames = moved.sas.encrypted + moved.sas.decrypted
+    frames = _frames(setup, delta, side, upset=upset)
     return cpu_ns / 1e3 / frames if frames and cpu_ns is not None else None
 
 
@@ -342,6 +347,8 @@ def _gateway(
     return GatewayReading(
         cpu_pct=round(100 * cpu_ns / 1e9 / working_s, 2) if cpu_ns is not None and working_s > 0 else None,
         cpu_us_per_frame=None if us_per_frame is None else round(us_per_frame, 3),
+        cpu_ns=cpu_ns,
+        frames=_frames(setup, delta, side, upset=upset),
         encrypted_frames=moved.sas.encrypted if told else None,
         decrypted_frames=moved.sas.decrypted if told else None,
         xfrm_errors={} if upset else moved.sas.errors,

@@ -246,14 +246,14 @@ class PairedLoads:
             "offered_fps": trial.offered_fps,
             "cpu_us": round(sum(known), 3) if used and len(known) == len(used) else None,
             "loss": trial.frame_loss_ratio,
-            "met": trial.frame_loss_ratio <= self.goal and trial.sustained,
+            "met": trial.meets(self.goal),
         }
 
     def _move_ladder(self) -> None:
         """Put the next round's ladder where this one says the throughput is."""
         for arm in ARMS:
             told = [
-                (slot.loads_fps[arm], self._met(trial))
+                (slot.loads_fps[arm], trial.meets(self.goal))
                 for index, slot in enumerate(self._slots)
                 if slot.rung is not None and (trial := self._made.get((index, arm))) is not None
             ]
@@ -269,9 +269,6 @@ class PairedLoads:
                 away = STEP * RUNGS / 2 * self._reach[arm] * (1 if passed else -1)
                 self._centres[arm] = [middle + away]
                 self._reach[arm] = min(8, 2 * self._reach[arm])
-
-    def _met(self, trial: Trial) -> bool:
-        return trial.frame_loss_ratio <= self.goal and trial.sustained
 
     def at_maximum(self) -> bool:
         """Whether the tester could not offer more than an arm forwards."""

@@ -15,7 +15,7 @@ from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.plan.resolved.cases import Case
 from espbench.procedures.limits import Limits
-from espbench.terms import Encryption, Finding, Outcome, Remark, Trial
+from espbench.terms import BaseLoad, Encryption, Finding, Outcome, Remark, Trial
 
 # Around each trial beside its waits, s: reading counters, starting threads. For the guess of the time left.
 OVERHEAD_S = 0.4
@@ -26,13 +26,15 @@ class Known:
     """What a run knows of a case before it begins.
 
     throughput: the outcome of this run's throughput test at the same point, by loss goal. hints_fps: for each
-    loss goal of a throughput test, where its search begins (warm_start.py).
+    loss goal of a throughput test, where its search begins (warm_start.py). base_loads: the loads of a base, which take
+    the place of the test (rfc2544/base_loads.py).
     """
 
     limits: Limits
     throughput: dict[float, Outcome]
     frame_sizes: Sequence[int | str]
     hints_fps: Sequence[float | None] = ()
+    base_loads: Sequence[BaseLoad] = ()
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from espbench.procedures.ipsec.rekey_rate import RekeyRateCase
 from espbench.procedures.ipsec.set_up_rate import SetUpRateCase
 from espbench.procedures.procedure import Known, Procedure
 from espbench.procedures.rfc2544.back_to_back import BackToBackCase
+from espbench.procedures.rfc2544.base_loads import BaseLoadsCase
 from espbench.procedures.rfc2544.flood import FloodCase
 from espbench.procedures.rfc2544.frame_loss import FrameLossCase
 from espbench.procedures.rfc2544.latency import LatencyCase
@@ -68,5 +69,7 @@ _PROCEDURES: dict[type[AroundTrials], Callable[[Case, Known, Sequence[Trial]], P
 
 
 def procedure_for(case: Case, known: Known, trials: Sequence[Trial]) -> Procedure:
-    """The case's test, fed with the trials that are on disk already."""
+    """The case's test, fed with the trials that are on disk already; in a check, the loads of its base instead."""
+    if known.base_loads:
+        return BaseLoadsCase(case, known, trials)
     return _PROCEDURES[type(case.settings)](case, known, trials)

@@ -74,7 +74,8 @@ class Session:
     ) -> None:
         self._resolved = resolved
         self._plan = resolved.plan
-        self._cases = execution_order(cases, resolved)
+        measured = directory.manifest.base_loads or {case.id for case in cases}
+        self._cases = execution_order([case for case in cases if case.id in measured], resolved)
         self._listed = cases
         self._directory = directory
         self._beds = beds
@@ -316,7 +317,8 @@ class Session:
             and o.repeat == case.repeat
         ]
         throughput = {o.loss_goal: o for o in here}
-        return Known(self._limits(case), throughput, self._plan.frame_sizes, self._hints(case))
+        base_loads = self._directory.manifest.base_loads.get(case.id, ())
+        return Known(self._limits(case), throughput, self._plan.frame_sizes, self._hints(case), base_loads)
 
     def _hints(self, case: Case) -> list[float | None]:
         """Where the case's search begins; on disk before its first trial, so that a resumed one began there too."""

@@ -56,6 +56,7 @@ MAY_IMPORT = {
     "comparison.deciding": "comparison.sorting",
     "comparison.telling": "comparison.sorting comparison.deciding",
     "comparison": "results comparison.*",
+    "gate": "results comparison comparison.sorting",
     "claims": "catalogue results plan plan.resolved",
     "reporting.parts": "this_machine results",
     "reporting.findings": "results reporting.parts",
@@ -65,8 +66,9 @@ MAY_IMPORT = {
     "reporting.kernels": "results npcrypt.ciphers reporting.parts reporting.published",
     "reporting": "results comparison comparison.sorting reporting.*",
     "frames": "results comparison comparison.sorting",
+    "cli.gate": "results plan plan.resolved runs comparison gate",
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
-    "runs comparison.* reporting.*",
+    "runs comparison.* reporting.* cli.gate",
 }
 # What may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
 DOORS = {"espbench": "frames", "espbench.__main__": "cli"}

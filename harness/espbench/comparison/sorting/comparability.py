@@ -135,7 +135,7 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
         "tools": {name: version for name, version in m.tools.items() if name not in _READERS},
     }
     for section, values in sections.items():
-        for key, value in _flat(values):
+        for key, value in flat(values):
             yield Condition(section, key, f"{section}: {key}"), value
     if m.conditions:
         yield from _of_plan({**m.conditions, "tests": _tests(run)}, axis)
@@ -165,12 +165,12 @@ def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[Conditio
     profiles = recorded.get("profiles") or {}
     for name, profile in profiles.items():
         is_axis = axis in ("dut", "kernel") and len(profiles) == 1
-        for key, value in _flat(profile):
+        for key, value in flat(profile):
             if is_axis:
                 yield Condition("profile", key, f"profile: {key}"), value
             else:
                 yield Condition("profile", f"{name}.{key}", f"profile {name}: {key}"), value
-    for key, value in _flat({k: v for k, v in recorded.items() if k not in (*_TOLD_ELSEWHERE, "profiles")}):
+    for key, value in flat({k: v for k, v in recorded.items() if k not in (*_TOLD_ELSEWHERE, "profiles")}):
         yield Condition("settings", key, key), value
 
 
@@ -201,7 +201,7 @@ def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
         yield condition, " / ".join(sorted(values))
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Nested tables as `outer.inner` → text; empty values and what is matched point by point left out.
 
     The items of a list of tables (a plan's tests) go by their own names, numbered only where one comes twice.
@@ -215,9 +215,9 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             for item in value:
                 met[tuple(item)] += 1
                 again = met[tuple(item)]
-                yield from _flat(item, f"{name}." if again == 1 else f"{name}.{again}.")
+                yield from flat(item, f"{name}." if again == 1 else f"{name}.{again}.")
         elif isinstance(value, Mapping):
-            yield from _flat(value, f"{name}.")
+            yield from flat(value, f"{name}.")
         elif value not in (None, "", [], ()):
             text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
             yield name, text

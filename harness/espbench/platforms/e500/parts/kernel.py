@@ -29,11 +29,20 @@ def build(work: Path, source: SourcePackage, runner: Runner) -> Mapping[str, Pat
             f"{fragment}: expected each option to be in the configuration of Linux {source.version}, "
             f"these are not: {', '.join(lost)}"
         )
-    _make(tree, runner, [f"-j{tools.processors()}", "vmlinux"])
+    make(tree, runner)
     image = work / "vmlinux"
-    # A loader needs no symbols; /proc/kallsyms has the kernel's own.
-    runner.run([f"{tools.CROSS}strip", "-o", str(image), str(tree / "vmlinux")], work, "stripping the kernel")
+    strip(tree, image, runner)
     return {"vmlinux": image, "config": tree / ".config"}
+
+
+def make(tree: Path, runner: Runner) -> None:
+    """Compile what is not compiled yet, or has changed since."""
+    _make(tree, runner, [f"-j{tools.processors()}", "vmlinux"])
+
+
+def strip(tree: Path, image: Path, runner: Runner) -> None:
+    """Put the kernel there without its symbols: a loader needs none; /proc/kallsyms has the kernel's own."""
+    runner.run([f"{tools.CROSS}strip", "-o", str(image), str(tree / "vmlinux")], tree, "stripping the kernel")
 
 
 def lost_options(fragment: str, config: str) -> list[str]:

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How small a regression `espbench check` finds on emulated boards, and how often it cries wolf: fresh runs, by itself.
+
+A kernel is built once more with nothing but `nop` instructions planted in the encryption path (`esp_output`): none,
+then one. Both go into caches of their own, so that the check finds them as it finds any kernel.
+
+* **Planted**: one instruction more for each frame that Home encrypts, at 20 points (two ways to drive the engine, ten
+  sizes), one way, so that each frame passes `esp_output` exactly once. Found is a point where Home's figure is above the
+  base with `--limit instructions=0`.
+* **A against A**: the kernel without any, held against its own base, half of the checks beside busy loops on every CPU.
+  Besides, the recorded final trials of all these runs are held against each other, each pair both ways.
+
+Predicted before the first run: all 20 found, the change at Home between 0.9 and 1.1 instructions at 18 of 20 or more (a
+batch of frames may move), Office nearer to 0 than to 1; and 0 false alarms of at least 1,000 comparisons, of which
+a quarter or more are fresh.
+
+It takes about half an hour: `python benchmarks/gate_sensitivity.py [--checks N]`. Needs `espbench build e500` and what
+that needs; neither root nor a network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+from espbench.gate.from_check import measurements
+from espbench.gate.from_run import base_of
+from espbench.gate.judging import Measured, judge
+from espbench.gate.limits import Limit, Quantity
+from espbench.paths import cache_dir
+from espbench.platforms.e500.parts import kernel, recipe
+from espbench.platforms.e500.parts.build import MANIFEST
+from espbench.platforms.e500.parts.tools import Runner
+from espbench.results import RunDirectory
+from espbench.this_machine.registry import Registry
+
+SIZES = (64, 128, 256, 390, 512, 640, 768, 1024, 1280, 1424)
+PLAN = f"""
+name: sensitivity
+dut: mpc8548e
+stacks: [plain, {{stack: xfrm, label: async, crypto: async}}, {{stack: xfrm, label: software, crypto: software}}]
+suites: [aes128-sha1]
+frame_sizes: [{", ".join(map(str, SIZES))}]
+tests:
+  - throughput: {{loss_goals: [0], trial: 20ms, final_trial: 40ms, resolution: 10%, maximum: 200000fps, settle: 0,
+      residue: 10ms, warm_up: 10ms, learning: 10ms}}
+"""
+FILE, PLACE = "net/ipv4/esp4.c", "static int esp_output(struct xfrm_state *x, struct sk_buff *skb)\n{\n"
+FIRST_STATEMENT = "\tesp.inplace = true;\n"
+NO_LIMIT: dict[Quantity, Limit] = {"instructions": Limit(), "throughput": Limit(share=0.02)}
+
+
+def main() -> None:
+    """Build both kernels, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checks", type=int, default=8, help="how many fresh checks of A against A")
+    parser.add_argument("--keep", type=Path, help="a folder for kernels and runs, used again if it is there")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="espbench-gate-") as temporary:
+        folder = (asked.keep or Path(temporary)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        measure(folder, asked.checks)
+
+
+def measure(folder: Path, checks: int) -> None:
+    """All of it, in this folder."""
+    caches = [kernel_with(folder, nops) for nops in (0, 1)]
+    plan = folder / "plan.yaml"
+    plan.write_text(PLAN, encoding="utf-8")
+    since = time.monotonic()
+    base = espbench(caches[0], "run", plan, "--out", folder / "base", "--no-report")
+    print(f"base: {time.monotonic() - since:.0f} s")
+    planted(check(folder, caches[1], base, "planted", "--allow-different", "kernel"))
+    runs, figures, alarms = [], 0, 0
+    for number in range(checks):
+        busy = number % 2 == 1
+        with busy_loops() if busy else quiet():
+            verdict = check(folder, caches[0], base, f"same-{number}")
+        worse = [row for row in verdict["rows"] if row["word"] != "same"]
+        figures, alarms = figures + len(verdict["rows"]), alarms + len(worse)
+        runs.append(RunDirectory.open(Path(verdict["run"])))
+        print(f"A against A, {'beside busy loops' if busy else 'alone'}: {len(worse)} of {len(verdict['rows'])} not the same")
+    recorded, of_recorded = recorded_pairs(base, runs)
+    print(f"false alarms: {alarms} of {figures} fresh figures, {of_recorded} of {recorded} recorded ones")
+
+
+def planted(verdict: dict[str, Any]) -> None:
+    """Print what one instruction looks like at each point."""
+    rows = [row for row in verdict["rows"] if row["quantity"] == "instructions" and "plain" not in row["case"]]
+    home, office = ([row for row in rows if row["side"] == side] for side in ("home", "office"))
+    for row in home:
+        print(f"  {row['case']}: {row['base']:,.3f} {row['change']:+.3f} {row['word']}")
+    found = sum(row["word"] == "regressed" for row in home)
+    exact = sum(0.9 <= row["change"] <= 1.1 for row in home)
+    print(f"one instruction planted: found at {found} of {len(home)} points, {exact} of them within 10 % of 1")
+    print(f"Office: between {min(r['change'] for r in office):+.3f} and {max(r['change'] for r in office):+.3f}")
+    plain = [row for row in verdict["rows"] if "plain" in row["case"] and row["word"] != "same"]
+    print(f"plain, which does not pass there: {len(plain)} figures not the same")
+
+
+def recorded_pairs(base: Path, runs: list[RunDirectory]) -> tuple[int, int]:
+    """(figures, those not the same) of every recorded check held against every other."""
+    as_base = base_of(RunDirectory.open(base))
+    found = [measurements(run, as_base)[0] for run in runs]
+    figures = alarms = 0
+    for one, other in permutations(found, 2):
+        cases = {}
+        for point, case in as_base.cases.items():
+            samples = [
+                replace(s, instructions=one[point, s.repeat, s.goal].instructions) for s in case.samples
+            ]
+            cases[point] = replace(case, samples=samples)
+        typed: dict[tuple[Any, int, float], Measured] = dict(other)
+        rows = judge(replace(as_base, cases=cases), typed, NO_LIMIT)
+        figures, alarms = figures + len(rows), alarms + sum(row.word != "same" for row in rows)
+    return figures, alarms
+
+
+def check(folder: Path, cache: Path, base: Path, name: str, *options: str) -> dict[str, Any]:
+    """The verdict of a check with no limit; exit codes 0 and 5 are verdicts."""
+    file = folder / f"{name}.json"
+    arguments = ["check", folder / "plan.yaml", "--against", base, "--limit", "instructions=0", "--json", file]
+    espbench(cache, *arguments, "--out", folder / "checks", *options, codes=(0, 5))
+    verdict: dict[str, Any] = json.loads(file.read_text())
+    assert not verdict["problems"], verdict["problems"]
+    return verdict
+
+
+def espbench(cache: Path, *arguments: object, codes: tuple[int, ...] = (0,)) -> Path:
+    """Run a command with that cache; the folder of the file it names last."""
+    argv = [sys.executable, "-m", "espbench", *map(str, arguments)]
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode not in codes:
+        raise SystemExit(f"{' '.join(argv)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    return Path(done.stdout.strip().splitlines()[-1]).parent
+
+
+def kernel_with(folder: Path, nops: int) -> Path:
+    """A cache whose kernel executes so many instructions more for each frame that it encrypts."""
+    cache = folder / f"cache-{nops}"
+    if cache.exists():
+        return cache
+    vmlinux = built(folder / "kernel", nops)
+    filling = folder / "filling" / "espbench"
+    shutil.rmtree(filling.parent, ignore_errors=True)
+    shutil.copytree(cache_dir(), filling, ignore=shutil.ignore_patterns("sources", "apt", "logs", "packages", "report"))
+    (part,) = (filling / "e500").glob(f"{recipe.KERNEL.name}-{recipe.key(recipe.KERNEL)}")
+    shutil.copyfile(vmlinux, part / "vmlinux")
+    manifest = json.loads((part / MANIFEST).read_text())
+    manifest["products"]["vmlinux"] = recipe.digest(part / "vmlinux")
+    (part / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    filling.parent.rename(cache)
+    return cache
+
+
+def built(work: Path, nops: int) -> Path:
+    """The stripped kernel with so many `nop` in esp_output; only what changed is compiled again."""
+    with Registry("sensitivity") as registry:
+        runner = Runner(registry, work / "log", lambda line: None)
+        tree = work / "linux"
+        if not (tree / "vmlinux").exists():
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True)
+            kernel.build(work, recipe.used()["linux"], runner)
+            shutil.copyfile(tree / FILE, work / "esp4.c")
+        original = (work / "esp4.c").read_text()
+        assert PLACE in original
+        assert FIRST_STATEMENT in original.partition(PLACE)[2].partition("\n}\n")[0]
+        before, place, after = original.partition(PLACE)
+        nop = "".join('\tasm volatile("nop");\n' for _ in range(nops))
+        (tree / FILE).write_text(before + place + after.replace(FIRST_STATEMENT, nop + FIRST_STATEMENT, 1))
+        kernel.make(tree, runner)
+        image = work / f"vmlinux-{nops}"
+        kernel.strip(tree, image, runner)
+        return image
+
+
+@contextmanager
+def busy_loops() -> Iterator[None]:
+    """Two on each CPU."""
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))
+    ]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """As it is."""
+    yield
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--against BASE`: a run, a file that espbench baseline wrote, or a revision of the user's tree, built and measured."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from espbench.cli.gate.measuring import Measuring
+from espbench.errors import UsageError
+from espbench.gate.tree import Commit, Tree, build, written_since
+from espbench.plan import ResolvedPlan
+from espbench.results import RunDirectory
+
+
+@dataclass(frozen=True)
+class Building:
+    """How revisions are built: the user's command, where, and which paths of the plan it should write.
+
+    work: a folder for checkouts and logs.
+    """
+
+    tree: Tree
+    command: str
+    work: Path
+    paths: Sequence[Path]
+
+    def build(self, commit: Commit | None) -> bool:
+        """Build a commit in a checkout of its own, or the tree as it stands; whether a path of the plan was written."""
+        name = commit.name if commit else "the tree as it stands"
+        folder = self.tree.path
+        if commit is not None:
+            folder = self.work / "tree"
+            self.tree.checkout(folder, commit)
+        print(f"building {commit or name}: {self.command}", file=sys.stderr)
+        moment_ns = time.time_ns()
+        build(self.command, folder, name, self.work / f"build-{name[:12].replace(' ', '-')}.log")
+        return written_since(self.paths, moment_ns)
+
+    def close(self) -> None:
+        """Remove the checkout."""
+        self.tree.forget(self.work / "tree")
+
+
+def building(resolved: ResolvedPlan, tree: Path | None, command: str | None, work: Path) -> Building:
+    """UsageError without a command, or outside a git tree."""
+    if not command:
+        raise UsageError("--build: expected the command that builds a revision, got none")
+    if not shutil.which("git"):
+        raise UsageError("git: not found; a revision takes it: apt-get install git")
+    return Building(Tree(tree or Path.cwd()), command, work, own_paths(resolved))
+
+
+def own_paths(resolved: ResolvedPlan) -> list[Path]:
+    """What a plan names of the user's own: the folders of daemons, and kernels with their modules."""
+    prefixes = [stack.prefix_beside(resolved.path) for stack in resolved.plan.stacks]
+    kernels = [
+        Path(path)
+        for profile in resolved.profiles
+        if profile is not None
+        for gateways in (profile.kernel, profile.modules)
+        if gateways is not None
+        for path in (gateways.home, gateways.office)
+        if "/" in path
+    ]
+    return [*dict.fromkeys([*(path for path in prefixes if path is not None), *kernels])]
+
+
+def measured_at(
+    revision: str, building: Building, measuring: Measuring, plan: Path
+) -> tuple[RunDirectory, Commit, bool]:
+    """Build a revision and measure the plan on it: the run, the commit, whether a path of the plan was written."""
+    commit = building.tree.commit(revision)
+    try:
+        written = building.build(commit)
+    finally:
+        building.close()
+    return measuring.run(plan), commit, written
+
+
+def unknown(against: str) -> UsageError:
+    """The message for a base that is none of the four."""
+    return UsageError(
+        f"--against {against}: no base\n"
+        "  expected: a run directory, a file that espbench baseline wrote, the reference of the plan's compare, or "
+        "with --build a git revision\n"
+        "  got: nothing of that name; no base is ever made silently\n"
+        "  what to do: measure one (espbench run PLAN), or write one (espbench baseline RUN)"
+    )

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench bisect PLAN --good A --bad B --build CMD`: which commit made a frame dearer, and by how many instructions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from espbench.cli.gate.bases import Building, building
+from espbench.cli.gate.measuring import Measuring
+from espbench.errors import UsageError
+from espbench.gate import from_check
+from espbench.gate.base import Base, Point
+from espbench.gate.bisecting import Answer, Bisection
+from espbench.gate.from_run import GATED, base_of
+from espbench.gate.history import History, Step, open_history
+from espbench.gate.judging import judge
+from espbench.gate.limits import Limit, Quantity
+from espbench.gate.limits import limits as read_limits
+from espbench.gate.tree import BuildFailed, Commit
+from espbench.gate.verdict import NOT_JUDGED, Row
+from espbench.plan import cases, load_plan
+from espbench.results import RunDirectory
+from espbench.results.durable import write_atomically
+from espbench.runs.beds import choose, virtual
+from espbench.terms import CaseEntry, kind_of_test
+
+_DIGITS = 12  # of a commit's name in a folder's
+
+
+def bisect(
+    plan: Annotated[Path, typer.Argument(help="The plan, in virtual time.")],
+    good: Annotated[str, typer.Option(help="A revision that is not worse.")],
+    bad: Annotated[str, typer.Option(help="A later revision that is.")],
+    build: Annotated[
+        str, typer.Option(help="The command that builds a revision; it puts what the plan names in place.")
+    ],
+    limit: Annotated[
+        list[str] | None, typer.Option(help="How much worse counts: instructions=0.1% or instructions=50.")
+    ] = None,
+    tree: Annotated[Path | None, typer.Option(help="The git tree. Default: here.")] = None,
+    out: Annotated[Path, typer.Option(help="Where its folder goes.")] = Path("runs"),
+) -> None:
+    """Find the commit between two that made a frame dearer; the same command again goes on where it was interrupted."""
+    limits = read_limits(limit or [])
+    resolved = load_plan(plan)
+    choices = choose(resolved)
+    if not virtual(choices):
+        raise UsageError(
+            f"{plan}: expected a plan in virtual time, where a commit's cost is a number, got "
+            f"{choices[0].platform.name}; name a dut that keeps virtual time"
+        )
+    listed = cases(resolved, [choice.dut for choice in choices], mtu=min(choice.mtu for choice in choices))
+    entries = [case.entry() for case in listed if kind_of_test(case.test) == GATED]
+    how = building(resolved, tree, build, Path())
+    span = how.tree.between(how.tree.commit(good), how.tree.commit(bad))
+    folder = out / f"bisect-{span[0].name[:_DIGITS]}-{span[-1].name[:_DIGITS]}-{resolved.plan.name}"
+    asked = {
+        "plan": resolved.text, "tree": str(how.tree.path), "good": span[0].name, "bad": span[-1].name, "build": build,
+        "limits": ", ".join(f"{name} {value}" for name, value in limits.items()),
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    history = open_history(folder / "bisect.json", asked)
+    costs = Costs(
+        replace(how, work=folder), Measuring(folder / "runs"), plan, entries, limits, history
+    )  # fmt: skip
+    answer = search(span, history, costs.of, costs.figure_of, _say)
+    costs.how.close()
+    if answer is None:
+        _say(f"no single commit: {span[-1]} costs no more than {span[0]} by more than the limit")
+        raise typer.Exit(NOT_JUDGED)
+    text = told(span, answer, history)
+    write_atomically(folder / "bisect.md", text)
+    print(text)
+    print(folder / "bisect.md")
+    if not answer.single:
+        raise typer.Exit(NOT_JUDGED)
+
+
+@dataclass
+class Costs:
+    """Builds commits and measures them: first good, whose loads are then those of all, then any other."""
+
+    how: Building
+    measuring: Measuring
+    plan: Path
+    entries: Sequence[CaseEntry]
+    limits: dict[Quantity, Limit]
+    history: History
+
+    def figure_of(self, good: Commit, bad: Commit) -> Row | None:
+        """The figure that bad is worst in beside good; None where it is worse in none.
+
+        UsageError where one of them cannot be built.
+        """
+        if not self.history.base_run:
+            self.how.build(good)
+            self.history.base_run = str(self.measuring.run(self.plan).path)
+            self.history.save()
+        base = base_of(RunDirectory.open(Path(self.history.base_run)))
+        self.how.build(bad)
+        rows = self._rows(base)
+        worse = [row for row in rows if row.word == "regressed" and row.quantity == "instructions"]
+        return max(worse, key=lambda row: row.share or 0.0, default=None)
+
+    def of(self, commit: Commit) -> Step:
+        """What the figure is at this commit."""
+        figure = self.history.figure
+        base = base_of(RunDirectory.open(Path(self.history.base_run)))
+        one = {point: case for point, case in base.cases.items() if str(point) == figure["case"]}
+        try:
+            self.how.build(commit)
+        except BuildFailed as failed:
+            return Step(commit.name, None, why=str(failed).partition(":\n")[0])
+        for row in self._rows(replace(base, cases=one)):
+            if (row.goal, row.side) == (figure["goal"], figure["side"]) and row.now is not None:
+                return Step(commit.name, row.now, run=self._run)
+        return Step(commit.name, None, run=self._run, why="; ".join(self._problems) or "no figure")
+
+    def _rows(self, base: Base) -> list[Row]:
+        entries = [entry for entry in self.entries if Point.of(entry) in base.cases]
+        run = self.measuring.run(self.plan, from_check.base_loads(base, entries, self.limits))
+        measured, problems = from_check.measurements(run, base)
+        self._run, self._problems = str(run.path), [f"{p.case}: {p.why}" for p in problems]
+        return judge(base, measured, self.limits)
+
+
+def search(
+    span: Sequence[Commit],
+    history: History,
+    cost_of: Callable[[Commit], Step],
+    figure_of: Callable[[Commit, Commit], Row | None],
+    say: Callable[[str], None],
+) -> Answer | None:
+    """Go on with a bisection until there is an answer, each step kept; None where bad is not worse than good."""
+    if not history.figure:
+        row = figure_of(span[0], span[-1])
+        if row is None or row.now is None:
+            return None
+        history.figure = {"case": row.case, "goal": row.goal, "side": row.side, "name": row.name}
+        history.steps = [Step(span[0].name, row.base), Step(span[-1].name, row.now)]
+        history.save()
+    places = {commit.name: place for place, commit in enumerate(span)}
+    known = {places[name]: step.cost for name, step in history.known.items()}
+    say(f"{history.figure['case']}: {history.figure['name']}: good {known[0]:,.3f}, bad {known[len(span) - 1]:,.3f}")
+    bisection = Bisection(len(span) - 1, known)
+    number = len(history.steps) - 2
+    while (place := bisection.next()) is not None:
+        number += 1
+        say(f"step {number} of about {number - 1 + bisection.steps_left}: {span[place]}")
+        step = cost_of(span[place])
+        history.add(step)
+        bisection.add(place, step.cost)
+        say("  left out: " + step.why if step.cost is None else f"  {step.cost:,.3f} instructions per frame")
+    return bisection.answer()
+
+
+def told(span: Sequence[Commit], answer: Answer, history: History) -> str:
+    """The answer with all that was measured, as Markdown."""
+    figure = f"{history.figure['case']}: {history.figure['name']}"
+    first, last = span[answer.first], span[answer.last]
+    if answer.single:
+        head = f"{last} costs {answer.cost:+,.3f} instructions per frame"
+    elif answer.first == answer.last:
+        head = f"no single commit: {answer.why}; of {answer.whole:+,.3f} in all, {last} costs {answer.cost:+,.3f}"
+    else:
+        head = f"no single commit: {answer.why}; {first} to {last} cost {answer.cost:+,.3f} together"
+    places = {commit.name: place for place, commit in enumerate(span)}
+    lines = []
+    for step in sorted(history.steps, key=lambda step: places[step.commit]):
+        cost = step.why if step.cost is None else f"{step.cost:,.3f}"
+        lines.append(f"| {places[step.commit]} | {span[places[step.commit]]} | {cost} |")
+    table = "\n".join(["| place | commit | instructions per frame |", "|---:|---|---:|", *lines])
+    return f"{head}\n\n{figure}\n\n{table}\n"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

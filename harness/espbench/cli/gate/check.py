@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench check PLAN --against BASE`: whether a frame costs more than it did, and the exit code that a CI system needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from espbench.cli.gate.baseline import band
+from espbench.cli.gate.bases import Building, building, measured_at, unknown
+from espbench.cli.gate.measuring import Measuring
+from espbench.cli.gate.outputs import Outputs
+from espbench.cli.gate.table import show
+from espbench.comparison import compare
+from espbench.errors import UsageError
+from espbench.gate import baseline_file, conditions, from_check, real_time
+from espbench.gate.base import Base, Point
+from espbench.gate.from_run import GATED, base_of
+from espbench.gate.judging import judge
+from espbench.gate.limits import Limit, Quantity
+from espbench.gate.limits import limits as read_limits
+from espbench.gate.verdict import Check, Problem
+from espbench.plan import ResolvedPlan, cases, load_plan
+from espbench.plan import conditions as plan_conditions
+from espbench.plan.resolved.arms import arms
+from espbench.results import RunDirectory
+from espbench.runs.beds import Choice, choose, profiles_of, virtual
+from espbench.terms import CaseEntry, kind_of_test
+from espbench.version import __version__
+
+_CASES = "cases"  # of --allow-different: the base may have cases that the plan has not
+_MOST_SHOWN = 8
+_PIPED_WIDTH = 180
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a check was asked for. allowed: conditions that may differ, by key or word."""
+
+    plan: Path
+    resolved: ResolvedPlan
+    choices: Sequence[Choice]
+    limits: Mapping[Quantity, Limit]
+    allowed: Collection[str]
+    measuring: Measuring
+
+    @property
+    def entries(self) -> list[CaseEntry]:
+        """The plan's cases whose throughput is measured."""
+        mtu = min(choice.mtu for choice in self.choices)
+        listed = cases(self.resolved, [choice.dut for choice in self.choices], mtu=mtu)
+        return [case.entry() for case in listed if kind_of_test(case.test) == GATED]
+
+
+def check(
+    plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")],
+    against: Annotated[
+        str,
+        typer.Option(
+            help="The base: a run directory, a file of espbench baseline, the reference of the plan's compare, or "
+            "with --build a git revision."
+        ),
+    ],
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(help="How much worse a figure may be: instructions=0.1%, instructions=50 or throughput=2%."),
+    ] = None,
+    build: Annotated[
+        str | None, typer.Option(help="The command that builds a revision; it puts what the plan names in place.")
+    ] = None,
+    tree: Annotated[Path | None, typer.Option(help="The git tree of the revision. Default: here.")] = None,
+    out: Annotated[Path, typer.Option(help="Where run directories go.")] = Path("runs"),
+    json: Annotated[Path | None, typer.Option(help="Write the verdict as JSON.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write a summary for a pull request.")] = None,
+    allow_different: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-different", help="A condition that may differ from the base's, such as kernel; cases: the base may have more."
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
+    ] = False,
+) -> None:
+    """Hold a plan against a base: exit 0 nothing is worse, 5 something is, 3 something could not be judged."""
+    limits = read_limits(limit or [])
+    outputs = Outputs(json, junit, markdown)
+    outputs.clear()
+    resolved = load_plan(plan)
+    asked = Asked(
+        plan, resolved, choose(resolved), limits, allow_different or [],
+        Measuring(out, ["--wait"] if wait else []),
+    )  # fmt: skip
+    verdict = _verdict(asked, against, build, tree)
+    outputs.write(verdict)
+    console = Console(highlight=False, emoji=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
+    show(verdict, console)
+    raise typer.Exit(verdict.exit_code)
+
+
+def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None) -> Check:
+    if not asked.entries:
+        return _empty(asked, against)
+    if asked.resolved.plan.compare is not None and against == _reference(asked.resolved):
+        return _between_arms(asked, against)
+    path = Path(against)
+    in_virtual_time = virtual(asked.choices)
+    if path.is_dir():
+        run = RunDirectory.open(path)
+        return _in_virtual_time(asked, base_of(run)) if in_virtual_time else _in_real_time(asked, run)
+    if path.exists():
+        if not in_virtual_time:
+            raise _no_file_in_real_time(path)
+        return _in_virtual_time(asked, baseline_file.read(path))
+    if command is None:
+        raise unknown(against)
+    how = building(asked.resolved, tree, command, asked.measuring.out / "check")
+    return _against_revision(asked, against, how)
+
+
+def _against_revision(asked: Asked, revision: str, how: Building) -> Check:
+    run, commit, base_written = measured_at(revision, how, asked.measuring, asked.plan)
+    now_written = how.build(None)
+    if virtual(asked.choices):
+        verdict = _in_virtual_time(asked, replace(base_of(run), commit=str(commit)))
+    else:
+        verdict = replace(_in_real_time(asked, run), base=str(commit))
+    if base_written and now_written or any(was != now for was, now in verdict.subjects.values()):
+        return verdict
+    why = (
+        "after both builds the gateways are the same, and the command wrote nothing where the plan looks: "
+        f"{', '.join(map(str, how.paths)) or 'it names neither a prefix nor a kernel'}"
+    )
+    return replace(verdict, problems=[*verdict.problems, Problem("the build", why)])
+
+
+# -- in virtual time ----------------------------------------------------------------------------
+
+
+def _in_virtual_time(asked: Asked, base: Base) -> Check:
+    """Measure at the base's loads, once it is sure that the base is of this plan."""
+    told = _of_plan(asked)
+    # Paths of the user's own kernel are part of the subject; that is settled once the gateways have spoken.
+    own = conditions.own_kernels(told)
+    _refuse_different(base, told, free={*asked.allowed, *own})
+    entries = asked.entries
+    _refuse_other_cases(base, entries, asked.allowed)
+    loads = from_check.base_loads(base, entries, asked.limits)
+    run = asked.measuring.run(asked.plan, loads)
+    recorded = conditions.of_run(run.manifest)
+    free = {*asked.allowed, *recorded.subject, *(key for case in base.cases.values() for key in case.subject)}
+    _refuse_different(base, recorded.instrument, free=free)
+    points = {Point.of(entry) for entry in entries}
+    held = replace(base, cases={point: case for point, case in base.cases.items() if point in points})
+    measured, problems = from_check.measurements(run, held)
+    return Check(
+        plan=asked.resolved.plan.name,
+        base=base.commit or base.where,
+        provenance=base.provenance,
+        run=str(run.path),
+        espbench=__version__,
+        virtual=True,
+        rows=judge(held, measured, asked.limits),
+        problems=problems,
+        subjects=_subjects(held, recorded),
+        allowed_differences=conditions.differences(
+            base.conditions, recorded.instrument, free={*free} - {*asked.allowed}
+        ),
+        notes=_notes(held, asked),
+    )
+
+
+def _of_plan(asked: Asked) -> dict[str, str]:
+    profiles = profiles_of(asked.choices)
+    line_rate = asked.choices[0].platform.line_rate_bps
+    found = plan_conditions(asked.resolved, profiles)
+    return conditions.of_plan(__version__, asked.resolved.plan.topology, line_rate, found)
+
+
+def _refuse_different(base: Base, now: Mapping[str, str], free: Collection[str]) -> None:
+    """UsageError for a base of other conditions; those that only the base's gateways told are not known yet."""
+    of_plan_alone = not any(key.endswith(": kind") for key in now)
+    was = {key: value for key, value in base.conditions.items() if key in now or not of_plan_alone}
+    if found := conditions.differences(was, now, free=free):
+        told = [f"    {key}: the base's {old}; now {new}" for key, old, new in found[:_MOST_SHOWN]]
+        more = [f"    and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else []
+        raise UsageError(
+            f"{base.where}: a foreign base\n"
+            "  expected: a base measured under the conditions of this plan, espbench and device\n"
+            "  got:\n" + "\n".join([*told, *more]) + "\n"
+            "  what to do: measure the base anew, or name what may differ: --allow-different "
+            f"'{found[0][0]}'"
+        )
+
+
+def _refuse_other_cases(base: Base, entries: Sequence[CaseEntry], allowed: Collection[str]) -> None:
+    known = {(point, s.repeat) for point, case in base.cases.items() for s in case.samples}
+    wanted = {(Point.of(entry), entry.repeat) for entry in entries}
+    if missing := sorted(wanted - known, key=lambda w: (w[0].order, w[1])):
+        raise UsageError(
+            f"{base.where}: no base for {len(missing)} of {len(wanted)} cases\n"
+            f"  expected: each case of the plan\n  got: none of {_some(missing)}\n"
+            "  what to do: measure the base anew with this plan; no base is ever made silently"
+        )
+    if _CASES not in allowed and (more := sorted(known - wanted, key=lambda w: (w[0].order, w[1]))):
+        raise UsageError(
+            f"{base.where}: {len(more)} cases that the plan has not\n"
+            f"  expected: the plan's {len(wanted)} cases and no other: a case that is not measured any more can hide "
+            f"a regression\n  got: {_some(more)}\n"
+            f"  what to do: measure the base anew with this plan, or say --allow-different {_CASES}"
+        )
+
+
+def _some(cases: Sequence[tuple[Point, int]]) -> str:
+    told = [f"{point}, repeat {repeat}" for point, repeat in cases[:_MOST_SHOWN]]
+    return "; ".join(told) + (f"; and {len(cases) - _MOST_SHOWN} more" if len(cases) > _MOST_SHOWN else "")
+
+
+def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]]:
+    """What was under test, before and now."""
+    was: dict[str, list[str]] = {}
+    for case in base.cases.values():
+        for key, value in case.subject.items():
+            was.setdefault(key, []).append(value)
+    before = {key: " / ".join(dict.fromkeys(values)) for key, values in was.items()}
+    every = now.instrument | now.subject
+    keys = sorted(before.keys() | now.subject.keys())
+    return {
+        key: (before.get(key) or base.conditions.get(key, "nothing"), every.get(key, "nothing")) for key in keys
+    }
+
+
+def _notes(base: Base, asked: Asked) -> list[str]:
+    """What the figures are to be read with."""
+    others = [name for name, _ in asked.resolved.plan.traffic_tests if kind_of_test(name) != GATED]
+    return [
+        "virtual time: a clock that counts instructions knows neither caches nor branch prediction",
+        band(base.repeats),
+        *([f"not gated: {', '.join(dict.fromkeys(others))}"] if others else []),
+    ]
+
+
+# -- in real time -------------------------------------------------------------------------------
+
+
+def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
+    """Measure the plan as it is; the two runs' repeats are compared, each run by itself."""
+    was = conditions.of_run(base.manifest, virtual=False)
+    if not real_time.has_throughput(base):
+        raise UsageError(f"{base.path}: expected a base with a throughput, got none; let it finish, or name another")
+    told = _of_plan(asked)
+    as_base = Base(str(base.path), was.instrument, {})
+    _refuse_different(as_base, told, free={*asked.allowed, *conditions.own_kernels(told), *was.subject})
+    run = asked.measuring.run(asked.plan)
+    now = conditions.of_run(run.manifest, virtual=False)
+    _refuse_different(as_base, now.instrument, free={*asked.allowed, *was.subject, *now.subject})
+    comparison = compare([base, run], "run", allow_different=True)
+    arm = comparison.arms[1].name
+    keys = sorted(was.subject.keys() | now.subject.keys())
+    return Check(
+        plan=asked.resolved.plan.name,
+        base=str(base.path),
+        provenance=[f"{base.path.resolve().name}, begun {base.manifest.started}"],
+        run=str(run.path),
+        espbench=__version__,
+        virtual=False,
+        rows=real_time.rows(comparison, arm, asked.limits),
+        problems=real_time.problems(run),
+        subjects={key: (was.subject.get(key, "nothing"), now.subject.get(key, "nothing")) for key in keys},
+        allowed_differences=conditions.differences(
+            was.instrument, now.instrument, free={*was.subject, *now.subject}
+        ),
+        notes=["real time: two runs are not paired; for pairs let one plan compare both arms", comparison.method],
+    )
+
+
+def _between_arms(asked: Asked, reference: str) -> Check:
+    """Measure the plan as it is; its other arms are held against its reference, in pairs where they were made."""
+    run = asked.measuring.run(asked.plan)
+    comparison = compare([run], reference=reference)
+    others = [arm.name for arm in comparison.arms if arm.name != reference]
+    return Check(
+        plan=asked.resolved.plan.name,
+        base=f"{reference}, of the same run",
+        provenance=[f"{run.path.resolve().name}, begun {run.manifest.started}"],
+        run=str(run.path),
+        espbench=__version__,
+        virtual=False,
+        rows=[row for arm in others for row in real_time.rows(comparison, arm, asked.limits)],
+        problems=real_time.problems(run),
+        subjects={arm.name: (reference, arm.detail) for arm in comparison.arms if arm.name != reference},
+        allowed_differences=[],
+        notes=[comparison.method, *comparison.warnings],
+    )
+
+
+def _reference(resolved: ResolvedPlan) -> str:
+    compared = resolved.plan.compare
+    assert compared is not None
+    return compared.reference or next(iter(arms(resolved)), "")
+
+
+def _empty(asked: Asked, against: str) -> Check:
+    print("the plan has no case with a throughput: there is nothing to judge", file=sys.stderr)
+    return Check(
+        asked.resolved.plan.name, against, [], "", __version__, virtual(asked.choices), [], [], {}, [],
+        ["the plan has no case with a throughput"],
+    )  # fmt: skip
+
+
+def _no_file_in_real_time(path: Path) -> UsageError:
+    return UsageError(
+        f"{path}: no base for a plan in real time\n"
+        "  expected: a run directory, whose repeats show how much its figures scatter\n  got: a file\n"
+        "  what to do: name a run, or let the plan compare two arms (docs/ci.md)"
+    )

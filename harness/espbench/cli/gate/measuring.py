@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Has `espbench run` measure a plan, as it is or at the loads of a base, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from espbench.errors import EspbenchError
+from espbench.results import RunDirectory
+from espbench.terms import BaseLoad
+
+# A run that is whole, and one in which some case has no figure: which, the check says itself.
+_WHOLE = (0, 3)
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How runs are made: where their directories go, and options that `espbench run` is given."""
+
+    out: Path
+    options: Sequence[str] = ()
+
+    def run(self, plan: Path, base_loads: Mapping[str, Sequence[BaseLoad]] | None = None) -> RunDirectory:
+        """Measure the plan; what the run says goes to stderr.
+
+        Ends the command with the run's own exit code where it did not come to its end; EspbenchError where it left none.
+        """
+        with tempfile.TemporaryDirectory(prefix="espbench-") as folder:
+            argv = [sys.executable, "-m", "espbench", "run", str(plan), "--out", str(self.out), "--no-report"]
+            if base_loads is not None:
+                file = Path(folder) / "base-loads.json"
+                loads = {case: [load.model_dump() for load in of] for case, of in base_loads.items()}
+                file.write_text(json.dumps(loads), encoding="utf-8")
+                argv += ["--base-loads", str(file)]
+            code, said = _waited_for([*argv, *self.options])
+        if code not in _WHOLE:
+            raise typer.Exit(code if code > 0 else 1)
+        lines = said.strip().splitlines()
+        path = Path(lines[-1]).parent if lines else None
+        if path is None or not path.is_dir():
+            raise EspbenchError("espbench run ended without saying where its run directory is")
+        return RunDirectory.open(path)
+
+
+def _waited_for(argv: Sequence[str]) -> tuple[int, str]:
+    """(exit code, stdout) of a run; what interrupts this command ends the run first, in its own order."""
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    try:
+        said, _ = process.communicate()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    return process.returncode, said

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files a check writes for programs and people; those of an earlier check never stand in for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from espbench.errors import UsageError
+from espbench.gate import json_file, junit, markdown
+from espbench.gate.verdict import Check
+from espbench.results.durable import write_atomically
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where each form of the verdict goes; None: nowhere."""
+
+    json: Path | None = None
+    junit: Path | None = None
+    markdown: Path | None = None
+
+    def clear(self) -> None:
+        """Remove what an earlier check wrote, before anything is measured; UsageError where that cannot be."""
+        for path, _ in self._forms():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.unlink(missing_ok=True)
+                path.touch()
+                path.unlink()
+            except OSError as error:
+                raise UsageError(
+                    f"{path}: expected a file that can be written, got: {error.strerror}; name another"
+                ) from None
+
+    def write(self, check: Check) -> None:
+        """Write what was asked for."""
+        for path, text_of in self._forms():
+            write_atomically(path, text_of(check))
+
+    def _forms(self) -> list[tuple[Path, Callable[[Check], str]]]:
+        forms = [
+            (self.json, json_file.text_of),
+            (self.junit, junit.text_of),
+            (self.markdown, markdown.text_of),
+        ]
+        return [(path, text_of) for path, text_of in forms if path is not None]

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `espbench check`, `baseline` and `bisect` decide: whether a change costs instructions, and which commit did.
+
+A `Base` is read from a run (`from_run`) or from the file that one commits (`baseline_file`); `conditions` says for what
+it is valid; `judging` holds trials at its loads (`from_check`) against it, by `limits`; `real_time` does so with the
+statistics of a comparison. `json_file`, `junit` and `markdown` tell the verdict. `bisecting` finds a commit, and `history`
+keeps its steps; `tree` alone runs anything: git, and the user's command. May import `results`, `comparison` and
+`comparison.sorting`.
+"""

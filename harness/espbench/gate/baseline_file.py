@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`baseline.json`: a base as a file that one commits, sorted, with a line for each condition and each case.
+
+Two branches that change different cases merge line by line: the list of cases ends with `null`, so that each case's
+line ends with a comma. Each line is sealed with the conditions that it is valid for, so that what was merged from bases
+of different conditions, or edited by hand, is refused and not believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, ValidationError
+
+from espbench.errors import UsageError
+from espbench.gate.base import Base, BaseCase, Point, Sample
+from espbench.gate.conditions import relevant
+
+FORMAT = 1
+_DIGITS = 16
+_REMEDY = "take it from version control again, or make it anew: espbench baseline RUN"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Sample(_Strict):
+    repeat: int
+    goal: FiniteFloat
+    load_fps: PositiveFloat
+    duration_s: PositiveFloat
+    instructions: dict[str, PositiveFloat] = Field(min_length=1)
+    met: bool
+
+
+class _Line(_Strict):
+    dut: str
+    stack: str
+    suite: str
+    ip_version: int
+    frame_size: int | str
+    direction: str
+    test: str
+    run: str
+    started: str
+    subject: dict[str, str]
+    samples: list[_Sample] = Field(min_length=1)
+    seal: str
+
+
+class _File(_Strict):
+    format: int
+    commit: str = ""
+    conditions: dict[str, str]
+    cases: list[_Line | None]
+
+
+def text_of(base: Base) -> str:
+    """The file's text; the same base always gives the same."""
+    lines = [_line(case, base.conditions) for case in _sorted(base)]
+    told = [f"  {_json(key)}: {_json(base.conditions[key])}" for key in sorted(base.conditions)]
+    commit = [f'"commit": {_json(base.commit)},'] if base.commit else []
+    return "\n".join(
+        [
+            "{",
+            f'"format": {FORMAT},',
+            *commit,
+            '"conditions": {',
+            ",\n".join(told),
+            "},",
+            '"cases": [',
+            *(f"{line}," for line in lines),
+            "null",
+            "]",
+            "}",
+            "",
+        ]
+    )
+
+
+def read(path: Path) -> Base:
+    """Read a base; UsageError where it is not one, is of a newer format, or is not as it was written."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot read the base: {error}") from None
+    try:
+        document = json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+    except ValueError as error:
+        merging = "; it holds the marks of a merge that is not resolved" if "<<<<<<<" in text else ""
+        raise _refused(path, "JSON, as espbench baseline writes it", f"{error}{merging}") from None
+    written = document.get("format") if isinstance(document, dict) else None
+    if isinstance(written, int) and written > FORMAT:
+        raise _refused(path, f"format {FORMAT}", f"format {written}, of a newer espbench")
+    try:
+        file = _File.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _refused(path, "a base, as espbench baseline writes it", f"{where}: {first['msg']}") from None
+    cases: dict[Point, BaseCase] = {}
+    for line in file.cases:
+        if line is None:
+            continue
+        case = _case(line)
+        if case.point in cases:
+            raise _refused(path, "each case once", f"{case.point} twice")
+        if line.seal != _seal(line.model_dump(exclude={"seal"}), file.conditions):
+            raise _refused(
+                path,
+                "each case sealed with the conditions that stand in the file",
+                f"{case.point} was edited, or merged from a base of other conditions",
+            )
+        cases[case.point] = case
+    if not cases:
+        raise _refused(path, "at least one case", "none")
+    return Base(str(path), file.conditions, cases, file.commit)
+
+
+def _sorted(base: Base) -> list[BaseCase]:
+    return [base.cases[point] for point in sorted(base.cases, key=lambda point: point.order)]
+
+
+def _line(case: BaseCase, conditions: Mapping[str, str]) -> str:
+    p = case.point
+    content: dict[str, Any] = {
+        "dut": p.dut, "stack": p.stack, "suite": p.suite, "ip_version": p.ip_version, "frame_size": p.frame_size,
+        "direction": p.direction, "test": p.test, "run": case.run, "started": case.started,
+        "subject": dict(sorted(case.subject.items())),
+        "samples": [
+            {
+                "repeat": s.repeat, "goal": s.goal, "load_fps": s.load_fps, "duration_s": s.duration_s,
+                "instructions": dict(sorted(s.instructions.items())), "met": s.met,
+            }
+            for s in sorted(case.samples, key=lambda s: (s.repeat, s.goal))
+        ],
+    }  # fmt: skip
+    return _json(content | {"seal": _seal(content, conditions)})
+
+
+def _case(line: _Line) -> BaseCase:
+    point = Point(
+        line.dut, line.stack, line.suite, line.ip_version, line.frame_size, line.direction, line.test
+    )  # fmt: skip
+    samples = [Sample(**s.model_dump()) for s in line.samples]
+    return BaseCase(point, samples, line.run, line.started, line.subject)
+
+
+def _seal(content: Mapping[str, Any], conditions: Mapping[str, str]) -> str:
+    """Of a line without its seal, and of the conditions that are its own."""
+    valid_for = relevant(conditions, content["dut"], content["stack"])
+    text = json.dumps([valid_for, content], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys each come once: a merge may leave two."""
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ValueError(f"the key {key} twice")
+    return dict(pairs)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _refused(path: Path, expected: str, got: str) -> UsageError:
+    return UsageError(f"{path}: not a base\n  expected: {expected}\n  got: {got}\n  what to do: {_REMEDY}")

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a base is valid for: the instrument, which must be the same, and the subject, which is what is being tested.
+
+The subject is what a plan names of the user's own: a kernel by its path, a daemon by its prefix. All else (espbench
+itself, the profile, QEMU, the kernel where it is not the user's, the plan's settings) is the instrument: where that
+differs, a difference in instructions says nothing of the user's change.
+
+Keys of one device or stack begin with its name and a colon; the others are of the whole run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from espbench.comparison.sorting.comparability import flat
+from espbench.comparison.sorting.samples import VERSION_OPTIONS, options_of
+from espbench.terms import CaseEntry, Manifest
+
+_OF_KERNELS = ("kernel", "modules")
+# Of a Security Context, what is of the device and not of the stack on it.
+_OF_DEVICES = ("kernel", "emulation")
+_MACHINE = ("cpu", "kernel", "cpus usable", "memory_mib")
+_PROFILE = re.compile(r"^profiles\.([^.]+)\.(.+)$")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The conditions of a run by their keys, the subject's apart."""
+
+    instrument: Mapping[str, str]
+    subject: Mapping[str, str]
+
+
+def of_plan(
+    espbench: str, topology: str, line_rate_bps: float, conditions: Mapping[str, Any]
+) -> dict[str, str]:
+    """What is known before anything is measured; conditions: as the manifest keeps the plan's."""
+    told = {"espbench": espbench, "topology": topology, "line rate": f"{line_rate_bps:g} bit/s"}
+    for key, value in flat({k: v for k, v in conditions.items() if k not in ("topology", "line_rate")}):
+        of_profile = _PROFILE.match(key)
+        told[f"{of_profile[1]}: {of_profile[2]}" if of_profile else key] = value
+    return told
+
+
+def of_run(manifest: Manifest, *, virtual: bool = True) -> Recorded:
+    """Everything that the run recorded, of its gateways too; in real time the machine is part of the instrument."""
+    told = of_plan(manifest.espbench, manifest.topology, manifest.line_rate_bps, manifest.conditions)
+    if not virtual:
+        host = {key: manifest.host[key] for key in _MACHINE if key in manifest.host}
+        told |= dict(flat({"host": host, "placement": manifest.placement, "queues": manifest.queues}))
+    of_gateways: dict[str, set[str]] = {}
+    subject = set()
+    for entry in manifest.cases:
+        for key, value in _of_gateways(manifest, entry):
+            of_gateways.setdefault(key, set()).add(value)
+        if any(option in entry.options for option in VERSION_OPTIONS):
+            subject.add(f"{entry.stack}: version")
+    told |= {key: " / ".join(sorted(values)) for key, values in of_gateways.items()}
+    subject = subject & told.keys() | {key for key in told if _is_own_kernel(manifest, key)}
+    return Recorded(
+        {key: value for key, value in told.items() if key not in subject},
+        {key: told[key] for key in sorted(subject)},
+    )
+
+
+def differences(
+    base: Mapping[str, str], now: Mapping[str, str], *, free: Collection[str] = ()
+) -> list[tuple[str, str, str]]:
+    """(key, base's value, value now) of each condition that differs; `nothing` where one of them has none.
+
+    free: keys, or words of keys (`kernel`), that may differ. Devices and stacks that only one of them has are of cases
+    that the other has not got, which is not said here.
+    """
+    found = []
+    for key in sorted(base.keys() | now.keys()):
+        scope = _scope(key)
+        if scope and not all(any(_scope(k) == scope for k in side) for side in (base, now)):
+            continue
+        was, is_ = base.get(key, "nothing"), now.get(key, "nothing")
+        if was != is_ and not is_named(key, free):
+            found.append((key, was, is_))
+    return found
+
+
+def is_named(key: str, names: Collection[str]) -> bool:
+    """Whether a condition is one of these, by its key or by a word of it."""
+    return key in names or bool(set(re.split(r"[.:]\s*", key)) & set(names))
+
+
+def own_kernels(told: Mapping[str, str]) -> set[str]:
+    """Of what `of_plan` said, the paths of kernels and modules that are the user's own."""
+    return {key for key, value in told.items() if _scope(key) and is_named(key, _OF_KERNELS) and "/" in value}
+
+
+def relevant(conditions: Mapping[str, str], dut: str, stack: str) -> dict[str, str]:
+    """Those of the whole run, of this device and of this stack, sorted."""
+    return {key: conditions[key] for key in sorted(conditions) if _scope(key) in ("", dut, stack)}
+
+
+def _scope(key: str) -> str:
+    return key.partition(": ")[0] if ": " in key else ""
+
+
+def _of_gateways(manifest: Manifest, entry: CaseEntry) -> Iterator[tuple[str, str]]:
+    context = manifest.contexts.get(manifest.context_of_case.get(entry.case, ""), {})
+    for key, value in flat({key: context[key] for key in _OF_DEVICES if key in context}):
+        yield f"{entry.dut}: {key}", value
+    versions = dict.fromkeys(value for _, value in flat({"version": context.get("stack_version")}))
+    if versions:
+        yield f"{entry.stack}: version", " and ".join(versions)
+    yield f"{entry.stack}: kind", entry.stack_kind
+    yield f"{entry.stack}: options", options_of(entry.options, VERSION_OPTIONS)
+
+
+def _is_own_kernel(manifest: Manifest, key: str) -> bool:
+    """Whether a condition is of a kernel that the profile names by its path."""
+    dut = _scope(key)
+    profile = manifest.conditions.get("profiles", {}).get(dut, {})
+    named = [value for part, value in flat({"kernel": profile.get("kernel")}) if part]
+    return any("/" in path for path in named) and is_named(key, _OF_KERNELS)

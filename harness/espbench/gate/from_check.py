@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run at the loads of a base measured, and what of it cannot be judged: nothing that is missing counts as good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from espbench.gate import instructions
+from espbench.gate.base import Base, Point
+from espbench.gate.from_run import BASELINE
+from espbench.gate.judging import Measured, Measurements
+from espbench.gate.limits import Limit, Quantity
+from espbench.gate.verdict import Problem
+from espbench.results import RunDirectory
+from espbench.sentences import goal_name
+from espbench.terms import AT_BASE_LOADS, BaseLoad, CaseEntry, Finding, Trial
+
+_LEAST = 0.05  # of a load: a floor is no lower
+
+
+def base_loads(
+    base: Base, entries: Sequence[CaseEntry], limits: Mapping[Quantity, Limit]
+) -> dict[str, list[BaseLoad]]:
+    """The loads of the base for each of these cases that it has; by the case's name in the new run."""
+    found: dict[str, list[BaseLoad]] = {}
+    for entry in entries:
+        case = base.cases.get(Point.of(entry))
+        for s in case.samples if case else ():
+            if s.repeat == entry.repeat:
+                floor = max(s.load_fps - limits["throughput"].allowance(s.load_fps), _LEAST * s.load_fps)
+                load = BaseLoad(
+                    goal=s.goal, load_fps=s.load_fps, duration_s=s.duration_s, floor_fps=round(floor, 3)
+                )
+                found.setdefault(entry.case, []).append(load)
+    return found
+
+
+def measurements(run: RunDirectory, base: Base) -> tuple[Measurements, list[Problem]]:
+    """What was measured at each of the base's samples, and why something was not."""
+    problems = [Problem(damage.case, f"trials.jsonl: {damage}") for damage in run.damage()]
+    findings = {found.case: found for found in run.findings() if found.test == AT_BASE_LOADS}
+    entries = {entry.case: entry for entry in run.manifest.cases}
+    measured: dict[tuple[Point, int, float], Measured] = {}
+    for name, loads in run.manifest.base_loads.items():
+        entry = entries.get(name)
+        if entry is None:
+            problems.append(Problem(name, "the run has no such case"))
+            continue
+        if why := _unfit(entry, findings.get(name)):
+            problems.append(Problem(name, why))
+            continue
+        ns = instructions.ns_per_instruction(run.manifest, entry.dut)
+        if ns is None:
+            problems.append(Problem(name, "its profile does not say what an instruction takes"))
+            continue
+        problems += _take(measured, entry, loads, _valid(run.trials_of(name)), ns)
+    told = {problem.case for problem in problems}
+    for point, case in base.cases.items():
+        names = {e.repeat: e.case for e in entries.values() if Point.of(e) == point}
+        for s in case.samples:
+            name = names.get(s.repeat, str(point))
+            found = measured.get((point, s.repeat, s.goal))
+            if found is None:
+                if name not in told:
+                    problems.append(Problem(name, f"loss goal {goal_name(s.goal)}: the run has no trial of it"))
+            elif lacking := s.instructions.keys() - found.instructions.keys():
+                problems.append(Problem(name, f"the run has no gateway {' and '.join(sorted(lacking))}"))
+    return measured, problems
+
+
+def _unfit(entry: CaseEntry, finding: Finding | None) -> str:
+    """Why nothing of the case may be judged; empty if it may."""
+    if finding is None:
+        return "no result"
+    if finding.status != "OK":
+        return f"{finding.status}: {'; '.join(map(str, finding.reasons)) or finding.words}"
+    if entry.stack_kind != BASELINE and finding.encryption != "proven":
+        return "encryption not proven"
+    return ""
+
+
+def _take(
+    measured: dict[tuple[Point, int, float], Measured],
+    entry: CaseEntry,
+    loads: Sequence[BaseLoad],
+    trials: Mapping[tuple[float, float], Trial],
+    ns: Fraction,
+) -> list[Problem]:
+    """Put what the case's trials say into `measured`; why some say nothing."""
+    problems = []
+    for load in loads:
+        trial, floor = (trials.get((fps, load.duration_s)) for fps in (load.load_fps, load.floor_fps))
+        if trial is None or (floor is None and not trial.meets(load.goal)):
+            at_fps = load.load_fps if trial is None else load.floor_fps
+            problems.append(Problem(entry.case, f"no valid trial at {at_fps:,.0f} frames/s"))
+            continue
+        counted = instructions.per_frame(trial, ns)
+        lacking = [side for side in trial.gateways if side not in counted]
+        if lacking or not trial.gateways:
+            which = " and ".join(lacking) or "the gateways"
+            problems.append(Problem(entry.case, f"the CPU time of {which} is not known"))
+            continue
+        met = trial.meets(load.goal)
+        floor_met = None if met or floor is None else floor.meets(load.goal)
+        measured[Point.of(entry), entry.repeat, load.goal] = Measured(counted, met, floor_met)
+    return problems
+
+
+def _valid(trials: Sequence[Trial]) -> dict[tuple[float, float], Trial]:
+    return {(t.intended_fps, t.intended_duration_s): t for t in trials if t.validity == "VALID"}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of a bisection on disk: what was asked, and what each commit cost, so that it can be gone on with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import UsageError
+from espbench.results.durable import write_atomically
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a commit cost, instructions per frame; None: it could not be built or measured, and why."""
+
+    commit: str
+    cost: float | None
+    run: str = ""
+    why: str = ""
+
+
+@dataclass
+class History:
+    """A bisection so far. asked: what the steps belong to; figure: which figure is looked at, once that is known."""
+
+    path: Path
+    asked: Mapping[str, str]
+    base_run: str = ""
+    figure: dict[str, Any] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def known(self) -> dict[str, Step]:
+        """Commit → its step."""
+        return {step.commit: step for step in self.steps}
+
+    def add(self, step: Step) -> None:
+        """Keep a step, on disk when this returns."""
+        self.steps.append(step)
+        self.save()
+
+    def save(self) -> None:
+        """Write all of it."""
+        document = {
+            "format": FORMAT,
+            "asked": dict(self.asked),
+            "base_run": self.base_run,
+            "figure": self.figure,
+            "steps": [asdict(step) for step in self.steps],
+        }
+        write_atomically(self.path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def open_history(path: Path, asked: Mapping[str, str]) -> History:
+    """The history on disk, or a new one; UsageError where it is of something else, or damaged."""
+    if not path.exists():
+        return History(path, asked)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        history = History(
+            path,
+            document["asked"],
+            document["base_run"],
+            document["figure"],
+            [Step(**step) for step in document["steps"]],
+        )
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise UsageError(f"{path}: damaged: {error}; remove {path.parent} to begin anew") from None
+    changed = [key for key in asked if history.asked.get(key) != asked[key]]
+    if changed:
+        told = "; ".join(f"{key}: {history.asked.get(key)}, now {asked[key]}" for key in changed)
+        raise UsageError(
+            f"{path}: a bisection of something else\n  expected: what it was begun with\n  got: {told}\n"
+            f"  what to do: ask for the same to go on, give another --out, or remove {path.parent}"
+        )
+    return history

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds trials at the loads of a base against it: what is the same, what moved, what is worse than its limit.
+
+**Instructions.** At each load the base's repeats are a band, from the least to the greatest figure; a repeat has a
+seed of its own where the device takes seeds, so that the band is what luck of layout is worth. Of one repeat, or where
+repeats are the same trial again, the band has no width. The new figure is the median over the same repeats. Within the
+band it is `same`; outside it `moved`; where it is above the band by more than the limit, `regressed`, and where it is
+below it by more, `improved`.
+
+**Throughput.** No search is made again: the trial at the base's throughput still meets the loss goal (`same`), or it
+does not, and then the one at the least throughput that the limit allows does (`moved`) or does not (`regressed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from espbench.gate.base import Base, BaseCase, Point, Sample
+from espbench.gate.instructions import DIGITS
+from espbench.gate.limits import Limit, Quantity
+from espbench.gate.verdict import Row, Word
+from espbench.sentences import goal_name
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured anew at one of the base's samples; None: nothing, and why not stands in the check's problems."""
+
+    instructions: Mapping[str, float]
+    met: bool
+    floor_met: bool | None  # of the trial at the least throughput; None where there was no need for one
+
+
+# By point, repeat and loss goal.
+Measurements = Mapping[tuple[Point, int, float], Measured]
+
+
+def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) -> list[Row]:
+    """A row for each gateway and for the throughput, at each point and goal; points that were not measured have none."""
+    rows: list[Row] = []
+    for point in sorted(base.cases, key=lambda point: point.order):
+        case = base.cases[point]
+        for goal in sorted({sample.goal for sample in case.samples}):
+            samples = [s for s in case.samples if s.goal == goal and (point, s.repeat, goal) in measured]
+            if samples:
+                found = [measured[point, s.repeat, goal] for s in samples]
+                rows += _rows(case, goal, samples, found, limits)
+    return rows
+
+
+def _rows(
+    case: BaseCase,
+    goal: float,
+    samples: Sequence[Sample],
+    found: Sequence[Measured],
+    limits: Mapping[Quantity, Limit],
+) -> list[Row]:
+    rows = []
+    for side in samples[0].instructions:
+        band = [s.instructions[side] for s in samples]
+        now = [m.instructions[side] for m in found if side in m.instructions]
+        if len(now) == len(band):
+            rows.append(_instructions(case, goal, side, samples, band, now, limits["instructions"]))
+    return [*rows, _throughput(case, goal, samples, found, limits["throughput"])]
+
+
+def _instructions(
+    case: BaseCase,
+    goal: float,
+    side: str,
+    samples: Sequence[Sample],
+    band: Sequence[float],
+    figures: Sequence[float],
+    limit: Limit,
+) -> Row:
+    low, middle, high = min(band), round(median(band), DIGITS), max(band)
+    now = round(median(figures), DIGITS)
+    allowed = limit.allowance(middle)
+    # Of figures with so many digits the difference has no more; else 0.1 above 0.3 would be over a limit of 0.1.
+    excess = round(now - high if now > high else min(0.0, now - low), DIGITS)
+    return Row(
+        case=str(case.point),
+        goal=goal,
+        load_fps=median(s.load_fps for s in samples),
+        quantity="instructions",
+        side=side,
+        base=middle,
+        low=low,
+        high=high,
+        repeats=len(band),
+        now=now,
+        change=round(now - middle, DIGITS),
+        limit=str(limit),
+        allowed=allowed,
+        word=_word(excess, allowed),
+    )
+
+
+def _word(excess: float, allowed: float) -> Word:
+    if excess == 0:
+        return "same"
+    if abs(excess) <= allowed:
+        return "moved"
+    return "regressed" if excess > 0 else "improved"
+
+
+def _throughput(
+    case: BaseCase, goal: float, samples: Sequence[Sample], found: Sequence[Measured], limit: Limit
+) -> Row:
+    loads = [s.load_fps for s in samples]
+    judged = [m for s, m in zip(samples, found, strict=True) if s.met]
+    fps = median(loads)
+    allowed = limit.allowance(fps)
+    word: Word = "same"
+    why = f"it still meets {goal_name(goal)} at the base's throughput"
+    if not judged:
+        word, why = "not judged", "the base's own final trial lost more than the goal, as its search allows"
+    elif any(m.floor_met is False for m in judged):
+        word, why = "regressed", f"it misses {goal_name(goal)} at {fps - allowed:,.0f} frames/s too"
+    elif not all(m.met for m in judged):
+        word, why = "moved", f"it meets {goal_name(goal)} at {fps - allowed:,.0f} frames/s, not at the base's"
+    return Row(
+        case=str(case.point),
+        goal=goal,
+        load_fps=fps,
+        quantity="throughput",
+        side="",
+        base=fps,
+        low=min(loads),
+        high=max(loads),
+        repeats=len(loads),
+        now=None,
+        change=None,
+        limit=str(limit),
+        allowed=allowed,
+        word=word,
+        why=why,
+    )

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much worse a figure may be than its base: `instructions=0.1%`, `instructions=50`, or both, joined by `|`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from espbench.errors import UsageError
+
+Quantity = Literal["instructions", "throughput"]
+UNITS: Mapping[Quantity, str] = {"instructions": "instructions per frame", "throughput": "frames/s"}
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(%?)")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A share of the base's figure and a number in its unit; a figure may be worse by the larger of the two."""
+
+    share: float = 0.0
+    number: float = 0.0
+
+    def allowance(self, base: float) -> float:
+        """By how much the figure may be worse, in its unit."""
+        return max(self.share * base, self.number)
+
+    def __str__(self) -> str:
+        told = [f"{100 * self.share:g}%" if self.share else "", f"{self.number:g}" if self.number else ""]
+        return "|".join(part for part in told if part) or "0"
+
+
+DEFAULTS: Mapping[Quantity, Limit] = {"instructions": Limit(share=0.001), "throughput": Limit(share=0.02)}
+
+
+def limits(texts: Sequence[str]) -> dict[Quantity, Limit]:
+    """The limit of each quantity, as given or the default; UsageError for one that cannot be read."""
+    found: dict[Quantity, Limit] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in get_args(Quantity):
+            raise _refused(text)
+        quantity: Quantity = name  # type: ignore[assignment]
+        if quantity in found:
+            raise UsageError(f"--limit: expected one limit of {quantity}, got two; join them: {quantity}=0.1%|50")
+        found[quantity] = _limit(text, value)
+    return {**DEFAULTS, **found}
+
+
+def _limit(text: str, value: str) -> Limit:
+    share = number = 0.0
+    for part in value.split("|"):
+        read = _NUMBER.fullmatch(part.strip())
+        if read is None or not math.isfinite(float(read[1])):
+            raise _refused(text)
+        if read[2]:
+            share = float(read[1]) / 100
+        else:
+            number = float(read[1])
+    if share >= 1:
+        raise _refused(text)
+    return Limit(share, number)
+
+
+def _refused(text: str) -> UsageError:
+    return UsageError(
+        f"--limit: expected {' or '.join(get_args(Quantity))}, =, and a share below 100% or a number, "
+        f"got {text}; such as instructions=0.1%, instructions=50 or throughput=2%"
+    )

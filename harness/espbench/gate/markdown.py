@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`check --markdown`: the verdict as a summary for a pull request: what moved, what was not judged, whose base it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from espbench.gate import figures
+from espbench.gate.verdict import Check, Row
+
+_MOST_ROWS = 60
+_SIGNS = {"passed": "✅", "not judged": "⚠️", "regressed": "❌"}
+
+
+def text_of(check: Check) -> str:
+    """The summary."""
+    parts = [f"## {_SIGNS[check.word]} espbench: {_plain(check.sentence)}"]
+    if check.problems:
+        parts.append("Not judged:\n\n" + "\n".join(f"* {_plain(p.case)}: {_plain(p.why)}" for p in check.problems))
+    if check.moved:
+        parts.append(_table(check.moved))
+    told = [
+        *(f"{key}: {was} → {now}" for key, (was, now) in check.subjects.items()),
+        *(f"allowed to differ: {key}: {was} → {now}" for key, was, now in check.allowed_differences),
+        *(f"base: {text}" for text in check.provenance),
+        f"run: {check.run}, espbench {check.espbench}",
+        *check.notes,
+    ]
+    parts.append("\n".join(f"* {_plain(text)}" for text in told))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    lines = [
+        "| case | load | figure | base | now | change | limit | |",
+        "|---|---|---|---:|---:|---:|---:|---|",
+    ]
+    for row in rows[:_MOST_ROWS]:
+        cells = (
+            row.case, figures.load(row), row.name, figures.base(row), figures.now(row), figures.change(row),
+            row.limit, f"**{row.word}**" if row.word == "regressed" else row.word,
+        )  # fmt: skip
+        lines.append("| " + " | ".join(map(_plain, cells)) + " |")
+    if len(rows) > _MOST_ROWS:
+        lines.append(f"\nand {len(rows) - _MOST_ROWS} more, in the JSON file")
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Text in a cell or an item: one line, no bar that would end it, no HTML."""
+    one_line = re.sub(r"\s+", " ", text)
+    return one_line.replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's tree at its revisions: what git says of them, a checkout beside it, and the user's command that builds one.
+
+Nothing in the user's own working tree is touched. The command puts what it builds where the plan looks for it; for that
+it finds the checkout in ESPBENCH_TREE, where it also begins, and the revision in ESPBENCH_COMMIT.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from espbench.errors import EspbenchError, UsageError
+
+_LAST_LINES = 12
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit by its full name, with the first line of its message."""
+
+    name: str
+    subject: str
+
+    def __str__(self) -> str:
+        return f"{self.name[:12]} {self.subject}"
+
+
+class BuildFailed(EspbenchError):
+    """The user's command did not end with 0; its last lines."""
+
+
+class Tree:
+    """A git repository of the user's."""
+
+    def __init__(self, folder: Path) -> None:
+        """UsageError where it is none."""
+        self.path = Path(_git(folder, "rev-parse", "--show-toplevel", what=f"{folder} is no git tree").strip())
+
+    def commit(self, revision: str) -> Commit:
+        """The commit that a revision names; UsageError if it names none."""
+        expected = f"{revision}: no revision of {self.path}"
+        text = _git(self.path, "log", "-1", "--format=%H %s", f"{revision}^{{commit}}", "--", what=expected)
+        return _commit(text.strip("\n"))
+
+    def between(self, good: Commit, bad: Commit) -> list[Commit]:
+        """From good to bad, both of them too, along the first parents; UsageError where good is no ancestor by them."""
+        span = f"{good.name}..{bad.name}"
+        text = _git(self.path, "log", "--first-parent", "--reverse", "--format=%H %s", span, what=span)
+        commits = [_commit(line) for line in text.splitlines()]
+        parent = (
+            _git(self.path, "rev-parse", f"{commits[0].name}^", what=span).strip() if commits else ""
+        )
+        if parent != good.name:
+            raise UsageError(
+                f"--good {good}\n  expected: an ancestor of --bad along first parents (git log --first-parent)\n"
+                f"  got: {bad}\n  what to do: name two commits of one branch, the older one as --good"
+            )
+        return [good, *commits]
+
+    def checkout(self, folder: Path, commit: Commit) -> None:
+        """Put this commit into the folder, a worktree of its own; what was built there before stays."""
+        if folder.exists():
+            _git(folder, "checkout", "--force", "--detach", commit.name, what=f"{folder}: cannot check out")
+        else:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            _git(self.path, "worktree", "prune", what="cannot prune worktrees")
+            _git(
+                self.path, "worktree", "add", "--detach", str(folder.absolute()), commit.name,
+                what=f"{folder}: cannot make a worktree",
+            )  # fmt: skip
+
+    def forget(self, folder: Path) -> None:
+        """Remove the worktree, if there is one."""
+        if folder.exists():
+            _git(
+                self.path, "worktree", "remove", "--force", str(folder.absolute()), what=f"{folder}: cannot remove"
+            )  # fmt: skip
+
+
+def build(command: str, folder: Path, commit: str, log: Path) -> None:
+    """Run the user's command there; BuildFailed with the end of what it said where it does not end with 0."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"ESPBENCH_TREE": str(folder.absolute()), "ESPBENCH_COMMIT": commit}
+    with log.open("wb") as said:
+        done = subprocess.run(
+            command, shell=True, cwd=folder, env=environment, stdout=said, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+    if done.returncode:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
+        raise BuildFailed(
+            f"--build: the command ended with {done.returncode} at {commit[:12]}; all it said is in {log}, at last:\n"
+            + "\n".join(f"  {line}" for line in lines)
+        )
+
+
+def written_since(paths: Sequence[Path], moment_ns: int) -> bool:
+    """Whether a file below one of the paths was written since then."""
+    return any(
+        file.lstat().st_mtime_ns >= moment_ns
+        for path in paths
+        for file in ([path] if path.is_file() else path.rglob("*"))
+        if not file.is_dir()
+    )
+
+
+def _commit(line: str) -> Commit:
+    name, _, subject = line.partition(" ")
+    return Commit(name, subject)
+
+
+def _git(folder: Path, *arguments: str, what: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False,
+            env=os.environ | {"LC_ALL": "C"}, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise UsageError("git: not found; a revision takes it: apt-get install git") from None
+    if done.returncode:
+        raise UsageError(f"{what}: git says: {done.stderr.strip() or done.returncode}")
+    return done.stdout

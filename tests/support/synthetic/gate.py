@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Made-up runs in virtual time whose gateways execute a known number of instructions per frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from espbench.results import FORMAT, RunDirectory
+from espbench.terms import (
+    AT_BASE_LOADS,
+    BaseLoad,
+    CaseEntry,
+    Finding,
+    GatewayReading,
+    Manifest,
+    Outcome,
+    Phase,
+    Trial,
+)
+from espbench.version import __version__
+
+NS_PER_INSTRUCTION = "0.5"
+LOAD_FPS, TRIAL_S = 40_000.0, 0.1
+FRAMES = 4000
+Cost = Callable[[CaseEntry], float]
+
+
+@dataclass(frozen=True)
+class World:
+    """What is measured, and how: change one thing at a time.
+
+    cost: instructions per frame of a case. capacity_fps: the load up to which nothing is lost. conditions: of the
+    plan, merged into the usual ones.
+    """
+
+    stacks: Sequence[str] = ("plain", "xfrm")
+    sizes: Sequence[int] = (64, 1456)
+    repeats: int = 1
+    cost: Cost = lambda entry: 5000.0 if entry.stack == "plain" else 12000.0
+    capacity_fps: float = LOAD_FPS
+    qemu: str = "qemu sha256 0123456789abcdef"
+    kernel: str = "6.1.1"
+    espbench: str = __version__
+    ns_per_instruction: str | None = NS_PER_INSTRUCTION
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    version: str = "kernel"
+    listed: Sequence[CaseEntry] = ()  # in the place of stacks, sizes and repeats
+    asked: Mapping[str, Any] = field(default_factory=dict)  # the plan's conditions, in the place of made-up ones
+    line_rate_bps: float = 1e9
+
+    @property
+    def entries(self) -> list[CaseEntry]:
+        """The cases of its plan."""
+        if self.listed:
+            return list(self.listed)
+        listed: list[CaseEntry] = []
+        for stack in self.stacks:
+            for repeat in range(1, self.repeats + 1):
+                for size in self.sizes:
+                    suite = "none" if stack == "plain" else "aes128gcm16"
+                    listed.append(
+                        CaseEntry(
+                            case=f"{len(listed) + 1:04}-{stack}-{size}-r{repeat}", test="throughput", dut="board",
+                            stack=stack, suite=suite, ip_version=4, frame_size=size, direction="one-way",
+                            repeat=repeat, stack_kind=stack, options={} if stack == "plain" else dict(self.options),
+                        )
+                    )  # fmt: skip
+        return listed
+
+    @property
+    def plan_conditions(self) -> dict[str, Any]:
+        """As `plan.resolved.conditions` has them."""
+        if self.asked:
+            return {**self.asked, **self.conditions}
+        board: dict[str, Any] = {"core": "e500v2"}
+        if self.ns_per_instruction:
+            board["ns_per_instruction"] = self.ns_per_instruction
+        return {
+            "topology": "gateway-to-gateway",
+            "tests": [{"throughput": {"trial": "25ms", "final_trial": "100ms"}}],
+            "profiles": {"board": {"platform": "made-up", "board": board, "kernel": "espbench's own"}},
+            **self.conditions,
+        }
+
+    def manifest(self, base_loads: Mapping[str, list[BaseLoad]] | None = None) -> Manifest:
+        """Of a run of this world."""
+        contexts = {
+            stack: {
+                "kernel": {"home": self.kernel, "office": self.kernel},
+                "stack_version": {"home": self.version, "office": self.version},
+                "emulation": {"qemu": self.qemu},
+            }
+            for stack in dict.fromkeys(entry.stack for entry in self.entries)
+        }
+        return Manifest(
+            format=FORMAT, espbench=self.espbench, name="made-up", started="2026-01-02T03:04:05+00:00",
+            platform="made-up", platform_reason="", topology="gateway-to-gateway", line_rate_bps=self.line_rate_bps,
+            cases=self.entries, conditions=self.plan_conditions, contexts=contexts,
+            context_of_case={entry.case: entry.stack for entry in self.entries}, base_loads=dict(base_loads or {}),
+        )  # fmt: skip
+
+    def trial(self, entry: CaseEntry, sequence: int, load_fps: float, phase: Phase) -> Trial:
+        """A trial at a load; beyond the capacity what is more is lost."""
+        ns = float(self.ns_per_instruction or 1) * self.cost(entry) * FRAMES
+        lost = 0 if load_fps <= self.capacity_fps else FRAMES // 10
+        reading = GatewayReading(cpu_ns=round(ns), frames=FRAMES, cpu_us_per_frame=ns / FRAMES / 1e3)
+        return Trial(
+            case=entry.case, sequence=sequence, phase=phase, intended_fps=round(load_fps, 3), offered_fps=load_fps,
+            duration_s=TRIAL_S, intended_duration_s=TRIAL_S, tx_frames=FRAMES, rx_frames=FRAMES - lost, lost=lost,
+            duplicated=0, reordered=0, corrupted=0, frame_loss_ratio=lost / FRAMES, validity="VALID",
+            gateways={"home": reading, "office": reading}, proof={"proven": True},
+        )  # fmt: skip
+
+    def run(self, parent: Path, spoil: Callable[[Outcome], Outcome] = lambda o: o) -> RunDirectory:
+        """A whole run of searches: two trials a case, of which the second is final."""
+        with RunDirectory.create(parent, "made-up", self.manifest(), "name: made-up\n") as run:
+            results = []
+            for entry in self.entries:
+                run.append(self.trial(entry, 0, LOAD_FPS / 2, "search"))
+                run.append(self.trial(entry, 1, LOAD_FPS, "final"))
+                results.append(spoil(_outcome(entry)))
+            run.save_results(results)
+        return RunDirectory.open(run.path)
+
+    def check(
+        self,
+        parent: Path,
+        base_loads: Mapping[str, list[BaseLoad]],
+        spoil: Callable[[Finding], Finding | None] = lambda f: f,
+        spoil_trial: Callable[[Trial], Trial] = lambda t: t,
+    ) -> RunDirectory:
+        """A run at the loads of a base, as `espbench run` makes it for a check."""
+        with RunDirectory.create(parent, "made-up", self.manifest(base_loads), "name: made-up\n") as run:
+            results = []
+            for entry in self.entries:
+                loads = base_loads.get(entry.case, [])
+                trials = []
+                for load in loads:
+                    trials.append(self.trial(entry, len(trials), load.load_fps, "measure"))
+                    if not trials[-1].meets(load.goal):
+                        trials.append(self.trial(entry, len(trials), load.floor_fps, "measure"))
+                for trial in trials:
+                    run.append(spoil_trial(trial))
+                if loads and (finding := spoil(_finding(entry, len(trials)))) is not None:
+                    results.append(finding)
+            run.save_results(results)
+        return RunDirectory.open(run.path)
+
+
+def _identity(entry: CaseEntry) -> dict[str, Any]:
+    return entry.model_dump(exclude={"stack_kind", "options", "tunnels"})
+
+
+def _outcome(entry: CaseEntry) -> Outcome:
+    return Outcome(
+        **_identity(entry), loss_goal=0.0, status="OK", throughput_fps=LOAD_FPS, throughput_mbps=1.0,
+        line_rate_pct=None, trials=2, final_trial_s=TRIAL_S, rfc2544=False, cpu_home_pct=None, cpu_office_pct=None,
+        encryption="baseline" if entry.stack == "plain" else "proven", final_trial=1,
+    )  # fmt: skip
+
+
+def _finding(entry: CaseEntry, trials: int) -> Finding:
+    return Finding(
+        **(_identity(entry) | {"test": AT_BASE_LOADS}), status="OK", load_fps=LOAD_FPS, quantities=[], trials=trials,
+        rfc2544=False, encryption="baseline" if entry.stack == "plain" else "proven",
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is the same, what moved, what regressed: of known numbers of instructions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.synthetic.gate import LOAD_FPS, World
+
+from espbench.gate import from_check
+from espbench.gate.base import Base, BaseCase, Point, Sample
+from espbench.gate.from_run import base_of
+from espbench.gate.judging import Measured, judge
+from espbench.gate.limits import DEFAULTS, Limit
+from espbench.gate.verdict import Row
+
+POINT = Point("board", "xfrm", "aes128gcm16", 4, 64, "one-way", "throughput")
+NO_LIMIT = {"instructions": Limit(), "throughput": Limit(share=0.02)}
+
+
+def rows(before: World, after: World, tmp_path: Path, limits: object = NO_LIMIT) -> list[Row]:
+    """A world held against another, through the files of their runs."""
+    base = base_of(before.run(tmp_path / "base"))
+    loads = from_check.base_loads(base, after.entries, limits)  # type: ignore[arg-type]
+    measured, problems = from_check.measurements(after.check(tmp_path / "check", loads), base)
+    assert problems == []
+    return judge(base, measured, limits)  # type: ignore[arg-type]
+
+
+def test_a_world_held_against_itself_is_the_same(tmp_path: Path) -> None:
+    """Four cases of two gateways and a throughput each."""
+    found = rows(World(), World(), tmp_path)
+    assert [row.word for row in found] == ["same"] * 12
+
+
+def test_one_instruction_more_is_found_and_is_one(tmp_path: Path) -> None:
+    dearer = World(cost=lambda entry: 5000.0 if entry.stack == "plain" else 12001.0)
+    found = [row for row in rows(World(), dearer, tmp_path) if row.word != "same"]
+    assert {(row.word, row.change, row.side) for row in found} == {
+        ("regressed", 1.0, "home"),
+        ("regressed", 1.0, "office"),
+    }
+    assert len(found) == 4
+
+
+def test_within_the_limit_it_moved(tmp_path: Path) -> None:
+    """Of 12,000 instructions 0.1 % are 12."""
+    for more, word in ((12.0, "moved"), (12.001, "regressed"), (-12.0, "moved"), (-13.0, "improved")):
+        after = World(stacks=("xfrm",), sizes=(64,), cost=lambda entry, more=more: 12000.0 + more)  # type: ignore[misc]
+        before = World(stacks=("xfrm",), sizes=(64,))
+        found = rows(before, after, tmp_path / str(more), DEFAULTS)
+        assert [row.word for row in found] == [word, word, "same"]
+
+
+def test_less_throughput_is_found_by_one_trial_more(tmp_path: Path) -> None:
+    """2 % below the base's throughput it meets the goal, or it does not."""
+    for capacity, word in ((1.0, "same"), (0.99, "moved"), (0.98, "moved"), (0.97, "regressed")):
+        after = World(capacity_fps=capacity * LOAD_FPS)
+        found = rows(World(), after, tmp_path / str(capacity))
+        assert {row.word for row in found if row.quantity == "throughput"} == {word}
+
+
+def test_a_trial_that_missed_in_the_base_judges_no_throughput(tmp_path: Path) -> None:
+    """An MLRsearch allows some of its trials to miss."""
+    base = base_of(World().run(tmp_path))
+    missed = {p: replace(c, samples=[replace(s, met=False) for s in c.samples]) for p, c in base.cases.items()}
+    found = judge(replace(base, cases=missed), {(p, 1, 0.0): Measured({}, False, None) for p in missed}, NO_LIMIT)
+    assert {row.word for row in found} == {"not judged"}
+
+
+def judged(band: list[float], figures: list[float], limit: Limit) -> Row:
+    samples = [Sample(i, 0.0, 1.0, 1.0, {"home": x}, met=True) for i, x in enumerate(band)]
+    base = Base("", {}, {POINT: BaseCase(POINT, samples, "", "", {})})
+    measured = {(POINT, i, 0.0): Measured({"home": x}, met=True, floor_met=None) for i, x in enumerate(figures)}
+    row, _ = judge(base, measured, {"instructions": limit, "throughput": Limit()})
+    return row
+
+
+@pytest.mark.parametrize(
+    ("figures", "word"),
+    [
+        ([102.0] * 5, "same"),
+        ([104.0] * 5, "same"),
+        ([104.5] * 5, "moved"),
+        ([106.0] * 5, "regressed"),
+        ([99.5] * 5, "moved"),
+        ([98.0] * 5, "improved"),
+        ([100.0, 100.0, 103.0, 200.0, 200.0], "same"),
+    ],
+)
+def test_against_a_band_of_five_seeds(figures: list[float], word: str) -> None:
+    """The median of the new ones, beside the least and the greatest of the base's."""
+    row = judged([100.0, 101.0, 102.0, 103.0, 104.0], figures, Limit(number=1.0))
+    assert (row.word, row.low, row.high, row.base) == (word, 100.0, 104.0, 102.0)
+
+
+costs = st.floats(min_value=1, max_value=1e6).map(lambda x: round(x, 3))
+
+
+@given(st.lists(costs, min_size=1, max_size=5), st.floats(0, 0.5), st.floats(0, 100))
+def test_what_is_equal_is_never_worse(band: list[float], share: float, number: float) -> None:
+    assert judged(band, band, Limit(share, number)).word == "same"
+
+
+@given(costs, st.floats(0.001, 1e4).map(lambda x: round(x, 3)), st.floats(0, 100).map(lambda x: round(x, 3)))
+def test_one_repeat_is_judged_by_the_limit_alone(base: float, more: float, number: float) -> None:
+    """A band without a width: what is more is `moved` up to the limit, and then `regressed`."""
+    row = judged([base], [round(base + more, 3)], Limit(number=number))
+    assert row.word == ("regressed" if more > number else "moved")

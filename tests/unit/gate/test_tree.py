@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's tree at its revisions, with real git and a real build command."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from espbench.errors import UsageError
+from espbench.gate.tree import BuildFailed, Tree, build, written_since
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    done = subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Ten commits, of which the n-th has a file that says n; a branch is merged into the sixth."""
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    for number in range(10):
+        (folder / "cost").write_text(f"{number}\n")
+        git(folder, "add", "cost")
+        git(folder, "commit", "-q", "-m", f"commit {number}")
+        if number == 4:
+            git(folder, "branch", "side")
+        if number == 5:
+            git(folder, "checkout", "-q", "side")
+            (folder / "aside").write_text("x")
+            git(folder, "add", "aside")
+            git(folder, "commit", "-q", "-m", "aside")
+            git(folder, "checkout", "-q", "main")
+            git(folder, "merge", "-q", "--no-ff", "-m", "merge", "side")
+    return folder
+
+
+def test_the_span_goes_along_first_parents(tree: Path) -> None:
+    found = Tree(tree)
+    span = found.between(found.commit("main~10"), found.commit("main"))
+    assert [commit.subject for commit in span] == [
+        "commit 0", "commit 1", "commit 2", "commit 3", "commit 4", "commit 5", "merge", "commit 6", "commit 7",
+        "commit 8", "commit 9",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("good", "bad"), [("main", "main~3"), ("side", "main"), ("main", "main")])
+def test_good_must_come_before_bad(tree: Path, good: str, bad: str) -> None:
+    found = Tree(tree)
+    with pytest.raises(UsageError, match="an ancestor of --bad along first parents"):
+        found.between(found.commit(good), found.commit(bad))
+
+
+def test_a_checkout_leaves_the_users_tree_alone(tree: Path, tmp_path: Path) -> None:
+    (tree / "cost").write_text("not committed\n")
+    found, folder = Tree(tree), tmp_path / "work" / "tree"
+    for revision in ("main~3", "main"):
+        commit = found.commit(revision)
+        found.checkout(folder, commit)
+        out = tmp_path / "built"
+        build(f'cp cost {out}; echo "$ESPBENCH_COMMIT" >> {out}; test "$PWD" = "$ESPBENCH_TREE"', folder, commit.name, tmp_path / "log")  # fmt: skip
+        assert out.read_text() == f"{commit.subject[-1]}\n{commit.name}\n"
+    (folder / "left by a build").touch()
+    found.forget(folder)
+    assert not folder.exists()
+    assert (tree / "cost").read_text() == "not committed\n"
+    assert git(tree, "worktree", "list").count("\n") == 0
+
+
+def test_a_build_that_fails_is_told_with_its_last_words(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="ended with 7 at abc; all it said is in .*log, at last:\n  no compiler"):
+        build("echo no compiler; exit 7", tree, "abc", tmp_path / "log")
+
+
+def test_what_is_no_tree_or_revision_is_told(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no git tree"):
+        Tree(tmp_path)
+    with pytest.raises(UsageError, match="v9: no revision of"):
+        Tree(tree).commit("v9")
+    with pytest.raises(UsageError, match="--output=x: no revision of"):
+        Tree(tree).commit("--output=x")
+
+
+def test_whether_something_was_written(tmp_path: Path) -> None:
+    old, folder = tmp_path / "old", tmp_path / "folder"
+    old.touch()
+    (folder / "deep").mkdir(parents=True)
+    time.sleep(0.02)  # longer than a tick of the file system's clock
+    moment = time.time_ns()
+    assert not written_since([old, folder, tmp_path / "missing"], moment)
+    time.sleep(0.02)
+    (folder / "deep" / "file").touch()
+    assert written_since([old, folder], moment)
+    assert not written_since([old], moment)
+    assert not written_since([], moment)
