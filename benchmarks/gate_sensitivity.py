@@ -6,8 +6,8 @@ A kernel is built once more with nothing but `nop` instructions planted in the e
 then one. Both go into caches of their own, so that the check finds them as it finds any kernel.
 
 * **Planted**: one instruction more for each frame that Home encrypts, at 20 points (two ways to drive the engine, ten
-  sizes), one way, so that each frame passes `esp_output` exactly once. Found is a point where Home's figure is above the
-  base with `--limit instructions=0`.
+  sizes), one way, so that each frame passes `esp_output` exactly once. Found is a point where Home's figure is above
+  the base with `--limit instructions=0`.
 * **A against A**: the kernel without any, held against its own base, half of the checks beside busy loops on every CPU.
   Besides, the recorded final trials of all these runs are held against each other, each pair both ways.
 
@@ -65,7 +65,9 @@ NO_LIMIT: dict[Quantity, Limit] = {"instructions": Limit(), "throughput": Limit(
 
 def main() -> None:
     """Build both kernels, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--checks", type=int, default=8, help="how many fresh checks of A against A")
     parser.add_argument("--keep", type=Path, help="a folder for kernels and runs, used again if it is there")
     asked = parser.parse_args()
@@ -92,21 +94,28 @@ def measure(folder: Path, checks: int) -> None:
         worse = [row for row in verdict["rows"] if row["word"] != "same"]
         figures, alarms = figures + len(verdict["rows"]), alarms + len(worse)
         runs.append(RunDirectory.open(Path(verdict["run"])))
-        print(f"A against A, {'beside busy loops' if busy else 'alone'}: {len(worse)} of {len(verdict['rows'])} not the same")
+        how = "beside busy loops" if busy else "alone"
+        print(f"A against A, {how}: {len(worse)} of {len(verdict['rows'])} not the same")
     recorded, of_recorded = recorded_pairs(base, runs)
     print(f"false alarms: {alarms} of {figures} fresh figures, {of_recorded} of {recorded} recorded ones")
 
 
 def planted(verdict: dict[str, Any]) -> None:
     """Print what one instruction looks like at each point."""
-    rows = [row for row in verdict["rows"] if row["quantity"] == "instructions" and "plain" not in row["case"]]
+    rows = [
+        row for row in verdict["rows"] if row["quantity"] == "instructions" and "plain" not in row["case"]
+    ]
     home, office = ([row for row in rows if row["side"] == side] for side in ("home", "office"))
     for row in home:
         print(f"  {row['case']}: {row['base']:,.3f} {row['change']:+.3f} {row['word']}")
     found = sum(row["word"] == "regressed" for row in home)
     exact = sum(0.9 <= row["change"] <= 1.1 for row in home)
-    print(f"one instruction planted: found at {found} of {len(home)} points, {exact} of them within 10 % of 1")
-    print(f"Office: between {min(r['change'] for r in office):+.3f} and {max(r['change'] for r in office):+.3f}")
+    print(
+        f"one instruction planted: found at {found} of {len(home)} points, {exact} of them within 10 % of 1"
+    )
+    print(
+        f"Office: between {min(r['change'] for r in office):+.3f} and {max(r['change'] for r in office):+.3f}"
+    )
     plain = [row for row in verdict["rows"] if "plain" in row["case"] and row["word"] != "same"]
     print(f"plain, which does not pass there: {len(plain)} figures not the same")
 
@@ -132,7 +141,16 @@ def recorded_pairs(base: Path, runs: list[RunDirectory]) -> tuple[int, int]:
 def check(folder: Path, cache: Path, base: Path, name: str, *options: str) -> dict[str, Any]:
     """The verdict of a check with no limit; exit codes 0 and 5 are verdicts."""
     file = folder / f"{name}.json"
-    arguments = ["check", folder / "plan.yaml", "--against", base, "--limit", "instructions=0", "--json", file]
+    arguments = [
+        "check",
+        folder / "plan.yaml",
+        "--against",
+        base,
+        "--limit",
+        "instructions=0",
+        "--json",
+        file,
+    ]
     espbench(cache, *arguments, "--out", folder / "checks", *options, codes=(0, 5))
     verdict: dict[str, Any] = json.loads(file.read_text())
     assert not verdict["problems"], verdict["problems"]
@@ -157,7 +175,9 @@ def kernel_with(folder: Path, nops: int) -> Path:
     vmlinux = built(folder / "kernel", nops)
     filling = folder / "filling" / "espbench"
     shutil.rmtree(filling.parent, ignore_errors=True)
-    shutil.copytree(cache_dir(), filling, ignore=shutil.ignore_patterns("sources", "apt", "logs", "packages", "report"))
+    shutil.copytree(
+        cache_dir(), filling, ignore=shutil.ignore_patterns("sources", "apt", "logs", "packages", "report")
+    )
     (part,) = (filling / "e500").glob(f"{recipe.KERNEL.name}-{recipe.key(recipe.KERNEL)}")
     shutil.copyfile(vmlinux, part / "vmlinux")
     manifest = json.loads((part / MANIFEST).read_text())

@@ -447,7 +447,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOT_COMPARED_VIOLATED: "Not compared at fixed loads: frames crossed without encryption ({case}, trial "
     "{trial}).",
     Code.PAIRS_MADE: "{pairs} pairs of trials of {b} and {a} at the same loads; {void} of {trials} trials void.",
-    Code.AT_BASE_LOADS: "Measured at {loads} loads of the base; {missed} of them lost more than their loss goal allows.",
+    Code.AT_BASE_LOADS: "Measured at {loads} loads of the base; {missed} of them missed their loss goal.",
     Code.WITH_REASONS: "{text}",
     Code.EARLIER_HOST: "{text}",
     Code.EARLIER_WARNING: "{text}",

@@ -61,7 +61,8 @@ def run(
         bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
     ] = False,
     base_loads: Annotated[
-        Path | None, typer.Option("--base-loads", hidden=True, help="What espbench check measures, a JSON file.")
+        Path | None,
+        typer.Option("--base-loads", hidden=True, help="What espbench check measures, a JSON file."),
     ] = None,
 ) -> None:
     """Run a plan: calibrate, measure every case, write the report. After Ctrl-C it can be resumed."""

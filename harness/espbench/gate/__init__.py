@@ -3,7 +3,5 @@
 
 A `Base` is read from a run (`from_run`) or from the file that one commits (`baseline_file`); `conditions` says for what
 it is valid; `judging` holds trials at its loads (`from_check`) against it, by `limits`; `real_time` does so with the
-statistics of a comparison. `json_file`, `junit` and `markdown` tell the verdict. `bisecting` finds a commit, and `history`
-keeps its steps; `tree` alone runs anything: git, and the user's command. May import `results`, `comparison` and
-`comparison.sorting`.
+statistics of a comparison. May import `results` and `comparison.sorting`.
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -83,6 +84,22 @@ def text_of(base: Base) -> str:
     )
 
 
+def keeping(base: Base, former: Base) -> Base:
+    """The base with the former's case wherever nothing was found to be otherwise, so that its line stays as it is."""
+
+    def same(case: BaseCase) -> bool:
+        conditions = (relevant(each.conditions, case.point.dut, case.point.stack) for each in (base, former))
+        before = former.cases.get(case.point)
+        return (
+            before is not None
+            and _sorted_samples(before) == _sorted_samples(case)
+            and len({*map(str, conditions)}) == 1
+        )
+
+    cases = {point: former.cases[point] if same(case) else case for point, case in base.cases.items()}
+    return replace(base, cases=cases)
+
+
 def read(path: Path) -> Base:
     """Read a base; UsageError where it is not one, is of a newer format, or is not as it was written."""
     try:
@@ -126,6 +143,10 @@ def _sorted(base: Base) -> list[BaseCase]:
     return [base.cases[point] for point in sorted(base.cases, key=lambda point: point.order)]
 
 
+def _sorted_samples(case: BaseCase) -> list[Sample]:
+    return sorted(case.samples, key=lambda s: (s.repeat, s.goal))
+
+
 def _line(case: BaseCase, conditions: Mapping[str, str]) -> str:
     p = case.point
     content: dict[str, Any] = {
@@ -137,7 +158,7 @@ def _line(case: BaseCase, conditions: Mapping[str, str]) -> str:
                 "repeat": s.repeat, "goal": s.goal, "load_fps": s.load_fps, "duration_s": s.duration_s,
                 "instructions": dict(sorted(s.instructions.items())), "met": s.met,
             }
-            for s in sorted(case.samples, key=lambda s: (s.repeat, s.goal))
+            for s in _sorted_samples(case)
         ],
     }  # fmt: skip
     return _json(content | {"seal": _seal(content, conditions)})

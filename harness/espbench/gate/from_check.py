@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run at the loads of a base measured, and what of it cannot be judged: nothing that is missing counts as good."""
+"""What a run at the loads of a base measured, and what cannot be judged: nothing that is missing counts as good."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def measurements(run: RunDirectory, base: Base) -> tuple[Measurements, list[Prob
             found = measured.get((point, s.repeat, s.goal))
             if found is None:
                 if name not in told:
-                    problems.append(Problem(name, f"loss goal {goal_name(s.goal)}: the run has no trial of it"))
+                    problems.append(
+                        Problem(name, f"loss goal {goal_name(s.goal)}: the run has no trial of it")
+                    )
             elif lacking := s.instructions.keys() - found.instructions.keys():
                 problems.append(Problem(name, f"the run has no gateway {' and '.join(sorted(lacking))}"))
     return measured, problems

@@ -24,7 +24,7 @@ def is_virtual(run: RunDirectory) -> bool:
 
 
 def base_of(run: RunDirectory) -> Base:
-    """Read the base; UsageError where the run is damaged, unfinished, in real time, or has no figure where it should."""
+    """Read the base; UsageError where the run is damaged, unfinished, in real time, or lacks a figure."""
     if not is_virtual(run):
         raise refused(
             run, "a run in virtual time, whose instructions can be counted", f"one on {run.manifest.platform}"
@@ -72,7 +72,9 @@ def _sample(run: RunDirectory, outcome: Outcome) -> Sample:
     counted = instructions.per_frame(trial, ns)
     if not trial.gateways or len(counted) < len(trial.gateways):
         raise refused(
-            run, f"the CPU time of each gateway in trial {trial.sequence} of {outcome.case}", "a gateway without"
+            run,
+            f"the CPU time of each gateway in trial {trial.sequence} of {outcome.case}",
+            "a gateway without",
         )
     return Sample(
         outcome.repeat,

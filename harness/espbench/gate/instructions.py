@@ -20,7 +20,7 @@ def ns_per_instruction(manifest: Manifest, dut: str) -> Fraction | None:
 
 
 def per_frame(trial: Trial, ns: Fraction) -> dict[str, float]:
-    """Instructions per frame of each gateway, rounded to DIGITS; a gateway whose CPU or frames are not known is left out."""
+    """Instructions per frame of each gateway, rounded to DIGITS; those whose CPU or frames are not known left out."""
     counted = {side: _instructions(reading, ns) for side, reading in trial.gateways.items()}
     return {side: value for side, value in counted.items() if value is not None}
 

@@ -26,11 +26,11 @@ from espbench.sentences import goal_name
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured anew at one of the base's samples; None: nothing, and why not stands in the check's problems."""
+    """What was measured anew at one of the base's samples; floor_met: at the least throughput, None: not tried."""
 
     instructions: Mapping[str, float]
     met: bool
-    floor_met: bool | None  # of the trial at the least throughput; None where there was no need for one
+    floor_met: bool | None
 
 
 # By point, repeat and loss goal.
@@ -38,7 +38,7 @@ Measurements = Mapping[tuple[Point, int, float], Measured]
 
 
 def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) -> list[Row]:
-    """A row for each gateway and for the throughput, at each point and goal; points that were not measured have none."""
+    """A row for each gateway and for the throughput, at each point and goal; none of points that were not measured."""
     rows: list[Row] = []
     for point in sorted(base.cases, key=lambda point: point.order):
         case = base.cases[point]

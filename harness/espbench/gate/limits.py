@@ -44,7 +44,9 @@ def limits(texts: Sequence[str]) -> dict[Quantity, Limit]:
             raise _refused(text)
         quantity: Quantity = name  # type: ignore[assignment]
         if quantity in found:
-            raise UsageError(f"--limit: expected one limit of {quantity}, got two; join them: {quantity}=0.1%|50")
+            raise UsageError(
+                f"--limit: expected one limit of {quantity}, got two; join them: {quantity}=0.1%|50"
+            )
         found[quantity] = _limit(text, value)
     return {**DEFAULTS, **found}
 

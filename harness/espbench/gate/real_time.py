@@ -71,7 +71,7 @@ def _at_fixed_loads(verdict: FixedLoadVerdict, limits: Mapping[Quantity, Limit])
 
 
 def _word(shown: str, ratio: Estimate | None, limit: Limit, *, worse: str, better: str) -> Word:
-    """What a verdict of the comparison comes to; a difference of which only a bound is known has no size to excuse it."""
+    """What a verdict of the comparison comes to; a difference known only as a bound has no size to excuse it."""
     if shown not in (worse, better):
         return "no verdict" if shown == "no verdict" else "same"
     if ratio is not None and abs(ratio.value - 1) <= limit.share:

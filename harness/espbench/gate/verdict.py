@@ -107,7 +107,9 @@ class Check:
         """The verdict in a sentence."""
         cases = len({row.case for row in self.rows})
         told = f"{len(self.rows)} figures of {cases} cases held against {self.base}"
-        words = [(word, sum(row.word == word for row in self.rows)) for word in ("regressed", "improved", "moved")]
+        words = [
+            (word, sum(row.word == word for row in self.rows)) for word in ("regressed", "improved", "moved")
+        ]
         counts = [f"{n} {word}" for word, n in words if n]
         problems = [f"{len(self.problems)} problems: not judged as a whole"] if self.problems else []
         return f"{self.word}: {told}: " + ", ".join([*counts, *problems] or ["all the same"])

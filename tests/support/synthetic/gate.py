@@ -49,7 +49,9 @@ class World:
     options: Mapping[str, Any] = field(default_factory=dict)
     version: str = "kernel"
     listed: Sequence[CaseEntry] = ()  # in the place of stacks, sizes and repeats
-    asked: Mapping[str, Any] = field(default_factory=dict)  # the plan's conditions, in the place of made-up ones
+    asked: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # the plan's conditions, in the place of made-up ones
     line_rate_bps: float = 1e9
 
     @property

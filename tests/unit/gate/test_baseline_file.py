@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.synthetic.gate import LOAD_FPS, World
 
 from espbench.errors import UsageError
 from espbench.gate import baseline_file
 from espbench.gate.base import Base, BaseCase, Point, Sample
 from espbench.gate.from_run import base_of
+from support.command_line import in_process
+from support.synthetic.gate import LOAD_FPS, World
 
 
 def written(tmp_path: Path, world: World = World(), name: str = "baseline.json") -> Path:  # noqa: B008
@@ -58,7 +59,9 @@ numbers = st.floats(min_value=0.001, max_value=1e7, allow_nan=False).map(lambda 
 @settings(max_examples=50)
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["a", "b: c", "ü"]), st.integers(64, 1518), st.integers(1, 5), numbers, numbers),
+        st.tuples(
+            st.sampled_from(["a", "b: c", "ü"]), st.integers(64, 1518), st.integers(1, 5), numbers, numbers
+        ),
         min_size=1,
         max_size=8,
         unique_by=lambda item: (item[0], item[1]),
@@ -84,13 +87,18 @@ def test_what_is_written_reads_back(
 
 
 def test_two_branches_that_add_cases_merge(tmp_path: Path) -> None:
-    """By git's own three-way merge of lines: one adds a stack in front, one behind."""
-    common, ours, theirs = (
-        written(tmp_path, World(stacks=stacks), f"{'-'.join(stacks)}.json")
-        for stacks in (("plain", "xfrm"), ("null", "plain", "xfrm"), ("plain", "xfrm", "zero"))
-    )
+    """By git's own three-way merge of lines: one adds a stack in front, one behind, each in a run of all cases."""
+    common = written(tmp_path)
+    ours, theirs = tmp_path / "ours.json", tmp_path / "theirs.json"
+    for path, stacks in ((ours, ("null", "plain", "xfrm")), (theirs, ("plain", "xfrm", "zero"))):
+        path.write_text(common.read_text())
+        run = World(stacks=stacks).run(tmp_path / "runs")
+        assert in_process("baseline", run.path, "--out", path).returncode == 0
     done = subprocess.run(
-        ["git", "merge-file", str(ours), str(common), str(theirs)], capture_output=True, text=True, check=False
+        ["git", "merge-file", str(ours), str(common), str(theirs)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, ours.read_text()
     assert {point.stack for point in baseline_file.read(ours).cases} == {"null", "plain", "xfrm", "zero"}
@@ -112,13 +120,23 @@ def test_two_branches_that_add_cases_merge(tmp_path: Path) -> None:
         (lambda text: text.replace('"cases": [\n', '"cases": [\n' + first_case(text)), "twice"),
     ],
 )  # fmt: skip
-def test_what_was_not_written_so_is_refused(
-    tmp_path: Path, change: Callable[[str], str], said: str
-) -> None:
+def test_what_was_not_written_so_is_refused(tmp_path: Path, change: Callable[[str], str], said: str) -> None:
     path = written(tmp_path)
     path.write_text(change(path.read_text()))
     with pytest.raises(UsageError, match=said):
         baseline_file.read(path)
+
+
+def test_a_case_that_costs_otherwise_has_a_new_line(tmp_path: Path) -> None:
+    """And that one alone, so that the diff is what changed."""
+    path = written(tmp_path)
+    before = path.read_text().splitlines()
+    dearer = World(
+        cost=lambda entry: 5000.0 if entry.stack == "plain" else 12000.0 + (entry.frame_size == 64)
+    )
+    assert in_process("baseline", dearer.run(tmp_path / "runs").path, "--out", path).returncode == 0
+    (changed,) = [line for line in path.read_text().splitlines() if line not in before]
+    assert '"home": 12001.0' in changed
 
 
 def first_case(text: str) -> str:
@@ -130,7 +148,7 @@ def test_a_case_merged_from_a_base_of_other_conditions_is_refused(tmp_path: Path
     theirs = written(tmp_path, World(stacks=("null",), qemu="qemu sha256 ffff"), "theirs.json")
     merged = ours.read_text().replace('"cases": [\n', '"cases": [\n' + first_case(theirs.read_text()))
     ours.write_text(merged)
-    with pytest.raises(UsageError, match="null .* was edited, or merged from a base of other conditions"):
+    with pytest.raises(UsageError, match=r"null .* was edited, or merged from a base of other conditions"):
         baseline_file.read(ours)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from espbench.cli.gate.bisect import search, told
 from espbench.errors import UsageError
-from espbench.gate.bisecting import Answer, Bisection
-from espbench.gate.history import Step, open_history
-from espbench.gate.tree import Commit
+from espbench.gate.commits.bisecting import Answer, Bisection
+from espbench.gate.commits.history import Step, open_history
+from espbench.gate.commits.tree import Commit
 from espbench.gate.verdict import Row
 
 COMMITS = 1024
@@ -36,7 +36,8 @@ def test_a_planted_regression_is_found_in_ten_steps(seed: int) -> None:
     chance = random.Random(seed)
     place, more = chance.randrange(1, COMMITS + 1), chance.choice([1.0, 7.0, 212.0, 5000.0])
     costs: list[float | None] = [
-        5000.0 + (more if i >= place else 0.0) + chance.uniform(-0.08, 0.08) * more for i in range(COMMITS + 1)
+        5000.0 + (more if i >= place else 0.0) + chance.uniform(-0.08, 0.08) * more
+        for i in range(COMMITS + 1)
     ]
     answer, steps = found(costs)
     assert steps <= 10
@@ -49,7 +50,9 @@ def test_a_planted_regression_is_found_in_ten_steps(seed: int) -> None:
 def test_two_commits_that_share_the_cost_are_no_single_one(seed: int) -> None:
     chance = random.Random(seed)
     first, second = sorted(chance.sample(range(1, COMMITS + 1), 2))
-    costs: list[float | None] = [5000.0 + 100.0 * (i >= first) + 100.0 * (i >= second) for i in range(COMMITS + 1)]
+    costs: list[float | None] = [
+        5000.0 + 100.0 * (i >= first) + 100.0 * (i >= second) for i in range(COMMITS + 1)
+    ]
     answer, _ = found(costs)
     assert not answer.single
     assert answer.cost == pytest.approx(answer.whole / 2)
@@ -74,7 +77,9 @@ def test_commits_that_cannot_be_built_are_gone_around() -> None:
 
 
 def test_where_the_commit_itself_cannot_be_built_the_span_is_told() -> None:
-    costs: list[float | None] = [None if i in (699, 700, 701) else 1.0 * (i >= 700) for i in range(COMMITS + 1)]
+    costs: list[float | None] = [
+        None if i in (699, 700, 701) else 1.0 * (i >= 700) for i in range(COMMITS + 1)
+    ]
     answer, _ = found(costs)
     assert (answer.first, answer.last, answer.single) == (699, 702, False)
     assert "3 commits between could not be built" in answer.why
@@ -93,7 +98,22 @@ ASKED = {"good": SPAN[0].name, "bad": SPAN[-1].name}
 
 
 def row(now: float) -> Row:
-    return Row("the case", 0.0, 1.0, "instructions", "home", 5000.0, 5000.0, 5000.0, 1, now, now - 5000, "0", 0, "regressed")
+    return Row(
+        "the case",
+        0.0,
+        1.0,
+        "instructions",
+        "home",
+        5000.0,
+        5000.0,
+        5000.0,
+        1,
+        now,
+        now - 5000,
+        "0",
+        0,
+        "regressed",
+    )
 
 
 def cost_of(place: int, asked: list[Commit], patience: int = 1000) -> Callable[[Commit], Step]:
@@ -113,7 +133,9 @@ def test_an_interrupted_bisection_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "bisect.json"
     before: list[Commit] = []
     with pytest.raises(KeyboardInterrupt):
-        search(SPAN, open_history(path, ASKED), cost_of(40, before, patience=3), lambda a, b: row(5212.0), print)
+        search(
+            SPAN, open_history(path, ASKED), cost_of(40, before, patience=3), lambda a, b: row(5212.0), print
+        )
     after: list[Commit] = []
     history = open_history(path, ASKED)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.synthetic.gate import LOAD_FPS, World
 
 from espbench.gate import from_check
 from espbench.gate.base import Base, BaseCase, Point, Sample
@@ -17,6 +16,7 @@ from espbench.gate.from_run import base_of
 from espbench.gate.judging import Measured, judge
 from espbench.gate.limits import DEFAULTS, Limit
 from espbench.gate.verdict import Row
+from support.synthetic.gate import LOAD_FPS, World
 
 POINT = Point("board", "xfrm", "aes128gcm16", 4, 64, "one-way", "throughput")
 NO_LIMIT = {"instructions": Limit(), "throughput": Limit(share=0.02)}
@@ -67,15 +67,21 @@ def test_less_throughput_is_found_by_one_trial_more(tmp_path: Path) -> None:
 def test_a_trial_that_missed_in_the_base_judges_no_throughput(tmp_path: Path) -> None:
     """An MLRsearch allows some of its trials to miss."""
     base = base_of(World().run(tmp_path))
-    missed = {p: replace(c, samples=[replace(s, met=False) for s in c.samples]) for p, c in base.cases.items()}
-    found = judge(replace(base, cases=missed), {(p, 1, 0.0): Measured({}, False, None) for p in missed}, NO_LIMIT)
+    missed = {
+        p: replace(c, samples=[replace(s, met=False) for s in c.samples]) for p, c in base.cases.items()
+    }
+    found = judge(
+        replace(base, cases=missed), {(p, 1, 0.0): Measured({}, False, None) for p in missed}, NO_LIMIT
+    )
     assert {row.word for row in found} == {"not judged"}
 
 
 def judged(band: list[float], figures: list[float], limit: Limit) -> Row:
     samples = [Sample(i, 0.0, 1.0, 1.0, {"home": x}, met=True) for i, x in enumerate(band)]
     base = Base("", {}, {POINT: BaseCase(POINT, samples, "", "", {})})
-    measured = {(POINT, i, 0.0): Measured({"home": x}, met=True, floor_met=None) for i, x in enumerate(figures)}
+    measured = {
+        (POINT, i, 0.0): Measured({"home": x}, met=True, floor_met=None) for i, x in enumerate(figures)
+    }
     row, _ = judge(base, measured, {"instructions": limit, "throughput": Limit()})
     return row
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In real time a difference must be shown by the comparison and be beyond the limit; without a verdict there is no green."""
+"""In real time a difference must be shown and beyond the limit; without a verdict there is no green."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from support.synthetic import comparison as synthetic
 
 from espbench.comparison.sorting.model import Estimate, FixedLoadVerdict, PointVerdict
 from espbench.gate import real_time
 from espbench.gate.limits import DEFAULTS
 from espbench.gate.verdict import Check
+from support.synthetic import comparison as synthetic
 
 WORDS = {"A faster": 0.9, "B faster": 1.1, "no difference shown": 0.9, "no verdict": 0.9}
 

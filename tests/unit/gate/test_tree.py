@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from espbench.errors import UsageError
-from espbench.gate.tree import BuildFailed, Tree, build, written_since
+from espbench.gate.commits.tree import BuildFailed, Tree, build, written_since
 
 
 def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-    done = subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 
@@ -64,7 +66,8 @@ def test_a_checkout_leaves_the_users_tree_alone(tree: Path, tmp_path: Path) -> N
         commit = found.commit(revision)
         found.checkout(folder, commit)
         out = tmp_path / "built"
-        build(f'cp cost {out}; echo "$ESPBENCH_COMMIT" >> {out}; test "$PWD" = "$ESPBENCH_TREE"', folder, commit.name, tmp_path / "log")  # fmt: skip
+        command = f'cp cost {out}; echo "$ESPBENCH_COMMIT" >> {out}; test "$PWD" = "$ESPBENCH_TREE"'
+        build(command, folder, commit.name, tmp_path / "log")
         assert out.read_text() == f"{commit.subject[-1]}\n{commit.name}\n"
     (folder / "left by a build").touch()
     found.forget(folder)
@@ -74,7 +77,9 @@ def test_a_checkout_leaves_the_users_tree_alone(tree: Path, tmp_path: Path) -> N
 
 
 def test_a_build_that_fails_is_told_with_its_last_words(tree: Path, tmp_path: Path) -> None:
-    with pytest.raises(BuildFailed, match="ended with 7 at abc; all it said is in .*log, at last:\n  no compiler"):
+    with pytest.raises(
+        BuildFailed, match=r"ended with 7 at abc; all it said is in .*log, at last:\n  no compiler"
+    ):
         build("echo no compiler; exit 7", tree, "abc", tmp_path / "log")
 
 

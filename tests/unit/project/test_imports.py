@@ -56,7 +56,9 @@ MAY_IMPORT = {
     "comparison.deciding": "comparison.sorting",
     "comparison.telling": "comparison.sorting comparison.deciding",
     "comparison": "results comparison.*",
-    "gate": "results comparison comparison.sorting",
+    "gate": "results comparison.sorting",
+    "gate.telling": "gate",
+    "gate.commits": "results",
     "claims": "catalogue results plan plan.resolved",
     "reporting.parts": "this_machine results",
     "reporting.findings": "results reporting.parts",
@@ -66,7 +68,7 @@ MAY_IMPORT = {
     "reporting.kernels": "results npcrypt.ciphers reporting.parts reporting.published",
     "reporting": "results comparison comparison.sorting reporting.*",
     "frames": "results comparison comparison.sorting",
-    "cli.gate": "results plan plan.resolved runs comparison gate",
+    "cli.gate": "results plan plan.resolved runs comparison gate gate.*",
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
     "runs comparison.* reporting.* cli.gate",
 }

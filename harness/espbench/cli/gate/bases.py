@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--against BASE`: a run, a file that espbench baseline wrote, or a revision of the user's tree, built and measured."""
+"""`--against BASE`: a run, a file of espbench baseline, or a revision of the user's tree, built and measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from espbench.cli.gate.measuring import Measuring
 from espbench.errors import UsageError
-from espbench.gate.tree import Commit, Tree, build, written_since
+from espbench.gate.commits.tree import Commit, Tree, build, written_since
 from espbench.plan import ResolvedPlan
 from espbench.results import RunDirectory
 

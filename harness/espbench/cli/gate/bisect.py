@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench bisect PLAN --good A --bad B --build CMD`: which commit made a frame dearer, and by how many instructions."""
+"""`espbench bisect PLAN --good A --bad B --build CMD`: which commit made a frame dearer, and by how much."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from espbench.cli.gate.measuring import Measuring
 from espbench.errors import UsageError
 from espbench.gate import from_check
 from espbench.gate.base import Base, Point
-from espbench.gate.bisecting import Answer, Bisection
+from espbench.gate.commits.bisecting import Answer, Bisection
+from espbench.gate.commits.history import History, Step, open_history
+from espbench.gate.commits.tree import BuildFailed, Commit
 from espbench.gate.from_run import GATED, base_of
-from espbench.gate.history import History, Step, open_history
 from espbench.gate.judging import judge
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.limits import limits as read_limits
-from espbench.gate.tree import BuildFailed, Commit
 from espbench.gate.verdict import NOT_JUDGED, Row
 from espbench.plan import cases, load_plan
 from espbench.results import RunDirectory
@@ -147,7 +147,9 @@ def search(
         history.save()
     places = {commit.name: place for place, commit in enumerate(span)}
     known = {places[name]: step.cost for name, step in history.known.items()}
-    say(f"{history.figure['case']}: {history.figure['name']}: good {known[0]:,.3f}, bad {known[len(span) - 1]:,.3f}")
+    say(
+        f"{history.figure['case']}: {history.figure['name']}: good {known[0]:,.3f}, bad {known[len(span) - 1]:,.3f}"
+    )
     bisection = Bisection(len(span) - 1, known)
     number = len(history.steps) - 2
     while (place := bisection.next()) is not None:

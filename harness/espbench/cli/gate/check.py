@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench check PLAN --against BASE`: whether a frame costs more than it did, and the exit code that a CI system needs."""
+"""`espbench check PLAN --against BASE`: whether a frame costs more than it did, as an exit code."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Asked:
         return [case.entry() for case in listed if kind_of_test(case.test) == GATED]
 
 
-def check(
+def check(  # noqa: PLR0913
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")],
     against: Annotated[
         str,
@@ -69,10 +69,13 @@ def check(
     ],
     limit: Annotated[
         list[str] | None,
-        typer.Option(help="How much worse a figure may be: instructions=0.1%, instructions=50 or throughput=2%."),
+        typer.Option(
+            help="How much worse a figure may be: instructions=0.1%, instructions=50 or throughput=2%."
+        ),
     ] = None,
     build: Annotated[
-        str | None, typer.Option(help="The command that builds a revision; it puts what the plan names in place.")
+        str | None,
+        typer.Option(help="The command that builds a revision; it puts what the plan names in place."),
     ] = None,
     tree: Annotated[Path | None, typer.Option(help="The git tree of the revision. Default: here.")] = None,
     out: Annotated[Path, typer.Option(help="Where run directories go.")] = Path("runs"),
@@ -82,7 +85,8 @@ def check(
     allow_different: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-different", help="A condition that may differ from the base's, such as kernel; cases: the base may have more."
+            "--allow-different",
+            help="A condition that may differ from the base's, such as kernel; cases: the base may have more.",
         ),
     ] = None,
     wait: Annotated[
@@ -90,9 +94,9 @@ def check(
     ] = False,
 ) -> None:
     """Hold a plan against a base: exit 0 nothing is worse, 5 something is, 3 something could not be judged."""
-    limits = read_limits(limit or [])
     outputs = Outputs(json, junit, markdown)
     outputs.clear()
+    limits = read_limits(limit or [])
     resolved = load_plan(plan)
     asked = Asked(
         plan, resolved, choose(resolved), limits, allow_different or [],
@@ -134,7 +138,7 @@ def _against_revision(asked: Asked, revision: str, how: Building) -> Check:
         verdict = _in_virtual_time(asked, replace(base_of(run), commit=str(commit)))
     else:
         verdict = replace(_in_real_time(asked, run), base=str(commit))
-    if base_written and now_written or any(was != now for was, now in verdict.subjects.values()):
+    if (base_written and now_written) or any(was != now for was, now in verdict.subjects.values()):
         return verdict
     why = (
         "after both builds the gateways are the same, and the command wrote nothing where the plan looks: "
@@ -235,7 +239,8 @@ def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]
     every = now.instrument | now.subject
     keys = sorted(before.keys() | now.subject.keys())
     return {
-        key: (before.get(key) or base.conditions.get(key, "nothing"), every.get(key, "nothing")) for key in keys
+        key: (before.get(key) or base.conditions.get(key, "nothing"), every.get(key, "nothing"))
+        for key in keys
     }
 
 
@@ -256,7 +261,9 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
     """Measure the plan as it is; the two runs' repeats are compared, each run by itself."""
     was = conditions.of_run(base.manifest, virtual=False)
     if not real_time.has_throughput(base):
-        raise UsageError(f"{base.path}: expected a base with a throughput, got none; let it finish, or name another")
+        raise UsageError(
+            f"{base.path}: expected a base with a throughput, got none; let it finish, or name another"
+        )
     told = _of_plan(asked)
     as_base = Base(str(base.path), was.instrument, {})
     _refuse_different(as_base, told, free={*asked.allowed, *conditions.own_kernels(told), *was.subject})
@@ -279,7 +286,10 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
         allowed_differences=conditions.differences(
             was.instrument, now.instrument, free={*was.subject, *now.subject}
         ),
-        notes=["real time: two runs are not paired; for pairs let one plan compare both arms", comparison.method],
+        notes=[
+            "real time: two runs are not paired; for pairs let one plan compare both arms",
+            comparison.method,
+        ],
     )
 
 

@@ -31,7 +31,9 @@ class Measuring:
     def run(self, plan: Path, base_loads: Mapping[str, Sequence[BaseLoad]] | None = None) -> RunDirectory:
         """Measure the plan; what the run says goes to stderr.
 
-        Ends the command with the run's own exit code where it did not come to its end; EspbenchError where it left none.
+        Ends the command with the run's own exit code where it did not come to its end.
+
+        EspbenchError where it left no run directory.
         """
         with tempfile.TemporaryDirectory(prefix="espbench-") as folder:
             argv = [sys.executable, "-m", "espbench", "run", str(plan), "--out", str(self.out), "--no-report"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from espbench.errors import UsageError
-from espbench.gate import json_file, junit, markdown
+from espbench.gate.telling import json_file, junit, markdown
 from espbench.gate.verdict import Check
 from espbench.results.durable import write_atomically
 
@@ -23,6 +23,7 @@ class Outputs:
 
     def clear(self) -> None:
         """Remove what an earlier check wrote, before anything is measured; UsageError where that cannot be."""
+        refused: list[str] = []
         for path, _ in self._forms():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,9 +31,11 @@ class Outputs:
                 path.touch()
                 path.unlink()
             except OSError as error:
-                raise UsageError(
+                refused.append(
                     f"{path}: expected a file that can be written, got: {error.strerror}; name another"
-                ) from None
+                )
+        if refused:
+            raise UsageError("\n".join(refused))
 
     def write(self, check: Check) -> None:
         """Write what was asked for."""

@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from espbench.gate import figures
+from espbench.gate.telling import figures
 from espbench.gate.verdict import Check
 
 _STYLES = {"regressed": "red", "improved": "green", "no verdict": "yellow"}

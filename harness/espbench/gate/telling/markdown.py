@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`check --markdown`: the verdict as a summary for a pull request: what moved, what was not judged, whose base it is."""
+"""`check --markdown`: the verdict as a summary for a pull request: what moved, what was not judged, which base."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from espbench.gate import figures
+from espbench.gate.telling import figures
 from espbench.gate.verdict import Check, Row
 
 _MOST_ROWS = 60
@@ -17,7 +17,9 @@ def text_of(check: Check) -> str:
     """The summary."""
     parts = [f"## {_SIGNS[check.word]} espbench: {_plain(check.sentence)}"]
     if check.problems:
-        parts.append("Not judged:\n\n" + "\n".join(f"* {_plain(p.case)}: {_plain(p.why)}" for p in check.problems))
+        parts.append(
+            "Not judged:\n\n" + "\n".join(f"* {_plain(p.case)}: {_plain(p.why)}" for p in check.problems)
+        )
     if check.moved:
         parts.append(_table(check.moved))
     told = [

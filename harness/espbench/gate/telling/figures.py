@@ -28,7 +28,9 @@ def now(row: Row) -> str:
     if row.now is not None:
         return _number(row, row.now)
     least = f"{row.base - row.allowed:,.0f}"
-    return {"same": "not less", "moved": f"at least {least}", "regressed": f"less than {least}"}.get(row.word, "")
+    return {"same": "not less", "moved": f"at least {least}", "regressed": f"less than {least}"}.get(
+        row.word, ""
+    )
 
 
 def change(row: Row) -> str:

@@ -7,7 +7,7 @@ import re
 from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from espbench.gate import figures
+from espbench.gate.telling import figures
 from espbench.gate.verdict import Check, Row
 from espbench.sentences import goal_name
 
@@ -41,7 +41,9 @@ def text_of(check: Check) -> str:
                 SubElement(case, "error", type="not judged", message=_clean(f"{row.name}: {row.why}"))
         SubElement(case, "system-out").text = _clean(_lines(rows, "\n"))
     for problem in check.problems:
-        case = SubElement(suite, "testcase", classname=_clean(f"espbench.{check.plan}"), name=_clean(problem.case))
+        case = SubElement(
+            suite, "testcase", classname=_clean(f"espbench.{check.plan}"), name=_clean(problem.case)
+        )
         SubElement(case, "error", type="not judged", message=_clean(problem.why))
     if not check.rows and not check.problems:
         case = SubElement(suite, "testcase", classname=_clean(f"espbench.{check.plan}"), name="any case")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's tree at its revisions: what git says of them, a checkout beside it, and the user's command that builds one.
+"""The user's tree at its revisions: what git says of them, a checkout beside it, the command that builds one.
 
 Nothing in the user's own working tree is touched. The command puts what it builds where the plan looks for it; for that
 it finds the checkout in ESPBENCH_TREE, where it also begins, and the revision in ESPBENCH_COMMIT.
@@ -38,22 +38,23 @@ class Tree:
 
     def __init__(self, folder: Path) -> None:
         """UsageError where it is none."""
-        self.path = Path(_git(folder, "rev-parse", "--show-toplevel", what=f"{folder} is no git tree").strip())
+        self.path = Path(
+            _git(folder, "rev-parse", "--show-toplevel", what=f"{folder} is no git tree").strip()
+        )
 
     def commit(self, revision: str) -> Commit:
         """The commit that a revision names; UsageError if it names none."""
         expected = f"{revision}: no revision of {self.path}"
-        text = _git(self.path, "log", "-1", "--format=%H %s", f"{revision}^{{commit}}", "--", what=expected)
-        return _commit(text.strip("\n"))
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        name = _git(self.path, *asked, what=expected).strip()
+        return _commit(_git(self.path, "log", "-1", "--format=%H %s", name, what=expected).strip("\n"))
 
     def between(self, good: Commit, bad: Commit) -> list[Commit]:
         """From good to bad, both of them too, along the first parents; UsageError where good is no ancestor by them."""
         span = f"{good.name}..{bad.name}"
         text = _git(self.path, "log", "--first-parent", "--reverse", "--format=%H %s", span, what=span)
         commits = [_commit(line) for line in text.splitlines()]
-        parent = (
-            _git(self.path, "rev-parse", f"{commits[0].name}^", what=span).strip() if commits else ""
-        )
+        parent = _git(self.path, "rev-parse", f"{commits[0].name}^", what=span).strip() if commits else ""
         if parent != good.name:
             raise UsageError(
                 f"--good {good}\n  expected: an ancestor of --bad along first parents (git log --first-parent)\n"

@@ -76,7 +76,8 @@ class Bisection:
     def answer(self) -> Answer:
         """What was found; only when `next` is None."""
         low, high = self._costs[self._low], self._costs[self._high]
-        assert low is not None and high is not None
+        assert low is not None
+        assert high is not None
         whole = self._bad_cost - self._good_cost
         why = ""
         if self._high - self._low > 1:
