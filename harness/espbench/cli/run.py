@@ -164,7 +164,7 @@ def _resume(directory: RunDirectory) -> str:
     return f"once that is mended, go on with: espbench run --resume {directory.path}"
 
 
-def _manifest(resolved: ResolvedPlan, choices: list[Choice], base_loads: Path | None) -> Manifest:
+def _manifest(resolved: ResolvedPlan, choices: list[Choice], base_loads: Path | None = None) -> Manifest:
     profiles = profiles_of(choices)
     loads = json.loads(base_loads.read_text(encoding="utf-8")) if base_loads else {}
     return Manifest(

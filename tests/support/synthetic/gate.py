@@ -140,7 +140,7 @@ class World:
             results = []
             for entry in self.entries:
                 loads = base_loads.get(entry.case, [])
-                trials = []
+                trials: list[Trial] = []
                 for load in loads:
                     trials.append(self.trial(entry, len(trials), load.load_fps, "measure"))
                     if not trials[-1].meets(load.goal):

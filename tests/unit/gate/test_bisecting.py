@@ -35,7 +35,7 @@ def test_a_planted_regression_is_found_in_ten_steps(seed: int) -> None:
     """Among commits that move the cost a little, up and down: 50 of 50."""
     chance = random.Random(seed)
     place, more = chance.randrange(1, COMMITS + 1), chance.choice([1.0, 7.0, 212.0, 5000.0])
-    costs: list[float | None] = [
+    costs = [
         5000.0 + (more if i >= place else 0.0) + chance.uniform(-0.08, 0.08) * more
         for i in range(COMMITS + 1)
     ]
@@ -50,9 +50,7 @@ def test_a_planted_regression_is_found_in_ten_steps(seed: int) -> None:
 def test_two_commits_that_share_the_cost_are_no_single_one(seed: int) -> None:
     chance = random.Random(seed)
     first, second = sorted(chance.sample(range(1, COMMITS + 1), 2))
-    costs: list[float | None] = [
-        5000.0 + 100.0 * (i >= first) + 100.0 * (i >= second) for i in range(COMMITS + 1)
-    ]
+    costs = [5000.0 + 100.0 * (i >= first) + 100.0 * (i >= second) for i in range(COMMITS + 1)]
     answer, _ = found(costs)
     assert not answer.single
     assert answer.cost == pytest.approx(answer.whole / 2)
@@ -60,7 +58,7 @@ def test_two_commits_that_share_the_cost_are_no_single_one(seed: int) -> None:
 
 def test_a_cost_that_goes_up_and_down_is_no_single_commit() -> None:
     """Up by 200, down by 150, up by 50: three commits, of which none is the whole."""
-    costs: list[float | None] = [0.0] * 300 + [200.0] * 300 + [50.0] * 300 + [100.0] * 125
+    costs = [0.0] * 300 + [200.0] * 300 + [50.0] * 300 + [100.0] * 125
     answer, _ = found(costs)
     assert not answer.single
     assert "does not go up once" in answer.why
@@ -68,7 +66,7 @@ def test_a_cost_that_goes_up_and_down_is_no_single_commit() -> None:
 
 def test_commits_that_cannot_be_built_are_gone_around() -> None:
     chance = random.Random(1)
-    costs: list[float | None] = [
+    costs = [
         None if 0 < i < COMMITS and chance.random() < 0.3 and i not in (699, 700) else 1.0 * (i >= 700)
         for i in range(COMMITS + 1)
     ]
@@ -77,9 +75,7 @@ def test_commits_that_cannot_be_built_are_gone_around() -> None:
 
 
 def test_where_the_commit_itself_cannot_be_built_the_span_is_told() -> None:
-    costs: list[float | None] = [
-        None if i in (699, 700, 701) else 1.0 * (i >= 700) for i in range(COMMITS + 1)
-    ]
+    costs = [None if i in (699, 700, 701) else 1.0 * (i >= 700) for i in range(COMMITS + 1)]
     answer, _ = found(costs)
     assert (answer.first, answer.last, answer.single) == (699, 702, False)
     assert "3 commits between could not be built" in answer.why

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,21 +15,22 @@ from espbench.gate import from_check
 from espbench.gate.base import Base, BaseCase, Point, Sample
 from espbench.gate.from_run import base_of
 from espbench.gate.judging import Measured, judge
-from espbench.gate.limits import DEFAULTS, Limit
+from espbench.gate.limits import DEFAULTS, Limit, Quantity
 from espbench.gate.verdict import Row
 from support.synthetic.gate import LOAD_FPS, World
 
+Limits = Mapping[Quantity, Limit]
 POINT = Point("board", "xfrm", "aes128gcm16", 4, 64, "one-way", "throughput")
-NO_LIMIT = {"instructions": Limit(), "throughput": Limit(share=0.02)}
+NO_LIMIT: Limits = {"instructions": Limit(), "throughput": Limit(share=0.02)}
 
 
-def rows(before: World, after: World, tmp_path: Path, limits: object = NO_LIMIT) -> list[Row]:
+def rows(before: World, after: World, tmp_path: Path, limits: Limits = NO_LIMIT) -> list[Row]:
     """A world held against another, through the files of their runs."""
     base = base_of(before.run(tmp_path / "base"))
-    loads = from_check.base_loads(base, after.entries, limits)  # type: ignore[arg-type]
+    loads = from_check.base_loads(base, after.entries, limits)
     measured, problems = from_check.measurements(after.check(tmp_path / "check", loads), base)
     assert problems == []
-    return judge(base, measured, limits)  # type: ignore[arg-type]
+    return judge(base, measured, limits)
 
 
 def test_a_world_held_against_itself_is_the_same(tmp_path: Path) -> None:

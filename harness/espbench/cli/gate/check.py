@@ -236,7 +236,7 @@ def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]
         for key, value in case.subject.items():
             was.setdefault(key, []).append(value)
     before = {key: " / ".join(dict.fromkeys(values)) for key, values in was.items()}
-    every = now.instrument | now.subject
+    every = {**now.instrument, **now.subject}
     keys = sorted(before.keys() | now.subject.keys())
     return {
         key: (before.get(key) or base.conditions.get(key, "nothing"), every.get(key, "nothing"))
