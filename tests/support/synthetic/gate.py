@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from espbench.plan import cases, conditions, load_plan
 from espbench.results import FORMAT, RunDirectory
+from espbench.runs.beds import choose, profiles_of
 from espbench.terms import (
     AT_BASE_LOADS,
     BaseLoad,
@@ -21,6 +23,17 @@ from espbench.terms import (
     Trial,
 )
 from espbench.version import __version__
+
+PLAN = """
+name: gate
+topology: gateway-to-gateway
+dut: mpc8548e
+stacks: [plain, xfrm]
+suites: [aes128-sha1]
+frame_sizes: [64, 1456]
+tests:
+  - throughput: {loss_goals: [0], trial: 25ms, final_trial: 100ms, resolution: 4%}
+"""
 
 NS_PER_INSTRUCTION = "0.5"
 LOAD_FPS, TRIAL_S = 40_000.0, 0.1
@@ -151,6 +164,19 @@ class World:
                     results.append(finding)
             run.save_results(results)
         return RunDirectory.open(run.path)
+
+
+def world_of(plan: Path) -> World:
+    """What a run of this plan records, on boards of known cost."""
+    resolved = load_plan(plan)
+    choices = choose(resolved)
+    listed = cases(resolved, [c.dut for c in choices], mtu=choices[0].mtu)
+    return World(
+        listed=[case.entry() for case in listed],
+        asked=conditions(resolved, profiles_of(choices)),
+        ns_per_instruction="0.472",
+        line_rate_bps=choices[0].platform.line_rate_bps,
+    )
 
 
 def _identity(entry: CaseEntry) -> dict[str, Any]:

@@ -19,23 +19,10 @@ from espbench.cli.gate import measuring
 from espbench.gate import baseline_file
 from espbench.gate.from_run import base_of
 from espbench.gate.telling import json_file
-from espbench.plan import cases, conditions, load_plan
 from espbench.results import RunDirectory
-from espbench.runs.beds import choose, profiles_of
 from espbench.terms import BaseLoad, Finding, Reason, Trial
 from support.command_line import in_process
-from support.synthetic.gate import World
-
-PLAN = """
-name: gate
-topology: gateway-to-gateway
-dut: mpc8548e
-stacks: [plain, xfrm]
-suites: [aes128-sha1]
-frame_sizes: [64, 1456]
-tests:
-  - throughput: {loss_goals: [0], trial: 25ms, final_trial: 100ms, resolution: 4%}
-"""
+from support.synthetic.gate import PLAN, World, world_of
 
 
 @dataclass
@@ -93,19 +80,6 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     rebase(found)
     monkeypatch.setattr(measuring, "_waited_for", found.run)
     return found
-
-
-def world_of(plan: Path) -> World:
-    """What a run of this plan records, on boards of known cost."""
-    resolved = load_plan(plan)
-    choices = choose(resolved)
-    listed = cases(resolved, [c.dut for c in choices], mtu=choices[0].mtu)
-    return World(
-        listed=[case.entry() for case in listed],
-        asked=conditions(resolved, profiles_of(choices)),
-        ns_per_instruction="0.472",
-        line_rate_bps=choices[0].platform.line_rate_bps,
-    )
 
 
 def rebase(bench: Bench) -> None:

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench bisect` and `check` against a revision, with real git, real builds and the commands as they are.
+
+`espbench run` is made up: a frame costs what the file says that the last build has put in place.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from espbench.cli.gate import measuring
+from espbench.results import RunDirectory
+from espbench.terms import BaseLoad
+from support.command_line import in_process
+from support.synthetic.gate import PLAN, World, world_of
+
+COMMITS = 17
+
+
+@dataclass
+class Lab:
+    """A tree whose n-th commit costs costs[n]; None: it cannot be built."""
+
+    folder: Path
+    world: World
+    patience: int = 1000
+    measured: list[str] = field(default_factory=list)
+
+    @property
+    def built(self) -> Path:
+        return self.folder / "built"
+
+    @property
+    def tree(self) -> Path:
+        return self.folder / "tree"
+
+    def grow(self, costs: list[float | None]) -> None:
+        """Commit one after the other."""
+        self.tree.mkdir()
+        self.git("init", "-q", "-b", "main")
+        for number, cost in enumerate(costs):
+            (self.tree / "cost").write_text("no number" if cost is None else str(cost))
+            (self.tree / "number").write_text(str(number))
+            self.git("add", ".")
+            self.git("commit", "-q", "-m", f"commit {number}")
+
+    def git(self, *arguments: str) -> None:
+        identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+        subprocess.run(["git", "-C", str(self.tree), *identity, *arguments], check=True, capture_output=True)
+
+    @property
+    def build(self) -> str:
+        return f"! grep -q no cost && cp cost {self.built}"
+
+    def bisect(self, *options: str) -> subprocess.CompletedProcess[str]:
+        return in_process(
+            "bisect", self.folder / "plan.yaml", "--good", f"main~{COMMITS - 1}", "--bad", "main", "--tree", self.tree,
+            "--build", self.build, "--out", self.folder / "runs", *options,
+        )  # fmt: skip
+
+    def run(self, argv: list[str]) -> tuple[int, str]:
+        """In the place of `espbench run`."""
+        if len(self.measured) == self.patience:
+            raise KeyboardInterrupt
+        cost = float(self.built.read_text())
+        self.measured.append(self.built.read_text())
+        world = replace(self.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else cost)
+        out = Path(argv[argv.index("--out") + 1])
+        if "--base-loads" not in argv:
+            run = world.run(out)
+        else:
+            loads = json.loads(Path(argv[argv.index("--base-loads") + 1]).read_text())
+            run = world.check(out, {case: [BaseLoad(**load) for load in of] for case, of in loads.items()})
+        return 0, f"{run.path / 'results.csv'}\n"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    found = Lab(tmp_path, world_of(plan))
+    monkeypatch.setattr(measuring, "_waited_for", found.run)
+    return found
+
+
+def step_at(place: int, more: float = 212.0) -> list[float | None]:
+    return [12000.0 + (more if number >= place else 0.0) for number in range(COMMITS)]
+
+
+def test_the_commit_is_found_with_its_cost(lab: Lab) -> None:
+    """In four steps of sixteen commits, good and bad beside them; nothing is left in the user's tree."""
+    lab.grow(step_at(11))
+    done = lab.bisect()
+    assert done.returncode == 0, done.stderr
+    assert "commit 11 costs +212.000 instructions per frame" in done.stdout
+    assert "step 4 of about 4" in done.stderr
+    assert len(lab.measured) == 2 + 4
+    (folder,) = (lab.folder / "runs").iterdir()
+    assert "commit 11 costs +212.000" in (folder / "bisect.md").read_text()
+    assert not (folder / "tree").exists()
+    assert (lab.tree / "number").read_text() == str(COMMITS - 1)
+
+
+def test_after_the_first_steps_only_the_worst_case_is_measured(lab: Lab) -> None:
+    """What is known to be worse in one case need not be measured in all of them."""
+    lab.grow(step_at(5))
+    assert lab.bisect().returncode == 0
+    (folder,) = (lab.folder / "runs").iterdir()
+    runs = sorted(len(RunDirectory.open(path).manifest.base_loads) for path in (folder / "runs").iterdir())
+    assert runs == [0, 1, 1, 1, 1, 4]  # good searches; four steps; bad at all loads
+
+
+def test_an_interrupted_bisection_goes_on_with_the_same_command(lab: Lab) -> None:
+    lab.grow(step_at(11))
+    lab.patience = 4
+    assert lab.bisect().returncode == 130
+    lab.patience = 1000
+    before = len(lab.measured)
+    done = lab.bisect()
+    assert done.returncode == 0, done.stderr
+    assert "commit 11 costs +212.000" in done.stdout
+    assert before + len(lab.measured[before:]) == 6
+
+
+def test_another_question_is_not_mixed_with_it(lab: Lab) -> None:
+    lab.grow(step_at(11))
+    assert lab.bisect().returncode == 0
+    done = lab.bisect("--limit", "instructions=1")
+    assert done.returncode == 2
+    assert "a bisection of something else" in done.stderr
+
+
+def test_costs_that_go_up_twice_are_no_single_commit(lab: Lab) -> None:
+    lab.grow([12000.0 + 100 * (n >= 3) + 100 * (n >= 12) for n in range(COMMITS)])
+    done = lab.bisect()
+    assert done.returncode == 3
+    assert "no single commit" in done.stdout
+
+
+def test_commits_that_do_not_build_are_gone_around(lab: Lab) -> None:
+    costs = step_at(11)
+    costs[8] = costs[10] = None
+    lab.grow(costs)
+    done = lab.bisect()
+    assert "left out: --build: the command ended with 1" in done.stderr
+    assert done.returncode == 3
+    assert "commit 10 to " in done.stdout
+    assert "1 commits between could not be built" in done.stdout
+
+
+@pytest.mark.parametrize("costs", [step_at(99), step_at(11, more=1.0)])
+def test_where_bad_is_no_worse_than_the_limit_there_is_no_commit(lab: Lab, costs: list[float | None]) -> None:
+    lab.grow(costs)
+    done = lab.bisect()
+    assert done.returncode == 3
+    assert "no single commit" in done.stderr
+
+
+def test_in_real_time_it_is_refused(lab: Lab) -> None:
+    lab.grow(step_at(11))
+    (lab.folder / "plan.yaml").write_text(PLAN.replace("mpc8548e", "uml"))
+    done = lab.bisect()
+    assert done.returncode == 2
+    assert "expected a plan in virtual time" in done.stderr
+
+
+@pytest.mark.parametrize(("revision", "code"), [("main~3", 5), ("main~1", 0)])
+def test_a_check_against_a_revision(lab: Lab, revision: str, code: int) -> None:
+    """The tree as it stands beside the revision: what is not committed is measured."""
+    lab.grow(step_at(15))
+    (lab.tree / "cost").write_text("12212.0")
+    done = in_process(
+        "check", lab.folder / "plan.yaml", "--against", revision, "--tree", lab.tree, "--build",
+        f"{lab.build} && cp cost {lab.folder}/kernel", "--out", lab.folder / "runs",
+    )  # fmt: skip
+    assert len(lab.measured) == 2, done.stderr
+    # The plan names neither a prefix nor a kernel: of a base that is the same nobody knows whether it was built.
+    assert done.returncode == (code or 3)
+    assert "the command wrote nothing where the plan looks: it names neither" in done.stdout
+    assert ("+212.000" in done.stdout) == (code == 5)
