@@ -41,7 +41,7 @@ def of_plan(
     told = {"espbench": espbench, "topology": topology, "line rate": f"{line_rate_bps:g} bit/s"}
     for key, value in flat({k: v for k, v in conditions.items() if k not in ("topology", "line_rate")}):
         of_profile = _PROFILE.match(key)
-        told[f"{of_profile[1]}: {of_profile[2]}" if of_profile else key] = value
+        told[f"{of_profile[1]}: profile.{of_profile[2]}" if of_profile else key] = value
     return told
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.plan import cases, conditions, load_plan
+from espbench.plan.resolved.arms import compare_settings
 from espbench.results import FORMAT, RunDirectory
 from espbench.runs.beds import choose, profiles_of
 from espbench.terms import (
@@ -66,6 +67,9 @@ class World:
         default_factory=dict
     )  # the plan's conditions, in the place of made-up ones
     line_rate_bps: float = 1e9
+    throughput: Cost = lambda entry: LOAD_FPS  # of a run of searches, frames/s
+    compare: Mapping[str, Any] = field(default_factory=dict)  # of the manifest
+    host: Mapping[str, Any] = field(default_factory=lambda: {"cpu": "invented, 2 cores"})
 
     @property
     def entries(self) -> list[CaseEntry]:
@@ -116,6 +120,7 @@ class World:
             platform="made-up", platform_reason="", topology="gateway-to-gateway", line_rate_bps=self.line_rate_bps,
             cases=self.entries, conditions=self.plan_conditions, contexts=contexts,
             context_of_case={entry.case: entry.stack for entry in self.entries}, base_loads=dict(base_loads or {}),
+            host=dict(self.host), compare=dict(self.compare),
         )  # fmt: skip
 
     def trial(self, entry: CaseEntry, sequence: int, load_fps: float, phase: Phase) -> Trial:
@@ -137,7 +142,7 @@ class World:
             for entry in self.entries:
                 run.append(self.trial(entry, 0, LOAD_FPS / 2, "search"))
                 run.append(self.trial(entry, 1, LOAD_FPS, "final"))
-                results.append(spoil(_outcome(entry)))
+                results.append(spoil(_outcome(entry, self.throughput(entry))))
             run.save_results(results)
         return RunDirectory.open(run.path)
 
@@ -174,6 +179,7 @@ def world_of(plan: Path) -> World:
     return World(
         listed=[case.entry() for case in listed],
         asked=conditions(resolved, profiles_of(choices)),
+        compare=compare_settings(resolved),
         ns_per_instruction="0.472",
         line_rate_bps=choices[0].platform.line_rate_bps,
     )
@@ -183,9 +189,10 @@ def _identity(entry: CaseEntry) -> dict[str, Any]:
     return entry.model_dump(exclude={"stack_kind", "options", "tunnels"})
 
 
-def _outcome(entry: CaseEntry) -> Outcome:
+def _outcome(entry: CaseEntry, fps: float) -> Outcome:
     return Outcome(
-        **_identity(entry), loss_goal=0.0, status="OK", throughput_fps=LOAD_FPS, throughput_mbps=1.0,
+        **_identity(entry), loss_goal=0.0, status="OK", throughput_fps=fps, lower_fps=fps, upper_fps=1.001 * fps,
+        offered_fps=fps, throughput_mbps=1.0,
         line_rate_pct=None, trials=2, final_trial_s=TRIAL_S, rfc2544=False, cpu_home_pct=None, cpu_office_pct=None,
         encryption="baseline" if entry.stack == "plain" else "proven", final_trial=1,
     )  # fmt: skip

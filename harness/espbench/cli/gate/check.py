@@ -114,10 +114,14 @@ def check(  # noqa: PLR0913
 def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None) -> Check:
     if not asked.entries:
         return _empty(asked, against)
-    if asked.resolved.plan.compare is not None and against == _reference(asked.resolved):
+    in_virtual_time = virtual(asked.choices)
+    if (
+        asked.resolved.plan.compare is not None
+        and against == _reference(asked.resolved)
+        and not in_virtual_time
+    ):
         return _between_arms(asked, against)
     path = Path(against)
-    in_virtual_time = virtual(asked.choices)
     if path.is_dir():
         run = RunDirectory.open(path)
         return _in_virtual_time(asked, base_of(run)) if in_virtual_time else _in_real_time(asked, run)
