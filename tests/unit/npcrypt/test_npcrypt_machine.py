@@ -19,6 +19,7 @@ from espbench.npcrypt.measure import Configuration, Programs
 from espbench.plan import load_profile
 from espbench.plan.duts.processors import Processor
 from espbench.plan.keys.kernel_test import FasterMemory, KernelName
+from support.session.slow import slow_but
 
 NAMES: tuple[KernelName, ...] = get_args(KernelName)
 built = pytest.mark.needs("ixp", "gcc-riscv64-unknown-elf", "clang")
@@ -43,7 +44,7 @@ def test_the_plan_names_the_kernels_there_are() -> None:
 
 
 @built
-@pytest.mark.parametrize("dut", ["ixp1200", "ixp2800"])
+@pytest.mark.parametrize("dut", slow_but(["ixp2800"], ["ixp1200", "ixp2800"]))
 @pytest.mark.parametrize("kernel", NAMES)
 def test_known_answers_come_out_of_the_machine(kernel: KernelName, dut: str, tmp_path: Path) -> None:
     """At every level, with and without multiplication, rotation and local memory; every byte of a run as well."""

@@ -22,6 +22,7 @@ from espbench.reporting.report import markdown_cell, write_report
 from espbench.results import RunDirectory
 from espbench.sentences import Code
 from espbench.terms import Outcome, Reason, Remark, Trial
+from support.session.pictures import drawn
 from support.synthetic import run as synthetic_run
 
 ODD = 'x|y <i>*z*</i> & "q"'
@@ -32,7 +33,8 @@ SHAPE = synthetic_run.Shape(sizes=(64, 128, 512, 1280, 1424), dut=ODD)
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """The synthetic run with its report written."""
     built = synthetic_run.build(tmp_path_factory.mktemp("runs"), SHAPE)
-    write_report(built)
+    with drawn():
+        write_report(built)
     return built
 
 
@@ -121,7 +123,8 @@ def test_two_reports_of_one_run_are_the_same_bytes(run: RunDirectory) -> None:
     names = [path for path in run.path.rglob("*") if path.suffix in (".html", ".md", ".svg", ".csv")]
     before = {path: path.read_bytes() for path in names}
     assert len(before) == 3 + 4
-    write_report(RunDirectory.open(run.path))
+    with drawn():
+        write_report(RunDirectory.open(run.path))
     assert {path: path.read_bytes() for path in names} == before
 
 
