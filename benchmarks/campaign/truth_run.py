@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -29,6 +30,7 @@ from espbench.generators.base import Offered, Stream
 from espbench.plan import Case
 from espbench.platforms.base import LinkCounters, Side
 from espbench.runs.platform import Workspace
+from espbench.runs.workers import process, worker
 from espbench.stacks.base import SaCounters
 from espbench.this_machine.registry import Registry
 from support import truth_dut
@@ -196,12 +198,18 @@ def _generator(name: str, settings: object, registry: Registry, log: Path, *, es
     return Teller(registry, log)
 
 
-if __name__ == "__main__":
+def put_in_place() -> None:
+    """Where espbench builds test beds and starts generators, in its own process and in its workers'."""
     if "TRUTH_PROGRAM" in os.environ:
         truth_dut.program = lambda: Path(os.environ["TRUTH_PROGRAM"])  # type: ignore[assignment]
-    command.Beds = _lab  # type: ignore[assignment, attr-defined]
+    command.Beds = worker.Beds = _lab  # type: ignore[assignment, attr-defined]
     # Its ports are links in memory.
     command.require = lambda *asked: None  # type: ignore[attr-defined]
     command.virtual = lambda choices: True  # type: ignore[attr-defined]
     choose.new = _generator
+    process.COMMAND = (sys.executable, "-m", "campaign.truth_worker")
+
+
+if __name__ == "__main__":
+    put_in_place()
     main()

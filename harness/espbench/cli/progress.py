@@ -39,7 +39,7 @@ class TerminalObserver:
         self._told: set[str] = set()  # reasons of several lines: a gateway's last words
 
     def note(self, text: str) -> None:
-        self._print(f"[dim]{_plain(text)}[/dim]")
+        self._print(f"[dim]{plainly(text)}[/dim]")
 
     def case_started(self, case: Case, number: int, of: int, done_trials: int) -> None:
         resumed = f" (resumed after {done_trials} trials)" if done_trials else ""
@@ -54,8 +54,7 @@ class TerminalObserver:
     def trial_started(self, request: Request, bounds: Bounds) -> None:
         self._bounds = bounds
         if self._progress and self._trial is not None:
-            trial = f"{_kind(request)}, {request.load_fps:,.0f} fps for {request.duration_s:g} s"
-            text = f"{trial}   {_bounds(bounds)}"
+            text = trial_words(request, bounds)
             self._progress.update(self._trial, completed=0, total=request.duration_s, description=text)
 
     def trial_progress(self, event: dict[str, Any]) -> None:
@@ -66,7 +65,7 @@ class TerminalObserver:
         if record.validity == "INVALID":
             verdict = f"[yellow]INVALID[/yellow] {self._why(record.reasons)}"
         elif not record.sustained:
-            verdict = f"[red]not sustained[/red] {_plain('; '.join(map(str, record.reasons)))}"
+            verdict = f"[red]not sustained[/red] {plainly('; '.join(map(str, record.reasons)))}"
         elif record.lost:
             verdict = f"[red]lost {record.lost:,}[/red] ({record.frame_loss_ratio:.4%})"
         else:
@@ -79,19 +78,20 @@ class TerminalObserver:
         for result in results:
             colour = _COLOURS.get(result.status, "yellow")
             why = (
-                f"  {_plain(result.reasons[0].text.splitlines()[0].removesuffix(':'))}"
+                f"  {plainly(result.reasons[0].text.splitlines()[0].removesuffix(':'))}"
                 if result.reasons
                 else ""
             )
             if isinstance(result, Finding):
-                text = _plain(result.words) if result.status in WITH_FIGURE else f"{_plain(result.test)}{why}"
+                text = (
+                    plainly(result.words) if result.status in WITH_FIGURE else f"{plainly(result.test)}{why}"
+                )
             else:
                 text = f"{goal_title(result.loss_goal)}: {_figures(result)}{why}"
             self._print(f"  [{colour}]{result.status}[/{colour}] {text}")
 
     def time_left(self, seconds: float) -> None:
-        minutes, rest = divmod(int(seconds), 60)
-        self._left = f", about {minutes}:{rest:02} left"
+        self._left = f", about {clock(seconds)} left"
         if self._progress and self._case is not None:
             self._progress.update(self._case, description=self._which + self._left)
 
@@ -100,9 +100,9 @@ class TerminalObserver:
         text = "; ".join(map(str, reasons))
         first, *further = text.splitlines()
         if not further or text in self._told:
-            return _plain(f"{first} as above" if further else first)
+            return plainly(f"{first} as above" if further else first)
         self._told.add(text)
-        return _plain("\n      ".join([first, *further]))
+        return plainly("\n      ".join([first, *further]))
 
     def _print(self, text: str) -> None:
         self._console.print(text)
@@ -157,6 +157,18 @@ class _Waiting:
         self._status.stop()
 
 
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02}"
+
+
+def trial_words(request: Request, bounds: Bounds) -> str:
+    """A trial that begins, and what is known so far."""
+    trial = f"{_kind(request)}, {request.load_fps:,.0f} fps for {request.duration_s:g} s"
+    return f"{trial}   {_bounds(bounds)}"
+
+
 def _bounds(bounds: Bounds) -> str:
     def rate(fps: float | None) -> str:
         return "?" if fps is None else f"{fps:,.0f}"
@@ -185,5 +197,6 @@ def _has_cpu(outcome: Outcome) -> bool:
     return outcome.cpu_home_pct is not None and outcome.cpu_office_pct is not None
 
 
-def _plain(text: str) -> str:
+def plainly(text: str) -> str:
+    """A text that says nothing of how it is to be shown."""
     return text.replace("[", r"\[")

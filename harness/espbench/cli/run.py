@@ -7,27 +7,28 @@ import json
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from espbench.cli.progress import measuring, terminal
+from espbench.cli.progress import TerminalObserver, measuring, terminal
 from espbench.cli.resumption import same_run
+from espbench.cli.side_by_side import ManyCases, jobs_for, terminal_of_many
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
 from espbench.measure import machine
 from espbench.plan import Case, ResolvedPlan, cases, load_plan, notes
-from espbench.plan.keys.model import SINGLE
 from espbench.plan.resolved.arms import compare_settings, execution_order
 from espbench.plan.resolved.asked import asked
 from espbench.plan.resolved.conditions import conditions
 from espbench.procedures.boards import accelerator, cipher_kernels
 from espbench.results import FORMAT, RunDirectory
 from espbench.results.durable import refused_by_disk, write_failure
+from espbench.runs import parts
 from espbench.runs.beds import (
     Beds,
     Choice,
@@ -39,6 +40,8 @@ from espbench.runs.beds import (
 )
 from espbench.runs.platform import Workspace
 from espbench.runs.session import Session
+from espbench.runs.workers.local import LocalWorkers
+from espbench.runs.workers.session import SideBySide
 from espbench.terms import Finding, Manifest, Outcome
 from espbench.this_machine.registry import Registry
 from espbench.version import __version__
@@ -57,6 +60,14 @@ def run(
     no_report: Annotated[
         bool, typer.Option("--no-report", help="Measure, and leave the report to espbench report.")
     ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            min=1,
+            help="How many cases of virtual time are measured at once; without it, as there are CPUs.",
+        ),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
     ] = False,
@@ -82,6 +93,7 @@ def run(
     if dry_run:
         _dry_run(resolved, choices)
         return
+    at_once = jobs_for(jobs, choices, virtual_time=virtual(choices))
     if resume is not None:
         _same_run(directory, resolved, choices)
     require(resolved, choices, lambda text: print(text, file=sys.stderr))
@@ -100,7 +112,7 @@ def run(
             moments = [*directory.manifest.resumed, _now()]
             directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
         with directory:
-            results = _measure(resolved, choices, directory)
+            results = _measure(resolved, choices, directory, at_once)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
     if is_incomplete(results):
         raise typer.Exit(INCOMPLETE)
@@ -112,39 +124,22 @@ def is_incomplete(results: Iterable[Outcome | Finding]) -> bool:
 
 
 def _measure(
-    resolved: ResolvedPlan, choices: list[Choice], directory: RunDirectory
+    resolved: ResolvedPlan, choices: list[Choice], directory: RunDirectory, at_once: int
 ) -> list[Outcome | Finding]:
-    listed = _cases(resolved, choices)
     try:
+        if resolved.plan.cipher_kernels:
+            with terminal(directory.path) as observer:
+                _tell(observer.note, resolved, choices)
+                cipher_kernels.measure(resolved, directory, observer.note, at_once)
+            directory.save_results([])
+            return []
+        if min(at_once, _tasks(resolved, choices)) > 1:
+            with terminal_of_many(directory.path) as observer_of_many:
+                _tell(observer_of_many.note, resolved, choices)
+                return _side_by_side(resolved, choices, directory, observer_of_many, at_once)
         with Registry(secrets.token_hex(3)) as registry, terminal(directory.path) as observer:
-            for where in _reasons(choices):
-                observer.note(f"platform {where}")
-            for note in notes(resolved):
-                observer.note(note)
-            if resolved.plan.cipher_kernels:
-                cipher_kernels.measure(resolved, directory, observer.note)
-                directory.save_results([])
-                return []
-            workspace = Workspace(registry, directory.logs, place(resolved, choices))
-            beds = Beds(resolved, {c.dut: c.platform for c in choices}, workspace, observer.note)
-
-            def new_generator() -> Generator:
-                return generators.new(
-                    resolved.plan.generator.name,
-                    resolved.plan.generator.settings,
-                    registry,
-                    directory.logs / "generator.log",
-                    esp=resolved.plan.topology == SINGLE,
-                )
-
-            session = Session(resolved, listed, directory, beds, new_generator, observer)
-            results = session.run()
-            if resolved.plan.accelerator is not None and not directory.manifest.base_loads:
-                duts = [choice.dut for choice in choices]
-                accelerator.measure(
-                    resolved.plan.accelerator, duts, beds, new_generator, directory, observer.note
-                )
-            return results
+            _tell(observer.note, resolved, choices)
+            return _one_after_the_other(resolved, choices, directory, observer, registry)
     except KeyboardInterrupt:
         print(f"interrupted; go on with: espbench run --resume {directory.path}", file=sys.stderr)
         raise
@@ -158,6 +153,66 @@ def _measure(
     except EspbenchError as error:
         error.add_note(_resume(directory))
         raise
+
+
+def _tasks(resolved: ResolvedPlan, choices: list[Choice]) -> int:
+    """How much there is that could be measured at once."""
+    asked = resolved.plan.accelerator
+    figures = len(choices) * len(asked.suites) * len(asked.sizes) if asked else 0
+    return len(_cases(resolved, choices)) + figures
+
+
+def _tell(note: Callable[[str], None], resolved: ResolvedPlan, choices: list[Choice]) -> None:
+    for where in _reasons(choices):
+        note(f"platform {where}")
+    for text in notes(resolved):
+        note(text)
+
+
+def _one_after_the_other(
+    resolved: ResolvedPlan,
+    choices: list[Choice],
+    directory: RunDirectory,
+    observer: TerminalObserver,
+    registry: Registry,
+) -> list[Outcome | Finding]:
+    workspace = Workspace(registry, directory.logs, place(resolved, choices))
+    beds = Beds(resolved, {c.dut: c.platform for c in choices}, workspace, observer.note)
+
+    def new_generator() -> Generator:
+        return parts.new_generator(resolved, registry, directory.logs)
+
+    session = Session(resolved, _cases(resolved, choices), directory, beds, new_generator, observer)
+    results = session.run()
+    if resolved.plan.accelerator is not None and not directory.manifest.base_loads:
+        duts = [choice.dut for choice in choices]
+        accelerator.measure(resolved.plan.accelerator, duts, beds, new_generator, directory, observer.note)
+    return results
+
+
+def _side_by_side(
+    resolved: ResolvedPlan,
+    choices: list[Choice],
+    directory: RunDirectory,
+    observer: ManyCases,
+    at_once: int,
+) -> list[Outcome | Finding]:
+    """The workers make all that is made on this machine, each in a registry of its own; this process makes nothing."""
+    placement = place(resolved, choices)
+    nothing = Workspace(Registry(secrets.token_hex(3)), directory.logs, placement)
+    beds = Beds(resolved, {c.dut: c.platform for c in choices}, nothing, observer.note)
+    devices = [(choice.dut, choice.profile) for choice in choices]
+    session = SideBySide(
+        resolved,
+        _cases(resolved, choices),
+        devices,
+        directory,
+        beds,
+        placement,
+        LocalWorkers(at_once),
+        observer,
+    )
+    return session.run()
 
 
 def _resume(directory: RunDirectory) -> str:

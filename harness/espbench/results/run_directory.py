@@ -157,6 +157,11 @@ class RunDirectory:
         ]
         return [*said, f"the damaged file is kept as {copy}"]
 
+    def arrange(self, cases: Sequence[str]) -> None:
+        """Put the trials of these cases into this order, those of others behind them; nothing of a line changes."""
+        self.lock()
+        self._log.arrange(cases)
+
     def save_manifest(self, manifest: Manifest) -> None:
         """Replace `manifest.json` as a whole."""
         write_atomically(self.path / "manifest.json", to_json(manifest, indent=2) + "\n")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -132,17 +132,34 @@ class TrialLog:
         """Keep the lines to believe, but none of the cases `without`; the file as it was goes to `copy`."""
         contents = self._contents()
         dropped = {place for case in without for place in contents.places.get(case, [])}
+        kept = [
+            (offset, length) for _, offset, length in contents.believed if (offset, length) not in dropped
+        ]
+        self._rewrite(kept, copy)
+
+    def arrange(self, cases: Sequence[str]) -> None:
+        """Put the lines in the order of these cases, then those of others; a file with damage is left as it is."""
+        contents = self._contents()
+        rank = {case: number for number, case in enumerate(cases)}
+        whose = {place: case for case, places in contents.places.items() for place in places}
+        lines = [(offset, length) for _, offset, length in contents.believed]
+        arranged = sorted(lines, key=lambda place: rank.get(whose[place], len(rank)))
+        if arranged != lines and not contents.damage:
+            self._rewrite(arranged)
+
+    def _rewrite(self, places: Sequence[tuple[int, int]], copy: Path | None = None) -> None:
+        """Replace the file as a whole by these of its lines; as it was it goes to `copy`."""
         self.close()
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
             with self.path.open("rb") as old, temporary.open("wb") as new:
-                for _, *place in contents.believed:
-                    if tuple(place) not in dropped:
-                        old.seek(place[0])
-                        new.write(old.read(place[1]))
+                for offset, length in places:
+                    old.seek(offset)
+                    new.write(old.read(length))
                 new.flush()
                 os.fsync(new.fileno())
-            os.link(self.path, copy)
+            if copy is not None:
+                os.link(self.path, copy)
             temporary.replace(self.path)
             sync_directory(self.path.parent)
         except OSError as error:

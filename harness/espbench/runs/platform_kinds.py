@@ -162,7 +162,7 @@ class Boards(_FromProfile):
         return None  # in virtual time the generator's ceiling is the line rate
 
     def memory_mb(self) -> float:
-        return math.inf
+        return (1 if self._single else 2) * self._profile.memory
 
     def notes(self) -> list[str]:
         """Say where the board's core is not of the device's own kind."""

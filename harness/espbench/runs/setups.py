@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from espbench.errors import CannotWrite, EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.generators.base import Generator
@@ -17,9 +18,19 @@ from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.plan.traffic.traffic_profiles import rfc2544_frame
 from espbench.platforms.base import EMULATION, PortName, Testbed
-from espbench.results import RunDirectory
 from espbench.runs.beds import Beds
 from espbench.stacks.daemons.daemon import NegotiationFailed
+from espbench.terms import Manifest
+
+
+class Notebook(Protocol):
+    """What of a run directory set-ups are noted in."""
+
+    @property
+    def logs(self) -> Path: ...
+    @property
+    def manifest(self) -> Manifest: ...
+    def update_manifest(self, **changes: Any) -> None: ...
 
 
 class Setups:
@@ -29,7 +40,7 @@ class Setups:
         self,
         resolved: ResolvedPlan,
         cases: Sequence[Case],
-        directory: RunDirectory,
+        directory: Notebook,
         beds: Beds,
         new_generator: Callable[[], Generator],
     ) -> None:

@@ -361,8 +361,10 @@ UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-def clean(directory: Path | None = None) -> list[str]:
+def clean(directory: Path | None = None, run_id: str = "*") -> list[str]:
     """Undo what dead controllers left behind; one line for each thing. Living ones are not touched.
+
+    run_id: of one of them alone.
 
     EspbenchError, after everything was tried, names what could not be undone; its journal stays.
     """
@@ -372,7 +374,7 @@ def clean(directory: Path | None = None) -> list[str]:
     if not os.path.lexists(journals):
         return report
     private_directory(journals, _REMEDY)
-    for path in sorted(journals.glob("*.journal")):
+    for path in sorted(journals.glob(f"{run_id}.journal")):
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:

@@ -101,8 +101,8 @@ class Measured:
         return [trial for trial in self.trials if f"-{stack}-" in trial["case"]]
 
 
-def measure(folder: Path, what: dict[str, Any]) -> Measured:
-    done = espbench("run", written(folder, what), "--out", folder / "runs", timeout=PATIENCE_S)
+def measure(folder: Path, what: dict[str, Any], *options: str) -> Measured:
+    done = espbench("run", written(folder, what), "--out", folder / "runs", *options, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (directory,) = (folder / "runs").iterdir()
     return Measured(directory)
@@ -110,14 +110,14 @@ def measure(folder: Path, what: dict[str, Any]) -> Measured:
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
-    """One plan, measured on a quiet machine, and again while others take its CPUs."""
+    """One plan, a case at a time on a quiet machine; and all cases at once, while others take its CPUs."""
     asked = plan("plain", "null", "xfrm")
-    first = measure(tmp_path_factory.mktemp("quiet"), asked)
+    first = measure(tmp_path_factory.mktemp("quiet"), asked, "--jobs", "1")
     # At a lower weight: they come between at any moment all the same, and the run ends sooner.
     burn = ["nice", "-n", "5", sys.executable, "-c", "while True: pass"]
     burning = [subprocess.Popen(burn) for _ in range(os.cpu_count() or 1)]
     try:
-        second = measure(tmp_path_factory.mktemp("busy"), asked)
+        second = measure(tmp_path_factory.mktemp("busy"), asked, "--jobs", "3")
         # They did take them: each had one for seconds.
         assert all(cpu_s(process.pid) > 2 for process in burning)
     finally:
@@ -222,7 +222,8 @@ def test_a_run_is_taken_up_where_it_was_and_ends_alike(
 ) -> None:
     """Killed in the middle, nothing of it stays; and what is missing is measured as it would have been."""
     first, _ = twice
-    with Run(tmp_path, written(tmp_path, plan("plain", "null", "xfrm")), "--out", tmp_path / "runs") as run:
+    file = written(tmp_path, plan("plain", "null", "xfrm"))
+    with Run(tmp_path, file, "--jobs", "1", "--out", tmp_path / "runs") as run:
         patiently(lambda: len(run.trials) >= 3)
         processes = run.processes()
         assert len(processes) >= 3  # the generator and both boards
@@ -232,7 +233,7 @@ def test_a_run_is_taken_up_where_it_was_and_ends_alike(
         directory = run.directory
     assert espbench("clean").returncode == 0
     assert leftovers(run.id) == set()
-    done = espbench("run", "--resume", directory, timeout=PATIENCE_S)
+    done = espbench("run", "--resume", directory, "--jobs", "2", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     resumed = Measured(directory)
     assert without_the_host(resumed.trials) == without_the_host(first.trials)
@@ -242,7 +243,8 @@ def test_a_run_is_taken_up_where_it_was_and_ends_alike(
 def test_a_board_that_dies_in_a_run_costs_one_trial(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
     """It is INVALID and says which board; on a new pair it is made again, and nothing else differs."""
     first, _ = twice
-    with Run(tmp_path, written(tmp_path, plan("xfrm")), "--out", tmp_path / "runs") as run:
+    file = written(tmp_path, plan("xfrm"))
+    with Run(tmp_path, file, "--jobs", "1", "--out", tmp_path / "runs") as run:
         patiently(lambda: any("-xfrm-" in trial["case"] for trial in run.trials))
         kill(run.pid_of("qemu office"))
         processes = run.processes()

@@ -112,7 +112,7 @@ def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: py
     notes: list[str] = []
     with run:
         kernels.save(run.path, [made(kernel="des")])
-        found = measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, notes.append)
+        found = measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, notes.append, at_once=2)
     assert sorted(asked) == ["aes", "rc5"]
     assert [r.kernel for r in found] == [r.kernel for r in kernels.read(run.path)] == ["aes", "des", "rc5"]
     assert run.manifest.tools["compiler gcc"] == "gcc 1 <2>"
@@ -128,4 +128,4 @@ def test_a_run_does_not_go_on_with_another_compiler(
     )
     monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: f"{name} 2")
     with run, pytest.raises(UsageError, match=r"compiler gcc as it was begun with, gcc 1 <2>\n  got: gcc 2"):
-        measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print)
+        measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print, at_once=1)

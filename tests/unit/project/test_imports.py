@@ -52,6 +52,8 @@ MAY_IMPORT = {
     "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 npcrypt "
     "generators",
     "runs": "catalogue this_machine results plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
+    "runs.workers": "this_machine results plan plan.resolved platforms measure.inputs procedures procedures.boards "
+    "runs",
     "comparison.sorting": "results",
     "comparison.deciding": "comparison.sorting",
     "comparison.telling": "comparison.sorting comparison.deciding",
@@ -70,7 +72,7 @@ MAY_IMPORT = {
     "frames": "results comparison comparison.sorting",
     "cli.gate": "results plan plan.resolved runs comparison gate gate.*",
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
-    "runs comparison.* reporting.* cli.gate",
+    "runs runs.workers comparison.* reporting.* cli.gate",
 }
 # What may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
 DOORS = {"espbench": "frames", "espbench.__main__": "cli"}

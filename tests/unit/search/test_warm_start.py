@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from espbench.plan import Case, cases, load_plan
 from espbench.procedures.rfc2544.warm_start import hints
-from espbench.runs.session import Session
+from espbench.results import RunDirectory
+from espbench.runs.book import Book
 from espbench.search import GoalResult
 from espbench.search.frame_cost import predicted_fps
 from espbench.search.loads import Loads
@@ -286,18 +287,20 @@ def test_a_resumed_case_begins_where_it_began(tmp_path: Path) -> None:
     planned_cases = planned(tmp_path)
     case = planned_cases[2]
 
+    resolved = load_plan(tmp_path / "plan.yaml")
+
     def asked(recorded: dict[str, list[float | None]], trials: int) -> tuple[Any, Any]:
         saved: dict[str, Any] = {}
         directory = SimpleNamespace(
-            manifest=SimpleNamespace(search_hints=recorded),
+            manifest=SimpleNamespace(search_hints=recorded, line_rate_bps=1e9, calibration=[]),
             trials_of=lambda _: [None] * trials,
             update_manifest=lambda **changes: saved.update(changes),
+            save_results=lambda results: None,
         )
-        session = SimpleNamespace(
-            _directory=directory, _cases=planned_cases,
-            _results={done.id: found for done, found in measured(planned_cases[:2])},
-        )  # fmt: skip
-        return Session._hints(cast(Session, session), case), saved.get("search_hints")
+        book = Book(resolved, planned_cases, cast(RunDirectory, directory))
+        for done, found in measured(planned_cases[:2]):
+            book.finish(done, [*found])
+        return book.known(case).hints_fps, saved.get("search_hints")
 
     fresh, saved = asked({}, 0)
     assert fresh == pytest.approx([41254, 41254], rel=1e-3)

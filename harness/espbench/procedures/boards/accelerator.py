@@ -42,27 +42,50 @@ def measure(
 
     EspbenchError where a guest cannot do it: the driver's result differs from software's, no such suite, it died.
     """
-    found = accelerator.read(directory.path)
+    kept = Kept(asked, duts, directory, note)
     for dut in duts:
-        done = {(r.suite, r.size, r.operations) for r in found if r.dut == dut}
-        wanted = [
-            point for point in product(asked.suites, asked.sizes) if (*point, asked.operations) not in done
-        ]
-        if wanted:
-            _measure_dut(dut, wanted, asked.operations, beds, new_generator, directory, found, note)
-    return found
+        points = [(suite, size) for of, suite, size in kept.missing() if of == dut]
+        if points:
+            measure_dut(dut, points, asked.operations, beds, new_generator, kept.take)
+    return kept.results
 
 
-def _measure_dut(
+class Kept:
+    """The figures of a run, on disk in the plan's order. operations: of each figure."""
+
+    def __init__(
+        self, asked: Accelerator, duts: list[str], directory: RunDirectory, note: Callable[[str], None]
+    ) -> None:
+        self.operations = asked.operations
+        self._points = [*product(duts, asked.suites, asked.sizes)]
+        self._directory = directory
+        self._note = note
+        self.results = accelerator.read(directory.path)
+
+    def missing(self) -> list[tuple[str, str, int]]:
+        """Device, suite and block size of each figure that the run has not got yet."""
+        done = {(r.dut, r.suite, r.size) for r in self.results if r.operations == self.operations}
+        return [point for point in self._points if point not in done]
+
+    def take(self, result: AcceleratorResult) -> None:
+        """Keep one more, on disk when this returns."""
+        place: dict[tuple[str, str, int], int] = {point: number for number, point in enumerate(self._points)}
+        self.results.append(result)
+        self.results.sort(key=lambda r: place.get((r.dut, r.suite, r.size), -1))
+        accelerator.save(self._directory.path, self.results)
+        what = f"{result.dut}, {result.suite}, {result.size} B"
+        self._note(f"accelerator test: {what}: all at once {result.gain:.2f} times as fast")
+
+
+def measure_dut(
     dut: str,
     wanted: Sequence[tuple[str, int]],
     operations: int,
     beds: Builder,
     new_generator: Callable[[], Generator],
-    directory: RunDirectory,
-    found: list[AcceleratorResult],
-    note: Callable[[str], None],
+    take: Callable[[AcceleratorResult], None],
 ) -> None:
+    """Make figures of one device, of these suites and block sizes; take has each as it is made."""
     generator = new_generator()
     bed = beds.build(_case(dut))
     try:
@@ -76,10 +99,7 @@ def _measure_dut(
             answer = gateway.request(f"accel {suite} {size} {operations}", timeout_s=_VIRTUAL_TIMEOUT_S)
             asked = {"dut": dut, "suite": suite, "size": size, "operations": operations}
             said = {key: value for key, value in answer.items() if key in AcceleratorResult.model_fields}
-            result = AcceleratorResult.model_validate(said | asked)
-            found.append(result)
-            accelerator.save(directory.path, found)
-            note(f"accelerator test: {dut}, {suite}, {size} B: all at once {result.gain:.2f} times as fast")
+            take(AcceleratorResult.model_validate(said | asked))
     finally:
         bed.close()
         generator.close()

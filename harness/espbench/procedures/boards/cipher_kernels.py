@@ -6,7 +6,6 @@ Nothing of the host is in a result, so it does not matter which is done first.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
@@ -28,9 +27,9 @@ _SAVED_EACH = 20  # results: a run that is interrupted does no more than these a
 
 
 def measure(
-    resolved: ResolvedPlan, directory: RunDirectory, note: Callable[[str], None]
+    resolved: ResolvedPlan, directory: RunDirectory, note: Callable[[str], None], at_once: int
 ) -> list[KernelResult]:
-    """Measure what the run has not got yet; all of it, in the plan's order.
+    """Measure what the run has not got yet, so many configurations at once; all of it, in the plan's order.
 
     EspbenchError where a kernel cannot be compiled or computes something else than it should.
     """
@@ -39,7 +38,7 @@ def measure(
     _keep_versions(directory, asked)
     with TemporaryDirectory(prefix="espbench-kernels-") as folder:
         programs = Programs(Path(folder))
-        with ThreadPoolExecutor(os.cpu_count()) as workers:
+        with ThreadPoolExecutor(at_once) as workers:
             pending = {
                 _key(c): workers.submit(run, c, processor, programs)
                 for c, processor in asked

@@ -25,12 +25,12 @@ def hints(case: Case, measured: Measured) -> list[float | None]:
     frames are fragmented; and none where the first sizes were found in a few trials without.
     """
     settings = case.settings
-    if not isinstance(settings, Throughput) or not settings.warm_start or settings.search != "bisection":
+    if (alike := series(case)) is None or not isinstance(settings, Throughput):
         return []
     rates: dict[float, dict[float, float]] = {goal: {} for goal in settings.loss_goals}
     trials: dict[float, int] = {}
     for other, results in measured:
-        for outcome in results if _series(other) == _series(case) else ():
+        for outcome in results if series(other) == alike else ():
             if isinstance(outcome, Outcome) and (rate := _rate(outcome)) is not None:
                 rates[outcome.loss_goal][other.mean_frame_size] = rate
                 trials[other.mean_frame_size] = outcome.trials
@@ -45,8 +45,16 @@ def worth_a_hint(trials: Sequence[int]) -> bool:
     return min(trials[:LEAST_SIZES], default=0) > LED_BY_THE_RATE
 
 
-def _series(case: Case) -> tuple[object, ...]:
-    """Equal for cases that differ in nothing but the frame size."""
+def guides(before: Sequence[Case]) -> Sequence[Case]:
+    """Of a case's series those before it whose results its search begins with: too few of them say nothing."""
+    return before if len(before) >= LEAST_SIZES else []
+
+
+def series(case: Case) -> tuple[object, ...] | None:
+    """Equal for searches that differ in nothing but the frame size; None of a case that no size tells anything."""
+    settings = case.settings
+    if not isinstance(settings, Throughput) or not settings.warm_start or settings.search != "bisection":
+        return None
     return case.test, case.pair, case.direction, case.repeat, case.fragments
 
 

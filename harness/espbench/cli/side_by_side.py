@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a run of several cases at once looks in the terminal, and how many there may be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from espbench.cli.progress import Bounds, TerminalObserver, clock, plainly, trial_words
+from espbench.errors import UsageError
+from espbench.measure import machine
+from espbench.measure.inputs.setup import Request
+from espbench.plan import Case
+from espbench.runs.beds import Choice, no_room
+from espbench.terms import Finding, Outcome
+
+
+def jobs_for(asked: int | None, choices: Sequence[Choice], *, virtual_time: bool) -> int:
+    """How many cases are measured at once: in virtual time as many as asked, or as there are CPUs and memory for.
+
+    UsageError where several are asked for that would take each other's CPUs.
+    """
+    if not virtual_time:
+        if asked not in (None, 1):
+            where = ", ".join(choice.platform.name for choice in choices)
+            raise UsageError(
+                f"--jobs {asked}: expected a plan in virtual time (devices that are emulated)\n"
+                f"  got: {where}, which is measured in real time: cases side by side would take each other's CPUs\n"
+                "  what to do: leave --jobs out; such cases are measured one after the other"
+            )
+        return 1
+    if asked is not None:
+        return asked
+    need_mb = max(choice.platform.memory_mb() for choice in choices)
+    jobs = len(os.sched_getaffinity(0))
+    while jobs > 1 and no_room([need_mb] * jobs, machine.free_memory_mb()):
+        jobs -= 1
+    return jobs
+
+
+class ManyCases:
+    """Prints what came of a case when it is finished, in one piece; below, on a terminal, a line for each under way."""
+
+    def __init__(self, console: Console, progress: Progress | None) -> None:
+        self._console = console
+        self._progress = progress
+        self._all: TaskID | None = None
+        self._done = self._left = ""
+
+    def note(self, text: str) -> None:
+        self._console.print(f"[dim]{plainly(text)}[/dim]")
+
+    def of(self, name: str) -> OneOfMany:
+        """An observer of one case, or of another task of that name."""
+        return OneOfMany(name, self._console, self._progress)
+
+    def finished(self, tasks: int, of: int) -> None:
+        """So many of all are."""
+        self._done = f"{tasks} of {of} done"
+        if self._progress:
+            if self._all is None:
+                self._all = self._progress.add_task("", total=of)
+            self._progress.update(self._all, completed=tasks)
+        self._show()
+
+    def time_left(self, seconds: float) -> None:
+        self._left = f", about {clock(seconds)} left"
+        self._show()
+
+    def _show(self) -> None:
+        if self._progress and self._all is not None:
+            self._progress.update(self._all, description=self._done + self._left)
+
+
+class OneOfMany(TerminalObserver):
+    """Keeps the lines of its case until the end, and the live one that says where it is."""
+
+    def __init__(self, name: str, console: Console, progress: Progress | None) -> None:
+        super().__init__(console, None)
+        self._name = name
+        self._live = progress
+        self._line: TaskID | None = None
+        self._lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self._console.print(f"[dim]{self._name}: {plainly(text)}[/dim]")
+
+    def case_started(self, case: Case, number: int, of: int, done_trials: int) -> None:
+        self._lines.clear()
+        super().case_started(case, number, of, done_trials)
+        if self._live and self._line is None:
+            self._line = self._live.add_task(f"{self._name}  gateways", total=1.0)
+
+    def trial_started(self, request: Request, bounds: Bounds) -> None:
+        if self._live and self._line is not None:
+            text = f"{self._name}  {trial_words(request, bounds)}"
+            self._live.update(self._line, completed=0, total=request.duration_s, description=text)
+
+    def trial_progress(self, event: dict[str, object]) -> None:
+        if self._live and self._line is not None:
+            elapsed_s = event["elapsed_s"]
+            assert isinstance(elapsed_s, int | float)
+            self._live.update(self._line, completed=elapsed_s)
+
+    def case_done(self, results: list[Outcome | Finding]) -> None:
+        if not self._lines:
+            self._print(f"[bold]{self._name}[/bold] was complete")
+        super().case_done(results)
+        self._console.print("\n".join(self._lines))
+        self._lines.clear()
+        if self._live and self._line is not None:
+            self._live.remove_task(self._line)
+            self._line = None
+
+    def time_left(self, seconds: float) -> None:
+        """Told for all of them together."""
+
+    def _print(self, text: str) -> None:
+        self._lines.append(text)
+
+
+@contextlib.contextmanager
+def terminal_of_many(run: Path) -> Iterator[ManyCases]:
+    """An observer for stderr; live lines only where that is a terminal."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"run directory {run}", markup=False)
+    if not console.is_terminal:
+        yield ManyCases(console, None)
+        return
+    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield ManyCases(console, progress)

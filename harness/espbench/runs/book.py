@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run has found so far: on disk in the plan's order, and told to the cases that begin with it.
+
+A case knows of others only what the plan says it does, of cases before it in the order of measuring, whatever else is
+finished by then: so its trials are the same in whatever order, and on however many processes, a run is measured.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+
+from espbench.plan.keys.model import Throughput
+from espbench.plan.resolved.arms import execution_order
+from espbench.plan.resolved.cases import Case
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+from espbench.procedures.limits import Limits, limits
+from espbench.procedures.procedure import Known
+from espbench.procedures.rfc2544.warm_start import guides, hints, series
+from espbench.results import RunDirectory
+from espbench.terms import Calibration, Finding, Outcome
+
+Results = list[Outcome | Finding]
+
+
+class Book:
+    """The results of one run's cases, and what each case knows before it begins."""
+
+    def __init__(self, resolved: ResolvedPlan, cases: Sequence[Case], directory: RunDirectory) -> None:
+        """cases: in the plan's order."""
+        measured = directory.manifest.base_loads or {case.id for case in cases}
+        self.cases = execution_order([case for case in cases if case.id in measured], resolved)
+        self._listed = cases
+        self._sizes = resolved.plan.frame_sizes
+        self._directory = directory
+        self._results: dict[str, Results] = {}
+        self._number = {case.id: number for number, case in enumerate(self.cases, 1)}
+        self._needs = _needs(self.cases)
+
+    def number(self, case: Case) -> int:
+        """Its place in the order of measuring, from 1."""
+        return self._number[case.id]
+
+    def needs(self, case: Case) -> list[Case]:
+        """The cases whose results it begins with, all of them before it."""
+        return self._needs[case.id]
+
+    def has(self, case: Case) -> bool:
+        """Whether its results are known."""
+        return case.id in self._results
+
+    def known(self, case: Case) -> Known:
+        """What the run knows of a case before it begins, the cases it needs being finished."""
+        here = [
+            outcome
+            for other in self.needs(case)
+            if _point(other) == _point(case)
+            for outcome in self._results.get(other.id, [])
+            if isinstance(outcome, Outcome)
+        ]
+        throughput = {outcome.loss_goal: outcome for outcome in here}
+        base_loads = self._directory.manifest.base_loads.get(case.id, ())
+        return Known(self.limits(case), throughput, self._sizes, self._hints(case), base_loads)
+
+    def limits(self, case: Case) -> Limits:
+        """What bounds its loads."""
+        return limits(case, self._directory.manifest.line_rate_bps, self._calibration_of(case))
+
+    def finish(self, case: Case, results: Results) -> None:
+        """Keep a case's results, on disk at once."""
+        self._results[case.id] = results
+        self.save()
+
+    def outcomes(self) -> list[Outcome]:
+        """Of all throughput tests so far."""
+        return [r for results in self._results.values() for r in results if isinstance(r, Outcome)]
+
+    def save(self, compared: Sequence[Finding] = ()) -> Results:
+        """Write the results in the plan's order; compared: those that are of no case of the plan."""
+        results = [r for case in self._listed for r in self._results.get(case.id, [])]
+        results += compared
+        self._directory.save_results(results)
+        return results
+
+    def arrange(self) -> None:
+        """Put what came as its case was measured, trials and what gateways said, into the order of measuring."""
+        order = [case.id for case in self.cases]
+        self._directory.arrange(order)
+        manifest = self._directory.manifest
+        context_of = {id_: manifest.context_of_case[id_] for id_ in order if id_ in manifest.context_of_case}
+        names = dict.fromkeys([*context_of.values(), *manifest.contexts])
+        self._directory.update_manifest(
+            contexts={name: manifest.contexts[name] for name in names if name in manifest.contexts},
+            context_of_case=context_of,
+            search_hints={id_: manifest.search_hints[id_] for id_ in order if id_ in manifest.search_hints},
+        )
+
+    def _hints(self, case: Case) -> list[float | None]:
+        """Where the case's search begins; on disk before its first trial, so that a resumed one began there too."""
+        recorded = self._directory.manifest.search_hints
+        if case.id not in recorded and not self._directory.trials_of(case.id):
+            before = [(other, self._results.get(other.id, [])) for other in self.needs(case)]
+            if found := hints(case, before):
+                self._directory.update_manifest(search_hints={**recorded, case.id: found})
+                return found
+        return recorded.get(case.id, [])
+
+    def _calibration_of(self, case: Case) -> Calibration | None:
+        wanted = (case.frame_size, case.ip_version, case.direction)
+        for found in self._directory.manifest.calibration:
+            if (found.frame_size, found.ip_version, found.direction) == wanted:
+                return found
+        return None
+
+
+def _needs(cases: Sequence[Case]) -> dict[str, list[Case]]:
+    """Of each case those before it whose throughput it uses: at its point, and at sizes that its search begins with."""
+    found: dict[str, list[Case]] = {}
+    searched: defaultdict[Hashable, list[Case]] = defaultdict(list)
+    for case in cases:
+        at_point = searched[_point(case)]
+        alike = series(case)
+        sizes = searched[alike] if alike is not None else []
+        found[case.id] = [*{other.id: other for other in (*at_point, *guides(sizes))}.values()]
+        if isinstance(case.settings, Throughput):
+            at_point.append(case)
+            sizes.append(case)
+    return found
+
+
+def _point(case: Case) -> tuple[object, ...]:
+    """What is equal for the tests of one configuration, size, direction and repeat."""
+    return case.pair, case.frame_size, case.direction, case.repeat

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One case from its first trial to its last: gateways set up, and anew where they die, each record kept as it comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from espbench.measure import trial
+from espbench.measure.inputs.actions import Action
+from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
+from espbench.measure.proof import readiness
+from espbench.measure.record import OfCase
+from espbench.plan.keys.model import Throughput
+from espbench.plan.resolved.cases import Case
+from espbench.procedures.procedure import Procedure, TrialMaker
+from espbench.runs.setups import Setups
+from espbench.sentences import Code
+from espbench.stacks.daemons.daemon import NegotiationFailed
+from espbench.stacks.plain import Plain
+from espbench.terms import Encryption, Reason, Remark, Trial
+
+# A pair that dies again and again is not worth more rebuilding than this.
+MAXIMUM_REBUILDS = 2
+# After a trial that the host spoilt, some time for whatever did it to end, s; doubled each time.
+HOST_PAUSE_S, MAXIMUM_PAUSE_S = 0.25, 2.0
+_RESOLUTION = 0.01  # of tests that search nothing
+
+
+class TrialObserver(Protocol):
+    """Who is told how the trials of a case go."""
+
+    def trial_started(
+        self, request: Request, bounds: list[tuple[float, float | None, float | None]]
+    ) -> None: ...
+    def trial_progress(self, event: dict[str, Any]) -> None: ...
+    def trial_done(self, record: Trial) -> None: ...
+
+
+class OneCase:
+    """Makes the trials that a case's procedure asks for, for one case after the other.
+
+    keep puts a trial on disk: nothing of it is lost when that returns.
+    """
+
+    def __init__(
+        self, setups: Setups, keep: Callable[[Trial], None], observer: TrialObserver, *, virtual_time: bool
+    ) -> None:
+        self.pace = 1.0  # of the host's seconds for one of a trial: virtual ones take what they take
+        self._setups = setups
+        self._keep = keep
+        self._observer = observer
+        self._virtual_time = virtual_time
+        self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
+
+    def measure(
+        self, running: Procedure, pair: Setup | None, on_left: Callable[[float], None]
+    ) -> Setup | None:
+        """Make every trial that is still wanted; the pair that stands then, to be used again or closed.
+
+        pair: gateways of the case's own kind that stand already. on_left is told, after each trial, about how many
+        seconds the rest takes.
+        """
+        case = running.case
+        broken = 0
+        warm = False
+        while (request := running.next()) is not None:
+            sequence = len(running.trials)
+            self._observer.trial_started(request, running.brackets())
+            try:
+                if pair is None:
+                    pair = self._set_up(case)
+                if not warm:
+                    self._warm_up(case, pair, running)
+                    warm = True
+                began = time.monotonic()
+                record = running.measure(request, self._maker(case, pair, sequence))
+                if self._virtual_time:
+                    spent_s = request.duration_s + case.settings.learning + case.settings.residue
+                    self.pace = (time.monotonic() - began) / spent_s
+            except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
+                why = Reason.of(error.code, text=str(error))
+                record = trial.broken(request, why, case=case.id, sequence=sequence)
+                self._setups.discard(pair)
+                pair, warm = None, False
+                broken += 1
+                if isinstance(error, NegotiationFailed) and error.final:
+                    self._hopeless[self._kind(case)] = str(error)
+                # In virtual time what was not ready once never will be.
+                for_good = self._virtual_time and isinstance(error, readiness.NotReady)
+                if broken > MAXIMUM_REBUILDS or for_good or self._kind(case) in self._hopeless:
+                    self._give_up(running, why)
+                    return pair
+            self._take(running, record)
+            if record.disturbed:
+                time.sleep(min(HOST_PAUSE_S * 2**record.attempt, MAXIMUM_PAUSE_S))
+            on_left(self.pace * running.remaining_s())
+        return pair
+
+    def _kind(self, case: Case) -> tuple[Any, ...]:
+        """Of what pair a failure speaks: in virtual time each case has its own, and asks none before it."""
+        return (case.id,) if self._virtual_time else case.pair
+
+    def _set_up(self, case: Case) -> Setup:
+        if why := self._hopeless.get(self._kind(case)):
+            raise NegotiationFailed(why)
+        return self._setups.set_up(case)
+
+    def _give_up(self, running: Procedure, reason: Reason) -> None:
+        """The pair keeps failing: what is left of the case is INVALID, and a replay says the same."""
+        while (request := running.next()) is not None:
+            record = trial.broken(request, reason, case=running.case.id, sequence=len(running.trials))
+            self._take(running, record)
+
+    def _take(self, running: Procedure, record: Trial) -> None:
+        self._keep(record)
+        running.add(record)
+        self._observer.trial_done(record)
+
+    def _maker(self, case: Case, setup: Setup, sequence: int) -> TrialMaker:
+        """Return what makes the trials of the case's procedure."""
+
+        def measured(request: Request, actions: Sequence[Action]) -> Trial:
+            return trial.measure(
+                setup,
+                self._setups.traffic(case),
+                request,
+                OfCase(case.id, sequence, resolution_of(case), case.fragments),
+                waits_of(case),
+                actions=actions,
+                on_progress=self._observer.trial_progress,
+            )
+
+        return TrialMaker(setup, measured)
+
+    def _warm_up(self, case: Case, setup: Setup, running: Procedure) -> None:
+        if case.settings.warm_up > 0:
+            trial.warm_up(setup, self._setups.traffic(case), running.warm_up_fps, case.settings.warm_up)
+
+
+def waits_of(case: Case) -> Waits:
+    """The waits around each trial that the plan asks for."""
+    s = case.settings
+    return Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle)
+
+
+def resolution_of(case: Case) -> float:
+    """How far the rate received may fall short of the load until it counts as stored, as a share of it."""
+    return case.settings.resolution if isinstance(case.settings, Throughput) else _RESOLUTION
+
+
+def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> Encryption:
+    """`baseline`, `proven` or `not proven`, the latter two from the trials' own records."""
+    if case.stack.stack == Plain.name and not external:
+        return "baseline"
+    trials = list(trials)
+    counted = [t for t in trials if t.validity == "VALID" or t.disturbed]
+    if any(t.violated for t in trials):
+        return "not proven"
+    return "proven" if counted and all(t.proof.get("proven") for t in counted) else "not proven"
+
+
+def case_warnings(case: Case, notes: Iterable[str], shared: Iterable[str]) -> list[Remark]:
+    """What every figure of a case is to be read with; notes: of its device, shared: of CPUs that two roles have."""
+    return [
+        *(Remark.of(Code.OF_CASE, text=note) for note in case.notes),
+        *(Remark.of(Code.STANDING_IN, text=note) for note in notes),
+        *(Remark.of(Code.CPUS_SHARED, text=note) for note in shared),
+    ]

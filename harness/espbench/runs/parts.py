@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan comes to where it is measured: its generator, and its platforms made again in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from espbench.generators import choose as generators
+from espbench.generators.base import Generator
+from espbench.plan import Profile, ResolvedPlan
+from espbench.plan.keys.model import SINGLE
+from espbench.runs.platform import Platform
+from espbench.runs.platform_kinds import PLATFORMS, External
+from espbench.this_machine.registry import Registry
+
+Devices = Sequence[tuple[str, Profile | None]]
+"""Each device under test of a run, by its name in results; without a profile: boxes that espbench did not build."""
+
+
+def new_generator(resolved: ResolvedPlan, registry: Registry, logs: Path) -> Generator:
+    """The plan's generator with nothing open."""
+    asked = resolved.plan.generator
+    esp = resolved.plan.topology == SINGLE
+    return generators.new(asked.name, asked.settings, registry, logs / "generator.log", esp=esp)
+
+
+def platforms_of(resolved: ResolvedPlan, devices: Devices) -> dict[str, Platform]:
+    """The platform of each device, by its name."""
+    return {
+        name: External(resolved) if profile is None else PLATFORMS[profile.platform].make(resolved, profile)
+        for name, profile in devices
+    }

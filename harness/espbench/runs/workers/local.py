@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worker processes of this machine behind an executor: a thread each gives it tasks and listens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+from espbench.runs.workers import process
+from espbench.runs.workers.messages import Done, Failed, Task
+from espbench.runs.workers.process import OnTold, WorkerProcess
+
+
+class Workers(Protocol):
+    """Whoever does tasks, so many at once: processes of this machine, or of others.
+
+    submit: a future of the task's last message, or WorkerLost. close: ends what is under way, and leaves nothing.
+    """
+
+    at_once: int
+
+    def submit(self, task: Task, on_told: OnTold) -> Future[Done | Failed]: ...
+    def close(self) -> None: ...
+
+
+class LocalWorkers:
+    """At most so many processes, each started when there is a task for it, and again when it was lost."""
+
+    def __init__(self, at_once: int, command: Sequence[str] | None = None) -> None:
+        self.at_once = at_once
+        self._command = command or process.COMMAND
+        self._executor = ThreadPoolExecutor(at_once, "worker")
+        self._lock = threading.Lock()
+        self._idle: list[WorkerProcess] = []
+        self._all: list[WorkerProcess] = []
+        self._closing = False
+
+    def submit(self, task: Task, on_told: OnTold) -> Future[Done | Failed]:
+        """Have a task done; on_told is called in a thread of ours."""
+        return self._executor.submit(self._do, task, on_told)
+
+    def close(self) -> None:
+        """End all processes at once; what they made is undone when this returns."""
+        with self._lock:
+            self._closing = True
+            enders = [threading.Thread(target=worker.end) for worker in self._all]
+        for ender in enders:
+            ender.start()
+        for ender in enders:
+            ender.join()
+        self._executor.shutdown(cancel_futures=True)
+
+    def _do(self, task: Task, on_told: OnTold) -> Done | Failed:
+        worker = self._taken()
+        try:
+            done = worker.do(task, on_told)
+        except BaseException:
+            with self._lock:
+                self._all.remove(worker)
+            raise
+        self._idle.append(worker)
+        return done
+
+    def _taken(self) -> WorkerProcess:
+        with self._lock:
+            if self._closing:
+                raise RuntimeError("no task is taken any more")
+            if self._idle:
+                return self._idle.pop()
+            # Under the lock: `close` must know of every process there is.
+            worker = WorkerProcess(self._command)
+            self._all.append(worker)
+            return worker

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes between the driver of a run and its workers: tasks there, records back as they are made.
+
+Messages are pickled. Both ends are one program of one user, started by the other end.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from espbench.plan import Case, Profile, ResolvedPlan
+from espbench.platforms.base import Placement
+from espbench.procedures.procedure import Known
+from espbench.terms import Manifest, Trial
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is the same for all tasks of a run; cases: all of them, in the order of measuring.
+
+    placement: in virtual time it does not matter who runs where, but the record says so.
+    """
+
+    resolved: ResolvedPlan
+    devices: tuple[tuple[str, Profile | None], ...]
+    cases: tuple[Case, ...]
+    placement: Placement
+
+    def pickled(self) -> bytes:
+        """As tasks carry it: a worker reads it again only where it differs from the last."""
+        return pickle.dumps(self)
+
+
+@dataclass(frozen=True)
+class CaseTask:
+    """Make the trials that a case still wants. trials: those that are on disk."""
+
+    run: bytes
+    manifest: Manifest
+    case: Case
+    known: Known
+    trials: list[Trial]
+
+    @property
+    def name(self) -> str:
+        """The case's key in the run."""
+        return self.case.id
+
+
+@dataclass(frozen=True)
+class AcceleratorTask:
+    """Make one figure of the driver-level accelerator test."""
+
+    run: bytes
+    manifest: Manifest
+    dut: str
+    suite: str
+    size: int
+    operations: int
+
+    @property
+    def name(self) -> str:
+        """What tells it from the run's other tasks."""
+        return f"accelerator-{self.dut}-{self.suite}-{self.size}"
+
+
+Task = CaseTask | AcceleratorTask
+
+
+@dataclass(frozen=True)
+class Hello:
+    """A worker's first words: where its logs are while it works."""
+
+    logs: Path
+
+
+@dataclass(frozen=True)
+class TrialMade:
+    """A record; the worker goes on when it is told that it is on disk."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Keys of the manifest, as RunDirectory.update_manifest takes them; of those that are tables, new rows alone."""
+
+    changes: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Said:
+    """A call of the observer's method of that name."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The driver's answer to a TrialMade."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The task's last message: what it came to, and what was written into its logs, by their names."""
+
+    result: Any = None
+    logs: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Its last message too: why the run cannot go on. `fault`, a traceback, where nobody foresaw it."""
+
+    error: BaseException | None
+    fault: str = ""
+    logs: dict[str, bytes] = field(default_factory=dict)
+
+
+Told = TrialMade | Learnt | Said

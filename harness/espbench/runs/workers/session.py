@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run in virtual time whose cases are measured side by side: given out, kept as they come, put into the plan's order.
+
+What a case begins with depends on the plan alone (`book`), so the run's files are those of one job, byte for byte, but
+for what records have under `host`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from espbench.errors import EspbenchError
+from espbench.plan.resolved.cases import Case
+from espbench.plan.resolved.resolved_plan import ResolvedPlan
+from espbench.platforms.base import Placement
+from espbench.procedures.boards import accelerator
+from espbench.procedures.procedure import CaseFacts, Procedure
+from espbench.results import RunDirectory
+from espbench.results.accelerator import AcceleratorResult
+from espbench.runs.beds import Beds
+from espbench.runs.book import Book
+from espbench.runs.one_case import case_warnings, encryption_of
+from espbench.runs.parts import Devices
+from espbench.runs.procedure_kinds import procedure_for
+from espbench.runs.session import Observer
+from espbench.runs.setups import same_as_before
+from espbench.runs.workers.local import Workers
+from espbench.runs.workers.messages import (
+    AcceleratorTask,
+    CaseTask,
+    Done,
+    Failed,
+    Learnt,
+    RunFacts,
+    Task,
+    Told,
+    TrialMade,
+)
+from espbench.runs.workers.process import WorkerLost, keep_logs
+from espbench.terms import Finding, Outcome
+
+# A task whose worker was lost is begun again, from its last trial on disk, so often.
+MAXIMUM_RETRIES = 2
+
+
+class ObserverOfMany(Protocol):
+    """Who is told how the run goes: the terminal. of: an observer of one case, beside those of others."""
+
+    def note(self, text: str) -> None: ...
+    def of(self, name: str) -> Observer: ...
+    def finished(self, tasks: int, of: int) -> None: ...
+    def time_left(self, seconds: float) -> None: ...
+
+
+@dataclass
+class _Job:
+    """A case, or a figure of the accelerator test, that is to be measured."""
+
+    name: str
+    observer: Observer
+    case: Case | None = None
+    point: tuple[str, str, int] = ("", "", 0)  # device, suite, block size
+    behind: int = 0  # how many wait for it, one after the other
+    lost: int = 0
+    began: float = 0.0
+    left_s: float | None = None
+
+
+@dataclass
+class _Event:
+    """Something a thread of the workers tells the driver; done stands in the last one of a job."""
+
+    job: _Job
+    told: Told | None = None
+    kept: Any = None
+    done: Future[Done | Failed] | None = None
+
+
+@dataclass
+class _State:
+    """Where the jobs of a run stand."""
+
+    waiting: list[_Job] = field(default_factory=list)
+    running: list[_Job] = field(default_factory=list)
+    given_up: dict[str, str] = field(default_factory=dict)  # job → why
+    finished: int = 0
+    seconds: list[float] = field(default_factory=list)  # that finished jobs took
+
+
+class SideBySide:
+    """One run over a list of cases, and over the figures of the accelerator test; call `run` once."""
+
+    def __init__(
+        self,
+        resolved: ResolvedPlan,
+        cases: Sequence[Case],
+        devices: Devices,
+        directory: RunDirectory,
+        beds: Beds,
+        placement: Placement,
+        workers: Workers,
+        observer: ObserverOfMany,
+    ) -> None:
+        """beds: asked for what every figure of a device is to be read with, no more."""
+        self._resolved = resolved
+        self._directory = directory
+        self._beds = beds
+        self._workers = workers
+        self._observer = observer
+        self._book = Book(resolved, cases, directory)
+        self._run = RunFacts(resolved, tuple(devices), tuple(self._book.cases), placement).pickled()
+        asked = resolved.plan.accelerator if not directory.manifest.base_loads else None
+        duts = [name for name, _ in devices]
+        self._figures = accelerator.Kept(asked, duts, directory, observer.note) if asked else None
+        self._events: SimpleQueue[_Event] = SimpleQueue()
+        self._state = _State()
+        self._total = 0
+        # Security Context → the case, by its place in the order of measuring, that it was read in.
+        self._read_in: dict[str, int] = {}
+
+    def run(self) -> list[Outcome | Finding]:
+        """Measure every case that is not complete; returns the results in the plan's order.
+
+        The error that ends a run with one job ends this one, with all cases that are under way; nothing that is on
+        disk is lost. EspbenchError, when all others are finished, where a case's worker was lost again and again.
+        """
+        self._note_contexts()
+        self._state.waiting = self._jobs()
+        self._total = len(self._state.waiting)
+        self._observer.note(
+            f"virtual time: the generator's ceiling is the line rate; {self._workers.at_once} cases side by side"
+        )
+        try:
+            self._begin()
+            while self._state.running:
+                self._take(self._events.get())
+                self._begin()
+        finally:
+            self._workers.close()
+        self._book.arrange()
+        results = self._book.save()
+        if self._state.given_up:
+            raise EspbenchError("\n".join(self._state.given_up.values()))
+        return results
+
+    # -- what there is to do --------------------------------------------------------------------
+
+    def _jobs(self) -> list[_Job]:
+        """Everything, the longest chains of cases that begin with each other first."""
+        jobs = {case.id: _Job(case.id, self._observer.of(case.id), case) for case in self._book.cases}
+        for case in reversed(self._book.cases):
+            for needed in self._book.needs(case):
+                jobs[needed.id].behind = max(jobs[needed.id].behind, jobs[case.id].behind + 1)
+        found = sorted(jobs.values(), key=lambda job: -job.behind)
+        for dut, suite, size in self._figures.missing() if self._figures else ():
+            name = f"accelerator-{dut}-{suite}-{size}"
+            found.append(_Job(name, self._observer.of(name), None, (dut, suite, size)))
+        return found
+
+    def _begin(self) -> None:
+        """Give out as much as there are workers for, of what begins with nothing that is not finished."""
+        for job in list(self._state.waiting):
+            if len(self._state.running) >= self._workers.at_once:
+                return
+            if job.case is None:
+                self._state.waiting.remove(job)
+                self._submit(job, self._figure_task(job))
+            elif all(self._book.has(needed) for needed in self._book.needs(job.case)):
+                self._state.waiting.remove(job)
+                self._begin_case(job, job.case)
+
+    def _begin_case(self, job: _Job, case: Case) -> None:
+        known = self._book.known(case)
+        trials = self._directory.trials_of(case.id)
+        running = procedure_for(case, known, trials)
+        if running.next() is None:
+            self._finish_case(job, case, running)
+            return
+        job.observer.case_started(case, self._book.number(case), len(self._book.cases), len(trials))
+        # What a task need not know would only make it larger.
+        manifest = self._directory.manifest.model_copy(
+            update={"cases": [], "asked": {}, "search_hints": {}, "context_of_case": {}}
+        )
+        self._submit(job, CaseTask(self._run, manifest, case, known, trials))
+
+    def _figure_task(self, job: _Job) -> AcceleratorTask:
+        assert self._figures is not None
+        manifest = self._directory.manifest.model_copy(update={"cases": [], "asked": {}})
+        return AcceleratorTask(self._run, manifest, *job.point, self._figures.operations)
+
+    def _submit(self, job: _Job, task: Task) -> None:
+        job.began = time.monotonic()
+        self._state.running.append(job)
+        future = self._workers.submit(task, lambda told, kept: self._events.put(_Event(job, told, kept)))
+        future.add_done_callback(lambda done: self._events.put(_Event(job, done=done)))
+
+    # -- what comes of it -----------------------------------------------------------------------
+
+    def _take(self, event: _Event) -> None:
+        job = event.job
+        if event.done is not None:
+            self._end(job, event.done)
+        elif isinstance(event.told, TrialMade):
+            self._directory.append(event.told.trial)
+            event.kept()
+            job.observer.trial_done(event.told.trial)
+        elif isinstance(event.told, Learnt):
+            self._learn(job, event.told.changes)
+        elif event.told is not None and event.told.method == "time_left":
+            (job.left_s,) = event.told.arguments
+            self._observer.time_left(self._time_left())
+        elif event.told is not None:
+            getattr(job.observer, event.told.method)(*event.told.arguments)
+
+    def _end(self, job: _Job, future: Future[Done | Failed]) -> None:
+        self._state.running.remove(job)
+        try:
+            done = future.result()
+        except WorkerLost as error:
+            keep_logs(self._directory.logs, error.logs)
+            self._begin_again(job, error)
+            return
+        keep_logs(self._directory.logs, done.logs)
+        if isinstance(done, Failed):
+            raise done.error or EspbenchError(f"{job.name}: a fault of espbench's own:\n{done.fault}")
+        if job.case is not None:
+            self._finish_case(job, job.case, self._replayed(job.case))
+            return
+        assert isinstance(done.result, AcceleratorResult)
+        assert self._figures is not None
+        self._figures.take(done.result)
+        self._finished(job)
+
+    def _begin_again(self, job: _Job, error: WorkerLost) -> None:
+        job.lost += 1
+        if job.lost <= MAXIMUM_RETRIES:
+            self._observer.note(f"{error}; begun again")
+            self._state.waiting.insert(0, job)
+            return
+        self._observer.note(f"{error}; given up, the other cases go on")
+        self._state.given_up[job.name] = f"{error}, {job.lost} times"
+
+    def _finish_case(self, job: _Job, case: Case, running: Procedure) -> None:
+        external = self._resolved.plan.topology == "external"
+        shared = self._directory.manifest.placement.get("shared", [])
+        facts = CaseFacts(
+            case.dut,
+            encryption_of(case, running.trials, external=external),
+            case_warnings(case, self._beds.notes(case), shared),
+        )
+        results = running.results(facts)
+        self._book.finish(case, results)
+        job.observer.case_done(results)
+        self._finished(job)
+
+    def _replayed(self, case: Case) -> Procedure:
+        """The case's test with the records that are on disk, which alone decide."""
+        running = procedure_for(case, self._book.known(case), self._directory.trials_of(case.id))
+        if running.next() is not None:
+            raise EspbenchError(f"{case.id}: its worker ended without an answer; a fault of espbench's own")
+        return running
+
+    def _finished(self, job: _Job) -> None:
+        if job.began:
+            self._state.seconds.append(time.monotonic() - job.began)
+        self._state.finished += 1
+        self._observer.finished(self._state.finished, self._total)
+
+    # -- what workers find out of the gateways -----------------------------------------------------
+
+    def _note_contexts(self) -> None:
+        """Of a resumed run: what was read last in which case, as far as that can be told."""
+        known = self._directory.manifest.context_of_case
+        counts = self._directory.trial_counts()
+        for number, case in enumerate(self._book.cases):
+            if case.id in known and counts.get(case.id):
+                self._read_in[known[case.id]] = number
+
+    def _learn(self, job: _Job, changes: dict[str, Any]) -> None:
+        """Put it into the manifest, as one job would have left it: of each Security Context that of its last case."""
+        manifest = self._directory.manifest
+        number = self._book.number(job.case) - 1 if job.case else len(self._book.cases)
+        merged: dict[str, Any] = {}
+        for key, value in changes.items():
+            before = getattr(manifest, key)
+            if key == "contexts":
+                newest = {name: row for name, row in value.items() if self._is_newest(name, row, number)}
+                merged[key] = {**before, **newest}
+            else:
+                merged[key] = {**before, **value} if isinstance(value, dict) else value
+        self._directory.update_manifest(**merged)
+
+    def _is_newest(self, name: str, context: dict[str, Any], number: int) -> bool:
+        same_as_before(self._directory.manifest.contexts, name, context)
+        if self._read_in.get(name, -1) > number:
+            return False
+        self._read_in[name] = number
+        return True
+
+    def _time_left(self) -> float:
+        """A rough guess: what is under way, and the others as long as those before."""
+        state, now = self._state, time.monotonic()
+        left = [job.left_s for job in state.running if job.left_s is not None]
+        spent = [now - job.began + (job.left_s or 0.0) for job in state.running]
+        typical = (
+            sum(state.seconds) / len(state.seconds) if state.seconds else sum(spent) / max(1, len(spent))
+        )
+        return (sum(left) + typical * len(state.waiting)) / self._workers.at_once

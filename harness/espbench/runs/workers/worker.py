@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker process: does one task after the other until nobody gives it any, and leaves nothing behind.
+
+Runs as `python -m espbench.runs.workers.worker FD ID`: FD is a socket to the driver (messages.py), ID what its journal
+is called. It ends, undoing all that it made, by SIGTERM or when its driver is gone, however that ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NoReturn
+
+from espbench.errors import EspbenchError, Interrupted
+from espbench.measure.inputs.setup import Request
+from espbench.procedures.boards import accelerator
+from espbench.results.accelerator import AcceleratorResult
+from espbench.runs import parts
+from espbench.runs.beds import Beds
+from espbench.runs.one_case import OneCase
+from espbench.runs.platform import Workspace
+from espbench.runs.procedure_kinds import procedure_for
+from espbench.runs.setups import Setups
+from espbench.runs.workers.messages import (
+    AcceleratorTask,
+    CaseTask,
+    Done,
+    Failed,
+    Hello,
+    Kept,
+    Learnt,
+    RunFacts,
+    Said,
+    Task,
+    TrialMade,
+)
+from espbench.terms import Manifest, Trial
+from espbench.this_machine import ending, registry
+from espbench.this_machine.registry import Registry
+
+_PR_SET_PDEATHSIG = 1
+# Of trial_progress, s: more often nobody looks.
+_PROGRESS_EACH_S = 0.25
+
+
+class Driver:
+    """The driver as a worker sees it: the observer of its trials, and the run directory that it may not write."""
+
+    def __init__(self, connection: Connection, logs: Path) -> None:
+        self.logs = logs
+        self.manifest: Manifest
+        self._connection = connection
+        self._last_progress = 0.0
+
+    def append(self, trial: Trial) -> None:
+        """Have a trial put on disk; returns when it is."""
+        self._connection.send(TrialMade(trial))
+        answer = self._connection.recv()
+        assert isinstance(answer, Kept)
+
+    def update_manifest(self, **changes: Any) -> None:
+        """Tell what of these keys is new."""
+        told = {}
+        for key, value in changes.items():
+            before = getattr(self.manifest, key)
+            if isinstance(value, dict):
+                told[key] = {name: row for name, row in value.items() if before.get(name) != row}
+            elif value != before:
+                told[key] = value
+        self.manifest = self.manifest.model_copy(update=changes)
+        if told := {key: value for key, value in told.items() if value or not isinstance(value, dict)}:
+            self._connection.send(Learnt(told))
+
+    def note(self, text: str) -> None:
+        self._connection.send(Said("note", (text,)))
+
+    def trial_started(self, request: Request, bounds: list[tuple[float, float | None, float | None]]) -> None:
+        self._connection.send(Said("trial_started", (request, bounds)))
+
+    def trial_progress(self, event: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if now - self._last_progress >= _PROGRESS_EACH_S:
+            self._last_progress = now
+            self._connection.send(Said("trial_progress", (event,)))
+
+    def trial_done(self, record: Trial) -> None:
+        """The driver has it by `append`."""
+
+    def time_left(self, seconds: float) -> None:
+        self._connection.send(Said("time_left", (seconds,)))
+
+
+@dataclass
+class _Run:
+    """What the tasks of one run are done with."""
+
+    pickled: bytes
+    beds: Beds
+    setups: Setups
+    one_case: OneCase
+
+
+class Worker:
+    """Does tasks; what it makes for them stands in its own registry."""
+
+    def __init__(self, registry: Registry, driver: Driver) -> None:
+        self._registry = registry
+        self._driver = driver
+        self._run: _Run | None = None
+        self._resolved: Any = None
+
+    def do(self, task: Task) -> Any:
+        """What the task comes to; of a case nothing but its trials, which the driver has by then."""
+        self._driver.manifest = task.manifest
+        run = self._parts(task.run)
+        if isinstance(task, AcceleratorTask):
+            return self._accelerator(task, run)
+        return self._case(task, run)
+
+    def _case(self, task: CaseTask, run: _Run) -> None:
+        running = procedure_for(task.case, task.known, task.trials)
+        pair = run.one_case.measure(running, None, self._driver.time_left)
+        if pair is not None:
+            pair.bed.close()
+
+    def _accelerator(self, task: AcceleratorTask, run: _Run) -> AcceleratorResult:
+        found: list[AcceleratorResult] = []
+        accelerator.measure_dut(
+            task.dut,
+            [(task.suite, task.size)],
+            task.operations,
+            run.beds,
+            lambda: parts.new_generator(self._resolved, self._registry, self._driver.logs),
+            found.append,
+        )
+        return found[0]
+
+    def _parts(self, pickled: bytes) -> _Run:
+        """Make what a run is measured with, unless it stands already."""
+        if self._run is not None and self._run.pickled == pickled:
+            return self._run
+        facts: RunFacts = pickle.loads(pickled)
+        self._resolved = facts.resolved
+        logs = self._driver.logs
+        workspace = Workspace(self._registry, logs, facts.placement)
+        beds = Beds(
+            facts.resolved, parts.platforms_of(facts.resolved, facts.devices), workspace, self._driver.note
+        )
+        setups = Setups(
+            facts.resolved,
+            facts.cases,
+            self._driver,
+            beds,
+            lambda: parts.new_generator(facts.resolved, self._registry, logs),
+        )
+        one_case = OneCase(setups, self._driver.append, self._driver, virtual_time=True)
+        self._run = _Run(pickled, beds, setups, one_case)
+        return self._run
+
+
+def main() -> NoReturn:
+    """Serve the driver; the exit code nobody reads but as a sign of how it ended."""
+    ending.listen()
+    code = 0
+    try:
+        _die_with_driver()
+        with Connection(int(sys.argv[1])) as connection:
+            _serve(connection, sys.argv[2])
+    except KeyboardInterrupt:
+        code = Interrupted.exit_code
+    ending.deaf()
+    with contextlib.suppress(EspbenchError):  # its journal stays, and the driver looks at it
+        registry.undo_the_rest()
+    sys.exit(code)
+
+
+def _serve(connection: Connection, run_id: str) -> None:
+    with Registry(run_id) as made:
+        logs = made.directory("worker")
+        try:
+            connection.send(Hello(logs))
+            worker = Worker(made, Driver(connection, logs))
+            while True:
+                task: Task = connection.recv()
+                connection.send(_answer(worker, task, logs))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return  # nobody is there any more
+
+
+def _answer(worker: Worker, task: Task, logs: Path) -> Done | Failed:
+    try:
+        result = worker.do(task)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        raise
+    except EspbenchError as error:
+        return Failed(_as_sent(error), logs=_written(logs))
+    except Exception:  # a fault of ours: told, not lost with this process
+        return Failed(None, traceback.format_exc(), _written(logs))
+    return Done(result, _written(logs))
+
+
+def _as_sent(error: EspbenchError) -> EspbenchError:
+    """The error, or its words where it cannot be pickled."""
+    try:
+        again = pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever its own classes raise
+        return EspbenchError(str(error))
+    return error if str(again) == str(error) else EspbenchError(str(error))
+
+
+def _written(logs: Path) -> dict[str, bytes]:
+    """What stands in the logs, which are empty then: who writes into them appends."""
+    found = {}
+    for file in sorted(logs.iterdir()):
+        found[file.name] = file.read_bytes()
+        os.truncate(file, 0)
+    return found
+
+
+def _die_with_driver() -> None:
+    """SIGTERM when the driver's thread that started this process ends, however it ends."""
+    driver = os.getppid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    if driver == 1 or os.getppid() != driver:
+        raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that do tasks: what they say comes through, who dies is named, and nobody is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from espbench.runs.workers.local import LocalWorkers
+from espbench.runs.workers.messages import Done, Task, Told, TrialMade
+from espbench.runs.workers.process import WorkerLost, WorkerProcess, keep_logs
+from espbench.this_machine.processes import start_time
+from espbench.this_machine.registry import state_dir
+
+# As worker.py serves, without what a run needs: the task is a word that says what to do.
+STUB = """
+import os, signal, sys, time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from espbench.this_machine import ending
+from espbench.this_machine.registry import Registry
+from espbench.runs.workers.messages import Done, Failed, Hello, Said, TrialMade
+from espbench.runs.workers import worker
+ending.listen()
+try:
+    worker._die_with_driver()
+    connection = Connection(int(sys.argv[1]))
+    with Registry(sys.argv[2]) as made:
+        logs = made.directory("worker")
+        connection.send(Hello(logs))
+        while True:
+            word = connection.recv().name
+            (logs / "home.log").write_text(f"{word}\\n")
+            if word == "die":
+                sys.stderr.write("last words")
+                sys.stderr.flush()
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif word == "trial":
+                connection.send(TrialMade("record"))
+                connection.recv()
+            elif word == "sleep":
+                connection.send(Said("asleep"))
+                time.sleep(600)
+            connection.send(Done((os.getpid(), made.run_id), {}))
+except (KeyboardInterrupt, EOFError):
+    sys.exit(130)
+"""
+
+
+def word(name: str) -> Task:
+    """A task that says no more than its name."""
+    return cast(Task, SimpleNamespace(name=name))
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Nothing of any worker is left at the end."""
+    file = tmp_path / "stub.py"
+    file.write_text(STUB)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    before = journals()
+    yield [sys.executable, str(file)]
+    assert journals() - before == set()
+
+
+def journals() -> set[Path]:
+    return set(state_dir().glob("*.journal"))
+
+
+def nobody(told: Told, kept: Any) -> None:
+    raise AssertionError(told)
+
+
+def test_a_process_serves_many_tasks_and_a_trial_waits_until_it_is_kept(command: list[str]) -> None:
+    workers = LocalWorkers(1, command)
+    heard: list[Told] = []
+    release = threading.Event()
+
+    def hear(told: Told, kept: Any) -> None:
+        heard.append(told)
+        threading.Thread(target=lambda: (release.wait(30), kept())).start()
+
+    first = workers.submit(word("a"), nobody).result(30)
+    second = workers.submit(word("b"), nobody).result(30)
+    trial = workers.submit(word("trial"), hear)
+    deadline = time.monotonic() + 30
+    while not heard and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert isinstance(heard[0], TrialMade)
+    assert not trial.done()
+    release.set()
+    assert trial.result(30) == first == second
+    assert isinstance(first, Done)
+    workers.close()
+    assert start_time(first.result[0]) is None
+
+
+def test_one_that_is_killed_is_named_with_its_last_words_and_replaced(command: list[str]) -> None:
+    """What stood in its logs is not lost; what it had made is undone."""
+    workers = LocalWorkers(1, command)
+    before = workers.submit(word("a"), nobody).result(30)
+    with pytest.raises(
+        WorkerLost, match=r"die: its worker, process \d+, ended by SIGKILL: last words"
+    ) as lost:
+        workers.submit(word("die"), nobody).result(30)
+    assert lost.value.logs == {"home.log": b"die\n"}
+    after = workers.submit(word("a"), nobody).result(30)
+    assert isinstance(before, Done)
+    assert isinstance(after, Done)
+    assert before.result != after.result
+    workers.close()
+
+
+def test_closing_ends_who_is_in_the_middle(command: list[str]) -> None:
+    """Their tasks fail, nobody waits for them."""
+    workers = LocalWorkers(2, command)
+    asleep = threading.Semaphore(0)
+    tasks = [workers.submit(word("sleep"), lambda told, kept: asleep.release()) for _ in range(2)]
+    assert asleep.acquire(timeout=30)
+    assert asleep.acquire(timeout=30)
+    pids = [worker.pid for worker in workers._all]
+    workers.close()
+    assert all(isinstance(task.exception(), WorkerLost) for task in tasks)
+    assert [start_time(pid) for pid in pids] == [None, None]
+    with pytest.raises(RuntimeError):
+        workers.submit(word("a"), nobody).result(1)
+
+
+def test_one_that_cannot_even_start_says_why() -> None:
+    worker = WorkerProcess([sys.executable, "-c", "import nothing_of_that_name"])
+    with pytest.raises(WorkerLost, match=r"exit code 1: [\s\S]*nothing_of_that_name"):
+        worker.do(word("a"), nobody)
+
+
+def test_one_whose_driver_is_gone_undoes_all_and_ends(command: list[str], tmp_path: Path) -> None:
+    """SIGKILL to the driver, in the middle of a task."""
+    driver = tmp_path / "driver.py"
+    driver.write_text(
+        "import sys\n"
+        "from types import SimpleNamespace\n"
+        "from espbench.runs.workers.process import WorkerProcess\n"
+        f"worker = WorkerProcess({command!r})\n"
+        "print(worker.pid, worker._run_id, flush=True)\n"
+        "worker.do(SimpleNamespace(name='sleep'), lambda told, kept: print('on', flush=True))\n"
+    )
+    with subprocess.Popen([sys.executable, str(driver)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid, run_id = process.stdout.readline().split()
+        assert process.stdout.readline() == "on\n"
+        assert (state_dir() / f"{run_id}.journal").exists()
+        os.kill(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while start_time(int(pid)) is not None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert start_time(int(pid)) is None
+    assert not (state_dir() / f"{run_id}.journal").exists()
+
+
+def test_logs_follow_each_other_and_other_files_are_the_newest(tmp_path: Path) -> None:
+    for number in (b"1", b"2"):
+        keep_logs(tmp_path, {"home.log": number, "middle.pcap": number, "empty.log": b""})
+    assert (tmp_path / "home.log").read_bytes() == b"12"
+    assert (tmp_path / "middle.pcap").read_bytes() == b"2"
+    assert not (tmp_path / "empty.log").exists()

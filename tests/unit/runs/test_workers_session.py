@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver of cases side by side: whatever the order, whoever is lost on the way, the files are those of one job.
+
+The workers are threads here, and their gateways a queue by arithmetic; what processes do is in test_worker_process.py.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from espbench.cli import run as command
+from espbench.errors import CannotWrite, EspbenchError, UsageError
+from espbench.plan import ResolvedPlan, cases, load_plan
+from espbench.platforms.e500 import qemu_e500
+from espbench.results import RunDirectory
+from espbench.runs.beds import Beds, choose
+from espbench.runs.procedure_kinds import procedure_for
+from espbench.runs.workers.messages import CaseTask, Done, Failed, Learnt, Task, TrialMade
+from espbench.runs.workers.process import OnTold, WorkerLost
+from espbench.runs.workers.session import MAXIMUM_RETRIES, SideBySide
+from support.plans import pair_plan, write_plan
+from support.simulated.queue import QueueDut
+
+SEARCH = {"trial": "1s", "final_trial": "2s", "resolution": "2%", "maximum": "100000fps", "minimum": "100fps"}
+PLAN = pair_plan(
+    "mpc8548e",
+    throughput=SEARCH,
+    stacks=["plain", "null", "xfrm"],
+    suites=["3des-sha1"],
+    frame_sizes=[64, 256, 512, 1424],
+) | {"repeat": 2}
+
+
+class Silent:
+    """An observer that counts what it hears."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.heard: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        def hear(*_: object) -> None:
+            self.heard[name] = self.heard.get(name, 0) + 1
+
+        return hear
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def of(self, name: str) -> Silent:
+        return self
+
+
+class Threads:
+    """Workers whose gateways are queues; each message after a moment that chance gives it.
+
+    lose: the chance that a worker is lost before its next trial. faults: case → what its task fails with.
+    """
+
+    def __init__(
+        self, at_once: int, seed: int = 0, lose: float = 0.0, faults: dict[str, BaseException] | None = None
+    ) -> None:
+        self.at_once = at_once
+        self.most = 0
+        self.made = 0
+        self.closed = False
+        self._random = random.Random(seed)
+        self._lose = lose
+        self._faults = faults or {}
+        self._running = 0
+        self._executor = ThreadPoolExecutor(at_once)
+
+    def submit(self, task: Task, on_told: OnTold) -> Future[Done | Failed]:
+        return self._executor.submit(self._do, task, on_told)
+
+    def close(self) -> None:
+        self.closed = True
+        self._executor.shutdown(cancel_futures=True)
+
+    def _do(self, task: Task, on_told: OnTold) -> Done | Failed:
+        assert isinstance(task, CaseTask)
+        self._running += 1
+        self.most = max(self.most, self._running)
+        try:
+            return self._measured(task, on_told)
+        finally:
+            self._running -= 1
+
+    def _measured(self, task: CaseTask, on_told: OnTold) -> Done | Failed:
+        case = task.case
+        for name, fault in self._faults.items():
+            if name in case.id:
+                if isinstance(fault, WorkerLost):
+                    raise fault
+                return Failed(fault)
+        context = {"of": case.stack.shown, "last read in": case.id}
+        name = f"{case.stack.shown}-{case.suite}"
+        on_told(Learnt({"contexts": {name: context}, "context_of_case": {case.id: name}}), lambda: None)
+        cost_us = (10 + case.mean_frame_size / 100) * (1 if case.stack.kind == "plain" else 4)
+        dut = QueueDut(1e6 / cost_us, buffer=4000)
+        running = procedure_for(case, task.known, task.trials)
+        while (request := running.next()) is not None:
+            time.sleep(self._random.random() / 2000)
+            if self._random.random() < self._lose:
+                raise WorkerLost(
+                    f"{task.name}: its worker, process 7, ended by SIGKILL", {"home.log": b"lost\n"}
+                )
+            record = dut.trial(request, case.id, len(running.trials))
+            kept = threading.Event()
+            on_told(TrialMade(record), kept.set)
+            while not kept.wait(0.01):
+                if self.closed:
+                    raise WorkerLost("nobody is there any more")
+            self.made += 1
+            running.add(record)
+        return Done(logs={"home.log": f"{case.id}\n".encode()})
+
+
+@pytest.fixture(autouse=True)
+def no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of trials are put on disk here; other tests wait for it."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def resolved(tmp_path: Path) -> ResolvedPlan:
+    return load_plan(write_plan(tmp_path, PLAN))
+
+
+def begun(resolved: ResolvedPlan, folder: Path) -> RunDirectory:
+    return RunDirectory.create(folder, "t", command._manifest(resolved, choose(resolved)), resolved.text)
+
+
+def session(
+    resolved: ResolvedPlan, directory: RunDirectory, workers: Threads, observer: Silent | None = None
+) -> SideBySide:
+    (choice,) = choose(resolved)
+    beds = cast(Beds, SimpleNamespace(notes=lambda case: ["a note of its device"]))
+    return SideBySide(
+        resolved, cases(resolved, [choice.dut]), [(choice.dut, choice.profile)], directory, beds,
+        qemu_e500.placement(), workers, observer or Silent(),
+    )  # fmt: skip
+
+
+def files(directory: RunDirectory) -> dict[str, Any]:
+    """What must not depend on how many jobs there were; of the manifest all but its time."""
+    found = {path.name: path.read_bytes() for path in directory.path.glob("[rt]*.*")}
+    assert set(found) >= {"trials.jsonl", "results.csv", "results.json"}
+    manifest = RunDirectory.open(directory.path).manifest.model_dump(mode="json")
+    return {
+        **found,
+        "manifest": [(k, v) for k, v in manifest.items() if k not in ("started", "host", "resumed")],
+    }
+
+
+@pytest.fixture
+def one_job(resolved: ResolvedPlan, tmp_path: Path) -> dict[str, Any]:
+    """The files of a run that measures one case after the other."""
+    directory = begun(resolved, tmp_path / "one")
+    workers = Threads(1)
+    session(resolved, directory, workers).run()
+    directory.close()
+    assert workers.closed
+    manifest = RunDirectory.open(directory.path).manifest
+    assert manifest.search_hints  # there is something that could depend on the order
+    return files(directory)
+
+
+@pytest.mark.parametrize(("at_once", "lose"), [(2, 0.0), (5, 0.0), (24, 0.0), (3, 0.01), (6, 0.01)])
+def test_the_files_are_those_of_one_job(
+    one_job: dict[str, Any], resolved: ResolvedPlan, tmp_path: Path, at_once: int, lose: float
+) -> None:
+    """However many there are, in whatever order they finish, and whoever is lost on the way."""
+    directory = begun(resolved, tmp_path / "many")
+    workers, observer = Threads(at_once, seed=at_once, lose=lose), Silent()
+    session(resolved, directory, workers, observer).run()
+    directory.close()
+    assert workers.most == min(at_once, 24) or at_once == 24  # who waits for another size leaves some idle
+    assert files(directory) == one_job
+    assert any("ended by SIGKILL; begun again" in note for note in observer.notes) == (lose > 0)
+    log = (directory.path / "logs/home.log").read_text().split()
+    assert len([line for line in log if line != "lost"]) == 24
+
+
+def test_an_interrupted_run_goes_on_with_another_number_of_jobs(
+    one_job: dict[str, Any], resolved: ResolvedPlan, tmp_path: Path
+) -> None:
+    """Nothing that was on disk is measured again."""
+    directory = begun(resolved, tmp_path / "many")
+    kept = 0
+
+    class Stops(Silent):
+        def trial_done(self, record: object) -> None:
+            nonlocal kept
+            kept += 1
+            if kept == 60:
+                raise KeyboardInterrupt
+
+    workers = Threads(4, seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        session(resolved, directory, workers, Stops()).run()
+    directory.close()
+    assert workers.closed
+    again = RunDirectory.open(directory.path)
+    assert sum(again.trial_counts().values()) == 60
+    workers = Threads(3, seed=2)
+    session(resolved, again, workers).run()
+    again.close()
+    assert files(again) == one_job
+    assert workers.made == one_job["trials.jsonl"].count(b"\n") - 60
+
+
+def test_a_worker_that_is_lost_again_and_again_costs_its_case_alone(
+    one_job: dict[str, Any], resolved: ResolvedPlan, tmp_path: Path
+) -> None:
+    """All others are finished, the case is named, and the run can be resumed."""
+    directory = begun(resolved, tmp_path / "many")
+    fault = WorkerLost("0003-…: its worker, process 7, ended by SIGKILL")
+    name = cases(resolved)[3].id
+    with pytest.raises(EspbenchError, match=rf"ended by SIGKILL, {MAXIMUM_RETRIES + 1} times"):
+        session(resolved, directory, Threads(4, faults={name: fault})).run()
+    assert len({result.case for result in directory.results()}) == 23
+    session(resolved, directory, Threads(2)).run()
+    directory.close()
+    assert files(directory) == one_job
+
+
+@pytest.mark.parametrize("error", [UsageError("another kernel"), CannotWrite("no room")])
+def test_what_ends_a_run_of_one_job_ends_this_one(
+    resolved: ResolvedPlan, tmp_path: Path, error: EspbenchError
+) -> None:
+    """With the same error, and with nobody left."""
+    directory = begun(resolved, tmp_path / "many")
+    workers = Threads(4, faults={cases(resolved)[8].id: error})
+    with pytest.raises(type(error), match=str(error)):
+        session(resolved, directory, workers).run()
+    directory.close()
+    assert workers.closed
+
+
+def test_gateways_that_are_another_build_make_another_run(resolved: ResolvedPlan, tmp_path: Path) -> None:
+    """Also where two workers differ: what they say meets in the driver."""
+    directory = begun(resolved, tmp_path / "many")
+
+    class Differs(Threads):
+        def _measured(self, task: CaseTask, on_told: OnTold) -> Done | Failed:
+            kernel = {"kernel": {"home": f"Linux of {task.case.frame_size}"}}
+            on_told(Learnt({"contexts": {"one": kernel}}), lambda: None)
+            return super()._measured(task, on_told)
+
+    with pytest.raises(UsageError, match=r"one: kernel was Linux of 64 .* now it is Linux of 256"):
+        session(resolved, directory, Differs(1)).run()
+    directory.close()
