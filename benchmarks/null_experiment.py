@@ -43,7 +43,7 @@ topology: gateway-to-gateway
 dut: uml
 stacks: [plain]
 frame_sizes: [512]
-tests: [{throughput: {loss_goals: [0, 0.001%], trial: 2s, final_trial: 10s, resolution: 2%}}]
+tests: [{throughput: {loss_goals: [0, 0.001%], trial: TRIAL, final_trial: FINAL_TRIAL, resolution: 2%}}]
 """
 RESOLUTION = 0.02
 LIMITS = Limits(10_000.0, 80_000.0, 80_000.0, None)
@@ -178,6 +178,8 @@ def of_dut(case: Case, dut: str, noise: Noise, old: bool, seed: int) -> list[Out
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--trial", default="2s")
+    parser.add_argument("--final-trial", default="10s", help="1s: several are needed to tell about 0.001 %%")
     parser.add_argument("--cases", type=int, default=1000, help="of a cell")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -186,7 +188,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="espbench-null-") as folder:
         file = Path(folder) / "plan.yaml"
-        file.write_text(PLAN)
+        file.write_text(PLAN.replace("FINAL_TRIAL", options.final_trial).replace("TRIAL", options.trial))
         case = cases(load_plan(file))[0]
     print("| DUT | noise | goal | mean, frames/s | against none | median | OK | at least | none | |")
     print("|---|---|---|---:|---:|---:|---:|---:|---:|---|")
