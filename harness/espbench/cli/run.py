@@ -16,7 +16,7 @@ import typer
 
 from espbench.cli.progress import TerminalObserver, measuring, terminal
 from espbench.cli.resumption import same_run
-from espbench.cli.side_by_side import ManyCases, jobs_for, terminal_of_many
+from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster, terminal_of_many
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
@@ -40,7 +40,8 @@ from espbench.runs.beds import (
 )
 from espbench.runs.platform import Workspace
 from espbench.runs.session import Session
-from espbench.runs.workers.local import LocalWorkers
+from espbench.runs.workers.cluster import connect
+from espbench.runs.workers.local import LocalWorkers, Workers
 from espbench.runs.workers.session import SideBySide
 from espbench.terms import Finding, Manifest, Outcome
 from espbench.this_machine.registry import Registry
@@ -50,7 +51,7 @@ INCOMPLETE = 3
 ANSWERED = ("OK", "BELOW_MINIMUM")  # all there is to say of a case was found
 
 
-def run(
+def run(  # noqa: PLR0913  (its options)
     plan: Annotated[Path | None, typer.Argument(help="The plan, a YAML file.")] = None,
     out: Annotated[Path, typer.Option(help="Where run directories go.")] = Path("runs"),
     resume: Annotated[Path | None, typer.Option(help="Go on with an interrupted run.")] = None,
@@ -66,6 +67,12 @@ def run(
             "--jobs",
             min=1,
             help="How many cases of virtual time are measured at once; without it, as there are CPUs.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", help="Have cases of virtual time measured by a Dask cluster: tls://HOST:PORT."
         ),
     ] = None,
     wait: Annotated[
@@ -94,11 +101,14 @@ def run(
         _dry_run(resolved, choices)
         return
     at_once = jobs_for(jobs, choices, virtual_time=virtual(choices))
+    if cluster is not None:
+        refuse_cluster(cluster, jobs, resolved, virtual_time=virtual(choices))
     if resume is not None:
         _same_run(directory, resolved, choices)
     require(resolved, choices, lambda text: print(text, file=sys.stderr))
     if not resolved.plan.cipher_kernels:  # which offer nothing
         generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
+    elsewhere = connect(cluster) if cluster is not None else None
     if resume is not None:
         directory.lock()
     with measuring(shared=virtual(choices), wait=wait):
@@ -112,7 +122,7 @@ def run(
             moments = [*directory.manifest.resumed, _now()]
             directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
         with directory:
-            results = _measure(resolved, choices, directory, at_once)
+            results = _measure(resolved, choices, directory, at_once, elsewhere)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
     if is_incomplete(results):
         raise typer.Exit(INCOMPLETE)
@@ -124,7 +134,11 @@ def is_incomplete(results: Iterable[Outcome | Finding]) -> bool:
 
 
 def _measure(
-    resolved: ResolvedPlan, choices: list[Choice], directory: RunDirectory, at_once: int
+    resolved: ResolvedPlan,
+    choices: list[Choice],
+    directory: RunDirectory,
+    at_once: int,
+    elsewhere: Workers | None,
 ) -> list[Outcome | Finding]:
     try:
         if resolved.plan.cipher_kernels:
@@ -133,10 +147,11 @@ def _measure(
                 cipher_kernels.measure(resolved, directory, observer.note, at_once)
             directory.save_results([])
             return []
-        if min(at_once, _tasks(resolved, choices)) > 1:
+        if elsewhere is not None or min(at_once, _tasks(resolved, choices)) > 1:
+            workers = elsewhere or LocalWorkers(at_once)
             with terminal_of_many(directory.path) as observer_of_many:
                 _tell(observer_of_many.note, resolved, choices)
-                return _side_by_side(resolved, choices, directory, observer_of_many, at_once)
+                return _side_by_side(resolved, choices, directory, observer_of_many, workers)
         with Registry(secrets.token_hex(3)) as registry, terminal(directory.path) as observer:
             _tell(observer.note, resolved, choices)
             return _one_after_the_other(resolved, choices, directory, observer, registry)
@@ -195,7 +210,7 @@ def _side_by_side(
     choices: list[Choice],
     directory: RunDirectory,
     observer: ManyCases,
-    at_once: int,
+    workers: Workers,
 ) -> list[Outcome | Finding]:
     """The workers make all that is made on this machine, each in a registry of its own; this process makes nothing."""
     placement = place(resolved, choices)
@@ -209,7 +224,7 @@ def _side_by_side(
         directory,
         beds,
         placement,
-        LocalWorkers(at_once),
+        workers,
         observer,
     )
     return session.run()

@@ -15,7 +15,7 @@ from espbench.cli.progress import Bounds, TerminalObserver, clock, plainly, tria
 from espbench.errors import UsageError
 from espbench.measure import machine
 from espbench.measure.inputs.setup import Request
-from espbench.plan import Case
+from espbench.plan import Case, ResolvedPlan
 from espbench.runs.beds import Choice, no_room
 from espbench.terms import Finding, Outcome
 
@@ -41,6 +41,23 @@ def jobs_for(asked: int | None, choices: Sequence[Choice], *, virtual_time: bool
     while jobs > 1 and no_room([need_mb] * jobs, machine.free_memory_mb()):
         jobs -= 1
     return jobs
+
+
+def refuse_cluster(address: str, jobs: int | None, resolved: ResolvedPlan, *, virtual_time: bool) -> None:
+    """UsageError where a plan cannot be given to a cluster."""
+    why = (
+        "a plan whose devices are measured in real time: their figures are of one machine"
+        if not virtual_time
+        else "a plan of cipher kernels, which this machine's CPUs share"
+        if resolved.plan.cipher_kernels
+        else f"--jobs {jobs} beside it: there are as many at once as the cluster has workers"
+        if jobs is not None
+        else ""
+    )
+    if why:
+        raise UsageError(
+            f"--cluster {address}: expected cases in virtual time alone\n  got: {why}\n  what to do: leave one out"
+        )
 
 
 class ManyCases:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,57 +16,16 @@ import pytest
 from campaign import truth
 from campaign.observed import Observed
 
-from espbench.this_machine.processes import descendants, start_time
-from support.boxes import leftovers
+from support import side_by_side
+from support.side_by_side import content, ended, files, nothing_left, started, until, workers
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
-
-# It keeps many frames before it loses one, so that searches take many trials and later sizes begin with a guess.
-DEEP = {"service_ns": 100_000, "buffer": 3000}
-PATIENCE_S = 300.0
-
-
-def content() -> dict[str, Any]:
-    tests = truth.plan(throughput={"resolution": "4%", "loss_goals": [0]})["tests"]
-    return truth.plan() | {
-        "frame_sizes": [64, 256, 512, 1024],
-        "directions": ["one-way", "both-ways"],
-        "tests": [*tests, {"latency": {"trial": "1s", "repeats": 2, "settle": "0s", "learning": "0s"}}],
-    }
-
-
-def started(folder: Path, *options: str | Path) -> Observed:
-    return truth.start(folder, *options, known=DEEP)
-
-
-def ended(run: Observed) -> Path:
-    assert run.ended(PATIENCE_S) == 0, run.said
-    assert run.directory is not None
-    return run.directory
-
-
-def files(directory: Path) -> dict[str, Any]:
-    """What must not depend on the number of jobs; of trials all but what depends on the host."""
-    found: dict[str, Any] = {
-        name: (directory / name).read_bytes() for name in ("results.csv", "results.json", "findings.csv")
-    }
-    trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
-    found["trials"] = [json.dumps({k: v for k, v in trial.items() if k != "host"}) for trial in trials]
-    manifest = json.loads((directory / "manifest.json").read_text())
-    found["manifest"] = [
-        (k, v) for k, v in manifest.items() if k not in ("started", "host", "resumed", "plan_path")
-    ]
-    return found
 
 
 @pytest.fixture(scope="module")
 def one_job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What one case after the other comes to."""
-    folder = tmp_path_factory.mktemp("one")
-    with started(folder, truth.written(folder, content()), "--out", folder / "runs", "--jobs", "1") as run:
-        found = files(ended(run))
-    assert len(dict(found["manifest"])["search_hints"]) == 4  # the third and fourth size of each direction
-    return found
+    return side_by_side.one_job(tmp_path_factory.mktemp("one"))
 
 
 def begun(folder: Path, jobs: int) -> Observed:
@@ -80,32 +37,6 @@ def begun(folder: Path, jobs: int) -> Observed:
 
 def cases_begun(run: Observed) -> set[str]:
     return {json.loads(line)["case"] for line in run.log.splitlines()}
-
-
-def until(run: Observed, condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert run.process.poll() is None, run.said
-        assert time.monotonic() < deadline, run.said
-        time.sleep(0.02)
-
-
-def workers(run: Observed) -> dict[int, str]:
-    """Its worker processes, each with what its journal is called."""
-    found = {}
-    for pid in descendants(run.process.pid):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        if b"campaign.truth_worker" in words:
-            found[pid] = words[-2].decode()
-    return found
-
-
-def nothing_left(run: Observed, ids: dict[int, str]) -> None:
-    """No process, and of no worker a journal, a file, or a link in memory."""
-    assert run.left() == []
-    for pid, run_id in ids.items():
-        assert start_time(pid) is None
-        assert leftovers(run_id) == set()
 
 
 @pytest.mark.parametrize("jobs", [2, 4])

@@ -84,6 +84,11 @@ def _command() -> Lack | None:
     return None if there else Lack("needs the command espbench: make setup", True)
 
 
+def _distributed() -> Lack | None:
+    there = find_spec("distributed")
+    return None if there else Lack("needs Dask distributed: pip install espbench[cluster]", False)
+
+
 def _labgrid() -> Lack | None:
     return None if find_spec("labgrid") else Lack("needs labgrid: pip install espbench[lab]", True)
 
@@ -115,6 +120,7 @@ NEEDS: dict[str, Callable[[], Lack | None]] = _packages() | {
     "generator": _generator,
     "ixp": _ixp,
     "command": _command,
+    "distributed": _distributed,
     "labgrid": _labgrid,
     "tun": _tun,
     "autogroup": _autogroup,

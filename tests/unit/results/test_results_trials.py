@@ -56,6 +56,39 @@ def test_a_trial_is_read_again_as_it_was_written(run: RunDirectory) -> None:
     assert again.trials_of("no such case") == []
 
 
+def test_lines_are_arranged_by_case_and_stay_as_they_were_written(run: RunDirectory) -> None:
+    """Sealed as before; a trial that comes then is sealed to the one before it."""
+    first, second, third = (synthetic_run.trials_of(CASES[n], SHAPE) for n in range(3))
+    *rest, last = first
+    for trial in [t for group in zip(second, third, [*rest, None], strict=False) for t in group if t]:
+        run.append(trial)
+    before = log(run).read_bytes().splitlines()
+    run.arrange([CASES[0].case, CASES[1].case])
+    after = log(run).read_bytes().splitlines()
+    assert sorted(after) == sorted(before)
+    assert after != before
+    run.append(last)
+    again = RunDirectory.open(run.path)
+    assert again.damage() == []
+    assert [*again.trials()] == [*rest, *second, *third, last]
+    run.arrange([CASES[0].case, CASES[1].case])
+    assert [*run.trials()] == [*first, *second, *third]
+    assert run.trials_of(CASES[2].case) == third
+
+
+def test_a_log_with_damage_is_not_arranged(run: RunDirectory) -> None:
+    """Nothing that might tell what happened is lost."""
+    for trial in [*synthetic_run.trials_of(CASES[1], SHAPE), *TRIALS]:
+        run.append(trial)
+    damaged = log(run).read_bytes().replace(b'"lost":', b'"last":', 1)
+    log(run).write_bytes(damaged)
+    again = RunDirectory.open(run.path)
+    run.close()
+    with again:
+        again.arrange([CASES[0].case, CASES[1].case])
+    assert log(run).read_bytes() == damaged
+
+
 def test_an_appended_trial_is_on_disk_before_append_returns(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any, cast
 
 import pytest
 
+from espbench.runs.workers import process
 from espbench.runs.workers.local import LocalWorkers
 from espbench.runs.workers.messages import Done, Task, Told, TrialMade
 from espbench.runs.workers.process import WorkerLost, WorkerProcess, keep_logs
@@ -68,13 +70,20 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[st
     file = tmp_path / "stub.py"
     file.write_text(STUB)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    before = journals()
+    ids: list[str] = []
+    drawn = secrets.token_hex
+
+    def draw(size: int) -> str:
+        ids.append(drawn(size))
+        return ids[-1]
+
+    monkeypatch.setattr(process, "secrets", SimpleNamespace(token_hex=draw))
     yield [sys.executable, str(file)]
-    assert journals() - before == set()
+    assert [run_id for run_id in ids if journal(run_id).exists()] == []
 
 
-def journals() -> set[Path]:
-    return set(state_dir().glob("*.journal"))
+def journal(run_id: str) -> Path:
+    return state_dir() / f"{run_id}.journal"
 
 
 def nobody(told: Told, kept: Any) -> None:
@@ -153,17 +162,17 @@ def test_one_whose_driver_is_gone_undoes_all_and_ends(command: list[str], tmp_pa
         "print(worker.pid, worker._run_id, flush=True)\n"
         "worker.do(SimpleNamespace(name='sleep'), lambda told, kept: print('on', flush=True))\n"
     )
-    with subprocess.Popen([sys.executable, str(driver)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        pid, run_id = process.stdout.readline().split()
-        assert process.stdout.readline() == "on\n"
-        assert (state_dir() / f"{run_id}.journal").exists()
-        os.kill(process.pid, signal.SIGKILL)
+    with subprocess.Popen([sys.executable, str(driver)], stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        pid, run_id = started.stdout.readline().split()
+        assert started.stdout.readline() == "on\n"
+        assert journal(run_id).exists()
+        os.kill(started.pid, signal.SIGKILL)
     deadline = time.monotonic() + 30
     while start_time(int(pid)) is not None and time.monotonic() < deadline:
         time.sleep(0.02)
     assert start_time(int(pid)) is None
-    assert not (state_dir() / f"{run_id}.journal").exists()
+    assert not journal(run_id).exists()
 
 
 def test_logs_follow_each_other_and_other_files_are_the_newest(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
-from espbench.runs.workers import process
 from espbench.runs.workers.messages import Done, Failed, Task
 from espbench.runs.workers.process import OnTold, WorkerProcess
 
@@ -19,8 +18,8 @@ class Workers(Protocol):
     submit: a future of the task's last message, or WorkerLost. close: ends what is under way, and leaves nothing.
     """
 
-    at_once: int
-
+    @property
+    def at_once(self) -> int: ...
     def submit(self, task: Task, on_told: OnTold) -> Future[Done | Failed]: ...
     def close(self) -> None: ...
 
@@ -30,7 +29,7 @@ class LocalWorkers:
 
     def __init__(self, at_once: int, command: Sequence[str] | None = None) -> None:
         self.at_once = at_once
-        self._command = command or process.COMMAND
+        self._command = command
         self._executor = ThreadPoolExecutor(at_once, "worker")
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []

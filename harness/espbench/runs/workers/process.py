@@ -40,7 +40,8 @@ class WorkerLost(EspbenchError):
 class WorkerProcess:
     """One worker, started at once, from a thread that outlives it."""
 
-    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, command: Sequence[str] | None = None) -> None:
+        """command: of a program that serves as worker.py does; without it, that one."""
         self._connection, theirs = Pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the process)
         self._ended = threading.Lock()
@@ -48,7 +49,7 @@ class WorkerProcess:
         self._run_id = secrets.token_hex(3)
         with theirs:
             self._process = subprocess.Popen(
-                [*command, str(theirs.fileno()), self._run_id],
+                [*(command or COMMAND), str(theirs.fileno()), self._run_id],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,

@@ -42,7 +42,7 @@ from espbench.runs.workers.messages import (
     TrialMade,
 )
 from espbench.runs.workers.process import WorkerLost, keep_logs
-from espbench.terms import Finding, Outcome
+from espbench.terms import Finding, Outcome, Trial
 
 # A task whose worker was lost is begun again, from its last trial on disk, so often.
 MAXIMUM_RETRIES = 2
@@ -57,7 +57,7 @@ class ObserverOfMany(Protocol):
     def time_left(self, seconds: float) -> None: ...
 
 
-@dataclass
+@dataclass(eq=False)
 class _Job:
     """A case, or a figure of the accelerator test, that is to be measured."""
 
@@ -205,10 +205,11 @@ class SideBySide:
         job = event.job
         if event.done is not None:
             self._end(job, event.done)
+        elif job not in self._state.running:
+            return  # of a worker that was lost, by a long way
         elif isinstance(event.told, TrialMade):
-            self._directory.append(event.told.trial)
+            self._keep(job, event.told.trial)
             event.kept()
-            job.observer.trial_done(event.told.trial)
         elif isinstance(event.told, Learnt):
             self._learn(job, event.told.changes)
         elif event.told is not None and event.told.method == "time_left":
@@ -216,6 +217,12 @@ class SideBySide:
             self._observer.time_left(self._time_left())
         elif event.told is not None:
             getattr(job.observer, event.told.method)(*event.told.arguments)
+
+    def _keep(self, job: _Job, trial: Trial) -> None:
+        """Put a trial on disk, unless it is there, or one before it has not come yet: it comes again then."""
+        if trial.sequence == self._directory.trial_counts().get(trial.case, 0):
+            self._directory.append(trial)
+            job.observer.trial_done(trial)
 
     def _end(self, job: _Job, future: Future[Done | Failed]) -> None:
         self._state.running.remove(job)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers of other machines: those of a Dask cluster, behind the executor that it offers.
+
+Each Dask worker has one worker process (process.py), which does its tasks. What they tell comes by the cluster's
+events; what is lost of it on the way comes with the task's last message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import pickle
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.runs.workers.messages import Done, Failed, Learnt, Task, Told, TrialMade
+from espbench.runs.workers.process import OnTold, WorkerLost, WorkerProcess
+from espbench.version import __version__
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_PATIENCE_S = 15.0
+_COUNT_EACH_S = 2.0
+_INSTALL = "pip install 'espbench[cluster]'"
+
+
+class ClusterWorkers:
+    """The workers of a cluster, one task each at once; they may come and go while a run is under way."""
+
+    def __init__(self, client: Client, address: str) -> None:
+        self._client = client
+        self._address = address
+        self._executor: Executor = client.get_executor(pure=False)
+        self._topic = f"espbench-{secrets.token_hex(6)}"
+        self._listeners: dict[str, OnTold] = {}
+        self._counted = (0.0, 1)
+        client.subscribe_topic(self._topic, self._hear)
+
+    @property
+    def at_once(self) -> int:
+        """As many tasks as there are workers: more would wait behind others and be lost with them."""
+        when, count = self._counted
+        if time.monotonic() - when > _COUNT_EACH_S and self._client.status == "running":
+            count = max(1, len(self._client.nthreads()))
+            self._counted = time.monotonic(), count
+        return count
+
+    def submit(self, task: Task, on_told: OnTold) -> Future[Done | Failed]:
+        """Have a task done somewhere; on_told is called in a thread of the client's."""
+        self._listeners[task.name] = on_told
+        last: Future[Done | Failed] = Future()
+        try:
+            given = self._executor.submit(carried_out, pickle.dumps(task), self._topic)
+        except Exception as error:  # whatever Dask says where it has no scheduler
+            raise self._gone() from error
+        given.add_done_callback(lambda done: self._ended(task, done, last))
+        return last
+
+    def close(self) -> None:
+        """End what is under way on all machines; the cluster stays."""
+        if self._client.status == "running":
+            with contextlib.suppress(Exception):  # a machine that is gone has nothing to end
+                self._client.run(stop, on_error="ignore")
+        with contextlib.suppress(Exception):
+            self._executor.shutdown(wait=False, cancel_futures=True)
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=_PATIENCE_S)
+
+    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+        _, message = event
+        if listener := self._listeners.get(message["task"]):
+            listener(pickle.loads(message["told"]), _nothing)
+
+    def _ended(self, task: Task, done: Future[bytes], last: Future[Done | Failed]) -> None:
+        """Give the last message on, after the records that came with it: the driver knows which it has."""
+        try:
+            message, records = pickle.loads(done.result())
+        except WorkerLost as error:
+            last.set_exception(error)
+        except BaseException as error:  # whatever Dask says of a worker, or of itself
+            if self._client.status != "running":
+                last.set_exception(self._gone())
+            else:
+                text = f"{task.name}: its machine was lost: {type(error).__name__}: {error}"
+                last.set_exception(WorkerLost(text))
+        else:
+            for told in records:
+                self._listeners[task.name](told, _nothing)
+            last.set_result(message)
+
+    def _gone(self) -> EspbenchError:
+        return EspbenchError(f"--cluster {self._address}: its scheduler is gone")
+
+
+def connect(address: str) -> ClusterWorkers:
+    """Reach a cluster's scheduler, and see that its workers run this espbench.
+
+    UsageError where the way there is open to others, or a worker differs; MachineLacks where nobody answers.
+    """
+    _refuse_open(address)
+    try:
+        from distributed import Client, Security  # noqa: PLC0415  (an extra)
+    except ImportError:
+        raise MachineLacks("--cluster: the Python package distributed is not installed", _INSTALL) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is to be said is said by us
+    security = Security(require_encryption=True) if address.startswith("tls://") else None
+    try:
+        client = Client(address, security=security, timeout=_PATIENCE_S, set_as_default=False)
+    except (OSError, TypeError, ValueError) as error:
+        raise MachineLacks(
+            f"--cluster {address}: no scheduler can be reached there: {error}",
+            "start one, with certificates for both ends (docs/many-machines.md)",
+        ) from error
+    try:
+        _examine(client, address)
+    except BaseException:
+        client.close()
+        raise
+    return ClusterWorkers(client, address)
+
+
+def _examine(client: Client, address: str) -> None:
+    if not client.nthreads():
+        raise MachineLacks(f"--cluster {address}: it has no workers", f"dask worker {address} --nthreads 1")
+    for where, version in client.run(version_here).items():
+        if version != __version__:
+            raise UsageError(
+                f"--cluster {address}: the worker at {where}\n  expected: espbench {__version__}\n"
+                f"  got: espbench {version}\n  what to do: install one version on all machines"
+            )
+
+
+def _refuse_open(address: str) -> None:
+    """Tasks are pickled, and pickle is code: who can speak to a scheduler runs programs on all its machines."""
+    found = urlsplit(address)
+    if found.scheme == "tls" or (found.scheme == "tcp" and _is_here(found.hostname)):
+        return
+    raise UsageError(
+        f"--cluster {address}: expected tls://HOST:PORT\n"
+        f"  got: {found.scheme or 'no protocol'}, by which anybody who reaches that port can run programs of his\n"
+        "  what to do: give the cluster certificates (docs/many-machines.md); tcp:// is for 127.0.0.1 alone"
+    )
+
+
+def _is_here(host: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+# -- what runs in the Dask workers -----------------------------------------------------------------
+
+_lock = threading.Lock()
+_process: WorkerProcess | None = None
+
+
+def carried_out(pickled: bytes, topic: str) -> bytes:
+    """Do a task in this machine's worker process: its last message, and all that must not be lost, pickled."""
+    from distributed import get_worker  # noqa: PLC0415  (an extra)
+
+    task: Task = pickle.loads(pickled)
+    here = get_worker()
+    records: list[Told] = []
+
+    def tell(told: Told, kept: Callable[[], None]) -> None:
+        if isinstance(told, TrialMade | Learnt):
+            records.append(told)
+        here.log_event(topic, {"task": task.name, "told": pickle.dumps(told)})
+        kept()
+
+    try:
+        message = _standing().do(task, tell)
+    except WorkerLost as error:
+        stop()
+        raise WorkerLost(f"{error} (on {socket.gethostname()})", error.logs) from None
+    if isinstance(message, Failed) and message.error is not None:
+        message.error.add_note(f"on {socket.gethostname()}")
+    return pickle.dumps((message, records))
+
+
+def version_here() -> str:
+    """Of espbench on this machine."""
+    return __version__
+
+
+def stop() -> None:
+    """End this machine's worker process; the next task starts another."""
+    global _process
+    with _lock:
+        process, _process = _process, None
+    if process is not None:
+        process.end()
+
+
+def _standing() -> WorkerProcess:
+    global _process  # noqa: PLW0603
+    with _lock:
+        if _process is None:
+            _process = WorkerProcess()
+        return _process
+
+
+def _nothing() -> None:
+    """Nobody waits: what is lost on the way comes again."""

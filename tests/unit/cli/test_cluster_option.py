@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may not be given to a cluster, and which clusters may not be spoken to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from espbench.errors import UsageError
+from espbench.runs.workers import cluster
+from support.command_line import in_process
+from support.plans import pair_plan, write_plan
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://10.0.0.7:8786", "10.0.0.7:8786", "tcp://scheduler:8786", "ws://127.0.0.1:1"]
+)
+def test_a_way_that_is_open_to_others_is_refused(address: str) -> None:
+    """Tasks are pickled: whoever reaches such a port runs programs."""
+    with pytest.raises(UsageError, match=r"expected tls://HOST:PORT\n.*anybody who reaches that port"):
+        cluster.connect(address)
+
+
+@pytest.mark.parametrize(
+    ("dut", "options", "why"),
+    [
+        ("uml", [], "real time: their figures are of one machine"),
+        ("mpc8548e", ["--jobs", "2"], "--jobs 2 beside it"),
+    ],
+)
+def test_what_a_cluster_cannot_have_is_refused_before_anything_is_made(
+    tmp_path: Path, dut: str, options: list[str], why: str
+) -> None:
+    file = write_plan(tmp_path, pair_plan(dut))
+    done = in_process("run", file, "--cluster", "tls://127.0.0.1:1", *options, "--out", tmp_path / "runs")
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert not (tmp_path / "runs").exists()
