@@ -34,8 +34,8 @@ from typing import NamedTuple
 from espbench.errors import EspbenchError
 from espbench.generators.native import binary
 from espbench.paths import clone_root
-from espbench.platforms.e500.parts import cpio
 from espbench.platforms.placement import NICE
+from espbench.platforms.virtual.parts import cpio
 from espbench.results import RunDirectory
 from espbench.stacks.daemons import packages
 from espbench.terms import WITH_FIGURE, Trial

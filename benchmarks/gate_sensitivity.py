@@ -41,9 +41,9 @@ from espbench.gate.from_run import base_of
 from espbench.gate.judging import Measured, judge
 from espbench.gate.limits import Limit, Quantity
 from espbench.paths import cache_dir
-from espbench.platforms.e500.parts import kernel, recipe
-from espbench.platforms.e500.parts.build import MANIFEST
-from espbench.platforms.e500.parts.tools import Runner
+from espbench.platforms.virtual.parts import kernel, recipe
+from espbench.platforms.virtual.parts.build import MANIFEST
+from espbench.platforms.virtual.parts.tools import Runner
 from espbench.results import RunDirectory
 from espbench.this_machine.registry import Registry
 

@@ -39,8 +39,8 @@ from espbench.paths import data_dir
 from espbench.plan import Case, ResolvedPlan, cases, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import Port, PortName, Testbed
-from espbench.platforms.e500 import qemu_e500
-from espbench.platforms.e500.parts import build as e500
+from espbench.platforms.virtual import virtual_pair
+from espbench.platforms.virtual.parts.kits import E500_KIT
 from espbench.runs.beds import Beds, choose
 from espbench.runs.platform import Workspace
 from espbench.this_machine.processes import descendants, tree_cpu_ns
@@ -151,7 +151,7 @@ def mirrors(registry: Registry, folder: Path) -> Iterator[Rig]:
 
     bed = Mirrors(
         platform="mirrors", dut="mirror", ports={"west": port("west", 1), "east": port("east", 2)},
-        gateways={}, placement=qemu_e500.placement(), queues={}, virtual_time=True,
+        gateways={}, placement=virtual_pair.placement(), queues={}, virtual_time=True,
     )  # fmt: skip
     generator = NativeGenerator(registry, folder / "generator.log")
     generator.open(list(bed.ports.values()), [])
@@ -167,7 +167,7 @@ def boards(registry: Registry, folder: Path, plan: ResolvedPlan, case: Case) -> 
     logs = folder / case.stack.shown
     logs.mkdir()
     (choice,) = choose(plan)
-    workspace = Workspace(registry, logs, qemu_e500.placement())
+    workspace = Workspace(registry, logs, virtual_pair.placement())
     lab = Beds(plan, {case.dut: choice.platform}, workspace)
     generator = NativeGenerator(registry, logs / "generator.log")
     first = len(registry.entries)
@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="trials of each kind [%(default)s]")
     parser.add_argument("--profile", action="store_true", help="where the host's time goes; needs perf")
     options = parser.parse_args()
-    if e500.find() is None:
+    if E500_KIT.find() is None:
         raise SystemExit("the emulated gateways are not built: espbench build e500")
     if options.profile and not shutil.which("perf"):
         raise SystemExit("--profile needs perf, of the Debian package linux-perf")

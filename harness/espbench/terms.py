@@ -270,6 +270,7 @@ class GatewayReading(Record):
     cpu_us_per_frame: float | None = None
     cpu_ns: int | None = None
     frames: int | None = None
+    instructions_per_frame: float | None = None  # in virtual time
     encrypted_frames: int | None = None
     decrypted_frames: int | None = None
     xfrm_errors: dict[str, int] = Field(default_factory=dict)
@@ -396,6 +397,8 @@ class Outcome(CaseIdentity, Telling):
     cpu_office_pct: float | None
     cpu_home_us_per_frame: float | None = None
     cpu_office_us_per_frame: float | None = None
+    instructions_home_per_frame: float | None = None
+    instructions_office_per_frame: float | None = None
     encryption: Encryption
     lower_fps: float | None = None  # highest rate shown to meet the goal
     upper_fps: float | None = None  # lowest rate shown to miss it

@@ -13,23 +13,25 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from espbench.errors import UsageError
-from espbench.platforms.e500.parts import build as e500
+from espbench.platforms.virtual.parts.kits import KITS
 from espbench.this_machine.registry import Registry
 
 LINE_SHOWN = 60
 
 
 def build(
-    profile: Annotated[str, typer.Argument(help="e500: the emulated PowerQUICC boards.")],
+    profile: Annotated[str, typer.Argument(help="e500: emulated PowerQUICC boards. x86: x86-64 machines.")],
     again: Annotated[
         bool, typer.Option("--again", help="Build it although it is there, and compare the bits.")
     ] = False,
 ) -> None:
-    """Build the guest kernel, its initramfs and QEMU from Debian's sources. Offline once that is done."""
-    if profile != "e500":
-        raise UsageError(f"build: expected e500 (other profiles need no building), got {profile}")
+    """Build the guest kernel, its initramfs and QEMU from Debian's packages. Offline once that is done."""
+    kit = next((kit for kit in KITS if kit.name == profile), None)
+    if kit is None:
+        known = " or ".join(kit.name for kit in KITS)
+        raise UsageError(f"build: expected {known} (other profiles need no building), got {profile}")
     with Registry(secrets.token_hex(3)) as registry, _terminal() as shown:
-        built = e500.build(registry, shown, again=again)
+        built = kit.build(registry, shown, again=again)
     print(f"kernel     {built.kernel}\ninitramfs  {built.initramfs}\nQEMU       {built.qemu}")
 
 

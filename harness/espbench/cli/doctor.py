@@ -17,10 +17,12 @@ from espbench.errors import MachineLacks
 from espbench.generators import choose
 from espbench.platforms import placement
 from espbench.platforms.base import Readiness
-from espbench.platforms.e500.parts import build as e500
+from espbench.platforms.virtual.parts.kits import KITS
 from espbench.runs.platform_kinds import PLATFORMS, esp_missing
 from espbench.stacks.daemons import packages
 from espbench.this_machine import irq_time
+
+_EMULATED = ("qemu_e500", "qemu_x86")
 
 
 def doctor(
@@ -60,18 +62,18 @@ def survey() -> dict[str, list[Readiness]]:
         "platform": [*platforms.values()],
         "stack": [_stack(name, platforms, lack) for name in STACKS],
         "generator": choose.readiness(),
-        "build": [e500.readiness()],
+        "build": [kit.readiness() for kit in KITS],
     }
 
 
 def _stack(name: str, platforms: Mapping[str, Readiness], lack: str) -> Readiness:
     """Ready where a platform can carry it and, for a daemon, where its files can be had."""
-    namespaces, guests, boards = (platforms[kind] for kind in ("netns", "uml", "qemu_e500"))
+    namespaces, guests = platforms["netns"], platforms["uml"]
     facts = STACKS[name]
     kernel_esp = facts.kernel_esp and lack
     where = [r.name for r in (namespaces, guests) if r.ready and not (r is namespaces and kernel_esp)]
-    if boards.ready and not facts.daemon:
-        where.append(boards.name)
+    if not facts.daemon:
+        where += [name for name in _EMULATED if platforms[name].ready]
     if not where:
         return Readiness(name, False, (lack if facts.kernel_esp else "") or guests.missing, guests.install)
     on = "on " + ", ".join(where)

@@ -15,7 +15,7 @@ from espbench.terms import CaseEntry
 from espbench.version import __version__
 
 _MACHINE = ("cpu", "kernel", "cpus usable")  # the generator's ceiling is of these
-_EMULATED = ("qemu_e500", "ixp")
+_EMULATED = ("qemu_e500", "qemu_x86", "ixp")
 _MOST_SHOWN = 8
 _UNDO = "undo the change, or start a new run, which measures every case anew"
 

@@ -43,6 +43,10 @@ _OF_KIND: dict[Kind, tuple[str, ...]] = {
 _NAMED = {name: found for found, names in _OF_KIND.items() for name in names}
 _BY_ENDING = {
     "_us_per_frame": Kind("float64", "µs/frame"),
+    **dict.fromkeys(
+        ("instructions_home_per_frame", "instructions_office_per_frame", "instructions_per_frame"),
+        Kind("float64", "instructions/frame"),
+    ),
     "_frames": Kind("Int64", "frames"),
     "_fps": Kind("float64", "frames/s"),
     "_mbps": Kind("float64", "Mbit/s"),

@@ -23,6 +23,7 @@ _GATEWAYS = ("home", "office")
 _OF_GATEWAY = {
     "cpu_pct": "cpu_{}_pct",
     "cpu_us_per_frame": "cpu_{}_us_per_frame",
+    "instructions_per_frame": "instructions_{}_per_frame",
     "encrypted_frames": "encrypted_{}_frames",
     "decrypted_frames": "decrypted_{}_frames",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from espbench.generators.base import Offered, StreamCounts
@@ -329,6 +330,10 @@ def _us_per_frame(
     return cpu_ns / 1e3 / frames if frames and cpu_ns is not None else None
 
 
+def _instructions(us_per_frame: float | None, ns_each: Fraction | None) -> float | None:
+    return None if us_per_frame is None or ns_each is None else round(1e3 * us_per_frame / float(ns_each), 3)
+
+
 def _slowest_us_per_frame(
     setup: Setup, delta: counters.Counters, cpu: dict[Side, int | None], *, upset: bool
 ) -> float | None:
@@ -349,6 +354,7 @@ def _gateway(
         cpu_us_per_frame=None if us_per_frame is None else round(us_per_frame, 3),
         cpu_ns=cpu_ns,
         frames=_frames(setup, delta, side, upset=upset),
+        instructions_per_frame=_instructions(us_per_frame, setup.bed.ns_per_instruction),
         encrypted_frames=moved.sas.encrypted if told else None,
         decrypted_frames=moved.sas.decrypted if told else None,
         xfrm_errors={} if upset else moved.sas.errors,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -174,6 +175,8 @@ class Testbed(ABC):
     gateway_netns: dict[Side, str] = field(default_factory=dict)
     # Nothing of the host is in what happens: no stalls, no waits, and each trial begins in the same state.
     virtual_time: bool = False
+    # In virtual time what each instruction of a gateway takes, ns; None: not known.
+    ns_per_instruction: Fraction | None = None
     # What else the gateways are made of, for the Security Context.
     facts: dict[str, Any] = field(default_factory=dict)
     # Why the gateways' CPU time cannot be told; empty where it can.

@@ -39,7 +39,8 @@ COLUMNS = (*CONTRACT_COLUMNS, *FURTHER_COLUMNS, *FINDING_COLUMNS)
 _DECIMALS = {
     "throughput_fps": 3, "lower_fps": 3, "upper_fps": 3, "offered_fps": 3, "throughput_mbps": 4,
     "line_rate_pct": 4, "cpu_home_pct": 2, "cpu_office_pct": 2, "cpu_home_us_per_frame": 3,
-    "cpu_office_us_per_frame": 3, "final_trial_s": 3,
+    "cpu_office_us_per_frame": 3, "instructions_home_per_frame": 1, "instructions_office_per_frame": 1,
+    "final_trial_s": 3,
 }  # fmt: skip
 _LATENCY_DECIMALS = 3
 # What spreadsheets calculate, tab and carriage return included, which some of them pass over.

@@ -17,7 +17,7 @@ from espbench.plan.keys.model import SINGLE
 from espbench.plan.resolved.frame_sizes import USUAL_MTU
 from espbench.platforms import capture, placement
 from espbench.platforms.base import Placement, Testbed
-from espbench.platforms.e500 import qemu_e500
+from espbench.platforms.virtual import virtual_pair
 from espbench.runs import stacking
 from espbench.runs.platform import OnNote, Platform, Workspace
 from espbench.runs.platform_kinds import PLATFORMS, External, esp_missing
@@ -74,7 +74,7 @@ def place(resolved: ResolvedPlan, choices: Sequence[Choice]) -> Placement:
     UsageError where there are too few CPUs for what the plan asks.
     """
     if virtual(choices):
-        return qemu_e500.placement()
+        return virtual_pair.placement()
     here = any(choice.platform.takes_cpus for choice in choices)
     gateways = (1 if resolved.plan.topology == SINGLE else 2) if here else 0
     placed = placement.choose(gateways=gateways, senders=resolved.plan.generator.senders)

@@ -15,16 +15,18 @@ from espbench.generators import native
 from espbench.npcrypt import compilers, machine
 from espbench.plan import Case, Profile, ResolvedPlan, Topology, load_topology
 from espbench.plan.duts.boards import Board
+from espbench.plan.duts.machines import ADAPTING, Machine
 from espbench.plan.keys.model import SINGLE
 from espbench.platforms import external, netns
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
 from espbench.platforms.e500 import qemu_e500
-from espbench.platforms.e500.parts import build as e500
 from espbench.platforms.remote import remote_platform
 from espbench.platforms.remote.remote_gateway import Box
 from espbench.platforms.remote.ssh import Login
 from espbench.platforms.uml import uml_platform
+from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
+from espbench.platforms.x86 import qemu_x86
 from espbench.procedures.boards import emulated
 from espbench.runs import labgrid_checks, stacking
 from espbench.runs.platform import OnNote, Platform, Workspace, demand
@@ -142,11 +144,11 @@ class Boards(_FromProfile):
     def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
         super().__init__(resolved, profile)
         self._builder = qemu_e500.QemuE500Platform(
-            self._profile.name, self._addressing, native.binary, e500.require
+            self._profile.name, self._addressing, native.binary, E500_KIT.require
         )
 
     def require(self, on_note: OnNote) -> None:
-        demand([e500.readiness()])
+        demand([E500_KIT.readiness()])
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w, board = workspace, self._profile.board
@@ -171,6 +173,38 @@ class Boards(_FromProfile):
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
         """Ask the boards what they do with their crypto engine."""
         return emulated.engines(bed, case)
+
+
+class Machines(_FromProfile):
+    """Gateways that are x86-64 machines in virtual time, with Debian's own kernel."""
+
+    name = "qemu_x86"
+    virtual_time = True
+
+    def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
+        super().__init__(resolved, profile)
+        self._builder = qemu_x86.QemuX86Platform(
+            self._profile.name, self._addressing, native.binary, X86_KIT.require
+        )
+
+    def require(self, on_note: OnNote) -> None:
+        demand([X86_KIT.readiness()])
+
+    def build(self, case: Case, workspace: Workspace) -> Testbed:
+        w, machine = workspace, self._profile.machine
+        assert machine is not None
+        return self._named(
+            self._builder.build(
+                w.registry, w.logs, w.placement, _x86_machine(self._profile.memory, machine),
+                _facts_of_machine(machine), single=self._single, line_rate_bps=self.line_rate_bps,
+            )
+        )  # fmt: skip
+
+    def calibration_bed(self, workspace: Workspace) -> Testbed | None:
+        return None  # in virtual time the generator's ceiling is the line rate
+
+    def memory_mb(self) -> float:
+        return (1 if self._single else 2) * self._profile.memory
 
 
 class NetworkProcessors:
@@ -323,7 +357,8 @@ PLATFORMS: Mapping[str, Kind] = {
     Guests.name: Kind(Guests, uml_platform.readiness),
     External.name: Kind(External, external.readiness),
     Boxes.name: Kind(Boxes, remote_platform.readiness),
-    Boards.name: Kind(Boards, lambda: [e500.readiness()]),
+    Boards.name: Kind(Boards, lambda: [E500_KIT.readiness()]),
+    Machines.name: Kind(Machines, lambda: [X86_KIT.readiness()]),
     NetworkProcessors.name: Kind(NetworkProcessors, ixp_readiness),
 }
 
@@ -424,4 +459,26 @@ def _facts_of(board: Board) -> dict[str, str]:
         "time per instruction": f"{said['ns_per_instruction']} ns",
         "security engine": f"SEC {board.sec.version} at {said['sec']['clock']}",
         "its cycles": ", ".join(f"{name} {price}" for name, price in said["sec"]["cycles"].items()),
+    }
+
+
+def _x86_machine(memory_mb: int, machine: Machine) -> qemu_x86.Machine:
+    return qemu_x86.Machine(
+        memory_mb=memory_mb,
+        ns_per_instruction=machine.ns_per_instruction,
+        cpu=machine.cpu,
+        receive_ring=machine.rings.receive,
+        transmit_ring=machine.rings.transmit,
+        interrupts=machine.interrupts,
+    )
+
+
+def _facts_of_machine(machine: Machine) -> dict[str, str]:
+    """Return what the emulation makes of the machine, for the Security Context."""
+    adapting = machine.interrupts == ADAPTING
+    return {
+        "cpu": machine.cpu,
+        "time per instruction": f"{machine.ns_per_instruction} ns, whichever it is",
+        "ports": f"e1000e, rings of {machine.rings.receive} (receive) and {machine.rings.transmit} (transmit) frames",
+        "interrupts": "as the driver adapts them" if adapting else f"at most {machine.interrupts} a second",
     }

@@ -15,7 +15,7 @@ import pytest
 
 from espbench.catalogue import board_crypto
 from espbench.catalogue.board_crypto import BEHAVIOURS, Behaviour, Crypto
-from espbench.platforms.e500.e500_guest import Built
+from espbench.platforms.virtual.virtual_guest import Built
 from espbench.this_machine.registry import Registry
 from support.e500_machine import Machine, built_by_command, sec, starter
 

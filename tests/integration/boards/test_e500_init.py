@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from espbench.platforms.addressing import SYSCTLS, GatewayAddressing, LinkEnd, ip_lines
-from espbench.platforms.e500.parts import guest
-from espbench.platforms.e500.parts.tools import Runner
+from espbench.platforms.virtual.parts import guest
+from espbench.platforms.virtual.parts.tools import Runner
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.this_machine.network import NETNS_DIR
 from espbench.this_machine.registry import Registry, Surroundings

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from espbench.platforms.e500.e500_guest import Built
-from espbench.platforms.e500.parts import guest, recipe, sources
-from espbench.platforms.e500.parts.tools import Runner
+from espbench.platforms.virtual.parts import guest, recipe, sources
+from espbench.platforms.virtual.parts.tools import Runner
+from espbench.platforms.virtual.virtual_guest import Built
 from espbench.this_machine.registry import Registry
 from support.e500_machine import BUILD, built_by_command, sec, starter
 

@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import shutil
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,8 +22,9 @@ from espbench.generators.native import NativeGenerator, binary
 from espbench.paths import cache_dir
 from espbench.plan import load_topology
 from espbench.platforms.e500 import qemu_e500
-from espbench.platforms.e500.parts import build as e500
-from espbench.platforms.e500.parts import cpio, guest, recipe
+from espbench.platforms.virtual import virtual_pair
+from espbench.platforms.virtual.parts import cpio, guest, recipe
+from espbench.platforms.virtual.parts.kits import E500_KIT
 from espbench.runs.platform_kinds import addressing_of
 from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import Registry
@@ -34,11 +32,18 @@ from support.boxes import leftovers
 from support.e500_machine import COSTS, SEC_HZ, built_by_command
 from support.plans import pair_plan, write_plan
 from support.runs import Run, assert_complete, espbench, kill, rows
+from support.virtual_runs import (
+    PATIENCE_S,
+    Measured,
+    busy_host,
+    frames,
+    measured,
+    patiently,
+    without_the_host,
+)
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 
-# Enough for what the guests need of the host, also when somebody else has it for a while.
-PATIENCE_S = 1800.0
 SIZE = 512
 
 
@@ -71,41 +76,8 @@ def written(folder: Path, what: dict[str, Any]) -> Path:
     return write_plan(folder, what)
 
 
-def without_the_host(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Their records but for the one key under which all stands that depends on it."""
-    return [{key: value for key, value in trial.items() if key != "host"} for trial in trials]
-
-
-@dataclass
-class Measured:
-    """A finished run."""
-
-    directory: Path
-
-    @property
-    def trials(self) -> list[dict[str, Any]]:
-        """The lines of trials.jsonl, which are these records to the byte."""
-        lines = (self.directory / "trials.jsonl").read_text().splitlines()
-        found = [json.loads(line) for line in lines]
-        assert [json.dumps(trial, separators=(",", ":"), ensure_ascii=False) for trial in found] == lines
-        return found
-
-    @property
-    def told(self) -> dict[str, bytes]:
-        """What it made of them: tables and curves."""
-        files = [self.directory / name for name in ("results.csv", "results.json")]
-        return {file.name: file.read_bytes() for file in (*files, *self.directory.glob("figures/*.svg"))}
-
-    def of(self, stack: str) -> list[dict[str, Any]]:
-        """The trials of one stack."""
-        return [trial for trial in self.trials if f"-{stack}-" in trial["case"]]
-
-
 def measure(folder: Path, what: dict[str, Any], *options: str) -> Measured:
-    done = espbench("run", written(folder, what), "--out", folder / "runs", *options, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    (directory,) = (folder / "runs").iterdir()
-    return Measured(directory)
+    return measured(written(folder, what), folder / "runs", *options)
 
 
 @pytest.fixture(scope="module")
@@ -113,25 +85,9 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]
     """One plan, a case at a time on a quiet machine; and all cases at once, while others take its CPUs."""
     asked = plan("plain", "null", "xfrm")
     first = measure(tmp_path_factory.mktemp("quiet"), asked, "--jobs", "1")
-    # At a lower weight: they come between at any moment all the same, and the run ends sooner.
-    burn = ["nice", "-n", "5", sys.executable, "-c", "while True: pass"]
-    burning = [subprocess.Popen(burn) for _ in range(os.cpu_count() or 1)]
-    try:
+    with busy_host():
         second = measure(tmp_path_factory.mktemp("busy"), asked, "--jobs", "3")
-        # They did take them: each had one for seconds.
-        assert all(cpu_s(process.pid) > 2 for process in burning)
-    finally:
-        for process in burning:
-            process.kill()
-            process.wait()
     return first, second
-
-
-def cpu_s(pid: int) -> float:
-    """The CPU time of a process that lives (proc(5): utime)."""
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    assert after_name[0] != "Z"
-    return int(after_name[11]) / os.sysconf("SC_CLK_TCK")
 
 
 def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(twice: tuple[Measured, Measured]) -> None:
@@ -209,14 +165,6 @@ def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured],
     assert list((tmp_path / "espbench").iterdir()) == []  # its journal is gone
 
 
-def frames(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What was measured, whichever case of a plan it was."""
-    return [
-        {key: value for key, value in trial.items() if key not in ("case", "sequence", "attempt")}
-        for trial in without_the_host(trials)
-    ]
-
-
 def test_a_run_is_taken_up_where_it_was_and_ends_alike(
     twice: tuple[Measured, Measured], tmp_path: Path
 ) -> None:
@@ -263,7 +211,7 @@ def test_a_guest_that_panics_is_in_the_runs_words(tmp_path: Path, monkeypatch: p
     cache.mkdir(parents=True)
     for part in recipe.store().iterdir():
         (cache / part.name).symlink_to(part)
-    spoilt = cache / e500.require().initramfs.parent.name
+    spoilt = cache / E500_KIT.require().initramfs.parent.name
     whole = spoilt.readlink()
     spoilt.unlink()
     shutil.copytree(whole, spoilt)
@@ -297,13 +245,6 @@ def seen_until_its_end(run: Run) -> list[tuple[int, int | None]]:
     return sorted(seen, key=lambda process: process[0])
 
 
-def patiently(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_without_a_build_the_command_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     done = espbench("run", written(tmp_path, plan("plain", suites=[])), "--out", tmp_path / "runs")
@@ -318,7 +259,7 @@ class Pair:
     """Two boards and the generator that leads them."""
 
     registry: Registry
-    bed: qemu_e500.QemuE500Testbed
+    bed: virtual_pair.VirtualTestbed
     generator: NativeGenerator
 
 
@@ -329,10 +270,10 @@ def pairs(tmp_path: Path) -> Iterator[Any]:
 
         def make(crypto: str = "") -> Pair:
             addressing = addressing_of(load_topology("gateway-to-gateway"), 1500)
-            platform = qemu_e500.QemuE500Platform("board", addressing, binary, e500.require)
+            platform = qemu_e500.QemuE500Platform("board", addressing, binary, E500_KIT.require)
             machine = qemu_e500.Machine(128, Fraction(1), "2.1", SEC_HZ, COSTS, crypto)
             generator = NativeGenerator(registry, tmp_path / "generator.log")
-            bed = platform.build(registry, tmp_path, qemu_e500.placement(), machine, {})
+            bed = platform.build(registry, tmp_path, virtual_pair.placement(), machine, {})
             generator.open([*bed.ports.values()], [])
             return Pair(registry, bed, generator)
 

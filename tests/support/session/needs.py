@@ -26,8 +26,8 @@ import pytest
 
 from espbench.generators import native
 from espbench.npcrypt import machine
-from espbench.platforms.e500.parts import build
 from espbench.platforms.uml import uml_kernel
+from espbench.platforms.virtual.parts.kits import E500_KIT
 from support.headless import find_browser
 
 ROOT = Path(__file__).parents[3]
@@ -55,7 +55,7 @@ def _uml() -> Lack | None:
 
 def _boards() -> Lack | None:
     lack = Lack("needs the emulated boards: run `espbench build e500` (4 minutes)", True)
-    return None if build.find() else lack
+    return None if E500_KIT.find() else lack
 
 
 def _browser() -> Lack | None:

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,8 +22,10 @@ from espbench.cli import doctor
 from espbench.cli.main import app
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.paths import data_dir
-from espbench.platforms.e500.parts import build, cpio, guest, kernel, qemu, recipe, sources, tools
-from espbench.platforms.e500.parts.recipe import GUEST, KERNEL, PARTS, QEMU, SourcePackage
+from espbench.platforms.virtual.parts import cpio, guest, kernel, qemu, recipe, sources, tools
+from espbench.platforms.virtual.parts.build import MANIFEST
+from espbench.platforms.virtual.parts.kits import E500_KIT
+from espbench.platforms.virtual.parts.recipe import GUEST, KERNEL, PARTS, Part, SourcePackage
 from espbench.this_machine import kept
 from espbench.this_machine.registry import Registry
 
@@ -79,11 +81,13 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
             (work / name).write_bytes(made[name])
         return {name: work / name for name in names}
 
-    monkeypatch.setattr(guest, "build", lambda work, runner: step(GUEST.products, work))
-    monkeypatch.setattr(kernel, "build", lambda work, source, runner: step(KERNEL.products, work))
-    monkeypatch.setattr(qemu, "build", lambda work, source, runner: step(QEMU.products, work))
-    monkeypatch.setattr(tools, "missing", list)
-    monkeypatch.setattr(tools, "versions", lambda: {"compiler": "gcc 1"})
+    def made_by(part: Part) -> Callable[[Path, tools.Runner], Mapping[str, Path]]:
+        return lambda work, runner: step(part.products, work)
+
+    for part in PARTS:
+        monkeypatch.setitem(E500_KIT.steps, part.name, made_by(part))
+    monkeypatch.setattr(tools, "missing", lambda without=(): [])
+    monkeypatch.setattr(tools, "versions", lambda without: {"compiler": "gcc 1"})
     monkeypatch.setattr(sources, "fetch", lambda names, runner, on_note: None)
     return made
 
@@ -332,10 +336,10 @@ def test_what_building_needs_is_installed_for_the_tests() -> None:
 
 
 @pytest.mark.parametrize("profile", ["netns", "e501"])
-def test_only_e500_is_built(profile: str) -> None:
+def test_only_emulated_guests_are_built(profile: str) -> None:
     """Exit code 2 through main(); what was expected."""
     done = CliRunner().invoke(app, ["build", profile])
-    assert f"expected e500 (other profiles need no building), got {profile}" in str(done.exception)
+    assert f"expected e500 or x86 (other profiles need no building), got {profile}" in str(done.exception)
 
 
 def test_a_program_that_fails_leaves_its_words_and_the_log(
@@ -358,21 +362,21 @@ def test_a_program_that_fails_leaves_its_words_and_the_log(
 
 def test_parts_are_built_once(registry: Registry, steps: dict[str, bytes]) -> None:
     """And found afterwards without building, sources or tools."""
-    assert build.find() is None
+    assert E500_KIT.find() is None
     first = Told()
-    built = build.build(registry, first)
+    built = E500_KIT.build(registry, first)
     assert first.parts == ["sources", "guest", "kernel", "qemu"]
     assert built.kernel.read_bytes() == b"vmlinux"
     assert built.qemu.stat().st_mode & 0o111
     second = Told()
-    assert build.build(registry, second) == built == build.find()
+    assert E500_KIT.build(registry, second) == built == E500_KIT.find()
     assert second.parts == []
     assert [entry.name for entry in registry.entries] == []
 
 
 def test_the_manifest_says_of_what_and_by_what(registry: Registry, steps: dict[str, bytes]) -> None:
     """Inputs, compilers, products."""
-    manifests = build.build(registry, Told()).manifests
+    manifests = E500_KIT.build(registry, Told()).manifests
     assert manifests["kernel"]["products"]["vmlinux"] == sha("vmlinux")
     assert manifests["kernel"]["inputs"] == recipe.inputs(KERNEL)
     assert manifests["qemu"]["built_by"] == {"compiler": "gcc 1"}
@@ -382,13 +386,13 @@ def test_a_build_that_fails_keeps_what_was_done(registry: Registry, steps: dict[
     """The next goes on there; the failed part is not in the cache, nor its work folder."""
     kept = steps.pop("config")
     with pytest.raises(EspbenchError, match="config: ended with 1"):
-        build.build(registry, Told())
+        E500_KIT.build(registry, Told())
     registry.undo(registry.entries)
     assert sorted(p.name.partition("-")[0] for p in recipe.store().glob("[!.]*-*")) == ["guest"]
     assert list(recipe.store().glob(".work*")) == []
     steps["config"] = kept
     told = Told()
-    build.build(registry, told)
+    E500_KIT.build(registry, told)
     assert told.parts == ["sources", "kernel", "qemu"]
 
 
@@ -396,11 +400,11 @@ def test_a_second_build_says_whether_it_is_the_same(
     registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bit for bit; what differs replaces what was there, and is named with the reason."""
-    build.build(registry, Told())
-    monkeypatch.setattr(tools, "versions", lambda: {"compiler": "gcc 2"})
+    E500_KIT.build(registry, Told())
+    monkeypatch.setattr(tools, "versions", lambda without: {"compiler": "gcc 2"})
     steps["vmlinux"] = b"other"
     told = Told()
-    built = build.build(registry, told, again=True)
+    built = E500_KIT.build(registry, told, again=True)
     versions = [recipe.pinned()[name].version for name in ("linux", "qemu")]
     assert told.remarks == {
         "sources": f"linux {versions[0]}, qemu {versions[1]}",
@@ -411,7 +415,7 @@ def test_a_second_build_says_whether_it_is_the_same(
     assert built.kernel.read_bytes() == b"other"
     assert built.manifests["kernel"]["products"]["vmlinux"] == sha("other")
     steps["vmlinux"] = b"a third"
-    build.build(registry, told, again=True)
+    E500_KIT.build(registry, told, again=True)
     assert "not as before: vmlinux (by the same tools: a fault of the build" in told.remarks["kernel"]
 
 
@@ -419,16 +423,16 @@ def test_a_file_that_changes_meanwhile_spoils_the_build(
     ours: Path, registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was made of the old one must not bear the new one's key."""
-    step = guest.build
+    step = E500_KIT.steps[GUEST.name]
 
     def slow(work: Path, runner: tools.Runner) -> Mapping[str, Path]:
         (ours / "init/ip.c").write_text("changed")
         return step(work, runner)
 
-    monkeypatch.setattr(guest, "build", slow)
+    monkeypatch.setitem(E500_KIT.steps, GUEST.name, slow)
     with pytest.raises(EspbenchError, match="a file of the guest changed while it was built"):
-        build.build(registry, Told())
-    assert build.find() is None
+        E500_KIT.build(registry, Told())
+    assert E500_KIT.find() is None
 
 
 def test_too_little_room_is_said_before_anything_is_fetched(
@@ -438,7 +442,7 @@ def test_too_little_room_is_said_before_anything_is_fetched(
     usage = shutil.disk_usage("/")._replace(free=10**9)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(MachineLacks, match=r"building needs \d+ MB there, 1000 MB are free"):
-        build.build(registry, Told())
+        E500_KIT.build(registry, Told())
     assert list(recipe.store().glob("[!.]*")) == []
 
 
@@ -447,14 +451,14 @@ def test_a_disk_that_fills_up_meanwhile_is_one_message(
 ) -> None:
     """Done parts stay."""
 
-    def full(work: Path, source: SourcePackage, runner: tools.Runner) -> Mapping[str, Path]:
+    def full(work: Path, runner: tools.Runner) -> Mapping[str, Path]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(kernel, "build", full)
+    monkeypatch.setitem(E500_KIT.steps, KERNEL.name, full)
     with pytest.raises(
         EspbenchError, match=f"{recipe.store()}: No space left on device; parts that are done"
     ):
-        build.build(registry, Told())
+        E500_KIT.build(registry, Told())
     registry.undo(registry.entries)
     assert [p.name.partition("-")[0] for p in recipe.store().glob("[!.]*-*")] == ["guest"]
     assert list(recipe.store().glob(".work*")) == []
@@ -462,16 +466,16 @@ def test_a_disk_that_fills_up_meanwhile_is_one_message(
 
 def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: Registry) -> None:
     """Until it is built."""
-    (before,) = doctor.survey()["build"]
+    before, _ = doctor.survey()["build"]
     assert (before.ready, before.install) == (False, "espbench build e500")
     with pytest.raises(MachineLacks, match="not built") as refused:
-        build.require()
+        E500_KIT.require()
     assert refused.value.install == "espbench build e500"
-    build.build(registry, Told())
-    assert build.readiness().ready
+    E500_KIT.build(registry, Told())
+    assert E500_KIT.readiness().ready
     carried = {stack.name for stack in doctor.survey()["stack"] if "qemu_e500" in stack.note}
     assert carried == {"plain", "null", "xfrm"}
-    assert build.require().initramfs.is_file()
+    assert E500_KIT.require().initramfs.is_file()
 
 
 # --- what is believed of the cache -----------------------------------------------------------
@@ -490,10 +494,10 @@ def _spoilt(folder: Path, how: str) -> None:
     elif how == "given away":
         os.chown(folder, 12345, 12345)
     elif how == "manifest torn":
-        (folder / build.MANIFEST).write_text("{")
+        (folder / MANIFEST).write_text("{")
     else:
         other = next(recipe.store().glob("guest-*"))
-        shutil.copy(other / build.MANIFEST, folder)
+        shutil.copy(other / MANIFEST, folder)
 
 
 @pytest.mark.parametrize(
@@ -511,14 +515,14 @@ def test_a_part_that_somebody_may_have_changed_is_said_and_built_again(
     registry: Registry, steps: dict[str, bytes], how: str, why: str
 ) -> None:
     """Root runs it; the others stay."""
-    folder = build.build(registry, Told()).kernel.parent
+    folder = E500_KIT.build(registry, Told()).kernel.parent
     _spoilt(folder, how)
-    assert build.find() is None
-    assert re.search(why, build.readiness().missing)
+    assert E500_KIT.find() is None
+    assert re.search(why, E500_KIT.readiness().missing)
     with pytest.raises(MachineLacks, match=rf"not built \({folder}: .*({why})"):
-        build.require()
+        E500_KIT.require()
     told = Told()
-    built = build.build(registry, told)
+    built = E500_KIT.build(registry, told)
     assert told.parts == ["sources", "kernel"]
     assert re.search(f"{folder}: .*({why}).*; building it again", told.notes[0])
     assert built.kernel.read_bytes() == b"vmlinux"

@@ -16,7 +16,8 @@ from espbench.errors import EspbenchError
 from espbench.platforms.base import LinkCounters, NetlinkRefused, PortName
 from espbench.platforms.channel import AgentRefused
 from espbench.platforms.e500.e500_gateway import E500Gateway
-from espbench.platforms.e500.e500_guest import Built, Guest, LinkEnd, Machine, command
+from espbench.platforms.e500.e500_guest import Machine, command
+from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd
 
 MACHINE = Machine(128, Fraction(5, 3), "2.1", 266_000_000, "descriptor=500:rng=1", "polling")
 BUILT = Built(Path("/c/vmlinux"), Path("/c/initramfs"), Path("/c/qemu"), {})

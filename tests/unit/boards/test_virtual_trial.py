@@ -14,7 +14,7 @@ from espbench.measure.inputs.setup import Request, Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase
 from espbench.platforms.base import Port, PortName, Testbed
-from espbench.platforms.e500 import qemu_e500
+from espbench.platforms.virtual import virtual_pair
 from espbench.terms import Latency
 
 MS = 1_000_000
@@ -80,7 +80,7 @@ def measured(*, virtual_time: bool) -> tuple[Any, Offers]:
         )
 
     ports: dict[PortName, Port] = {"west": port("west", 1), "east": port("east", 2)}
-    bed = Bed("qemu_e500", "board", ports, {}, qemu_e500.placement(), {}, virtual_time=virtual_time)
+    bed = Bed("qemu_e500", "board", ports, {}, virtual_pair.placement(), {}, virtual_time=virtual_time)
     generator = Offers()
     hops: dict[PortName, str] = {"west": "02:00:00:00:00:02", "east": "02:00:00:00:00:02"}
     record = trial.measure(

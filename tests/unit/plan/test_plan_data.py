@@ -182,7 +182,8 @@ def test_a_profile_beside_the_plan_may_give_each_gateway_its_kernel(tmp_path: Pa
     ("line", "message"),
     [
         ("platform: kvm",
-         '3:11: platform: expected one of netns, uml, remote, qemu_e500, ixp, got "kvm"; choose one of these'),
+         "3:11: platform: expected one of netns, uml, remote, qemu_e500, qemu_x86, ixp, "
+         'got "kvm"; choose one of these'),
         ("platform: uml\nmemory: 1G",
          '4:9: memory: expected memory from 128M to 512M, got "1G"; 256M is enough for one tunnel'),
         ("platform: uml\nkernel: {home: a}",

@@ -87,7 +87,7 @@ def test_the_line_rate_is_that_of_the_longer_frames_of_the_ciphertext_side() -> 
          "expected tests of traffic with topology: single-gateway, got failover"),
         ("512]", "1518]",
          "expected frames of at most 1464 B with topology: single-gateway (3des-sha1, IPv4, MTU 1500)"),
-        ("dut: uml", "dut: remote-example", "expected a DUT of platform netns, uml, qemu_e500 with topology: single-"),
+        ("dut: uml", "dut: remote-example", "expected a DUT of platform netns, uml, qemu_e500, qemu_x86 with"),
     ],
 )  # fmt: skip
 def test_what_a_single_gateway_cannot_do_is_told(old: str, new: str, message: str) -> None:

@@ -136,7 +136,7 @@ def test_a_need_that_nobody_knows_is_an_error(session: pytest.Pytester) -> None:
 def test_what_is_missing_is_told_with_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs by their Debian package; the host's own rights and devices are not the set-up's to give."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr("espbench.platforms.e500.parts.build.find", lambda: None)
+    monkeypatch.setattr("espbench.platforms.virtual.parts.build.Kit.find", lambda kit: None)
     monkeypatch.setattr(needs, "find_browser", lambda: None)
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     monkeypatch.delenv("TREX_DIR", raising=False)

@@ -20,7 +20,7 @@ import pytest
 from espbench.cli import run as command
 from espbench.errors import CannotWrite, EspbenchError, UsageError
 from espbench.plan import ResolvedPlan, cases, load_plan
-from espbench.platforms.e500 import qemu_e500
+from espbench.platforms.virtual import virtual_pair
 from espbench.results import RunDirectory
 from espbench.runs.beds import Beds, choose
 from espbench.runs.procedure_kinds import procedure_for
@@ -147,7 +147,7 @@ def session(
     beds = cast(Beds, SimpleNamespace(notes=lambda case: ["a note of its device"]))
     return SideBySide(
         resolved, cases(resolved, [choice.dut]), [(choice.dut, choice.profile)], directory, beds,
-        qemu_e500.placement(), workers, observer or Silent(),
+        virtual_pair.placement(), workers, observer or Silent(),
     )  # fmt: skip
 
 

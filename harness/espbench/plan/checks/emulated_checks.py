@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what a plan cannot ask of emulated boards, and what it can ask of nothing else."""
+"""Finds what a plan cannot ask of emulated gateways, and what it can ask of nothing else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from espbench.catalogue.board_crypto import WITHOUT_DUAL_PASS
 from espbench.plan.duts.boards import LINE_RATES, Board
+from espbench.plan.duts.profiles import Profile
 from espbench.plan.keys.model import Plan
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.plan.reading.reader import KeyPath, Problem, shown
@@ -19,15 +20,18 @@ MOST_TUNNELS = 200
 
 
 def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find what emulated boards cannot do, and what nothing else can."""
+    """Find what emulated gateways cannot do, and what nothing else can."""
     plan = resolved.plan
     boards = {dut: profile.board for dut, profile in resolved.duts if profile and profile.board}
     if not boards:
-        yield from _only_emulated(plan)
+        yield from _only_boards(plan)
+    emulated = {dut: profile for dut, profile in resolved.duts if profile and profile.emulated}
+    if not emulated:
         return
-    where = f"with {next(iter(boards))} (platform: qemu_e500)"
+    name, first = next(iter(emulated.items()))
+    where = f"with {name} (platform: {first.platform})"
     for index, choice in enumerate(plan.stacks):
-        yield from _stack(choice, ("stacks", index), where)
+        yield from _stack(choice, ("stacks", index), where, first)
         if choice.crypto == "dual-pass":
             yield from _dual_pass(boards, ("stacks", index, "crypto"))
     native = plan.generator.native
@@ -57,7 +61,7 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         )
 
 
-def _stack(choice: StackChoice, at: KeyPath, where: str) -> Iterator[Problem]:
+def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> Iterator[Problem]:
     if any(facts.ike for facts in choice.facts):
         yield Problem(
             at,
@@ -69,9 +73,13 @@ def _stack(choice: StackChoice, at: KeyPath, where: str) -> Iterator[Problem]:
         return
     for key, wrong, why in (
         ("mode", choice.mode == "transport", "transport mode needs an IP-in-IP device"),
-        ("interface", choice.interface, "its kernel has no XFRM interfaces"),
+        ("interface", choice.interface, "its guests have no program that makes XFRM interfaces"),
         # ESP then asks for authencesn(…), which Linux's driver of the SEC does not have.
-        ("esn", choice.esn, "with extended sequence numbers Linux does not use the SEC"),
+        (
+            "esn",
+            choice.esn and profile.board is not None,
+            "with extended sequence numbers Linux does not use the SEC",
+        ),
         ("tunnels", choice.tunnels > MOST_TUNNELS, f"one answer of its guests has room for {MOST_TUNNELS}"),
     ):
         if wrong:
@@ -85,7 +93,7 @@ def _stack(choice: StackChoice, at: KeyPath, where: str) -> Iterator[Problem]:
             yield Problem((*at, key), f"{key}: {usual} {where}", got, f"{why}: remove it", involves=_DUT)
 
 
-def _only_emulated(plan: Plan) -> Iterator[Problem]:
+def _only_boards(plan: Plan) -> Iterator[Problem]:
     for index, choice in enumerate(plan.stacks):
         if choice.crypto is not None:
             yield Problem(

@@ -18,7 +18,7 @@ _STACKS = ("plain", "xfrm", "null")
 _TESTS_OF_PAIRS = (
     "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset",
 )  # fmt: skip
-_PLATFORMS = ("netns", "uml", "qemu_e500")
+_PLATFORMS = ("netns", "uml", "qemu_e500", "qemu_x86")
 
 
 def direction_problems(resolved: ResolvedPlan) -> Iterator[Problem]:

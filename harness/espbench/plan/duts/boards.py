@@ -163,10 +163,15 @@ def board_problems(board: Board | None, line_rate: float, mtu: int) -> Iterator[
     if board is None:
         remedy = "dut-profiles/mpc8548e.yaml shows it line by line"
         yield Problem((), "board: with platform: qemu_e500", "none", remedy, involves=(("platform",),))
+    yield from link_problems("qemu_e500", line_rate, mtu)
+
+
+def link_problems(platform: str, line_rate: float, mtu: int) -> Iterator[Problem]:
+    """Find links in virtual time that cannot be."""
     if line_rate not in LINE_RATES:
         yield Problem(
             ("line_rate",),
-            "10Mbps, 100Mbps or 1Gbps with platform: qemu_e500",
+            f"10Mbps, 100Mbps or 1Gbps with platform: {platform}",
             shown(f"{line_rate / 1e6:g}Mbps"),
             "its links send a byte in a whole number of nanoseconds",
             involves=(("platform",),),
@@ -174,7 +179,7 @@ def board_problems(board: Board | None, line_rate: float, mtu: int) -> Iterator[
     if mtu > LARGEST_MTU:
         yield Problem(
             ("mtu",),
-            f"at most {LARGEST_MTU} with platform: qemu_e500",
+            f"at most {LARGEST_MTU} with platform: {platform}",
             str(mtu),
             "its generator makes no larger frames",
             involves=(("platform",),),

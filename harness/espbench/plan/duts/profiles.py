@@ -12,6 +12,7 @@ from espbench.errors import UsageError
 from espbench.paths import data_dir, data_names
 from espbench.plan.duts.boards import Board, board_problems
 from espbench.plan.duts.boxes import Boxes, TesterPorts, box_problems, with_files_beside
+from espbench.plan.duts.machines import Machine, machine_problems
 from espbench.plan.duts.processors import Processor, processor_problems
 from espbench.plan.keys.values import LineRate, Name
 from espbench.plan.reading.reader import Problem, Strict, check, did_you_mean, read, shown
@@ -50,7 +51,7 @@ class Profile(Strict):
     """Its name in plans and reports."""
     description: str
     """One line for `espbench list duts`."""
-    platform: Literal["netns", "uml", "remote", "qemu_e500", "ixp"]
+    platform: Literal["netns", "uml", "remote", "qemu_e500", "qemu_x86", "ixp"]
     """Where its gateways live."""
     line_rate: LineRate = 10e9
     """Nominal rate of its ports, bit/s: what theoretical frame rates are counted from."""
@@ -59,7 +60,7 @@ class Profile(Strict):
     queues: dict[str, str] = Field(default_factory=dict)
     """Every queue on the path and its length, for the report (a deep one stores an overload)."""
     memory: Annotated[int, PlainValidator(_memory)] = 256
-    """Memory of one gateway, MiB (uml, qemu_e500)."""
+    """Memory of one gateway, MiB (uml, qemu_e500, qemu_x86)."""
     kernel: PerGateway = PerGateway(home="linux.uml", office="linux.uml")
     """UML kernel: a path, or a name on PATH; for both gateways or as {home: …, office: …} (uml)."""
     modules: PerGateway | None = None
@@ -72,8 +73,15 @@ class Profile(Strict):
     """You may load this network (RFC 6815): allows ports of the initial namespace (remote)."""
     board: Board | None = None
     """The processor that is emulated (qemu_e500)."""
+    machine: Machine | None = None
+    """The machine that is emulated (qemu_x86)."""
     processor: Processor | None = None
     """The network processor, which has no gateways but engines (ixp)."""
+
+    @property
+    def emulated(self) -> bool:
+        """Whether its gateways are emulated, in virtual time."""
+        return self.board is not None or self.machine is not None
 
     @property
     def core_note(self) -> str:
@@ -112,6 +120,7 @@ _KEYS_OF = {
     "uml": {"kernel", "modules", "memory"},
     "remote": {"boxes", "ports", "i_own_this_network"},
     "qemu_e500": {"board", "memory"},
+    "qemu_x86": {"machine", "memory"},
     "ixp": {"processor"},
 }
 _WHY_NOT = {
@@ -119,6 +128,7 @@ _WHY_NOT = {
     "uml": "guests are of this machine",
     "remote": "boxes run their own kernels",
     "qemu_e500": "its boards are emulated, with the kernel of `espbench build e500`",
+    "qemu_x86": "its machines are emulated, with the kernel of `espbench build x86`",
     "ixp": "a network processor runs kernels of ciphers and has no gateways",
 }
 
@@ -141,6 +151,8 @@ def _problems(profile: Profile) -> list[Problem]:
         found += box_problems(profile.boxes, profile.ports, owned=profile.i_own_this_network)
     if profile.platform == "qemu_e500":
         found += board_problems(profile.board, profile.line_rate, profile.mtu)
+    if profile.platform == "qemu_x86":
+        found += machine_problems(profile.machine, profile.line_rate, profile.mtu)
     if profile.platform == "ixp":
         found += processor_problems(profile.processor)
     return found

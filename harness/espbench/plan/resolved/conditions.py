@@ -58,6 +58,12 @@ def _profile(profile: Profile) -> dict[str, Any]:
             "memory": memory,
             "kernel": "espbench's own",
         }
+    elif profile.machine is not None:
+        found |= {
+            "machine": profile.machine.model_dump(mode="json"),
+            "memory": memory,
+            "kernel": "Debian's",
+        }
     else:
         own = profile.platform == "uml"
         found |= {"memory": memory if own else others, "kernel": kernel if own else others}

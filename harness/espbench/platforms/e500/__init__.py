@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways as emulated PowerQUICC boards in virtual time.
+"""Gateways as emulated PowerQUICC boards in virtual time: what is the board's own.
 
-`qemu_e500` builds a pair of them, `e500_guest` starts one, `e500_gateway` speaks to its init. What they are
-made of is built in `parts`, from harness/emulator. May import `platforms` and `this_machine`.
+`qemu_e500` builds a pair of them, `e500_guest` says what is in one, `e500_gateway` asks it. May import `platforms`,
+`platforms.virtual` and `this_machine`.
 """

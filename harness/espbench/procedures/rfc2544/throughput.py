@@ -197,6 +197,8 @@ class ThroughputCase:
             cpu_office_pct=office.cpu_pct if office else None,
             cpu_home_us_per_frame=home.cpu_us_per_frame if home else None,
             cpu_office_us_per_frame=office.cpu_us_per_frame if office else None,
+            instructions_home_per_frame=home.instructions_per_frame if home else None,
+            instructions_office_per_frame=office.instructions_per_frame if office else None,
             encryption=encryption,
             lower_fps=result.lower_fps,
             upper_fps=result.upper_fps,

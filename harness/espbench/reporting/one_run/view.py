@@ -39,6 +39,7 @@ from espbench.results.run_directory import slug
 from espbench.terms import WITH_FIGURE, Finding, Manifest, Outcome, Status, line_rate_fps
 
 SHORT = "short trials: not RFC 2544"
+VIRTUAL = "virtual: instructions are counted; caches, branches and the width of SIMD are not known"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class ResultRow:
     home_us: str
     office_cpu: str
     office_us: str
+    home_instructions: str  # per frame, in virtual time
+    office_instructions: str
     p50: str
     p99: str
     encryption: str
@@ -92,6 +95,7 @@ class Section:
     repeats: bool
     latency: bool
     office: bool
+    instructions: bool  # whether the gateways' are known: in virtual time
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ class Report:
     violated: list[tuple[str, str]]  # case, why: frames crossed without encryption
     bounds: int  # results that are lower bounds
     unfinished: int
+    is_virtual: bool  # a clock that counts instructions
     is_short: bool  # the plan's final trials were shorter than RFC 2544 24 wants
     is_shortened: bool  # trials of another test were shorter or fewer than its clause wants
     short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
@@ -158,6 +163,7 @@ def view(
         violated=_violated(results, names if several else None),
         bounds=sum(r.status == "LOWER_BOUND" for r in results),
         unfinished=sum(case.case not in finished for case in manifest.cases),
+        is_virtual=VIRTUAL in _labels(outcomes),
         is_short=SHORT in _labels(outcomes),
         is_shortened=any(f.is_short for f in findings),
         short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if o.is_short)],
@@ -213,7 +219,9 @@ def _labels(outcomes: Sequence[Outcome]) -> list[str]:
     planned_short = any(d.clause == "24" for o in outcomes for d in o.rfc2544_deviations)
     short = planned_short or any(o.is_short for o in outcomes)
     unproven = any(map(_is_unproven, outcomes))
-    return [label for label, applies in ((SHORT, short), (final_trials.NOT_PROVEN, unproven)) if applies]
+    virtual = any(o.instructions_home_per_frame is not None for o in outcomes)
+    told = ((VIRTUAL, virtual), (SHORT, short), (final_trials.NOT_PROVEN, unproven))
+    return [label for label, applies in told if applies]
 
 
 def _is_unproven(o: Outcome) -> bool:
@@ -277,6 +285,7 @@ def _section(
         repeats=any(o.repeat > 1 for o in group.outcomes),
         latency=any(o.latency_us.p50 is not None for o in group.outcomes),
         office=any(o.cpu_office_pct is not None for o in group.outcomes),
+        instructions=any(o.instructions_home_per_frame is not None for o in group.outcomes),
     )
 
 
@@ -325,6 +334,8 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling:
         home_us=number(o.cpu_home_us_per_frame, 3),
         office_cpu=number(o.cpu_office_pct, 3),
         office_us=number(o.cpu_office_us_per_frame, 3),
+        home_instructions=count(o.instructions_home_per_frame),
+        office_instructions=count(o.instructions_office_per_frame),
         p50=number(o.latency_us.p50, 3),
         p99=number(o.latency_us.p99, 3),
         encryption=final_trials.encryption_of([o]),

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from espbench.platforms.e500.parts import recipe, tools
-from espbench.platforms.e500.parts.cpio import Entry, archive, zipped
-from espbench.platforms.e500.parts.tools import Runner
+from espbench.platforms.virtual.parts import recipe, tools
+from espbench.platforms.virtual.parts.cpio import Entry, archive, zipped
+from espbench.platforms.virtual.parts.tools import Runner
 
 FLAGS = ("-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror", "-s")
 
@@ -19,6 +19,18 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
     compile_init(f"{tools.CROSS}gcc", program, runner)
     product = work / "initramfs.cpio.gz"
     product.write_bytes(zipped(archive(root(program.read_bytes()))))
+    return {product.name: product}
+
+
+def build_native(work: Path, runner: Runner) -> Mapping[str, Path]:
+    """The product `initramfs.cpio` for this machine's own kind of CPU, made below `work`.
+
+    It is not compressed: the guest would spend its time on that.
+    """
+    program = work / "init"
+    compile_init("gcc", program, runner)
+    product = work / "initramfs.cpio"
+    product.write_bytes(archive(root(program.read_bytes())))
     return {product.name: product}
 
 

@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds QEMU for ppce500 alone, with our device models and our changes laid in."""
+"""Builds QEMU for one kind of machine alone, with our device models and our changes laid in."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from espbench.platforms.e500.parts import recipe, sources, tools
-from espbench.platforms.e500.parts.recipe import SourcePackage
-from espbench.platforms.e500.parts.tools import Runner
+from espbench.platforms.virtual.parts import recipe, sources, tools
+from espbench.platforms.virtual.parts.recipe import SourcePackage
+from espbench.platforms.virtual.parts.tools import Runner
 
 _PLACE = "hw/misc/espbench"  # where our sources stand in QEMU's tree
-_BOARDS = "configs/devices/ppc-softmmu/espbench.mak"
 _OPTIONS = (
-    "--target-list=ppc-softmmu",
     "--without-default-features",
     "--without-default-devices",
-    "--with-devices-ppc=espbench",
     "--enable-system",
     "--enable-tcg",
-    "--enable-fdt=system",
     "--disable-docs",
     "--disable-debug-info",
     "--audio-drv-list=",
@@ -36,20 +33,45 @@ softmmu_ss.add(
 _LIBRARIES = "  dependency('nettle'), cc.find_library('gmp'),\n"
 
 
-def build(work: Path, source: SourcePackage, runner: Runner) -> Mapping[str, Path]:
-    """The product `qemu-system-ppc`, made below `work`."""
+@dataclass(frozen=True)
+class Target:
+    """Says which QEMU is built: for one kind of machine, with these devices of its own and these of ours.
+
+    boards are lines of its configuration; options go to configure beside those that all have.
+    """
+
+    architecture: str
+    boards: str
+    sources: Callable[[Path], list[Path]]
+    patches: Callable[[Path], list[Path]]
+    options: Sequence[str] = ()
+
+    @property
+    def program(self) -> str:
+        """The emulator's name."""
+        return f"qemu-system-{self.architecture}"
+
+
+PPCE500 = Target(
+    "ppc", "CONFIG_E500PLAT=y\n", recipe.qemu_sources, recipe.qemu_patches, options=["--enable-fdt=system"]
+)
+
+
+def build(work: Path, source: SourcePackage, runner: Runner, target: Target = PPCE500) -> Mapping[str, Path]:
+    """The target's program, made below `work`; its tree is `work`/made."""
     tree, made = work / "qemu", work / "made"
     sources.unpack(source, tree, runner)
-    _lay_in(tree, runner)
+    _lay_in(tree, target, runner)
     made.mkdir()
     flags = f"-O2 -ffile-prefix-map={tree}=. -ffile-prefix-map={made}=."
     command = [
-        str(tree / "configure"), *_OPTIONS, f"--meson={shutil.which('meson')}",
-        f"--extra-cflags={flags}",
+        str(tree / "configure"), f"--target-list={target.architecture}-softmmu",
+        f"--with-devices-{target.architecture}=espbench", *_OPTIONS, *target.options,
+        f"--meson={shutil.which('meson')}", f"--extra-cflags={flags}",
     ]  # fmt: skip
     runner.run(command, made, "configuring QEMU")
-    runner.run(["ninja", f"-j{tools.processors()}", "qemu-system-ppc"], made, "building QEMU")
-    product = work / "qemu-system-ppc"
+    runner.run(["ninja", f"-j{tools.processors()}", target.program], made, "building QEMU")
+    product = work / target.program
     # Names of functions stay: benchmarks/virtual_time.py --profile tells them.
     runner.run(
         ["strip", "--strip-debug", "-o", str(product), str(made / product.name)], work, "stripping QEMU"
@@ -68,19 +90,20 @@ def meson_build(base: Path, ours: list[Path]) -> str:
     )
 
 
-def _lay_in(tree: Path, runner: Runner) -> None:
+def _lay_in(tree: Path, target: Target, runner: Runner) -> None:
     base = recipe.folder()
-    ours = recipe.qemu_sources(base)
+    ours = target.sources(base)
     for file in ours:
-        target = tree / _PLACE / file.relative_to(base)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
+        place = tree / _PLACE / file.relative_to(base)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, place)
     if ours:
         (tree / _PLACE / "meson.build").write_text(meson_build(base, ours))
         with (tree / "hw/misc/meson.build").open("a") as parent:
             parent.write("subdir('espbench')\n")
-    (tree / _BOARDS).write_text("CONFIG_E500PLAT=y\n")
-    for patch in recipe.qemu_patches(base):
+    boards = tree / f"configs/devices/{target.architecture}-softmmu/espbench.mak"
+    boards.write_text(target.boards)
+    for patch in target.patches(base):
         runner.run(["patch", "-p1", "--forward", "--input", str(patch)], tree, f"applying {patch.name}")
 
 

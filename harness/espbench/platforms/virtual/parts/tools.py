@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from espbench.errors import EspbenchError
@@ -45,35 +45,39 @@ LIBRARIES = {
 }
 
 
-def missing() -> list[str]:
-    """The Debian packages that are needed and not here."""
-    lacking = [package for witness, package in NEEDS.items() if not _there(witness)]
+def missing(without: Collection[str] = ()) -> list[str]:
+    """The Debian packages that are needed and not here; without: what of NEEDS and LIBRARIES is not needed."""
+    needs = {witness: package for witness, package in NEEDS.items() if witness not in without}
+    libraries = {library: package for library, package in LIBRARIES.items() if library not in without}
+    lacking = [package for witness, package in needs.items() if not _there(witness)]
     if shutil.which("pkg-config"):
-        for library, package in LIBRARIES.items():
+        for library, package in libraries.items():
             asked = subprocess.run(["pkg-config", "--exists", library], check=False, capture_output=True)
             # libfdt of Debian 12 has no .pc file.
             if asked.returncode and not Path(f"/usr/include/{library}.h").is_file():
                 lacking.append(package)
     else:
-        lacking += LIBRARIES.values()
+        lacking += libraries.values()
     return lacking
 
 
-def need() -> Readiness:
-    """Whether everything that builds is here."""
-    lacking = missing()
+def need(kit: str, without: Collection[str] = ()) -> Readiness:
+    """Whether everything that builds the guests of this name is here."""
+    lacking = missing(without)
     return Readiness(
         "build tools",
         not lacking,
-        f"building the e500 guests needs {', '.join(lacking)}",
+        f"building the {kit} guests needs {', '.join(lacking)}",
         f"apt-get install --no-install-recommends {' '.join(lacking)}",
     )
 
 
-def versions() -> dict[str, str]:
-    """Return what a part's bits also depend on: the compilers' own words."""
-    asked = {"cross compiler": [f"{CROSS}gcc", "--version"], "compiler": ["gcc", "--version"]}
-    asked |= {"cross linker": [f"{CROSS}ld", "--version"], "meson": ["meson", "--version"]}
+def versions(without: Collection[str] = ()) -> dict[str, str]:
+    """Return what a part's bits also depend on: the own words of the compilers that are needed."""
+    asked = {"compiler": ["gcc", "--version"], "meson": ["meson", "--version"]}
+    if f"{CROSS}gcc" not in without:
+        asked = {"cross compiler": [f"{CROSS}gcc", "--version"], "compiler": ["gcc", "--version"]}
+        asked |= {"cross linker": [f"{CROSS}ld", "--version"], "meson": ["meson", "--version"]}
     return {
         name: subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[0]
         for name, argv in asked.items()

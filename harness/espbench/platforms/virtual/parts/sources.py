@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks
-from espbench.platforms.e500.parts import recipe
-from espbench.platforms.e500.parts.recipe import SourcePackage
-from espbench.platforms.e500.parts.tools import Runner
+from espbench.platforms.virtual.parts import recipe
+from espbench.platforms.virtual.parts.recipe import SourcePackage
+from espbench.platforms.virtual.parts.tools import Runner
 
 APT = Path("/etc/apt")
 Note = Callable[[str], None]
@@ -42,7 +42,7 @@ def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
         return
     if shutil.which("apt-get") is None:
         raise MachineLacks(f"no apt-get to fetch the source of {_named(lacking[0])}", _by_hand(lacking[0]))
-    updated = _update(runner)
+    updated = update(own_lists(), runner)
     for package in lacking:
         chosen = _choose(package, runner, updated)
         if chosen != package:
@@ -78,10 +78,10 @@ def _complete(package: SourcePackage) -> bool:
     return True
 
 
-def _update(runner: Runner) -> str:
-    """Fetch the lists of sources; what apt complained of. Of several archives one may fail that is not needed."""
+def update(lists: list[str], runner: Runner) -> str:
+    """Fetch the lists that own_lists() named; what apt complained of. Of several archives one may fail unneeded."""
     try:
-        said = runner.run(["apt-get", *_own_lists(), "update"], folder(), "apt-get update", online=True)
+        said = runner.run(["apt-get", *lists, "update"], folder(), "apt-get update", online=True)
     except EspbenchError as error:
         said = str(error)
     return _error(said)
@@ -91,7 +91,7 @@ def _choose(package: SourcePackage, runner: Runner, complaint: str) -> SourcePac
     """The pinned version, or the newest of its series that the archive has."""
     try:
         shown = runner.run(
-            ["apt-cache", *_own_lists(), "showsrc", package.name], folder(), "apt-cache", online=True
+            ["apt-cache", *own_lists(), "showsrc", package.name], folder(), "apt-cache", online=True
         )
     except EspbenchError:
         shown = ""
@@ -108,7 +108,7 @@ def _choose(package: SourcePackage, runner: Runner, complaint: str) -> SourcePac
         )
     newest = series[0]
     for other in series[1:]:
-        if _newer(other.version, newest.version):
+        if newer(other.version, newest.version):
             newest = other
     return newest
 
@@ -133,7 +133,7 @@ def _download(package: SourcePackage, runner: Runner) -> None:
     fresh = folder() / ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
-    command = ["apt-get", *_own_lists(), "source", "--download-only", "--only-source"]
+    command = ["apt-get", *own_lists(), "source", "--download-only", "--only-source"]
     try:
         runner.run(
             [*command, f"{package.name}={package.version}"], fresh, f"fetching {package.name}", online=True
@@ -154,16 +154,19 @@ def _download(package: SourcePackage, runner: Runner) -> None:
     shutil.rmtree(fresh)
 
 
-def _own_lists() -> list[str]:
-    """Options that make apt use lists of ours: the sources (deb-src) of the archives that the host uses."""
-    own = recipe.store() / "apt"
+def own_lists(*, source_packages: bool = True) -> list[str]:
+    """Options that make apt use lists of ours, of the host's archives: of their sources (deb-src), or of packages."""
+    own = recipe.store() / ("apt" if source_packages else "apt-binary")
     for part in ("lists/partial", "cache/archives/partial", "sources"):
         (own / part).mkdir(parents=True, exist_ok=True)
     for stale in (own / "sources").iterdir():
         stale.unlink()
     for given in [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*"))]:
         if given.suffix in (".list", ".sources") and given.is_file():
-            (own / "sources" / given.name).write_text(as_sources(given.read_text(), given.suffix))
+            text = given.read_text()
+            (own / "sources" / given.name).write_text(
+                as_sources(text, given.suffix) if source_packages else text
+            )
     return [
         word
         for option in (
@@ -185,7 +188,8 @@ def as_sources(text: str, suffix: str) -> str:
     return "".join(re.sub(r"^\s*deb\s", "deb-src ", line) + "\n" for line in lines)
 
 
-def _newer(version: str, other: str) -> bool:
+def newer(version: str, other: str) -> bool:
+    """Whether a Debian version is newer than another."""
     compared = subprocess.run(["dpkg", "--compare-versions", version, "gt", other], check=False)
     return compared.returncode == 0
 

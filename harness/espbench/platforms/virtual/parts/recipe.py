@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what each part of an e500 guest is made of: Debian's sources, our files, how they are built; and its key."""
+"""Says what each part of a guest is made of: Debian's packages, our files, how they are built; and its key."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class SourcePackage:
 class Part:
     """Says what is built in one go: products, made from at most one source package and files of ours.
 
-    room_mb is what the work folder takes at most, MB.
+    packages are binary ones beside it, by their names in packages.yaml; room_mb is what the work folder takes at most,
+    MB.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Part:
     source: str | None
     files: Callable[[Path], list[Path]]
     room_mb: int
+    packages: tuple[str, ...] = ()
 
 
 def folder() -> Path:
@@ -55,7 +57,7 @@ def folder() -> Path:
 
 
 def store() -> Path:
-    """Return where sources and finished parts are kept."""
+    """Return where sources and finished parts of all guests are kept; named after the first of them."""
     return cache_dir() / "e500"
 
 
@@ -87,7 +89,38 @@ QEMU = Part(
     lambda base: qemu_sources(base) + qemu_patches(base),
     room_mb=600,
 )
-PARTS = (GUEST, KERNEL, QEMU)  # the shortest first: its mistakes show soonest
+PARTS = (GUEST, KERNEL, QEMU)
+
+X86_KERNEL = Part(
+    "x86-kernel",
+    ("vmlinux", "config", "modules.cpio", "modules.txt"),
+    None,
+    lambda base: _of(base, "x86/modules.txt"),
+    room_mb=900,
+    packages=("linux-amd64",),
+)
+X86_GUEST = Part(
+    "x86-guest", ("initramfs.cpio",), None, lambda base: _of(base, "init/*.c", "init/*.h"), room_mb=20
+)
+X86_QEMU = Part(
+    "x86-qemu",
+    ("qemu-system-x86_64", "pvh.bin", "bios-256k.bin"),
+    "qemu",
+    lambda base: x86_qemu_sources(base) + x86_qemu_patches(base),
+    room_mb=700,
+    packages=("qemu-data", "seabios"),
+)
+X86_PARTS = (X86_GUEST, X86_KERNEL, X86_QEMU)
+
+
+def x86_qemu_sources(base: Path) -> list[Path]:
+    """The links, which every guest has, and what is the PC's own."""
+    return _of(base, "qemu/esplink.c", "qemu/esplink_shm.h", "qemu/x86/*.c")
+
+
+def x86_qemu_patches(base: Path) -> list[Path]:
+    """Changes of QEMU's clock and speed, which every guest has, and of what is the PC's own."""
+    return _of(base, "qemu/*-icount-*.patch", "qemu/x86/*.patch")
 
 
 def pinned() -> dict[str, SourcePackage]:
@@ -118,6 +151,52 @@ def note_substitute(package: SourcePackage, instead: SourcePackage) -> None:
     _substitute_file(package).write_text(json.dumps(asdict(instead)))
 
 
+@dataclass(frozen=True)
+class BinaryPackage:
+    """One version of a Debian binary package. series: what the name of another must match to stand in for it."""
+
+    name: str
+    version: str
+    series: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        """Its archive's name, as apt gives it."""
+        return f"{self.name}_{self.version.replace(':', '%3a')}.deb"
+
+
+def pinned_packages() -> dict[str, BinaryPackage]:
+    """The binary packages that packages.yaml names, by what they are for."""
+    path = folder() / "packages.yaml"
+    try:
+        read: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())
+        return {what: BinaryPackage(**facts) for what, facts in read.items()}
+    except (OSError, yaml.YAMLError, TypeError, AttributeError) as error:
+        raise EspbenchError(
+            f"{path}: expected name, version, series and sha256 of each binary package, got {error}"
+        ) from None
+
+
+def used_packages() -> dict[str, BinaryPackage]:
+    """Those that builds here are made of: the pinned ones, or what had to stand in for them (packages.py)."""
+    return {what: _instead(package) or package for what, package in pinned_packages().items()}
+
+
+def note_package(package: BinaryPackage, instead: BinaryPackage) -> None:
+    """Remember what was fetched instead of a pinned package, so that what was built of it is found offline."""
+    _instead_file(package).write_text(json.dumps(asdict(instead)))
+
+
+def _instead(package: BinaryPackage) -> BinaryPackage | None:
+    path = _instead_file(package)
+    return BinaryPackage(**json.loads(path.read_text())) if path.is_file() else None
+
+
+def _instead_file(package: BinaryPackage) -> Path:
+    return store() / f"instead-of-{package.file}.json"
+
+
 def _substitute_file(package: SourcePackage) -> Path:
     return store() / f"instead-of-{package.name}_{package.version.replace(':', '%3a')}.json"
 
@@ -128,6 +207,9 @@ def inputs(part: Part) -> dict[str, str]:
     found = {str(file.relative_to(base)): digest(file) for file in part.files(base) if file.is_file()}
     if part.source:
         found |= used()[part.source].files
+    for name in part.packages:
+        package = used_packages()[name]
+        found[package.file] = package.sha256
     return {"recipe": str(RECIPE), **found}
 
 

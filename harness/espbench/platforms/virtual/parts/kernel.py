@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from espbench.errors import EspbenchError
-from espbench.platforms.e500.parts import recipe, sources, tools
-from espbench.platforms.e500.parts.recipe import SourcePackage
-from espbench.platforms.e500.parts.tools import Runner
+from espbench.platforms.virtual.parts import recipe, sources, tools
+from espbench.platforms.virtual.parts.recipe import SourcePackage
+from espbench.platforms.virtual.parts.tools import Runner
 
 _PLACE = "drivers/misc/espbench"  # where our sources stand in the kernel's tree
 

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the parts of a guest that are not in the cache, and finds those that are.
+
+Each part is a folder of the cache whose name is the key of all that went into it (recipe.py). It is made beside
+that and renamed when it is whole: a build that is broken off leaves the finished parts, and is taken up where
+it was. manifest.json in it says what it was made of, by which compilers, and its products' SHA-256.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.paths import cache_dir
+from espbench.platforms.base import Readiness
+from espbench.platforms.virtual.parts import packages, recipe, sources, tools
+from espbench.platforms.virtual.parts.recipe import Part
+from espbench.platforms.virtual.parts.tools import Runner
+from espbench.platforms.virtual.virtual_guest import Built
+from espbench.this_machine import kept
+from espbench.this_machine.private import foreign
+from espbench.this_machine.registry import Registry
+
+MANIFEST = "manifest.json"
+NOT_THERE = "not built"
+_SOURCES_MB = 200
+
+
+class Progress(Protocol):
+    """Is told how a build goes on."""
+
+    def note(self, text: str) -> None: ...
+
+    def started(self, step: str, number: int, of: int) -> None: ...
+
+    def line(self, text: str) -> None:
+        """Take what a program of this step printed last."""
+
+    def finished(self, step: str, seconds: float, remark: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Kit:
+    """Says what one kind of guest is built of, and how: a step makes a part's products below a folder.
+
+    name is the one of `espbench build`. without: what of tools.NEEDS and LIBRARIES it can do without.
+    """
+
+    name: str
+    guest: Part
+    kernel: Part
+    qemu: Part
+    steps: Mapping[str, Callable[[Path, Runner], Mapping[str, Path]]]
+    without: Sequence[str] = ()
+
+    @property
+    def parts(self) -> tuple[Part, Part, Part]:
+        """All of them, the shortest to build first: its mistakes show soonest."""
+        return self.guest, self.kernel, self.qemu
+
+    @property
+    def command(self) -> str:
+        """What builds it."""
+        return f"espbench build {self.name}"
+
+    def find(self) -> Built | None:
+        """Find what is in the cache of exactly today's inputs; None if a part is missing, or not as it was built.
+
+        Needs no network.
+        """
+        looked = {part.name: _look(part) for part in self.parts}
+        if any(why for _, _, why in looked.values()):
+            return None
+        folders = {name: folder for name, (folder, _, _) in looked.items()}
+        return Built(
+            kernel=folders[self.kernel.name] / self.kernel.products[0],
+            initramfs=folders[self.guest.name] / self.guest.products[0],
+            qemu=folders[self.qemu.name] / self.qemu.products[0],
+            manifests={name: manifest for name, (_, manifest, _) in looked.items()},
+        )
+
+    def require(self) -> Built:
+        """The same; MachineLacks when it is not built."""
+        if (built := self.find()) is None:
+            raise MachineLacks(
+                f"the emulated {self.name} gateways are not built{self._damage()}", self.command
+            )
+        return built
+
+    def readiness(self) -> Readiness:
+        """Whether such guests can be started; if not, what does it."""
+        if self.find() is not None:
+            return Readiness(self.name, True, note="kernel, initramfs and QEMU are in the cache")
+        tooling = tools.need(self.name, self.without)
+        install = self.command if tooling.ready else f"{tooling.install} && {self.command}"
+        return Readiness(
+            self.name,
+            False,
+            "; ".join([f"not built{self._damage()}", *([] if tooling.ready else [tooling.missing])]),
+            install,
+        )
+
+    def build(self, registry: Registry, progress: Progress, *, again: bool = False) -> Built:
+        """Build what is missing; again: all of it, and say whether the bits are the former ones.
+
+        MachineLacks for programs, room or sources that are not there; EspbenchError, with the log's end, when a
+        program fails. The cache only ever has whole parts.
+        """
+        for place in (cache_dir(), recipe.store()):
+            kept.folder_of_ours(place)
+        with _alone(progress):
+            for folder, why in self._damaged():
+                progress.note(f"{folder}: {why}; building it again")
+                _drop(folder)
+            todo = [part for part in self.parts if again or _look(part)[2]]
+            if todo:
+                self._demand(todo)
+                progress.note(f"building {self.name} guests into {recipe.store()}: some minutes, once")
+            of = len(todo) + 1
+            for number, part in enumerate([None, *todo] if todo else [], start=1):
+                progress.started(part.name if part else "sources", number, of)
+                since = time.monotonic()
+                try:
+                    remark = (
+                        self._build_part(part, registry, progress)
+                        if part
+                        else _fetch(todo, registry, progress)
+                    )
+                except OSError as error:  # a disk that somebody else filled meanwhile
+                    raise EspbenchError(
+                        f"{error.filename or recipe.store()}: {error.strerror or error}; parts that are done stay: "
+                        "mend that, and build again"
+                    ) from error
+                progress.finished(part.name if part else "sources", time.monotonic() - since, remark)
+        return self.require()
+
+    def _damaged(self) -> list[tuple[Path, str]]:
+        """Parts that are there and not as they should be, and why."""
+        return [(folder, why) for folder, _, why in map(_look, self.parts) if why not in ("", NOT_THERE)]
+
+    def _damage(self) -> str:
+        """Say what is to be said of the damaged parts."""
+        return "".join(f" ({folder}: {why})" for folder, why in self._damaged())
+
+    def _demand(self, todo: list[Part]) -> None:
+        """Everything that would stop the build later, said at once."""
+        if not (tooling := tools.need(self.name, self.without)).ready:
+            raise MachineLacks(tooling.missing, tooling.install)
+        needed = max(part.room_mb for part in todo) + _SOURCES_MB
+        free = shutil.disk_usage(recipe.store()).free // 10**6
+        if free < needed:
+            raise MachineLacks(
+                f"{recipe.store()}: building needs {needed} MB there, {free} MB are free",
+                "make room, or set XDG_CACHE_HOME to a folder elsewhere",
+            )
+
+    def _build_part(self, part: Part, registry: Registry, progress: Progress) -> str:
+        """Make a part beside its final place, then rename it; a remark on it."""
+        runner = _runner(part.name, registry, progress)
+        inputs, folder = recipe.inputs(part), _folder(part)
+        work = recipe.store() / f".work-{secrets.token_hex(3)}"
+        entry = registry.add("directory", str(work))
+        work.mkdir(mode=0o700)
+        whole = work / "whole"
+        whole.mkdir(mode=0o755)
+        for name, file in self.steps[part.name](work, runner).items():
+            shutil.copyfile(file, whole / name)
+            (whole / name).chmod(0o755 if name == self.qemu.products[0] else 0o644)
+        digests = {name: recipe.digest(whole / name) for name in part.products}
+        if recipe.inputs(part) != inputs:
+            raise EspbenchError(
+                f"{recipe.folder()}: a file of the {part.name} changed while it was built: build again"
+            )
+        manifest = {
+            "inputs": inputs, "built_by": tools.versions(self.without), "products": digests
+        }  # fmt: skip
+        (whole / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+        (whole / MANIFEST).chmod(0o644)
+        remark = _put(whole, folder, manifest)
+        registry.undo([entry])
+        return remark
+
+
+def _look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
+    """A part's folder in the cache, its manifest, and why it cannot be used; empty if it can.
+
+    Root runs what is in it: it must be ours, and as it was built.
+    """
+    inputs = recipe.inputs(part)
+    folder = recipe.store() / f"{part.name}-{recipe.key_of(inputs)}"
+    if not (folder / MANIFEST).is_file():
+        return folder, {}, NOT_THERE
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        products = {name: str(manifest["products"][name]) for name in part.products}
+        changed = "" if manifest["inputs"] == inputs else "it was made of something else than its name says"
+    except (ValueError, KeyError, TypeError) as error:
+        return folder, {}, f"{MANIFEST} cannot be read ({error!r})"
+    return (
+        folder,
+        manifest,
+        changed or foreign(folder / MANIFEST) or kept.problem_with_files(folder, products),
+    )
+
+
+def _drop(folder: Path) -> None:
+    """Out of the way first: what is somebody else's may not be removable."""
+    aside = folder.with_name(f".bad-{secrets.token_hex(3)}")
+    folder.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _folder(part: Part) -> Path:
+    return recipe.store() / f"{part.name}-{recipe.key(part)}"
+
+
+@contextlib.contextmanager
+def _alone(progress: Progress) -> Iterator[None]:
+    """One build at a time; a second waits, and finds everything there."""
+    with (recipe.store() / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.note("another espbench is building: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(todo: list[Part], registry: Registry, progress: Progress) -> str:
+    """First of all: which version there is may change a part's key."""
+    names = [part.source for part in todo if part.source]
+    needed = list(dict.fromkeys(name for part in todo for name in part.packages))
+    runner = _runner("sources", registry, progress)
+    sources.fetch(names, runner, progress.note)
+    packages.fetch(needed, runner, progress.note)
+    fetched = [recipe.used()[name] for name in names] + [recipe.used_packages()[name] for name in needed]
+    return ", ".join(f"{package.name} {package.version}" for package in fetched)
+
+
+def _runner(step: str, registry: Registry, progress: Progress) -> Runner:
+    return Runner(registry, recipe.store() / "logs" / f"{step}.log", progress.line)
+
+
+def _put(whole: Path, folder: Path, manifest: Mapping[str, Any]) -> str:
+    """Rename a finished part to its place. What was there before is only replaced when it differs."""
+    if not (folder / MANIFEST).is_file():
+        shutil.rmtree(folder, ignore_errors=True)
+        whole.rename(folder)
+        return ""
+    former = json.loads((folder / MANIFEST).read_text())
+    if former["products"] == manifest["products"]:
+        return "bit for bit as before"
+    old = whole.with_name("old")
+    folder.rename(old)
+    whole.rename(folder)
+    return "not as before: " + _difference(former, manifest)
+
+
+def _difference(former: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
+    """Say which products differ, and why: of the same inputs, only other tools should make another."""
+    names = [name for name, digest in manifest["products"].items() if former["products"].get(name) != digest]
+    tools_then = former["built_by"]
+    changed = [
+        f"{tool} was {tools_then.get(tool, 'not noted')}, is {now}"
+        for tool, now in manifest["built_by"].items()
+        if tools_then.get(tool) != now
+    ]
+    why = (
+        "; ".join(changed)
+        or "by the same tools: a fault of the build, which should not depend on anything else"
+    )
+    return f"{', '.join(names)} ({why})"

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of guests that are built: PowerQUICC boards and x86-64 machines, each with its parts and their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from espbench.platforms.virtual.parts import guest, kernel, packages, qemu, recipe, x86_kernel
+from espbench.platforms.virtual.parts.build import Kit
+from espbench.platforms.virtual.parts.qemu import Target
+from espbench.platforms.virtual.parts.recipe import (
+    GUEST,
+    KERNEL,
+    QEMU,
+    X86_GUEST,
+    X86_KERNEL,
+    X86_QEMU,
+)
+from espbench.platforms.virtual.parts.tools import CROSS, Runner
+
+X86 = Target(
+    "x86_64",
+    "CONFIG_Q35=y\nCONFIG_SERIAL_ISA=y\nCONFIG_E1000E_PCI_EXPRESS=y\n",
+    recipe.x86_qemu_sources,
+    recipe.x86_qemu_patches,
+    options=["--enable-fdt=system"],
+)
+
+
+def _kernel(work: Path, runner: Runner) -> Mapping[str, Path]:
+    return kernel.build(work, recipe.used()["linux"], runner)
+
+
+def _qemu(work: Path, runner: Runner) -> Mapping[str, Path]:
+    return qemu.build(work, recipe.used()["qemu"], runner)
+
+
+def _x86_qemu(work: Path, runner: Runner) -> Mapping[str, Path]:
+    """QEMU for a PC, with the two pieces of firmware that it starts a kernel with."""
+    made = dict(qemu.build(work, recipe.used()["qemu"], runner, X86))
+    firmware = work / "firmware"
+    for name, file in (("qemu-data", "qemu/pvh.bin"), ("seabios", "seabios/bios-256k.bin")):
+        packages.unpack(recipe.used_packages()[name], firmware, runner)
+        made[Path(file).name] = firmware / "usr/share" / file
+    return made
+
+
+E500_KIT = Kit(
+    "e500", GUEST, KERNEL, QEMU,
+    {
+        GUEST.name: guest.build,
+        KERNEL.name: _kernel,
+        QEMU.name: _qemu,
+    },
+)  # fmt: skip
+X86_KIT = Kit(
+    "x86", X86_GUEST, X86_KERNEL, X86_QEMU,
+    {
+        X86_GUEST.name: guest.build_native,
+        X86_KERNEL.name: x86_kernel.build,
+        X86_QEMU.name: _x86_qemu,
+    },
+    without=(
+        f"{CROSS}gcc", "/usr/powerpc-linux-gnu/include/stdio.h", "flex", "bison", "bc", "nettle", "gmp",
+    ),
+)  # fmt: skip
+KITS = (E500_KIT, X86_KIT)

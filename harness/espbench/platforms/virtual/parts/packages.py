@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debian's binary packages that guests are made of, fetched by apt, checked against pinned hashes, never installed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.platforms.virtual.parts import recipe, sources
+from espbench.platforms.virtual.parts.recipe import BinaryPackage
+from espbench.platforms.virtual.parts.sources import Note
+from espbench.platforms.virtual.parts.tools import Runner
+
+
+def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
+    """Have the archives of these pinned packages beside the sources, each with the right hash.
+
+    Where the archive has the pinned one no more: the newest of its series, with the hash of apt's signed lists; the
+    user is told, and it is remembered. MachineLacks when there is none, or no way to it; EspbenchError when an
+    archive is not what it should be.
+    """
+    sources.folder().mkdir(parents=True, exist_ok=True)
+    lacking = [recipe.pinned_packages()[name] for name in names if not _here(recipe.used_packages()[name])]
+    if not lacking:
+        return
+    if shutil.which("apt-get") is None:
+        raise MachineLacks(f"no apt-get to fetch {_named(lacking[0])}", _by_hand(lacking[0]))
+    lists = sources.own_lists(source_packages=False)
+    sources.update(lists, runner)
+    for package in lacking:
+        chosen = _choose(package, lists, runner)
+        if chosen != package:
+            on_note(
+                f"the archive has {_named(chosen)}, and {_named(package)} no more: using that. Its figures are "
+                "not for comparison with those of other versions"
+            )
+            recipe.note_package(package, chosen)
+        if not _here(chosen):
+            _download(chosen, lists, runner)
+
+
+def unpack(package: BinaryPackage, into: Path, runner: Runner) -> None:
+    """Unpack it into a folder; nothing of it is run."""
+    archive = str(sources.folder() / package.file)
+    runner.run(["dpkg-deb", "-x", archive, str(into)], into.parent, f"unpacking {package.name}")
+
+
+def parse_show(package: BinaryPackage, shown: str) -> list[BinaryPackage]:
+    """The packages of its series in what `apt-cache show` says."""
+    found = []
+    for stanza in re.split(r"\n\s*\n", shown):
+        said = dict(re.findall(r"^(Package|Version|SHA256): (\S+)", stanza, re.MULTILINE))
+        if len(said) == 3 and re.fullmatch(package.series, said["Package"]):
+            found.append(BinaryPackage(said["Package"], said["Version"], package.series, said["SHA256"]))
+    return found
+
+
+def _here(package: BinaryPackage) -> bool:
+    """Whether its archive is here; EspbenchError when it is another than it should be."""
+    file = sources.folder() / package.file
+    if not file.is_file():
+        return False
+    if (got := recipe.digest(file)) != package.sha256:
+        raise EspbenchError(
+            f"{file}: expected SHA-256 {package.sha256}, got {got}; nothing was made of it: delete that file"
+        )
+    return True
+
+
+def _choose(package: BinaryPackage, lists: list[str], runner: Runner) -> BinaryPackage:
+    """The pinned one, or the newest of its series that the archive has."""
+    folder = sources.folder()
+    try:
+        names = runner.run(["apt-cache", *lists, "pkgnames"], folder, "apt-cache", online=True).split()
+        series = sorted(name for name in names if re.fullmatch(package.series, name))
+        shown = runner.run(["apt-cache", *lists, "show", *series], folder, "apt-cache", online=True)
+    except EspbenchError:
+        shown = ""
+    offered = parse_show(package, shown)
+    if package in offered:
+        return package
+    if not offered:
+        raise MachineLacks(
+            f"expected {_named(package)} in the archives of {sources.APT}, got none of its series",
+            _by_hand(package),
+        )
+    newest = offered[0]
+    for other in offered[1:]:
+        if sources.newer(other.version, newest.version):
+            newest = other
+    return newest
+
+
+def _download(package: BinaryPackage, lists: list[str], runner: Runner) -> None:
+    """Beside the final place, so that half a file is never taken for one."""
+    fresh = sources.folder() / ".new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
+    wanted = f"{package.name}={package.version}"
+    try:
+        runner.run(["apt-get", *lists, "download", wanted], fresh, f"fetching {package.name}", online=True)
+    except EspbenchError as error:
+        raise MachineLacks(f"apt cannot fetch {_named(package)}: {error}", _by_hand(package)) from None
+    files = list(fresh.iterdir())
+    got = recipe.digest(files[0]) if len(files) == 1 else "no such file"
+    if got != package.sha256:
+        raise EspbenchError(
+            f"{package.file}, as apt fetched it: expected SHA-256 {package.sha256}, got {got}; nothing was made of "
+            "it. Was the archive, or a proxy before it, changed?"
+        )
+    files[0].replace(sources.folder() / package.file)
+    shutil.rmtree(fresh)
+
+
+def _named(package: BinaryPackage) -> str:
+    return f"{package.name} {package.version}"
+
+
+def _by_hand(package: BinaryPackage) -> str:
+    return (
+        f"connect this machine to its Debian archive once, or put Debian's {_named(package)} into "
+        f"{sources.folder()} as {package.file}"
+    )

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes of Debian's kernel package what an x86-64 guest boots: the kernel itself, unpacked, and the modules it needs.
+
+The kernel is taken out of its vmlinuz: QEMU starts it directly (PVH), and the guest spends no time on unpacking it.
+modules.cpio holds the modules; modules.txt their files in an order in which each comes after those it needs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from espbench.errors import EspbenchError
+from espbench.platforms.virtual.parts import packages, recipe
+from espbench.platforms.virtual.parts.cpio import Entry, archive
+from espbench.platforms.virtual.parts.tools import Runner
+
+MODULES = "modules"  # of the guest's root: where /init finds them (init/PROTOCOL.md)
+# Linux, Documentation/x86/boot.rst: where in a vmlinuz its header says what.
+_SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
+_ELF = b"\x7fELF"
+
+
+def build(work: Path, runner: Runner) -> Mapping[str, Path]:
+    """The products `vmlinux`, `config`, `modules.cpio` and `modules.txt`, made below `work`."""
+    package = recipe.used_packages()["linux-amd64"]
+    root = work / "root"
+    packages.unpack(package, root, runner)
+    release = package.name.removeprefix("linux-image-")
+    folder = next(path for path in (root / "lib/modules", root / "usr/lib/modules") if path.is_dir())
+    wanted = (recipe.folder() / "x86/modules.txt").read_text().split("\n")
+    found = modules(folder / release, [line for line in wanted if line and not line.startswith("#")])
+    vmlinux, listed, together = work / "vmlinux", work / "modules.txt", work / "modules.cpio"
+    vmlinux.write_bytes(kernel_of((root / f"boot/vmlinuz-{release}").read_bytes()))
+    listed.write_text("".join(f"{name}\n" for name in found))
+    together.write_bytes(
+        archive(
+            [Entry.folder(MODULES), *(Entry.file(f"{MODULES}/{name}", data) for name, data in found.items())]
+        )
+    )
+    return {
+        "vmlinux": vmlinux,
+        "config": root / f"boot/config-{release}",
+        together.name: together,
+        listed.name: listed,
+    }
+
+
+def kernel_of(vmlinuz: bytes) -> bytes:
+    """The ELF image that a vmlinuz unpacks to; EspbenchError where it holds none."""
+    if vmlinuz[_MAGIC : _MAGIC + 4] != b"HdrS":
+        raise EspbenchError("expected a Linux kernel for x86 (a vmlinuz), got a file without its header")
+    setup = (vmlinuz[_SETUP_SECTORS] or 4) + 1
+    offset, length = struct.unpack_from("<II", vmlinuz, _PAYLOAD)
+    payload = vmlinuz[setup * 512 + offset :][:length]
+    image = _unpacked(payload)
+    if image[:4] != _ELF:
+        raise EspbenchError("expected an ELF image in the vmlinuz, got something else")
+    return image
+
+
+def modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
+    """These modules of a release's folder and all they depend on, by file name, each after those it needs.
+
+    One that is built into the kernel is left out; EspbenchError names what is neither there nor built in.
+    """
+    files = {name_of(file.name): file for file in sorted(folder.glob("**/*.ko*"))}
+    builtin = folder / "modules.builtin"
+    built_in = (
+        {name_of(Path(line).name) for line in builtin.read_text().split()} if builtin.is_file() else set()
+    )
+    found: dict[str, bytes] = {}
+    taken: set[str] = set()
+
+    def take(name: str, for_whom: str) -> None:
+        if name in taken or name in built_in:
+            return
+        if name not in files:
+            raise EspbenchError(f"{folder}: expected the module {name}{for_whom}, there is none")
+        taken.add(name)
+        data = _unpacked(files[name].read_bytes())
+        needs = re.search(rb"\0depends=([^\0]*)\0", data)
+        for need in filter(None, needs[1].decode().split(",") if needs else ()):
+            take(name_of(need), f", which {name} needs")
+        found[f"{name}.ko"] = data
+
+    for name in wanted:
+        take(name_of(name), "")
+    return found
+
+
+def name_of(file: str) -> str:
+    """A module's name as the kernel has it, from its file's: `xfrm_user` of `xfrm-user.ko.xz`."""
+    return file.partition(".ko")[0].replace("-", "_")
+
+
+def _unpacked(data: bytes) -> bytes:
+    """What a file holds, compressed or not; EspbenchError where it is compressed in another way."""
+    try:
+        if data[:4] == _ELF:
+            return data
+        if data[:2] == b"\x1f\x8b":
+            return gzip.decompress(data)
+        if data[:6] == b"\xfd7zXZ\0":
+            unpacking = lzma.LZMADecompressor()  # a kernel's length stands behind it
+            image = unpacking.decompress(data)
+            if unpacking.eof:
+                return image
+            raise EOFError("it ends too soon")
+        if data[:4] == b"\x28\xb5\x2f\xfd" and (zstd := shutil.which("zstd")):
+            return subprocess.run([zstd, "-dc"], input=data, capture_output=True, check=True).stdout
+    except (OSError, EOFError, lzma.LZMAError, subprocess.CalledProcessError) as error:
+        raise EspbenchError(f"a part of the kernel cannot be unpacked: {error}") from error
+    raise EspbenchError(
+        f"expected a kernel or module compressed by gzip or xz (or zstd, with that program), got {data[:6].hex()}"
+    )

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway that is a guest in virtual time, asked by lines typed at exact times (init/PROTOCOL.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from espbench.errors import EspbenchError, GatewayFailed
+from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, PortName, Side, VirtualClock
+from espbench.platforms.channel import AgentRefused
+from espbench.platforms.gateway import is_dump
+from espbench.platforms.virtual.virtual_guest import Guest
+
+# Virtual time; a request takes some milliseconds.
+ANSWER_S = 30.0
+# A line holds 60,000 bytes; netlink messages are written in hex.
+_LONGEST_MESSAGES = 20_000
+_NO_PROGRAMS = "it runs its own one program and no other: measure plain, null or xfrm there"
+
+
+class VirtualGateway:
+    """A `base.Gateway`; its requests take effect, and are answered, in virtual time only.
+
+    `port` is the tester's port whose link also carries its control line; `notebook` gets every request
+    that asks for a change. Netlink messages may hold keys and are never written down.
+    """
+
+    lan, wan = "eth0", "eth1"
+    byte_order: Literal["little", "big"] = "little"
+
+    def __init__(self, side: Side, port: PortName, guest: Guest, notebook: Path) -> None:
+        self.side = side
+        self._port = port
+        self._guest = guest
+        self._notebook = notebook
+        self._clock: VirtualClock | None = None
+        self._number = 0
+        self._asking_ns = 0
+        self._asked = 0
+        self._before_trials: tuple[int, int] | None = None
+
+    def started_by(self, clock: VirtualClock) -> dict[str, Any]:
+        """Let it boot; its greeting. EspbenchError with its console when it does not come up."""
+        self._clock = clock
+        self._number = 0
+        return self._ask(None, "it did not boot")
+
+    def set_up_ports(self) -> None:
+        """Give its ports what they need beside addresses; nothing here."""
+
+    def as_before_trials(self) -> None:
+        """The guest is again as it was when this was called first: so are the numbers of its requests.
+
+        A digit more in one would be an instruction more in the guest.
+        """
+        if self._before_trials is None:
+            self._before_trials = self._number, self._asked
+        self._number, self._asked = self._before_trials
+
+    def request(self, text: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
+        """The answer to one request of PROTOCOL.md; timeout_s is of virtual time.
+
+        AgentRefused when it cannot be done, EspbenchError when the gateway is dead or silent.
+        """
+        self._number += 1
+        answer = self._ask(f"{self._number} {text}", "no answer", timeout_s)
+        if not answer["ok"]:
+            raise AgentRefused(f"gateway {self.side}: {answer['error']}", answer["errno"])
+        return answer
+
+    def run(self, argv: list[str], stdin: str = "", timeout_s: float = 30.0) -> CommandResult:
+        """There is nothing to run."""
+        raise EspbenchError(f"gateway {self.side}: cannot run {argv[0]}: {_NO_PROGRAMS}")
+
+    def ip(self, lines: list[str]) -> None:
+        """Carry out lines of `ip -batch`; EspbenchError names the line that failed."""
+        for line in lines:
+            self._note(f"ip {line}")
+            try:
+                self.request(f"ip {line}")
+            except AgentRefused as refused:
+                raise EspbenchError(f"gateway {self.side}: `ip {line}` failed: {refused}") from None
+
+    def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
+        """Send each message, give back its replies without the ACK; NetlinkRefused on a negative one."""
+        if changes := sum(not is_dump(message, self.byte_order) for message in messages):
+            self._note(f"# {changes} netlink messages to protocol {protocol}")
+        replies: list[list[bytes]] = []
+        for some in _lines_of(messages):
+            try:
+                answer = self.request(f"netlink {protocol} " + " ".join(message.hex() for message in some))
+            except AgentRefused as refused:
+                self._note(f"# {refused}")
+                if refused.errno is None:
+                    raise
+                raise NetlinkRefused(refused.errno, str(refused)) from None
+            replies += [[bytes.fromhex(reply) for reply in each] for each in answer["replies"]]
+        return replies
+
+    def udp_encap(self, port: int) -> None:
+        """Receive ESP in UDP on this port; AgentRefused where its kernel does not."""
+        self._note(f"# ESP in UDP, port {port}")
+        self.request(f"udp_encap {port}")
+
+    def read(self, paths: list[str]) -> dict[str, str | None]:
+        """The texts of files inside the gateway; None where a file is missing."""
+        texts: dict[str, str | None] = self.request("read " + " ".join(paths))["texts"]
+        return texts
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file inside the gateway; AgentRefused when it cannot be."""
+        self._note(f"write {path}")
+        self.request(f"write {path} {text}")
+
+    def deliver(self, folder: Path) -> str:
+        """It could do nothing with it."""
+        raise EspbenchError(f"gateway {self.side}: cannot use {folder.name}: {_NO_PROGRAMS}")
+
+    def cpu_ns(self) -> int:
+        """Virtual time in which its CPU was busy since the boot, ns, but for answering this."""
+        self._asked += 1
+        return self._busy_ns() - self._asked * self._asking_ns
+
+    def waited_ns(self) -> int | None:
+        """Not known: in virtual time nobody waits for a CPU of the host."""
+        return None
+
+    def weigh_asking(self) -> None:
+        """Find what a reading of the CPU costs it, from one to the next; the first ones cost more."""
+        *_, before, after = [self._busy_ns() for _ in range(4)]
+        self._asking_ns = after - before
+
+    def _busy_ns(self) -> int:
+        answer = self.request("cpu")
+        if not answer["exact"]:
+            raise EspbenchError(f"gateway {self.side}: its kernel cannot read the board's idle time")
+        return int(answer["now_ns"]) - int(answer["idle_ns"])
+
+    def link_counters(self) -> dict[str, LinkCounters]:
+        """Counters of its interfaces by name."""
+        return {name: LinkCounters(**each) for name, each in self.request("counters")["links"].items()}
+
+    def alive(self) -> bool:
+        """Whether it has neither ended nor panicked; no waiting."""
+        return self._guest.alive()
+
+    def last_words(self) -> str:
+        """The end of its console."""
+        return self._guest.last_words()
+
+    def _ask(self, line: str | None, otherwise: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
+        if self._clock is None:
+            raise EspbenchError(f"gateway {self.side}: nobody lets its virtual time pass yet")
+        try:
+            lines = self._clock.console(self._port, line, f'{{"id":{self._number},', timeout_s)
+        except EspbenchError as error:
+            if self.alive():
+                raise EspbenchError(f"gateway {self.side}: {otherwise}: {error}") from None
+            raise GatewayFailed(f"gateway {self.side} died; its last words:\n{self.last_words()}") from None
+        found: dict[str, Any] = json.loads(lines[-1])
+        return found
+
+    def _note(self, line: str) -> None:
+        with self._notebook.open("a") as notebook:
+            notebook.write(f"{self.side} {line}\n")
+
+
+def _lines_of(messages: list[bytes]) -> Iterator[list[bytes]]:
+    """Put as many messages at a time into a line as it holds."""
+    some: list[bytes] = []
+    for message in messages:
+        if some and sum(map(len, some)) + len(message) > _LONGEST_MESSAGES:
+            yield some
+            some = []
+        some.append(message)
+    if some:
+        yield some

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One guest in virtual time: a QEMU with two Ethernet ports on links, a control line, and a console in a log."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.platforms.gateway import LAST_WORDS_BYTES
+from espbench.this_machine.registry import Registry
+
+PANIC = "Kernel panic"
+# What QEMU says of each hub, and is as it should be: the other end is a link.
+_NO_NEWS = "is not connected to host network"
+# So often, and this far apart, QEMU is looked for at its links: it loads a kernel of a few MB first. Looks are
+# counted and not the clock: where all of us stand still for a while, nobody has waited.
+_LOOKS, _POLL_S = 6000, 0.01
+# harness/emulator/LINK.md: what an end tells, and where in that its state is.
+_END_AT, _STATE_AT, _ATTACHED = (128, 256), 84, 1
+
+
+@dataclass(frozen=True)
+class Built:
+    """The parts of a guest, as parts.build makes them; manifests by the part's name."""
+
+    kernel: Path
+    initramfs: Path
+    qemu: Path
+    manifests: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class LinkEnd:
+    """The end of a link that a port of a guest has."""
+
+    path: Path
+    end: int
+    mac: str
+
+
+@dataclass
+class Guest:
+    """A running guest. Its process forks copies of itself, which end with it.
+
+    The guests of all cases of a run write into the same two logs: began is where this one's part begins.
+    """
+
+    name: str
+    process: subprocess.Popen[bytes]
+    console: Path
+    log: Path
+    began: tuple[int, int] = (0, 0)
+
+    def alive(self) -> bool:
+        """Neither the guest itself nor a copy of it has ended or panicked."""
+        return self.process.poll() is None and PANIC not in _since(self.console, self.began[0])
+
+    def last_words(self) -> str:
+        """The end of its console, and of what QEMU said."""
+        console = _since(self.console, self.began[0])[-LAST_WORDS_BYTES:]
+        said = [line for line in _since(self.log, self.began[1]).splitlines() if _NO_NEWS not in line]
+        return "\n".join(text for text in (console.strip(), *said[-5:]) if text)
+
+
+def start(
+    registry: Registry,
+    name: str,
+    command: Callable[[Path], list[str]],
+    ports: Sequence[LinkEnd],
+    logs: Path,
+) -> Guest:
+    """Start a guest; it boots once the other ends of its links let virtual time pass.
+
+    command: QEMU's command line, from the console's file. EspbenchError, with what QEMU said, when it ends at once.
+    """
+    console, log = logs / f"{name}-console.log", logs / f"{name}-qemu.log"
+    began = _size(console), _size(log)
+    with log.open("ab") as errors:
+        process = registry.spawn(
+            command(console),
+            f"qemu {name}",
+            stdin=subprocess.DEVNULL,
+            stdout=errors,
+            stderr=errors,
+            grace_s=0,
+        )
+    guest = Guest(name, process, console, log, began)
+    looks = 0
+    while not all(_attached(port) for port in ports):
+        looks += 1
+        if process.poll() is not None or looks > _LOOKS:
+            said = guest.last_words() or f"exit code {process.poll()}"
+            raise EspbenchError(f"gateway {name}: QEMU did not come to its links: {said}")
+        time.sleep(_POLL_S)
+    return guest
+
+
+def clock(ns_per_instruction: Fraction) -> list[str]:
+    """QEMU's words that let nothing of the host's time or chance into a guest (LINK.md)."""
+    ns = ns_per_instruction
+    rate = "" if ns == 1 else f",ns={ns.numerator}/{ns.denominator}"
+    return ["-icount", f"shift=0,sleep=off{rate}", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
+
+
+def lines(console: Path) -> list[str]:
+    """QEMU's words for the two serial lines: the kernel's console, into a log, and the control line."""
+    return [
+        "-chardev", f"file,id=console,path={quoted(console)},append=on", "-serial", "chardev:console",
+        "-chardev", "esplink,id=control", "-serial", "chardev:control",
+    ]  # fmt: skip
+
+
+def network(ports: Sequence[LinkEnd], device: str) -> list[str]:
+    """QEMU's words for the ports, each a device of this kind; the control line goes over the first one's link."""
+    words = []
+    for number, port in enumerate(ports):
+        steering = ",console=control" if number == 0 else ""
+        words += [
+            "-netdev", f"hubport,id=port{number},hubid={number}",
+            "-device", f"{device},netdev=port{number},mac={port.mac}",
+            "-netdev", f"hubport,id=link{number},hubid={number}",
+            "-device", f"esplink,netdev=link{number},path={quoted(port.path)},end={port.end}{steering}",
+        ]  # fmt: skip
+    return words
+
+
+def quoted(path: Path) -> str:
+    """QEMU splits options at commas."""
+    return str(path.absolute()).replace(",", ",,")
+
+
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
+def _since(log: Path, began: int) -> str:
+    if not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(began)
+        return file.read().decode(errors="replace")
+
+
+def _attached(port: LinkEnd) -> bool:
+    """Whether somebody is at this end of the link."""
+    with port.path.open("rb") as file, mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ) as memory:
+        state: int = struct.unpack_from("=I", memory, _END_AT[port.end] + _STATE_AT)[0]
+    return state == _ATTACHED

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways as guests in virtual time: no clock of the host is in what they do.
+
+    generator ══ west ══ eth0 Home eth1 ══ middle ══ eth1 Office eth0 ══ east ══ generator
+    generator ══ west ══ eth0 Home eth1 ══ east ══ generator      (a single gateway: the tester is its ESP peer)
+
+Each ══ is a link in shared memory (harness/emulator/LINK.md). The guests boot, and are asked anything, only while
+the generator, which leads, lets virtual time pass; so they are configured when it has opened its ports. For a
+trial all of them are copied as they stand, and the copy is thrown away: each trial begins in the same state.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.platforms.addressing import PairAddressing, configure
+from espbench.platforms.base import (
+    EMULATION,
+    SIDES,
+    Gateway,
+    Placement,
+    Port,
+    PortName,
+    Side,
+    Testbed,
+    VirtualClock,
+)
+from espbench.platforms.tester_ports import ciphertext_side, tester_end
+from espbench.platforms.virtual.virtual_gateway import VirtualGateway
+from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+from espbench.this_machine.registry import Entry, Registry
+
+# Of each link: how far its ends may be apart in virtual time, and so the least that a frame takes.
+LATENCY_NS = 50_000
+# Between the guests: half of it lets one run ahead of the other without either waiting.
+STEP_NS = 25_000
+FACING: Mapping[Side, PortName] = {"home": "west", "office": "east"}
+_CARRIER_NS = 100_000_000
+_CARRIER_TRIES = 100
+
+Start = Callable[[Side, tuple[LinkEnd, LinkEnd]], VirtualGateway]
+"""Starts the guest of a gateway at the ends of its links: eth0's, eth1's."""
+
+
+@dataclass
+class VirtualTestbed(Testbed):
+    """Guests that come to life when the generator has opened the ports."""
+
+    registry: Registry | None = None
+    made: list[Entry] = field(default_factory=list)
+    between: list[Path] = field(default_factory=list)  # the links between guests
+    addressing: PairAddressing | None = None
+    clock: VirtualClock | None = None
+
+    def attached(self, generator: object) -> None:
+        """Boot the guests, make them routers, and wait until their ports are up.
+
+        EspbenchError with the console of the one that does not come up.
+        """
+        assert self.addressing is not None
+        if not isinstance(generator, VirtualClock):
+            raise EspbenchError("in virtual time only the native generator can lead")
+        if self.clock is not None:
+            return
+        self.clock = generator
+        guests = {side: g for side, g in self.gateways.items() if isinstance(g, VirtualGateway)}
+        for gateway in guests.values():
+            gateway.started_by(generator)
+        for side, gateway in guests.items():
+            configure(gateway, self.addressing.gateway(side))
+            gateway.set_up_ports()
+        for gateway in guests.values():
+            _wait_for_carrier(gateway)
+            gateway.weigh_asking()
+
+    def begin_trial(self) -> None:
+        """Copy the guests as they stood when the first trial began; what was done since is forgotten."""
+        assert self.clock is not None
+        self.clock.branch(self.between)
+        for gateway in self.gateways.values():
+            if isinstance(gateway, VirtualGateway):
+                gateway.as_before_trials()
+
+    def close(self) -> None:
+        """End the guests and all copies of them, and remove the links."""
+        if self.registry is not None:
+            self.registry.undo(self.made)
+
+
+class VirtualPairs:
+    """Builds test beds of guests. traffic finds the program that makes links."""
+
+    def __init__(
+        self, platform: str, dut: str, addressing: PairAddressing, traffic: Callable[[], Path]
+    ) -> None:
+        self._platform = platform
+        self._dut = dut
+        self._addressing = addressing
+        self._traffic = traffic
+
+    def build(
+        self,
+        registry: Registry,
+        placement: Placement,
+        start: Start,
+        ns_per_instruction: Fraction,
+        facts: dict[str, Any],
+        *,
+        single: bool = False,
+        line_rate_bps: float = 1e9,
+    ) -> VirtualTestbed:
+        """Start both guests; they wait for the generator. single: Home alone, whose eth1 is at the east link.
+
+        EspbenchError quotes QEMU when it ends. What was made until then stays registered: leaving the registry
+        undoes it. facts: of the emulation, for the Security Context.
+        """
+        first = len(registry.entries)
+        folder = _shared_memory(registry)
+        links = {name: folder / name for name in ("west", "east", *([] if single else ["middle"]))}
+        for name, path in links.items():
+            self._make_link(path, line_rate_bps, between_guests=name == "middle")
+        gateways: dict[Side, Gateway] = {
+            side: start(side, ends) for side, ends in self._ends(links, single=single).items()
+        }
+        return VirtualTestbed(
+            platform=self._platform,
+            dut=self._dut,
+            ports={
+                name: self._port(name, links[name], line_rate_bps, single=single) for name in FACING.values()
+            },
+            **ciphertext_side(self._addressing, single=single),
+            gateways=gateways,
+            placement=placement,
+            queues={},
+            virtual_time=True,
+            ns_per_instruction=ns_per_instruction,
+            facts={EMULATION: facts},
+            registry=registry,
+            made=registry.entries[first:],
+            between=[] if single else [links["middle"]],
+            addressing=self._addressing,
+        )
+
+    def _ends(self, links: dict[str, Path], *, single: bool) -> dict[Side, tuple[LinkEnd, LinkEnd]]:
+        """eth0 and eth1 of each guest; the generator, or Home, is at the links' other ends."""
+        a = self._addressing
+        home = LinkEnd(links["west"], 1, a.home_lan.mac)
+        if single:
+            return {"home": (home, LinkEnd(links["east"], 1, a.home_wan.mac))}
+        return {
+            "home": (home, LinkEnd(links["middle"], 0, a.home_wan.mac)),
+            "office": (
+                LinkEnd(links["east"], 1, a.office_lan.mac),
+                LinkEnd(links["middle"], 1, a.office_wan.mac),
+            ),
+        }
+
+    def _make_link(self, path: Path, line_rate_bps: float, *, between_guests: bool) -> None:
+        step = ["--step-ns", str(STEP_NS)] if between_guests else []
+        rate = ["--mbps", f"{line_rate_bps / 1e6:.0f}"]
+        argv = [str(self._traffic()), "link", str(path), *rate, "--latency-ns", str(LATENCY_NS), *step]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise EspbenchError(f"cannot make the link {path.name}: {done.stderr.strip()}")
+
+    def _port(self, name: PortName, link: Path, line_rate_bps: float, *, single: bool) -> Port:
+        mac, own, gateway = tester_end(name, self._addressing, single=single)
+        return Port(
+            name=name,
+            interface="",
+            netns=None,
+            tx_cpus=(),
+            rx_cpu=0,
+            mac=mac,
+            next_hop_mac=gateway.mac,
+            address={version: own.host(version) for version in own.addresses},
+            gateway={version: gateway.host(version) for version in gateway.addresses},
+            line_rate_bps=line_rate_bps,
+            mtu=self._addressing.mtu,
+            link=link,
+        )
+
+
+def placement() -> Placement:
+    """Nobody is anywhere: which CPU does the work, and when, changes nothing in virtual time."""
+    roles = ("tester tx", "tester rx", "controller", *SIDES)
+    return Placement(cpus={role: [] for role in roles}, policy="none: virtual time does not depend on it")
+
+
+def facts_of(built: Built) -> dict[str, Any]:
+    """Return what identifies links and parts: another kernel, program or QEMU makes another device."""
+    return {"links": f"{LATENCY_NS / 1e3:g} µs long"} | {
+        part: ", ".join(f"{name} sha256 {digest[:16]}" for name, digest in manifest["products"].items())
+        for part, manifest in built.manifests.items()
+    }
+
+
+def _shared_memory(registry: Registry) -> Path:
+    """A folder for links, only for this user."""
+    where = Path("/dev/shm")
+    return registry.directory("links", where if where.is_dir() else None)
+
+
+def _wait_for_carrier(gateway: VirtualGateway) -> None:
+    """The kernel looks at an emulated PHY about once a second."""
+    paths = [f"/sys/class/net/{name}/operstate" for name in (gateway.lan, gateway.wan)]
+    for _ in range(_CARRIER_TRIES):
+        states = {text.strip() for text in gateway.read(paths).values() if text}
+        if states == {"up"}:
+            return
+        now_ns = int(gateway.request("ping")["now_ns"])
+        gateway.request(f"wait {now_ns + _CARRIER_NS}")
+    raise EspbenchError(f"gateway {gateway.side}: its ports do not come up: {', '.join(sorted(states))}")

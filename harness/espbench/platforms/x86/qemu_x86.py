@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways as x86-64 machines with Debian's own kernel, in virtual time (see `virtual.virtual_pair`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from espbench.platforms.addressing import PairAddressing
+from espbench.platforms.base import Placement, Side
+from espbench.platforms.virtual import virtual_guest
+from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+from espbench.platforms.virtual.virtual_pair import FACING, VirtualPairs, VirtualTestbed, facts_of
+from espbench.platforms.x86.x86_gateway import X86Gateway
+from espbench.platforms.x86.x86_guest import Machine, command, initramfs
+from espbench.this_machine.registry import Registry
+
+__all__ = ["Machine", "QemuX86Platform"]
+
+
+class QemuX86Platform:
+    """Builds pairs of one machine. traffic finds the program that makes links, parts what a machine is made of."""
+
+    name = "qemu_x86"
+
+    def __init__(
+        self, dut: str, addressing: PairAddressing, traffic: Callable[[], Path], parts: Callable[[], Built]
+    ) -> None:
+        self._pairs = VirtualPairs(self.name, dut, addressing, traffic)
+        self._parts = parts
+
+    def build(
+        self,
+        registry: Registry,
+        logs: Path,
+        placement: Placement,
+        machine: Machine,
+        facts: dict[str, Any],
+        *,
+        single: bool = False,
+        line_rate_bps: float = 1e9,
+    ) -> VirtualTestbed:
+        """Start both machines; they wait for the generator. single: Home alone, whose eth1 is at the east link.
+
+        MachineLacks when they are not built; EspbenchError quotes QEMU when it ends. What was made until
+        then stays registered: leaving the registry undoes it. facts: of the machine, for the Security Context.
+        """
+        built = self._parts()
+        root = registry.directory("boot") / "initramfs.cpio"
+        root.write_bytes(initramfs(built, machine))
+
+        def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> X86Gateway:
+            words = partial(command, built, root, machine, ends)
+            guest = virtual_guest.start(registry, side, words, ends, logs)
+            return X86Gateway(side, FACING[side], guest, logs / f"{side}.log", machine)
+
+        return self._pairs.build(
+            registry,
+            placement,
+            start,
+            machine.ns_per_instruction,
+            facts | facts_of(built),
+            single=single,
+            line_rate_bps=line_rate_bps,
+        )

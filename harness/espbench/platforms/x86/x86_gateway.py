@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway that is an x86-64 guest: its ports have rings of a length that can be chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from espbench.errors import EspbenchError
+from espbench.platforms.base import PortName, Side
+from espbench.platforms.virtual.virtual_gateway import VirtualGateway
+from espbench.platforms.virtual.virtual_guest import Guest
+from espbench.platforms.x86.x86_guest import Machine
+
+
+class X86Gateway(VirtualGateway):
+    """A `base.Gateway` with Debian's kernel."""
+
+    def __init__(self, side: Side, port: PortName, guest: Guest, notebook: Path, machine: Machine) -> None:
+        super().__init__(side, port, guest, notebook)
+        self._machine = machine
+
+    def set_up_ports(self) -> None:
+        """Give both ports the rings that the profile asks for; EspbenchError where the driver has others."""
+        wanted = {"receive": self._machine.receive_ring, "transmit": self._machine.transmit_ring}
+        for name in (self.lan, self.wan):
+            answer = self.request(f"rings {name} {wanted['receive']} {wanted['transmit']}")
+            if (got := {way: answer[way] for way in wanted}) != wanted:
+                raise EspbenchError(
+                    f"gateway {self.side}: rings of {name}: expected {wanted} frames, its driver has {got}"
+                )

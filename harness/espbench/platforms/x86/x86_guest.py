@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One x86-64 machine: what is in it, what its kernel finds at boot, and QEMU's command line for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from espbench.platforms.virtual import virtual_guest
+from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
+from espbench.platforms.virtual.parts.x86_kernel import MODULES
+from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+
+# The clock is known and reliable, the kernel stands where it was linked to, and nobody tests timers or ciphers at boot.
+_KERNEL_WORDS = (
+    "console=ttyS0", "control=ttyS1", "gro=on", "quiet", "panic=-1", "tsc=reliable", "no_timer_check", "nokaslr",
+    "random.trust_cpu=on", "cryptomgr.notests=1",
+)  # fmt: skip
+_BOARD = "q35,smm=off,sata=off,smbus=off,vmport=off,hpet=off,usb=off"
+_DRIVER = "e1000e.ko"
+# Which of their models' features this QEMU does not have; it would warn of each.
+_NOT_EMULATED = "-pcid,-x2apic,-tsc-deadline,-invpcid"
+# As far as the leaf that tells the clocks' rates (harness/emulator/qemu/x86).
+_CPUID_LEVEL = 0x15
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Says what is emulated.
+
+    cpu is one of QEMU's named models, with what is added or taken away; rings are frames; interrupts is what the
+    driver's InterruptThrottleRate says: 3 adapts itself, 100 and more are at most so many a second.
+    """
+
+    memory_mb: int
+    ns_per_instruction: Fraction
+    cpu: str
+    receive_ring: int
+    transmit_ring: int
+    interrupts: int
+
+
+def initramfs(built: Built, machine: Machine) -> bytes:
+    """What the guest's root is: /init, the kernel's modules, and in which order and how they are loaded."""
+    folder = built.kernel.parent
+    order = "".join(
+        f"{file} {_parameters(file, machine)}".strip() + "\n"
+        for file in (folder / "modules.txt").read_text().split()
+    )
+    settings = archive([Entry.file(f"{MODULES}/order", order.encode())])
+    return joined(built.initramfs.read_bytes(), (folder / "modules.cpio").read_bytes(), settings)
+
+
+def command(built: Built, root: Path, machine: Machine, ports: Sequence[LinkEnd], console: Path) -> list[str]:
+    """QEMU's command line; root is the file of initramfs(). Nothing of the host's time, chance or CPU is in it."""
+    return [
+        str(built.qemu), "-L", str(built.qemu.parent), "-M", _BOARD, "-cpu",
+        f"{machine.cpu},level={_CPUID_LEVEL},{_NOT_EMULATED}", "-smp", "1",
+        "-m", str(machine.memory_mb), "-nodefaults", "-display", "none", "-vga", "none", "-no-reboot",
+        "-global", "apic-common.vapic=off", "-kernel", str(built.kernel), "-initrd", str(root),
+        "-append", " ".join(_KERNEL_WORDS), *virtual_guest.lines(console),
+        *virtual_guest.clock(machine.ns_per_instruction), "-device", "espbench-idle-port",
+        *virtual_guest.network(ports, "e1000e,romfile="),
+    ]  # fmt: skip
+
+
+def _parameters(file: str, machine: Machine) -> str:
+    """How a module is loaded: both ports alike."""
+    return f"InterruptThrottleRate={machine.interrupts},{machine.interrupts}" if file == _DRIVER else ""

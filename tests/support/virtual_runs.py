@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs in virtual time: measured, read, and measured again on a host that others keep busy."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.runs import espbench
+
+# Enough for what the guests need of the host, also when somebody else has it for a while.
+PATIENCE_S = 1800.0
+
+
+def without_the_host(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Their records but for the one key under which all stands that depends on it."""
+    return [{key: value for key, value in trial.items() if key != "host"} for trial in trials]
+
+
+@dataclass
+class Measured:
+    """A finished run."""
+
+    directory: Path
+
+    @property
+    def trials(self) -> list[dict[str, Any]]:
+        """The lines of trials.jsonl, which are these records to the byte."""
+        lines = (self.directory / "trials.jsonl").read_text().splitlines()
+        found = [json.loads(line) for line in lines]
+        assert [json.dumps(trial, separators=(",", ":"), ensure_ascii=False) for trial in found] == lines
+        return found
+
+    @property
+    def told(self) -> dict[str, bytes]:
+        """What it made of them: tables and curves."""
+        files = [self.directory / name for name in ("results.csv", "results.json")]
+        return {file.name: file.read_bytes() for file in (*files, *self.directory.glob("figures/*.svg"))}
+
+    def of(self, stack: str) -> list[dict[str, Any]]:
+        """The trials of one stack."""
+        return [trial for trial in self.trials if f"-{stack}-" in trial["case"]]
+
+
+def measured(plan: Path, out: Path, *options: str) -> Measured:
+    """Run a plan to its end."""
+    done = espbench("run", plan, "--out", out, *options, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    (directory,) = out.iterdir()
+    return Measured(directory)
+
+
+@contextlib.contextmanager
+def busy_host() -> Iterator[None]:
+    """While others take every CPU of this machine; they did take them: each had one for seconds."""
+    # At a lower weight: they come between at any moment all the same, and the run ends sooner.
+    burn = ["nice", "-n", "5", sys.executable, "-c", "while True: pass"]
+    burning = [subprocess.Popen(burn) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+        assert all(cpu_s(process.pid) > 2 for process in burning)
+    finally:
+        for process in burning:
+            process.kill()
+            process.wait()
+
+
+def cpu_s(pid: int) -> float:
+    """The CPU time of a process that lives (proc(5): utime)."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    assert after_name[0] != "Z"
+    return int(after_name[11]) / os.sysconf("SC_CLK_TCK")
+
+
+def frames(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What was measured, whichever case of a plan it was."""
+    return [
+        {key: value for key, value in trial.items() if key not in ("case", "sequence", "attempt")}
+        for trial in without_the_host(trials)
+    ]
+
+
+def patiently(condition: Callable[[], Any]) -> None:
+    """Wait until it is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An x86-64 guest: what its root holds, QEMU's command line, and how Debian's kernel is taken apart for it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import struct
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from espbench.errors import EspbenchError
+from espbench.platforms.base import PortName
+from espbench.platforms.virtual.parts import recipe, x86_kernel
+from espbench.platforms.virtual.parts.packages import parse_show
+from espbench.platforms.virtual.parts.recipe import BinaryPackage
+from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd
+from espbench.platforms.x86.x86_gateway import X86Gateway
+from espbench.platforms.x86.x86_guest import Machine, command, initramfs
+
+MACHINE = Machine(256, Fraction(1), "Haswell-noTSX", 512, 256, 8000)
+ELF = b"\x7fELF" + bytes(12)
+
+
+def module(depends: str) -> bytes:
+    """A module's file, as far as anybody looks into it here."""
+    return ELF + b"license=GPL\0depends=" + depends.encode() + b"\0retpoline=Y\0"
+
+
+def vmlinuz(payload: bytes) -> bytes:
+    """A compressed kernel with two sectors of set-up and ten bytes before what it holds."""
+    header = bytearray(3 * 512)
+    header[0x1F1] = 2
+    header[0x202:0x206] = b"HdrS"
+    struct.pack_into("<II", header, 0x248, 10, len(payload))
+    return bytes(header) + bytes(10) + payload + b"relocations"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bytes])
+def test_the_kernel_is_taken_out_of_its_vmlinuz(pack: Any) -> None:
+    assert x86_kernel.kernel_of(vmlinuz(pack(ELF))) == ELF
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"MZ" + bytes(2000), "expected a Linux kernel for x86"),
+        (vmlinuz(gzip.compress(b"no image")), "expected an ELF image"),
+        (vmlinuz(lzma.compress(ELF)[:-20]), "cannot be unpacked: it ends too soon"),
+        (vmlinuz(b"BZh9" + bytes(99)), "expected a kernel or module compressed by gzip or xz"),
+    ],
+)
+def test_what_is_no_kernel_is_refused(data: bytes, words: str) -> None:
+    with pytest.raises(EspbenchError, match=words):
+        x86_kernel.kernel_of(data)
+
+
+def test_each_module_comes_after_those_it_needs(tmp_path: Path) -> None:
+    """Compressed or not; one that is built in is left out, and each is there once."""
+    kernel = tmp_path / "kernel"
+    kernel.mkdir()
+    (kernel / "esp4.ko").write_bytes(module("xfrm-algo,built_in"))
+    (kernel / "esp6.ko.xz").write_bytes(lzma.compress(module("xfrm_algo")))
+    (kernel / "xfrm-algo.ko").write_bytes(module(""))
+    (tmp_path / "modules.builtin").write_text("kernel/built-in.ko\n")
+    found = x86_kernel.modules(tmp_path, ["esp4", "esp6", "built-in"])
+    assert list(found) == ["xfrm_algo.ko", "esp4.ko", "esp6.ko"]
+    assert found["esp6.ko"] == module("xfrm_algo")
+
+
+def test_a_module_that_is_not_there_is_named_with_who_needs_it(tmp_path: Path) -> None:
+    (tmp_path / "esp4.ko").write_bytes(module("xfrm_algo"))
+    with pytest.raises(EspbenchError, match="expected the module xfrm_algo, which esp4 needs, there is none"):
+        x86_kernel.modules(tmp_path, ["esp4"])
+
+
+SHOWN = """\
+Package: linux-image-6.1.0-9-amd64
+Version: 6.1.27-1
+SHA256: aa
+
+Package: linux-image-6.1.0-9-cloud-amd64
+Version: 6.1.27-1
+SHA256: bb
+"""
+
+
+def test_what_apt_knows_of_a_package() -> None:
+    """Those of its series; another flavour is none."""
+    series = recipe.pinned_packages()["linux-amd64"].series
+    pinned = BinaryPackage("linux-image-6.1.0-1-amd64", "6.1.4-1", series, "cc")
+    assert parse_show(pinned, SHOWN) == [BinaryPackage("linux-image-6.1.0-9-amd64", "6.1.27-1", series, "aa")]
+
+
+def test_all_packages_are_pinned_with_hashes() -> None:
+    assert {name for part in recipe.X86_PARTS for name in part.packages} == set(recipe.pinned_packages())
+    assert all(len(package.sha256) == 64 for package in recipe.pinned_packages().values())
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Built:
+    """Parts of a guest, of a few bytes."""
+    kernel = tmp_path / "kernel"
+    kernel.mkdir()
+    (kernel / "modules.txt").write_text("xfrm_algo.ko\ne1000e.ko\n")
+    (kernel / "modules.cpio").write_bytes(b"MODULES.")
+    (tmp_path / "initramfs.cpio").write_bytes(b"ROOT")
+    return Built(kernel / "vmlinux", tmp_path / "initramfs.cpio", tmp_path / "qemu", {})
+
+
+def test_the_root_says_in_which_order_modules_are_loaded_and_how(built: Built) -> None:
+    root = initramfs(built, MACHINE)
+    assert root.startswith(b"ROOTMODULES.070701")
+    assert b"modules/order\0" in root
+    assert b"xfrm_algo.ko\ne1000e.ko InterruptThrottleRate=8000,8000\n" in root
+
+
+def test_nothing_of_the_host_is_in_the_command_line(built: Built) -> None:
+    """Time is counted in instructions, chance has a seed, the processor is a named one."""
+    ends = [
+        LinkEnd(Path("/dev/shm/w"), 1, "02:00:00:00:00:11"),
+        LinkEnd(Path("/dev/shm/m"), 0, "02:00:00:00:00:12"),
+    ]
+    words = command(built, Path("/r/root"), MACHINE, ends, Path("/r/console"))
+    text = " ".join(words)
+    assert "-icount shift=0,sleep=off -seed 1 -rtc base=2026-01-01,clock=vm" in text
+    assert words[words.index("-cpu") + 1].startswith("Haswell-noTSX,level=21,-")
+    assert words[words.index("-smp") + 1] == "1"
+    assert "e1000e,romfile=,netdev=port0,mac=02:00:00:00:00:11" in words
+    assert "esplink,netdev=link1,path=/dev/shm/m,end=0" in words
+
+
+class Answers:
+    """A clock whose guest gives these answers."""
+
+    def __init__(self, *answers: dict[str, Any]) -> None:
+        self.answers = [{"id": number, "ok": True, **answer} for number, answer in enumerate(answers)]
+        self.typed: list[str | None] = []
+
+    def console(self, port: PortName, line: str | None, until: str, timeout_s: float) -> list[str]:
+        self.typed.append(line)
+        return [json.dumps(self.answers.pop(0), separators=(",", ":"))]
+
+    def branch(self, between_guests: object) -> None:
+        raise AssertionError
+
+
+def gateway(folder: Path, *answers: dict[str, Any]) -> tuple[X86Gateway, Answers]:
+    process = cast(Any, type("Running", (), {"poll": lambda self: None})())
+    guest = Guest("home", process, folder / "console", folder / "qemu.log")
+    made, clock = X86Gateway("home", "west", guest, folder / "notes", MACHINE), Answers({}, *answers)
+    made.started_by(clock)
+    return made, clock
+
+
+def test_both_ports_get_the_rings_of_the_profile(tmp_path: Path) -> None:
+    rings = {"receive": 512, "transmit": 256}
+    home, clock = gateway(tmp_path, rings, rings)
+    home.set_up_ports()
+    assert clock.typed[1:] == ["1 rings eth0 512 256", "2 rings eth1 512 256"]
+
+
+def test_a_driver_with_other_rings_is_not_believed(tmp_path: Path) -> None:
+    home, _ = gateway(tmp_path, {"receive": 256, "transmit": 256})
+    with pytest.raises(EspbenchError, match=r"rings of eth0: expected .*512.* frames, its driver has .*256"):
+        home.set_up_ports()
