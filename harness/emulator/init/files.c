@@ -118,6 +118,20 @@ void do_counters(struct answer *answer, char *arguments)
 	text_bytes(&answer->fields, "}", 1);
 }
 
+/* The board itself knows (kernel/idle.c, or ports of a PC). False if it does not. */
+static bool idle_of_board(uint64_t *now, uint64_t *idle)
+{
+	static struct text content;
+
+#ifdef __x86_64__
+	if (idle_of_ports(now, idle))
+		return true;
+#endif
+
+	return slurp("/proc/espbench_idle", &content) &&
+	       sscanf(content.data, "now_ns=%" SCNu64 "\nidle_ns=%" SCNu64, now, idle) == 2;
+}
+
 /*
  * /proc/stat counts idle time in 10 ms. The kernel itself keeps it in ns, from when the idle loop is entered
  * or an interrupt leaves it to when one comes, and shows that, with the time of the reading, in timer_list.

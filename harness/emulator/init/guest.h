@@ -40,7 +40,6 @@ void do_netlink(struct answer *answer, char *arguments);
 void do_ip(struct answer *answer, char *arguments);
 void do_udp_encap(struct answer *answer, char *arguments);
 void do_accel(struct answer *answer, char *arguments);
-void do_rings(struct answer *answer, char *arguments);
 
 /* The next word of a line, NULL at its end. */
 char *word(char **line);
@@ -50,10 +49,15 @@ bool number(const char *text, uint64_t most, uint64_t *value);
 bool slurp(const char *path, struct text *text);
 bool spill(const char *path, const char *data, size_t length);
 uint64_t now_ns(void);
-/* idle.c: the board's clock and how long it has been idle, ns; false if it cannot tell. */
-bool idle_of_board(uint64_t *now, uint64_t *idle);
-/* modules.c: false, with the reason on the console, if one cannot be loaded. */
+
+#ifdef __x86_64__
+/* x86/: the board's clock and how long it has been idle, ns, false if it cannot tell; */
+bool idle_of_ports(uint64_t *now, uint64_t *idle);
+/* modules of the kernel, false with the reason on the console if one cannot be loaded; */
 bool load_modules(void);
+/* how many frames the rings of an interface hold. */
+void do_rings(struct answer *answer, char *arguments);
+#endif
 
 /* netlink.c */
 enum { NETLINK_ROOM = 65536 };

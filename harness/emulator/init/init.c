@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The only program of a guest in virtual time, and its process 1: answers requests (PROTOCOL.md) from the file /requests,
+ * The only program of an e500 guest, and its process 1: answers requests (PROTOCOL.md) from the file /requests,
  * from a serial line and from frames of an EtherType of its own.
  *
  * Run as another process it serves its standard input and output and leaves the machine as it is: for tests.
@@ -100,8 +100,10 @@ static const struct {
 	{ "ping", do_ping },	     { "read", do_read },	{ "write", do_write },
 	{ "counters", do_counters }, { "cpu", do_cpu },		{ "ip", do_ip },
 	{ "netlink", do_netlink },   { "listen", do_listen },	{ "udp_encap", do_udp_encap },
-	{ "accel", do_accel },	     { "wait", do_wait },	{ "rings", do_rings },
-	{ "poweroff", do_poweroff },
+	{ "accel", do_accel },	     { "wait", do_wait },	{ "poweroff", do_poweroff },
+#ifdef __x86_64__
+	{ "rings", do_rings },
+#endif
 };
 
 static void send_line(const struct text *line)
@@ -247,6 +249,7 @@ static bool serve_line(void)
 	return true;
 }
 
+#ifndef __x86_64__
 /*
  * GRO off. It sums every UDP packet to be forwarded, by the CPU: QEMU's eTSEC does not verify checksums as the real
  * one does. The kernels of the boards that this one stands for had no GRO.
@@ -268,6 +271,7 @@ static void no_gro(void)
 	if_freenameindex(interfaces);
 	close(fd);
 }
+#endif
 
 static void become_first(void)
 {
@@ -279,8 +283,10 @@ static void become_first(void)
 	mount("proc", "/proc", "proc", 0, NULL);
 	mount("sysfs", "/sys", "sysfs", 0, NULL);
 	mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
+#ifdef __x86_64__
 	if (!load_modules())
 		exit(1);
+#endif
 	snprintf(path, sizeof(path), "/dev/%s", name ? name : "console");
 	fd = open(path, O_RDWR | O_NOCTTY);
 	if (fd < 0) {
@@ -294,8 +300,9 @@ static void become_first(void)
 		cfmakeraw(&raw);
 		tcsetattr(fd, TCSANOW, &raw);
 	}
-	if (!getenv("gro"))
-		no_gro();
+#ifndef __x86_64__
+	no_gro();
+#endif
 }
 
 int main(void)

@@ -84,7 +84,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compiled with the guest's own flags."""
     folder = tmp_path_factory.mktemp("init")
     with Registry(secrets.token_hex(3), folder / "state") as registry:
-        guest.compile_init("gcc", folder / "init", Runner(registry, folder / "log", lambda line: None))
+        runner = Runner(registry, folder / "log", lambda line: None)
+        guest.compile_init("gcc", folder / "init", runner, "*.c", "x86/*.c")
     return folder / "init"
 
 

@@ -15,7 +15,7 @@ from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 
 # The clock is known and reliable, the kernel stands where it was linked to, and nobody tests timers or ciphers at boot.
 _KERNEL_WORDS = (
-    "console=ttyS0", "control=ttyS1", "gro=on", "quiet", "panic=-1", "tsc=reliable", "no_timer_check", "nokaslr",
+    "console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "tsc=reliable", "no_timer_check", "nokaslr",
     "random.trust_cpu=on", "cryptomgr.notests=1",
 )  # fmt: skip
 _BOARD = "q35,smm=off,sata=off,smbus=off,vmport=off,hpet=off,usb=off"

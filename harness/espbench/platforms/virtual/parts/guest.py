@@ -28,7 +28,7 @@ def build_native(work: Path, runner: Runner) -> Mapping[str, Path]:
     It is not compressed: the guest would spend its time on that.
     """
     program = work / "init"
-    compile_init("gcc", program, runner)
+    compile_init("gcc", program, runner, "*.c", "x86/*.c")
     product = work / "initramfs.cpio"
     product.write_bytes(archive(root(program.read_bytes())))
     return {product.name: product}
@@ -43,9 +43,9 @@ def root(init: bytes) -> list[Entry]:
     ]
 
 
-def compile_init(compiler: str, program: Path, runner: Runner) -> None:
-    """Compile the guest's program for the machine of that compiler."""
+def compile_init(compiler: str, program: Path, runner: Runner, *patterns: str) -> None:
+    """Compile the guest's program, of files of init/ (by default those that all have), for the compiler's machine."""
     ours = recipe.folder() / "init"
-    files = [str(file) for file in sorted(ours.glob("*.c"))]
+    files = [str(file) for pattern in patterns or ("*.c",) for file in sorted(ours.glob(pattern))]
     command = [compiler, *FLAGS, f"-ffile-prefix-map={ours}=.", "-o", str(program), *files]
     runner.run(command, program.parent, "compiling the guest's init")

@@ -100,7 +100,11 @@ X86_KERNEL = Part(
     packages=("linux-amd64",),
 )
 X86_GUEST = Part(
-    "x86-guest", ("initramfs.cpio",), None, lambda base: _of(base, "init/*.c", "init/*.h"), room_mb=20
+    "x86-guest",
+    ("initramfs.cpio",),
+    None,
+    lambda base: _of(base, "init/*.c", "init/*.h", "init/x86/*.c"),
+    room_mb=20,
 )
 X86_QEMU = Part(
     "x86-qemu",

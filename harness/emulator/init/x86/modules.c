@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "guest.h"
+#include "../guest.h"
 
 bool load_modules(void)
 {

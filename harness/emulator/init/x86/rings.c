@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "guest.h"
+#include "../guest.h"
 
 static bool exchange(int fd, const char *name, struct ethtool_ringparam *rings)
 {
