@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,16 +35,13 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import planted_kernel
+
 from espbench.gate.from_check import measurements
 from espbench.gate.from_run import base_of
 from espbench.gate.judging import Measured, judge
 from espbench.gate.limits import Limit, Quantity
-from espbench.paths import cache_dir
-from espbench.platforms.virtual.parts import kernel, recipe
-from espbench.platforms.virtual.parts.build import MANIFEST
-from espbench.platforms.virtual.parts.tools import Runner
 from espbench.results import RunDirectory
-from espbench.this_machine.registry import Registry
 
 SIZES = (64, 128, 256, 390, 512, 640, 768, 1024, 1280, 1424)
 PLAN = f"""
@@ -58,8 +54,6 @@ tests:
   - throughput: {{loss_goals: [0], trial: 20ms, final_trial: 40ms, resolution: 10%, maximum: 200000fps, settle: 0,
       residue: 10ms, warm_up: 10ms, learning: 10ms}}
 """
-FILE, PLACE = "net/ipv4/esp4.c", "static int esp_output(struct xfrm_state *x, struct sk_buff *skb)\n{\n"
-FIRST_STATEMENT = "\tesp.inplace = true;\n"
 NO_LIMIT: dict[Quantity, Limit] = {"instructions": Limit(), "throughput": Limit(share=0.02)}
 
 
@@ -170,43 +164,11 @@ def espbench(cache: Path, *arguments: object, codes: tuple[int, ...] = (0,)) -> 
 def kernel_with(folder: Path, nops: int) -> Path:
     """A cache whose kernel executes so many instructions more for each frame that it encrypts."""
     cache = folder / f"cache-{nops}"
-    if cache.exists():
-        return cache
-    vmlinux = built(folder / "kernel", nops)
-    filling = folder / "filling" / "espbench"
-    shutil.rmtree(filling.parent, ignore_errors=True)
-    shutil.copytree(
-        cache_dir(), filling, ignore=shutil.ignore_patterns("sources", "apt", "logs", "packages", "report")
-    )
-    (part,) = (filling / "e500").glob(f"{recipe.KERNEL.name}-{recipe.key(recipe.KERNEL)}")
-    shutil.copyfile(vmlinux, part / "vmlinux")
-    manifest = json.loads((part / MANIFEST).read_text())
-    manifest["products"]["vmlinux"] = recipe.digest(part / "vmlinux")
-    (part / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-    filling.parent.rename(cache)
+    if not cache.exists():
+        tree = planted_kernel.tree(folder / "kernel")
+        text = planted_kernel.planted(planted_kernel.original(tree), nops)
+        planted_kernel.install(planted_kernel.built(tree, text), cache)
     return cache
-
-
-def built(work: Path, nops: int) -> Path:
-    """The stripped kernel with so many `nop` in esp_output; only what changed is compiled again."""
-    with Registry("sensitivity") as registry:
-        runner = Runner(registry, work / "log", lambda line: None)
-        tree = work / "linux"
-        if not (tree / "vmlinux").exists():
-            shutil.rmtree(work, ignore_errors=True)
-            work.mkdir(parents=True)
-            kernel.build(work, recipe.used()["linux"], runner)
-            shutil.copyfile(tree / FILE, work / "esp4.c")
-        original = (work / "esp4.c").read_text()
-        assert PLACE in original
-        assert FIRST_STATEMENT in original.partition(PLACE)[2].partition("\n}\n")[0]
-        before, place, after = original.partition(PLACE)
-        nop = "".join('\tasm volatile("nop");\n' for _ in range(nops))
-        (tree / FILE).write_text(before + place + after.replace(FIRST_STATEMENT, nop + FIRST_STATEMENT, 1))
-        kernel.make(tree, runner)
-        image = work / f"vmlinux-{nops}"
-        kernel.strip(tree, image, runner)
-        return image
 
 
 @contextmanager

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the boards' kernel with another `esp4.c`, and puts it into a cache, where espbench finds it as its own.
+
+As a command it is what `espbench bisect --build` takes: `planted_kernel.py ESP4_C KERNEL_TREE CACHE`. What did not
+change is not compiled again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from espbench.paths import cache_dir
+from espbench.platforms.e500.parts import kernel, recipe
+from espbench.platforms.e500.parts.build import MANIFEST
+from espbench.platforms.e500.parts.tools import Runner
+from espbench.this_machine.registry import Registry
+
+_FILE, _KEPT = "net/ipv4/esp4.c", "esp4.c.original"
+_PLACE = "static int esp_output(struct xfrm_state *x, struct sk_buff *skb)\n{\n"
+_FIRST_STATEMENT = "\tesp.inplace = true;\n"
+
+
+def tree(work: Path) -> Path:
+    """The kernel's tree, built as espbench builds it; made if it is not there."""
+    found = work / "linux"
+    if not (found / "vmlinux").exists():
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        with Registry("planted") as registry:
+            kernel.build(work, recipe.used()["linux"], Runner(registry, work / "log", lambda line: None))
+    if not (found / _KEPT).exists():
+        shutil.copyfile(found / _FILE, found / _KEPT)
+    return found
+
+
+def original(tree: Path) -> str:
+    """esp4.c as it came."""
+    return (tree / _KEPT).read_text()
+
+
+def planted(text: str, nops: int) -> str:
+    """esp4.c with so many `nop` in esp_output, which each frame passes once that is encrypted."""
+    before, place, after = text.partition(_PLACE)
+    assert _FIRST_STATEMENT in after.partition("\n}\n")[0], "esp_output is not as it was"
+    nop = "".join('\tasm volatile("nop");\n' for _ in range(nops))
+    return before + place + after.replace(_FIRST_STATEMENT, nop + _FIRST_STATEMENT, 1)
+
+
+def built(tree: Path, text: str) -> Path:
+    """The stripped kernel with this esp4.c."""
+    if (tree / _FILE).read_text() != text:
+        (tree / _FILE).write_text(text)
+    with Registry("planted") as registry:
+        runner = Runner(registry, tree.parent / "log", lambda line: None)
+        kernel.make(tree, runner)
+        kernel.strip(tree, tree.parent / "vmlinux", runner)
+    return tree.parent / "vmlinux"
+
+
+def install(vmlinux: Path, cache: Path) -> None:
+    """Make the cache a copy of the user's if it is not there, and put the kernel into it."""
+    if not cache.exists():
+        filling = cache.with_name(f"{cache.name}-filling") / "espbench" / "e500"
+        shutil.rmtree(filling.parents[1], ignore_errors=True)
+        for part in recipe.GUEST, recipe.KERNEL, recipe.QEMU:
+            name = f"{part.name}-{recipe.key(part)}"
+            shutil.copytree(cache_dir() / "e500" / name, filling / name)
+        for note in (cache_dir() / "e500").glob("instead-of-*"):
+            shutil.copyfile(note, filling / note.name)
+        filling.parents[1].rename(cache)
+    part = cache / "espbench" / "e500" / f"{recipe.KERNEL.name}-{recipe.key(recipe.KERNEL)}"
+    shutil.copyfile(vmlinux, part / "vmlinux")
+    manifest = json.loads((part / MANIFEST).read_text())
+    manifest["products"]["vmlinux"] = recipe.digest(part / "vmlinux")
+    (part / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    esp4, kernel_tree, cache = map(Path, sys.argv[1:])
+    install(built(kernel_tree, esp4.read_text()), cache)
