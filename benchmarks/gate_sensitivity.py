@@ -46,6 +46,7 @@ from espbench.results import RunDirectory
 SIZES = (64, 128, 256, 390, 512, 640, 768, 1024, 1280, 1424)
 PLAN = f"""
 name: sensitivity
+topology: gateway-to-gateway
 dut: mpc8548e
 stacks: [plain, {{stack: xfrm, label: async, crypto: async}}, {{stack: xfrm, label: software, crypto: software}}]
 suites: [aes128-sha1]

@@ -72,11 +72,11 @@ def install(vmlinux: Path, cache: Path) -> None:
         for note in (cache_dir() / "e500").glob("instead-of-*"):
             shutil.copyfile(note, filling / note.name)
         filling.parents[1].rename(cache)
-    part = cache / "espbench" / "e500" / f"{recipe.KERNEL.name}-{recipe.key(recipe.KERNEL)}"
-    shutil.copyfile(vmlinux, part / "vmlinux")
-    manifest = json.loads((part / MANIFEST).read_text())
-    manifest["products"]["vmlinux"] = recipe.digest(part / "vmlinux")
-    (part / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    place = cache / "espbench" / "e500" / f"{recipe.KERNEL.name}-{recipe.key(recipe.KERNEL)}"
+    shutil.copyfile(vmlinux, place / "vmlinux")
+    manifest = json.loads((place / MANIFEST).read_text())
+    manifest["products"]["vmlinux"] = recipe.digest(place / "vmlinux")
+    (place / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
 
 
 if __name__ == "__main__":
