@@ -141,9 +141,11 @@ def test_a_limit_of_ones_own(bench: Bench) -> None:
 
 def test_the_loads_measured_are_the_bases(bench: Bench) -> None:
     """Nothing is searched, and what the base's file says is what is asked for."""
+    bench.options = ["--jobs", "3", "--wait"]
     assert bench.check().returncode == 0
     ((argv),) = bench.asked
     assert "--base-loads" in argv
+    assert argv[-3:] == ["--wait", "--jobs", "3"]
 
 
 def test_the_users_own_daemon_is_what_is_tested(bench: Bench) -> None:

@@ -89,6 +89,9 @@ def check(  # noqa: PLR0913
             help="A condition that may differ from the base's, such as kernel; cases: the base may have more.",
         ),
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="How many cases of virtual time are measured at once.")
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
     ] = False,
@@ -98,10 +101,8 @@ def check(  # noqa: PLR0913
     outputs.clear()
     limits = read_limits(limit or [])
     resolved = load_plan(plan)
-    asked = Asked(
-        plan, resolved, choose(resolved), limits, allow_different or [],
-        Measuring(out, ["--wait"] if wait else []),
-    )  # fmt: skip
+    options = [*(["--wait"] if wait else []), *(["--jobs", str(jobs)] if jobs else [])]
+    asked = Asked(plan, resolved, choose(resolved), limits, allow_different or [], Measuring(out, options))
     verdict = _verdict(asked, against, build, tree)
     outputs.write(verdict)
     console = Console(highlight=False, emoji=False, markup=False)
