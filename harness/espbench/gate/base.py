@@ -9,6 +9,10 @@ from typing import Any
 
 from espbench.terms import CaseIdentity
 
+AT_THROUGHPUT = 1.0
+# There a gateway that is busy all the time hides what a frame costs in the length of its queues; at half of it not.
+HALF = 0.5
+
 
 @dataclass(frozen=True)
 class Point:
@@ -47,7 +51,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sample:
-    """One trial at the throughput of one repeat and loss goal; instructions per frame by gateway.
+    """One trial at the throughput of one repeat and loss goal, or at a share of it; instructions per frame by gateway.
 
     met: whether the trial itself met the goal; an MLRsearch's may have been one of the misses that it allows.
     """
@@ -58,6 +62,7 @@ class Sample:
     duration_s: float
     instructions: Mapping[str, float]
     met: bool
+    share: float = AT_THROUGHPUT
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,11 @@ class Base:
         """Which runs its figures are of, each once."""
         told = dict.fromkeys(f"{case.run}, begun {case.started}" for case in self.cases.values())
         return [*([f"commit {self.commit}"] if self.commit else []), *told]
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether each case was measured at half of its throughput too."""
+        return all(any(s.share < AT_THROUGHPUT for s in case.samples) for case in self.cases.values())
 
     @property
     def repeats(self) -> int:

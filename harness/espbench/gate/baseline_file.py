@@ -37,6 +37,7 @@ class _Sample(_Strict):
     duration_s: PositiveFloat
     instructions: dict[str, PositiveFloat] = Field(min_length=1)
     met: bool
+    share: PositiveFloat = 1.0
 
 
 class _Line(_Strict):
@@ -144,7 +145,7 @@ def _sorted(base: Base) -> list[BaseCase]:
 
 
 def _sorted_samples(case: BaseCase) -> list[Sample]:
-    return sorted(case.samples, key=lambda s: (s.repeat, s.goal))
+    return sorted(case.samples, key=lambda s: (s.repeat, s.goal, s.share))
 
 
 def _line(case: BaseCase, conditions: Mapping[str, str]) -> str:
@@ -157,6 +158,7 @@ def _line(case: BaseCase, conditions: Mapping[str, str]) -> str:
             {
                 "repeat": s.repeat, "goal": s.goal, "load_fps": s.load_fps, "duration_s": s.duration_s,
                 "instructions": dict(sorted(s.instructions.items())), "met": s.met,
+                "share": s.share,
             }
             for s in _sorted_samples(case)
         ],

@@ -41,7 +41,7 @@ def measurements(run: RunDirectory, base: Base) -> tuple[Measurements, list[Prob
     problems = [Problem(damage.case, f"trials.jsonl: {damage}") for damage in run.damage()]
     findings = {found.case: found for found in run.findings() if found.test == AT_BASE_LOADS}
     entries = {entry.case: entry for entry in run.manifest.cases}
-    measured: dict[tuple[Point, int, float], Measured] = {}
+    measured: dict[tuple[Point, int, float, float], Measured] = {}
     for name, loads in run.manifest.base_loads.items():
         entry = entries.get(name)
         if entry is None:
@@ -60,11 +60,11 @@ def measurements(run: RunDirectory, base: Base) -> tuple[Measurements, list[Prob
         names = {e.repeat: e.case for e in entries.values() if Point.of(e) == point}
         for s in case.samples:
             name = names.get(s.repeat, str(point))
-            found = measured.get((point, s.repeat, s.goal))
+            found = measured.get((point, s.repeat, s.goal, s.load_fps))
             if found is None:
                 if name not in told:
                     problems.append(
-                        Problem(name, f"loss goal {goal_name(s.goal)}: the run has no trial of it")
+                        Problem(name, f"{goal_name(s.goal)}: no trial at {s.load_fps:,.0f} frames/s")
                     )
             elif lacking := s.instructions.keys() - found.instructions.keys():
                 problems.append(Problem(name, f"the run has no gateway {' and '.join(sorted(lacking))}"))
@@ -83,7 +83,7 @@ def _unfit(entry: CaseEntry, finding: Finding | None) -> str:
 
 
 def _take(
-    measured: dict[tuple[Point, int, float], Measured],
+    measured: dict[tuple[Point, int, float, float], Measured],
     entry: CaseEntry,
     loads: Sequence[BaseLoad],
     trials: Mapping[tuple[float, float], Trial],
@@ -105,7 +105,7 @@ def _take(
             continue
         met = trial.meets(load.goal)
         floor_met = None if met or floor is None else floor.meets(load.goal)
-        measured[Point.of(entry), entry.repeat, load.goal] = Measured(counted, met, floor_met)
+        measured[Point.of(entry), entry.repeat, load.goal, load.load_fps] = Measured(counted, met, floor_met)
     return problems
 
 

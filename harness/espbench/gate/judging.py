@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds trials at the loads of a base against it: what is the same, what moved, what is worse than its limit.
 
-**Instructions.** At each load the base's repeats are a band, from the least to the greatest figure; a repeat has a
+**Instructions.** At half of the throughput (at the throughput itself where the base has no other load) the base's
+repeats are a band, from the least to the greatest figure; a repeat has a
 seed of its own where the device takes seeds, so that the band is what luck of layout is worth. Of one repeat, or where
 repeats are the same trial again, the band has no width. The new figure is the median over the same repeats. Within the
 band it is `same`; outside it `moved`; where it is above the band by more than the limit, `regressed`, and where it is
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from espbench.gate.base import Base, BaseCase, Point, Sample
+from espbench.gate.base import AT_THROUGHPUT, Base, BaseCase, Point, Sample
 from espbench.gate.instructions import DIGITS
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.verdict import Row, Word
@@ -33,8 +34,8 @@ class Measured:
     floor_met: bool | None
 
 
-# By point, repeat and loss goal.
-Measurements = Mapping[tuple[Point, int, float], Measured]
+# By point, repeat, loss goal and load.
+Measurements = Mapping[tuple[Point, int, float, float], Measured]
 
 
 def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) -> list[Row]:
@@ -43,27 +44,30 @@ def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) 
     for point in sorted(base.cases, key=lambda point: point.order):
         case = base.cases[point]
         for goal in sorted({sample.goal for sample in case.samples}):
-            samples = [s for s in case.samples if s.goal == goal and (point, s.repeat, goal) in measured]
-            if samples:
-                found = [measured[point, s.repeat, goal] for s in samples]
-                rows += _rows(case, goal, samples, found, limits)
+            of_goal = [
+                s for s in case.samples if s.goal == goal and (point, s.repeat, goal, s.load_fps) in measured
+            ]
+            for share in sorted({s.share for s in of_goal}):
+                samples = [s for s in of_goal if s.share == share]
+                found = [measured[point, s.repeat, goal, s.load_fps] for s in samples]
+                # At the throughput itself only where there is nothing better.
+                if share == min(s.share for s in of_goal):
+                    rows += _of_gateways(case, goal, samples, found, limits["instructions"])
+                if share == AT_THROUGHPUT:
+                    rows.append(_throughput(case, goal, samples, found, limits["throughput"]))
     return rows
 
 
-def _rows(
-    case: BaseCase,
-    goal: float,
-    samples: Sequence[Sample],
-    found: Sequence[Measured],
-    limits: Mapping[Quantity, Limit],
+def _of_gateways(
+    case: BaseCase, goal: float, samples: Sequence[Sample], found: Sequence[Measured], limit: Limit
 ) -> list[Row]:
     rows = []
     for side in samples[0].instructions:
         band = [s.instructions[side] for s in samples]
         now = [m.instructions[side] for m in found if side in m.instructions]
         if len(now) == len(band):
-            rows.append(_instructions(case, goal, side, samples, band, now, limits["instructions"]))
-    return [*rows, _throughput(case, goal, samples, found, limits["throughput"])]
+            rows.append(_instructions(case, goal, side, samples, band, now, limit))
+    return rows
 
 
 def _instructions(

@@ -67,6 +67,11 @@ class World:
         default_factory=dict
     )  # the plan's conditions, in the place of made-up ones
     line_rate_bps: float = 1e9
+    cost_when_full: float | None = (
+        None  # of any case at LOAD_FPS, where a gateway's queues hide what a frame costs
+    )
+    plan_path: str = ""
+    plan_text: str = "name: made-up\n"
     throughput: Cost = lambda entry: LOAD_FPS  # of a run of searches, frames/s
     compare: Mapping[str, Any] = field(default_factory=dict)  # of the manifest
     host: Mapping[str, Any] = field(default_factory=lambda: {"cpu": "invented, 2 cores"})
@@ -116,7 +121,8 @@ class World:
             for stack in dict.fromkeys(entry.stack for entry in self.entries)
         }
         return Manifest(
-            format=FORMAT, espbench=self.espbench, name="made-up", started="2026-01-02T03:04:05+00:00",
+            format=FORMAT, espbench=self.espbench, name="made-up", plan_path=self.plan_path,
+            started="2026-01-02T03:04:05+00:00",
             platform="made-up", platform_reason="", topology="gateway-to-gateway", line_rate_bps=self.line_rate_bps,
             cases=self.entries, conditions=self.plan_conditions, contexts=contexts,
             context_of_case={entry.case: entry.stack for entry in self.entries}, base_loads=dict(base_loads or {}),
@@ -125,7 +131,9 @@ class World:
 
     def trial(self, entry: CaseEntry, sequence: int, load_fps: float, phase: Phase) -> Trial:
         """A trial at a load; beyond the capacity what is more is lost."""
-        ns = float(self.ns_per_instruction or 1) * self.cost(entry) * FRAMES
+        full = self.cost_when_full is not None and load_fps >= LOAD_FPS
+        cost = (self.cost_when_full or 0.0) if full else self.cost(entry)
+        ns = float(self.ns_per_instruction or 1) * cost * FRAMES
         lost = 0 if load_fps <= self.capacity_fps else FRAMES // 10
         reading = GatewayReading(cpu_ns=round(ns), frames=FRAMES, cpu_us_per_frame=ns / FRAMES / 1e3)
         return Trial(
@@ -137,7 +145,7 @@ class World:
 
     def run(self, parent: Path, spoil: Callable[[Outcome], Outcome] = lambda o: o) -> RunDirectory:
         """A whole run of searches: two trials a case, of which the second is final."""
-        with RunDirectory.create(parent, "made-up", self.manifest(), "name: made-up\n") as run:
+        with RunDirectory.create(parent, "made-up", self.manifest(), self.plan_text) as run:
             results = []
             for entry in self.entries:
                 run.append(self.trial(entry, 0, LOAD_FPS / 2, "search"))
@@ -154,7 +162,7 @@ class World:
         spoil_trial: Callable[[Trial], Trial] = lambda t: t,
     ) -> RunDirectory:
         """A run at the loads of a base, as `espbench run` makes it for a check."""
-        with RunDirectory.create(parent, "made-up", self.manifest(base_loads), "name: made-up\n") as run:
+        with RunDirectory.create(parent, "made-up", self.manifest(base_loads), self.plan_text) as run:
             results = []
             for entry in self.entries:
                 loads = base_loads.get(entry.case, [])

@@ -93,13 +93,13 @@ def step_at(place: int, more: float = 212.0) -> list[float | None]:
 
 
 def test_the_commit_is_found_with_its_cost(lab: Lab) -> None:
-    """In four steps of sixteen commits, good and bad beside them; nothing is left in the user's tree."""
+    """In four steps of sixteen commits, good (twice) and bad beside them; nothing is left in the user's tree."""
     lab.grow(step_at(11))
     done = lab.bisect()
     assert done.returncode == 0, done.stderr
     assert "commit 11 costs +212.000 instructions per frame" in done.stdout
     assert "step 4 of about 4" in done.stderr
-    assert len(lab.measured) == 2 + 4
+    assert len(lab.measured) == 3 + 4
     (folder,) = (lab.folder / "runs").iterdir()
     assert "commit 11 costs +212.000" in (folder / "bisect.md").read_text()
     assert not (folder / "tree").exists()
@@ -112,19 +112,19 @@ def test_after_the_first_steps_only_the_worst_case_is_measured(lab: Lab) -> None
     assert lab.bisect().returncode == 0
     (folder,) = (lab.folder / "runs").iterdir()
     runs = sorted(len(RunDirectory.open(path).manifest.base_loads) for path in (folder / "runs").iterdir())
-    assert runs == [0, 1, 1, 1, 1, 4]  # good searches; four steps; bad at all loads
+    assert runs == [0, 1, 1, 1, 1, 4, 4]  # good searches; four steps; good and bad at all loads
 
 
 def test_an_interrupted_bisection_goes_on_with_the_same_command(lab: Lab) -> None:
     lab.grow(step_at(11))
-    lab.patience = 4
+    lab.patience = 5
     assert lab.bisect().returncode == 130
     lab.patience = 1000
     before = len(lab.measured)
     done = lab.bisect()
     assert done.returncode == 0, done.stderr
     assert "commit 11 costs +212.000" in done.stdout
-    assert before + len(lab.measured[before:]) == 6
+    assert before + len(lab.measured[before:]) == 7
 
 
 def test_another_question_is_not_mixed_with_it(lab: Lab) -> None:
@@ -178,7 +178,7 @@ def test_a_check_against_a_revision(lab: Lab, revision: str, code: int) -> None:
         "check", lab.folder / "plan.yaml", "--against", revision, "--tree", lab.tree, "--build",
         f"{lab.build} && cp cost {lab.folder}/kernel", "--out", lab.folder / "runs",
     )  # fmt: skip
-    assert len(lab.measured) == 2, done.stderr
+    assert len(lab.measured) == 3, done.stderr
     # The plan names neither a prefix nor a kernel: of a base that is the same nobody knows whether it was built.
     assert done.returncode == (code or 3)
     assert "the command wrote nothing where the plan looks: it names neither" in done.stdout

@@ -73,7 +73,9 @@ def test_a_trial_that_missed_in_the_base_judges_no_throughput(tmp_path: Path) ->
         p: replace(c, samples=[replace(s, met=False) for s in c.samples]) for p, c in base.cases.items()
     }
     found = judge(
-        replace(base, cases=missed), {(p, 1, 0.0): Measured({}, False, None) for p in missed}, NO_LIMIT
+        replace(base, cases=missed),
+        {(p, 1, 0.0, LOAD_FPS): Measured({}, False, None) for p in missed},
+        NO_LIMIT,
     )
     assert {row.word for row in found} == {"not judged"}
 
@@ -82,7 +84,7 @@ def judged(band: list[float], figures: list[float], limit: Limit) -> Row:
     samples = [Sample(i, 0.0, 1.0, 1.0, {"home": x}, met=True) for i, x in enumerate(band)]
     base = Base("", {}, {POINT: BaseCase(POINT, samples, "", "", {})})
     measured = {
-        (POINT, i, 0.0): Measured({"home": x}, met=True, floor_met=None) for i, x in enumerate(figures)
+        (POINT, i, 0.0, 1.0): Measured({"home": x}, met=True, floor_met=None) for i, x in enumerate(figures)
     }
     row, _ = judge(base, measured, {"instructions": limit, "throughput": Limit()})
     return row

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from espbench.cli.gate.measuring import Measuring
 from espbench.errors import UsageError
 from espbench.gate import baseline_file
 from espbench.gate.from_run import base_of
@@ -20,18 +21,35 @@ from espbench.results.durable import write_atomically
 def baseline(
     run: Annotated[Path, typer.Argument(help="A run directory, in virtual time.")],
     out: Annotated[Path, typer.Option(help="The file.")] = Path("baseline.json"),
+    runs: Annotated[
+        Path | None, typer.Option(help="Where the run at half of the throughputs goes. Default: beside RUN.")
+    ] = None,
 ) -> None:
-    """Write the base for espbench check: at each case's throughput the load and the instructions per frame.
+    """Write the base for espbench check: each case's throughput, and the instructions per frame at half of it.
 
+    For that each case is measured once more, on the same gateways.
     Cases of a base that is there already keep their lines where nothing was found to be otherwise.
     """
-    base = base_of(RunDirectory.open(run))
+    directory = RunDirectory.open(run)
+    base = base_of(directory)
+    base = Measuring(runs or run.parent).with_halves(base, plan_of(directory), directory.manifest.cases)
     if out.is_file():
         with contextlib.suppress(UsageError):  # what is no base is replaced as a whole
             base = baseline_file.keeping(base, baseline_file.read(out))
     write_atomically(out, baseline_file.text_of(base))
     print(f"{len(base.cases)} cases, {band(base.repeats)}", file=sys.stderr)
     print(out)
+
+
+def plan_of(run: RunDirectory) -> Path:
+    """The plan's own file, beside which its relative paths start; UsageError where it is not what the run was of."""
+    path = Path(run.manifest.plan_path)
+    if not path.is_file() or path.read_text(encoding="utf-8") != run.plan_text:
+        raise UsageError(
+            f"{run.path}: expected its plan as {path}, got {'another text' if path.is_file() else 'no such file'}; "
+            "undo the change, or run the plan again"
+        )
+    return path
 
 
 def band(repeats: int) -> str:

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from espbench.cli.gate.measuring import Measuring
 from espbench.errors import UsageError
 from espbench.gate.commits.tree import Commit, Tree, build, written_since
 from espbench.plan import ResolvedPlan
-from espbench.results import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -68,18 +66,6 @@ def own_paths(resolved: ResolvedPlan) -> list[Path]:
         if "/" in path
     ]
     return [*dict.fromkeys([*(path for path in prefixes if path is not None), *kernels])]
-
-
-def measured_at(
-    revision: str, building: Building, measuring: Measuring, plan: Path
-) -> tuple[RunDirectory, Commit, bool]:
-    """Build a revision and measure the plan on it: the run, the commit, whether a path of the plan was written."""
-    commit = building.tree.commit(revision)
-    try:
-        written = building.build(commit)
-    finally:
-        building.close()
-    return measuring.run(plan), commit, written
 
 
 def unknown(against: str) -> UsageError:

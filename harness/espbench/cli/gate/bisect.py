@@ -14,7 +14,7 @@ import typer
 from espbench.cli.gate.bases import Building, building
 from espbench.cli.gate.measuring import Measuring
 from espbench.errors import UsageError
-from espbench.gate import from_check
+from espbench.gate import baseline_file, from_check
 from espbench.gate.base import Base, Point
 from espbench.gate.commits.bisecting import Answer, Bisection
 from espbench.gate.commits.history import History, Step, open_history
@@ -25,7 +25,6 @@ from espbench.gate.limits import Limit, Quantity
 from espbench.gate.limits import limits as read_limits
 from espbench.gate.verdict import NOT_JUDGED, Row
 from espbench.plan import cases, load_plan
-from espbench.results import RunDirectory
 from espbench.results.durable import write_atomically
 from espbench.runs.beds import choose, virtual
 from espbench.terms import CaseEntry, kind_of_test
@@ -98,11 +97,12 @@ class Costs:
 
         UsageError where one of them cannot be built.
         """
-        if not self.history.base_run:
+        if not self._file.exists():
             self.how.build(good)
-            self.history.base_run = str(self.measuring.run(self.plan).path)
-            self.history.save()
-        base = base_of(RunDirectory.open(Path(self.history.base_run)))
+            made = base_of(self.measuring.run(self.plan))
+            base = self.measuring.with_halves(made, self.plan, self.entries)
+            write_atomically(self._file, baseline_file.text_of(base))
+        base = baseline_file.read(self._file)
         self.how.build(bad)
         rows = self._rows(base)
         worse = [row for row in rows if row.word == "regressed" and row.quantity == "instructions"]
@@ -111,7 +111,7 @@ class Costs:
     def of(self, commit: Commit) -> Step:
         """What the figure is at this commit."""
         figure = self.history.figure
-        base = base_of(RunDirectory.open(Path(self.history.base_run)))
+        base = baseline_file.read(self._file)
         one = {point: case for point, case in base.cases.items() if str(point) == figure["case"]}
         try:
             self.how.build(commit)
@@ -121,6 +121,11 @@ class Costs:
             if (row.goal, row.side) == (figure["goal"], figure["side"]) and row.now is not None:
                 return Step(commit.name, row.now, run=self._run)
         return Step(commit.name, None, run=self._run, why="; ".join(self._problems) or "no figure")
+
+    @property
+    def _file(self) -> Path:
+        """The base: what good cost."""
+        return self.how.work / "baseline.json"
 
     def _rows(self, base: Base) -> list[Row]:
         entries = [entry for entry in self.entries if Point.of(entry) in base.cases]

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from espbench.cli.gate.baseline import band
-from espbench.cli.gate.bases import Building, building, measured_at, unknown
+from espbench.cli.gate.bases import Building, building, unknown
 from espbench.cli.gate.measuring import Measuring
 from espbench.cli.gate.outputs import Outputs
 from espbench.cli.gate.table import show
@@ -34,6 +34,10 @@ from espbench.runs.beds import Choice, choose, profiles_of, virtual
 from espbench.terms import CaseEntry, kind_of_test
 from espbench.version import __version__
 
+_NO_HALVES = (
+    "the base has no load but the throughputs, where a gateway that is busy all the time hides what a frame costs; "
+    "a file of espbench baseline has half of each too"
+)
 _CASES = "cases"  # of --allow-different: the base may have cases that the plan has not
 _MOST_SHOWN = 8
 _PIPED_WIDTH = 180
@@ -137,11 +141,18 @@ def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None)
 
 
 def _against_revision(asked: Asked, revision: str, how: Building) -> Check:
-    run, commit, base_written = measured_at(revision, how, asked.measuring, asked.plan)
-    now_written = how.build(None)
+    commit = how.tree.commit(revision)
+    try:
+        base_written = how.build(commit)
+    finally:
+        how.close()
+    run = asked.measuring.run(asked.plan)
     if virtual(asked.choices):
-        verdict = _in_virtual_time(asked, replace(base_of(run), commit=str(commit)))
+        base = asked.measuring.with_halves(base_of(run), asked.plan, asked.entries)
+        now_written = how.build(None)
+        verdict = _in_virtual_time(asked, replace(base, commit=str(commit)))
     else:
+        now_written = how.build(None)
         verdict = replace(_in_real_time(asked, run), base=str(commit))
     if (base_written and now_written) or any(was != now for was, now in verdict.subjects.values()):
         return verdict
@@ -255,6 +266,7 @@ def _notes(base: Base, asked: Asked) -> list[str]:
     return [
         "virtual time: a clock that counts instructions knows neither caches nor branch prediction",
         band(base.repeats),
+        *([] if base.has_halves else [_NO_HALVES]),
         *([f"not gated: {', '.join(dict.fromkeys(others))}"] if others else []),
     ]
 

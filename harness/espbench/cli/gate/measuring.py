@@ -14,8 +14,11 @@ from pathlib import Path
 import typer
 
 from espbench.errors import EspbenchError
+from espbench.gate import from_check, halves
+from espbench.gate.base import Base
+from espbench.gate.limits import DEFAULTS
 from espbench.results import RunDirectory
-from espbench.terms import BaseLoad
+from espbench.terms import BaseLoad, CaseEntry
 
 # A run that is whole, and one in which some case has no figure: which, the check says itself.
 _WHOLE = (0, 3)
@@ -27,6 +30,11 @@ class Measuring:
 
     out: Path
     options: Sequence[str] = ()
+
+    def with_halves(self, base: Base, plan: Path, entries: Sequence[CaseEntry]) -> Base:
+        """The base of a run that was just made, with each case measured at half of its throughput too."""
+        wanted = halves.to_measure(base)
+        return halves.measured(wanted, self.run(plan, from_check.base_loads(wanted, entries, DEFAULTS)))
 
     def run(self, plan: Path, base_loads: Mapping[str, Sequence[BaseLoad]] | None = None) -> RunDirectory:
         """Measure the plan; what the run says goes to stderr.

@@ -31,7 +31,6 @@ class History:
 
     path: Path
     asked: Mapping[str, str]
-    base_run: str = ""
     figure: dict[str, Any] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
 
@@ -50,7 +49,6 @@ class History:
         document = {
             "format": FORMAT,
             "asked": dict(self.asked),
-            "base_run": self.base_run,
             "figure": self.figure,
             "steps": [asdict(step) for step in self.steps],
         }
@@ -66,7 +64,6 @@ def open_history(path: Path, asked: Mapping[str, str]) -> History:
         history = History(
             path,
             document["asked"],
-            document["base_run"],
             document["figure"],
             [Step(**step) for step in document["steps"]],
         )

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives a base of a run its second load: half of each throughput, where no gateway is busy all the time.
+
+A run's own trials are at its throughput and about it. There a busy gateway hides what a frame costs in the length of
+its queues. So the plan is measured once more, at the throughputs and at half of them, on the gateways as the run had
+them: its final trials must come out the same, to the last instruction, or they are not those gateways any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from espbench.errors import UsageError
+from espbench.gate import from_check
+from espbench.gate.base import HALF, Base, BaseCase, Sample
+from espbench.results import RunDirectory
+
+_MOST_SHOWN = 5
+
+
+def to_measure(base: Base) -> Base:
+    """The base with a sample at half of each load; until it is measured, with the instructions at the whole."""
+
+    def half(sample: Sample) -> Sample:
+        return replace(sample, load_fps=round(HALF * sample.load_fps, 3), share=HALF)
+
+    cases = {
+        point: replace(case, samples=[*case.samples, *map(half, case.samples)])
+        for point, case in base.cases.items()
+    }
+    return replace(base, cases=cases)
+
+
+def measured(wanted: Base, run: RunDirectory) -> Base:
+    """The base with what the run measured at its halves; UsageError where some is missing, or the rest differs."""
+    found, problems = from_check.measurements(run, wanted)
+    if problems:
+        told = [f"{problem.case}: {problem.why}" for problem in problems]
+        raise _refused(wanted, "each case measured at half of its throughput", told)
+    moved: list[str] = []
+
+    def taken(case: BaseCase, sample: Sample) -> Sample:
+        now = found[case.point, sample.repeat, sample.goal, sample.load_fps]
+        if sample.share == HALF:
+            return replace(sample, instructions=now.instructions, met=now.met)
+        if dict(now.instructions) != dict(sample.instructions):
+            moved.append(f"{case.point}: {dict(sample.instructions)}, now {dict(now.instructions)}")
+        return sample
+
+    cases = {
+        point: replace(case, samples=[taken(case, sample) for sample in case.samples])
+        for point, case in wanted.cases.items()
+    }
+    if moved:
+        raise _refused(wanted, "the same instructions per frame as in the run's own trials", moved)
+    return replace(wanted, cases=cases)
+
+
+def _refused(base: Base, expected: str, got: Sequence[str]) -> UsageError:
+    more = f"; and {len(got) - _MOST_SHOWN} more" if len(got) > _MOST_SHOWN else ""
+    return UsageError(
+        f"{base.where}: no base can be made of it here\n  expected: {expected}\n"
+        f"  got: {'; '.join(got[:_MOST_SHOWN])}{more}\n"
+        "  what to do: put in place what the run was made with, or measure the plan anew"
+    )

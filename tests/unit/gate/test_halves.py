@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench baseline`: beside the run's own trials each case at half of its throughput, on the same gateways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from espbench.cli.gate import measuring
+from espbench.gate import baseline_file
+from espbench.results import RunDirectory
+from espbench.terms import BaseLoad, Finding
+from support.command_line import in_process
+from support.synthetic.gate import LOAD_FPS, PLAN, World, world_of
+
+# What each frame costs where the gateway is busy all the time: the figure says when it was full, not what it did.
+FULL = 11_778.5
+
+
+@dataclass
+class Lab:
+    """A run, and the world in which it will be measured again."""
+
+    folder: Path
+    run: RunDirectory
+    world: World
+    spoil: Callable[[Finding], Finding | None] = lambda finding: finding
+    asked: int = 0
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "baseline.json"
+
+    def measure(self, argv: Sequence[str]) -> tuple[int, str]:
+        """In the place of `espbench run`: full at the throughput, and at half of it as dear as the world has it."""
+        self.asked += 1
+        loads = json.loads(Path(argv[argv.index("--base-loads") + 1]).read_text())
+        typed = {case: [BaseLoad(**load) for load in of] for case, of in loads.items()}
+        assert Path(argv[argv.index("run") + 1]) == self.folder / "plan.yaml"
+        out = Path(argv[argv.index("--out") + 1])
+        run = self.world.check(out, typed, self.spoil)
+        return 0, f"{run.path / 'results.csv'}\n"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    world = replace(world_of(plan), cost_when_full=FULL, plan_path=str(plan), plan_text=PLAN)
+    found = Lab(tmp_path, world.run(tmp_path / "runs"), world)
+    monkeypatch.setattr(measuring, "_waited_for", found.measure)
+    return found
+
+
+def test_each_case_has_half_of_its_throughput(lab: Lab) -> None:
+    done = in_process("baseline", lab.run.path, "--out", lab.file)
+    assert done.returncode == 0, done.stderr
+    base = baseline_file.read(lab.file)
+    assert base.has_halves
+    for case in base.cases.values():
+        whole, half = sorted(case.samples, key=lambda sample: -sample.share)
+        assert (whole.load_fps, whole.instructions["home"]) == (LOAD_FPS, FULL)
+        assert half.load_fps == LOAD_FPS / 2
+        assert half.instructions["home"] == (5000.0 if case.point.stack == "plain" else 12000.0)
+
+
+def test_what_a_full_gateway_hides_is_found_at_half(lab: Lab) -> None:
+    """At the throughput the figure is the same whatever a frame costs."""
+    plan = lab.folder / "plan.yaml"
+    lab.world = replace(lab.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else 12000.0)
+    assert in_process("baseline", lab.run.path, "--out", lab.file).returncode == 0
+    lab.world = replace(lab.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else 12001.0)
+    check = ("check", plan, "--out", lab.folder / "checks", "--limit", "instructions=0", "--against")
+    done = in_process(*check, lab.file)
+    assert done.returncode == 5
+    assert "+1.000" in done.stdout
+    done = in_process(*check, lab.run.path)
+    assert done.returncode == 0
+    assert "the base has no load but the throughputs" in done.stdout
+
+
+def test_other_gateways_make_no_base(lab: Lab) -> None:
+    """Between the run and the base the build under test was replaced."""
+    lab.world = replace(lab.world, cost_when_full=FULL + 1)
+    done = in_process("baseline", lab.run.path, "--out", lab.file)
+    assert done.returncode == 2
+    assert "expected: the same instructions per frame as in the run's own trials" in done.stderr
+    assert not lab.file.exists()
+
+
+def test_a_case_that_cannot_be_measured_makes_no_base(lab: Lab) -> None:
+    lab.spoil = lambda finding: None if finding.frame_size == 64 else finding
+    done = in_process("baseline", lab.run.path, "--out", lab.file)
+    assert done.returncode == 2
+    assert not lab.file.exists()
+
+
+@pytest.mark.parametrize(
+    "change", [lambda plan: plan.unlink(), lambda plan: plan.write_text(PLAN + "# more\n")]
+)
+def test_a_plan_that_is_not_the_runs_makes_no_base(lab: Lab, change: Callable[[Path], object]) -> None:
+    change(lab.folder / "plan.yaml")
+    done = in_process("baseline", lab.run.path, "--out", lab.file)
+    assert done.returncode == 2
+    assert "expected its plan as" in done.stderr
+    assert not lab.asked
