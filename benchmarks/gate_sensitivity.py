@@ -13,7 +13,7 @@ then one. Both go into caches of their own, so that the check finds them as it f
 
 Predicted before the first run: all 20 found, the change at Home between 0.9 and 1.1 instructions at 18 of 20 or more (a
 batch of frames may move), Office nearer to 0 than to 1; and 0 false alarms of at least 1,000 comparisons, of which
-a quarter or more are fresh. **Wrong**: 18 of 20 were found, 9 of them within 10 % of 1, and Office moved by -2.5 to +1.0.
+a quarter or more are fresh. **Wrong**: 18 of 20 were found, 9 of them within 10 % of 1, and Office moved by up to 2.5.
 The base had no load but the throughputs, where a gateway is busy all the time, and what a frame costs goes into its
 queues. Since then a base has half of each throughput too, and instructions are compared there. Predicted again, before
 that was run: the same as at first.
