@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 
 from espbench.paths import cache_dir
-from espbench.platforms.e500.parts import kernel, recipe
-from espbench.platforms.e500.parts.build import MANIFEST
-from espbench.platforms.e500.parts.tools import Runner
+from espbench.platforms.virtual.parts import kernel, recipe
+from espbench.platforms.virtual.parts.build import MANIFEST
+from espbench.platforms.virtual.parts.tools import Runner
 from espbench.this_machine.registry import Registry
 
 _FILE, _KEPT = "net/ipv4/esp4.c", "esp4.c.original"

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from espbench.gate import instructions
 from espbench.gate.base import Base, Point
@@ -50,11 +49,7 @@ def measurements(run: RunDirectory, base: Base) -> tuple[Measurements, list[Prob
         if why := _unfit(entry, findings.get(name)):
             problems.append(Problem(name, why))
             continue
-        ns = instructions.ns_per_instruction(run.manifest, entry.dut)
-        if ns is None:
-            problems.append(Problem(name, "its profile does not say what an instruction takes"))
-            continue
-        problems += _take(measured, entry, loads, _valid(run.trials_of(name)), ns)
+        problems += _take(measured, entry, loads, _valid(run.trials_of(name)))
     told = {problem.case for problem in problems}
     for point, case in base.cases.items():
         names = {e.repeat: e.case for e in entries.values() if Point.of(e) == point}
@@ -87,7 +82,6 @@ def _take(
     entry: CaseEntry,
     loads: Sequence[BaseLoad],
     trials: Mapping[tuple[float, float], Trial],
-    ns: Fraction,
 ) -> list[Problem]:
     """Put what the case's trials say into `measured`; why some say nothing."""
     problems = []
@@ -97,11 +91,11 @@ def _take(
             at_fps = load.load_fps if trial is None else load.floor_fps
             problems.append(Problem(entry.case, f"no valid trial at {at_fps:,.0f} frames/s"))
             continue
-        counted = instructions.per_frame(trial, ns)
+        counted = instructions.per_frame(trial)
         lacking = [side for side in trial.gateways if side not in counted]
         if lacking or not trial.gateways:
             which = " and ".join(lacking) or "the gateways"
-            problems.append(Problem(entry.case, f"the CPU time of {which} is not known"))
+            problems.append(Problem(entry.case, f"the instructions of {which} are not known"))
             continue
         met = trial.meets(load.goal)
         floor_met = None if met or floor is None else floor.meets(load.goal)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 
 from espbench.errors import UsageError
 from espbench.gate import conditions, instructions
@@ -17,15 +16,9 @@ GATED = "throughput"
 _MOST_SHOWN = 5
 
 
-def is_virtual(run: RunDirectory) -> bool:
-    """Whether all devices of a run count instructions."""
-    duts = {entry.dut for entry in run.manifest.cases}
-    return bool(duts) and all(instructions.ns_per_instruction(run.manifest, dut) for dut in duts)
-
-
 def base_of(run: RunDirectory) -> Base:
     """Read the base; UsageError where the run is damaged, unfinished, in real time, or lacks a figure."""
-    if not is_virtual(run):
+    if not instructions.are_counted(run.manifest):
         raise refused(
             run, "a run in virtual time, whose instructions can be counted", f"one on {run.manifest.platform}"
         )
@@ -66,14 +59,12 @@ def _unfit(outcome: Outcome, entry: CaseEntry) -> str:
 
 
 def _sample(run: RunDirectory, outcome: Outcome) -> Sample:
-    manifest = run.manifest
     trial = next(t for t in run.trials_of(outcome.case) if t.sequence == outcome.final_trial)
-    ns = instructions.ns_per_instruction(manifest, outcome.dut) or Fraction(1)
-    counted = instructions.per_frame(trial, ns)
+    counted = instructions.per_frame(trial)
     if not trial.gateways or len(counted) < len(trial.gateways):
         raise refused(
             run,
-            f"the CPU time of each gateway in trial {trial.sequence} of {outcome.case}",
+            f"the instructions of each gateway in trial {trial.sequence} of {outcome.case}",
             "a gateway without",
         )
     return Sample(

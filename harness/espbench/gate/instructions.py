@@ -4,36 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
-from espbench.terms import GatewayReading, Manifest, Trial
+from espbench.terms import Manifest, Trial
 
-KEY = "ns_per_instruction"  # of a profile: each instruction takes so long, whichever it is
 DIGITS = 3  # of what is recorded and compared
+_KEY = "ns_per_instruction"  # of a profile: each instruction takes so long, whichever it is
 
 
-def ns_per_instruction(manifest: Manifest, dut: str) -> Fraction | None:
-    """What an instruction of this device takes, ns; None in real time, where nobody counts them."""
-    found = _under(manifest.conditions.get("profiles", {}).get(dut, {}))
-    return None if found is None else Fraction(str(found))
+def are_counted(manifest: Manifest) -> bool:
+    """Whether all devices of a run keep virtual time; in real time nobody counts instructions."""
+    profiles = manifest.conditions.get("profiles", {})
+    duts = {entry.dut for entry in manifest.cases}
+    return bool(duts) and all(_is_virtual(profiles.get(dut, {})) for dut in duts)
 
 
-def per_frame(trial: Trial, ns: Fraction) -> dict[str, float]:
-    """Instructions per frame of each gateway, rounded to DIGITS; those whose CPU or frames are not known left out."""
-    counted = {side: _instructions(reading, ns) for side, reading in trial.gateways.items()}
-    return {side: value for side, value in counted.items() if value is not None}
+def per_frame(trial: Trial) -> dict[str, float]:
+    """Instructions per frame of each gateway; those of which they are not known are left out."""
+    counted = {side: reading.instructions_per_frame for side, reading in trial.gateways.items()}
+    return {side: round(value, DIGITS) for side, value in counted.items() if value}
 
 
-def _instructions(reading: GatewayReading, ns: Fraction) -> float | None:
-    if reading.cpu_ns is None or not reading.frames:
-        return None
-    return round(float(Fraction(reading.cpu_ns) / ns / reading.frames), DIGITS)
-
-
-def _under(profile: Mapping[str, Any]) -> Any:
-    """The key's value, wherever in the profile it stands."""
-    if KEY in profile:
-        return profile[KEY]
-    inner = (value for value in profile.values() if isinstance(value, Mapping))
-    return next((found for found in map(_under, inner) if found is not None), None)
+def _is_virtual(profile: Mapping[str, Any]) -> bool:
+    """Whether a profile says anywhere what an instruction takes."""
+    return _KEY in profile or any(
+        _is_virtual(inner) for inner in profile.values() if isinstance(inner, Mapping)
+    )

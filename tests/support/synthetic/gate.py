@@ -133,9 +133,9 @@ class World:
         """A trial at a load; beyond the capacity what is more is lost."""
         full = self.cost_when_full is not None and load_fps >= LOAD_FPS
         cost = (self.cost_when_full or 0.0) if full else self.cost(entry)
-        ns = float(self.ns_per_instruction or 1) * cost * FRAMES
         lost = 0 if load_fps <= self.capacity_fps else FRAMES // 10
-        reading = GatewayReading(cpu_ns=round(ns), frames=FRAMES, cpu_us_per_frame=ns / FRAMES / 1e3)
+        counted = round(cost, 3) if self.ns_per_instruction else None
+        reading = GatewayReading(instructions_per_frame=counted, frames=FRAMES)
         return Trial(
             case=entry.case, sequence=sequence, phase=phase, intended_fps=round(load_fps, 3), offered_fps=load_fps,
             duration_s=TRIAL_S, intended_duration_s=TRIAL_S, tx_frames=FRAMES, rx_frames=FRAMES - lost, lost=lost,

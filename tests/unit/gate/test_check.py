@@ -328,9 +328,11 @@ def a_trial_is_invalid(bench: Bench) -> None:
     bench.spoil_trial = lambda t: t.model_copy(update={"validity": "INVALID"})
 
 
-def the_cpu_time_is_not_known(bench: Bench) -> None:
+def the_instructions_are_not_known(bench: Bench) -> None:
     def without(trial: Trial) -> Trial:
-        readings = {side: r.model_copy(update={"cpu_ns": None}) for side, r in trial.gateways.items()}
+        readings = {
+            side: r.model_copy(update={"instructions_per_frame": None}) for side, r in trial.gateways.items()
+        }
         return trial.model_copy(update={"gateways": readings})
 
     bench.spoil_trial = without
@@ -429,7 +431,7 @@ FAULTS: list[tuple[Fault, int]] = [
     (a_result_is_missing, 3),
     (all_results_are_missing, 3),
     (a_trial_is_invalid, 3),
-    (the_cpu_time_is_not_known, 3),
+    (the_instructions_are_not_known, 3),
     (no_gateway_is_in_the_records, 3),
     (one_gateway_is_not_in_the_records, 3),
     (trials_at_other_loads, 3),
