@@ -135,6 +135,7 @@ class SideBySide:
         self._observer.note(
             f"virtual time: the generator's ceiling is the line rate; {self._workers.at_once} cases side by side"
         )
+        self._observer.finished(0, self._total)
         try:
             self._begin()
             while self._state.running:

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that are threads, whose gateways are a queue by arithmetic: the driver of cases side by side by itself."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from espbench.cli import run as command
+from espbench.plan import ResolvedPlan, cases
+from espbench.platforms.virtual import virtual_pair
+from espbench.results import RunDirectory
+from espbench.runs.beds import Beds, choose
+from espbench.runs.procedure_kinds import procedure_for
+from espbench.runs.workers.messages import CaseTask, Done, Failed, Learnt, Task, TrialMade
+from espbench.runs.workers.process import OnTold, WorkerLost
+from espbench.runs.workers.session import SideBySide
+from support.simulated.queue import QueueDut
+
+
+class Silent:
+    """An observer that counts what it hears."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.heard: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        def hear(*_: object) -> None:
+            self.heard[name] = self.heard.get(name, 0) + 1
+
+        return hear
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def of(self, name: str) -> Silent:
+        return self
+
+
+class Threads:
+    """Workers whose gateways are queues; each message after a moment that chance gives it.
+
+    trial_s: about how long a trial takes. lose: the chance that a worker is lost before its next trial. faults: case →
+    what its task fails with.
+    """
+
+    def __init__(
+        self,
+        at_once: int,
+        seed: int = 0,
+        lose: float = 0.0,
+        faults: dict[str, BaseException] | None = None,
+        trial_s: float = 0.00025,
+    ) -> None:
+        self.at_once = at_once
+        self.most = 0
+        self.made = 0
+        self.slept_s = 0.0
+        self._trial_s = trial_s
+        self.closed = False
+        self._random = random.Random(seed)
+        self._lose = lose
+        self._faults = faults or {}
+        self._running = 0
+        self._executor = ThreadPoolExecutor(at_once)
+
+    def submit(self, task: Task, on_told: OnTold) -> Future[Done | Failed]:
+        return self._executor.submit(self._do, task, on_told)
+
+    def close(self) -> None:
+        self.closed = True
+        self._executor.shutdown(cancel_futures=True)
+
+    def _do(self, task: Task, on_told: OnTold) -> Done | Failed:
+        assert isinstance(task, CaseTask)
+        self._running += 1
+        self.most = max(self.most, self._running)
+        try:
+            return self._measured(task, on_told)
+        finally:
+            self._running -= 1
+
+    def _measured(self, task: CaseTask, on_told: OnTold) -> Done | Failed:
+        case = task.case
+        for name, fault in self._faults.items():
+            if name in case.id:
+                if isinstance(fault, WorkerLost):
+                    raise fault
+                return Failed(fault)
+        context = {"of": case.stack.shown, "last read in": case.id}
+        name = f"{case.stack.shown}-{case.suite}"
+        on_told(Learnt({"contexts": {name: context}, "context_of_case": {case.id: name}}), lambda: None)
+        cost_us = (10 + case.mean_frame_size / 100) * (1 if case.stack.kind == "plain" else 4)
+        dut = QueueDut(1e6 / cost_us, buffer=4000)
+        running = procedure_for(case, task.known, task.trials)
+        while (request := running.next()) is not None:
+            moment_s = 2 * self._trial_s * self._random.random()
+            time.sleep(moment_s)
+            self.slept_s += moment_s
+            if self._random.random() < self._lose:
+                raise WorkerLost(
+                    f"{task.name}: its worker, process 7, ended by SIGKILL", {"home.log": b"lost\n"}
+                )
+            record = dut.trial(request, case.id, len(running.trials))
+            kept = threading.Event()
+            on_told(TrialMade(record), kept.set)
+            while not kept.wait(0.01):
+                if self.closed:
+                    raise WorkerLost("nobody is there any more")
+            self.made += 1
+            running.add(record)
+        return Done(logs={"home.log": f"{case.id}\n".encode()})
+
+
+def begun(resolved: ResolvedPlan, folder: Path) -> RunDirectory:
+    return RunDirectory.create(folder, "t", command._manifest(resolved, choose(resolved)), resolved.text)
+
+
+def session(
+    resolved: ResolvedPlan, directory: RunDirectory, workers: Threads, observer: Silent | None = None
+) -> SideBySide:
+    (choice,) = choose(resolved)
+    beds = cast(Beds, SimpleNamespace(notes=lambda case: ["a note of its device"]))
+    return SideBySide(
+        resolved, cases(resolved, [choice.dut]), [(choice.dut, choice.profile)], directory, beds,
+        virtual_pair.placement(), workers, observer or Silent(),
+    )  # fmt: skip
