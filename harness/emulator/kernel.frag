@@ -100,3 +100,13 @@ CONFIG_CRYPTO_HW=y
 CONFIG_CRYPTO_DEV_TALITOS=y
 CONFIG_CRYPTO_DEV_TALITOS2=y
 CONFIG_HW_RANDOM=y
+
+# What a daemon needs that is laid over the guest's root; and how many instructions of its the kernel stood in for
+# (/sys/kernel/debug/powerpc/emulated_instructions).
+CONFIG_EPOLL=y
+CONFIG_EVENTFD=y
+CONFIG_SIGNALFD=y
+CONFIG_TIMERFD=y
+CONFIG_FILE_LOCKING=y
+CONFIG_DEBUG_FS=y
+CONFIG_PPC_EMULATED_STATS=y

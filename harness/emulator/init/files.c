@@ -85,6 +85,32 @@ void do_write(struct answer *answer, char *arguments)
 		refuse(answer, errno, "cannot write %s", path);
 }
 
+/* A file of several lines, in as many requests as it takes: each says how many bytes went before. */
+void do_put(struct answer *answer, char *arguments)
+{
+	const char *path = word(&arguments);
+	uint64_t before;
+	char *digits = NULL;
+	size_t length = 0;
+	ssize_t written;
+	int fd;
+
+	if (!path || !number(word(&arguments), UINT32_MAX, &before) ||
+	    ((digits = word(&arguments)) && !from_hex(digits, &length))) {
+		refuse(answer, 0, "put: expected PATH BYTES HEX");
+		return;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (before ? O_APPEND : O_TRUNC), 0600);
+	if (fd < 0) {
+		refuse(answer, errno, "put %s", path);
+		return;
+	}
+	written = write(fd, digits ? digits : "", length);
+	if (written != (ssize_t)length)
+		refuse(answer, written < 0 ? errno : ENOSPC, "put %s", path);
+	close(fd);
+}
+
 void do_counters(struct answer *answer, char *arguments)
 {
 	static struct text content;

@@ -19,6 +19,8 @@ void text_clear(struct text *text);
 void text_bytes(struct text *text, const void *data, size_t length);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_json(struct text *text, const char *data, size_t length); /* a JSON string, quotes included */
+/* The bytes of a text of hex, in its place, with a zero behind them; false if it is none. */
+bool from_hex(char *text, size_t *length);
 void text_hex(struct text *text, const void *data, size_t length);
 
 /* Where the fields of an answer go; a request that fails calls refuse() and returns. */
@@ -34,12 +36,16 @@ void refuse(struct answer *answer, int number, const char *format, ...) __attrib
 /* Requests: `arguments` is the rest of the line, to be cut into words in place. */
 void do_read(struct answer *answer, char *arguments);
 void do_write(struct answer *answer, char *arguments);
+void do_put(struct answer *answer, char *arguments);
 void do_counters(struct answer *answer, char *arguments);
 void do_cpu(struct answer *answer, char *arguments);
 void do_netlink(struct answer *answer, char *arguments);
 void do_ip(struct answer *answer, char *arguments);
 void do_udp_encap(struct answer *answer, char *arguments);
 void do_accel(struct answer *answer, char *arguments);
+void do_run(struct answer *answer, char *arguments);
+/* Of programs that `run` left running, those that have ended meanwhile. */
+void bury_the_dead(void);
 
 /* The next word of a line, NULL at its end. */
 char *word(char **line);

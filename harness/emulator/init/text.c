@@ -89,6 +89,26 @@ void text_hex(struct text *text, const void *data, size_t length)
 	text->data[text->length] = '\0';
 }
 
+static int digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool from_hex(char *text, size_t *length)
+{
+	char *to = text, *start = text;
+
+	for (; text[0]; text += 2) {
+		if (digit(text[0]) < 0 || digit(text[1]) < 0)
+			return false;
+		*to++ = (char)(digit(text[0]) << 4 | digit(text[1]));
+	}
+	*to = '\0';
+	if (length)
+		*length = (size_t)(to - start);
+	return true;
+}
+
 void refuse(struct answer *answer, int number, const char *format, ...)
 {
 	va_list arguments;

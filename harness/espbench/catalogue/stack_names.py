@@ -17,7 +17,7 @@ class StackFacts:
     daemon is the IKE daemon that negotiates for it, whose `version` or `prefix` a plan may choose;
     empty where nothing negotiates. kernel_esp: the kernel's ESP (XFRM) carries the traffic.
     largest_packet: bytes of the largest cleartext IP packet it carries, whatever the MTU, and why.
-    longest_lifetime_s: of an SA before it is rekeyed.
+    longest_lifetime_s: of an SA before it is rekeyed. boards_only: it is code of the emulated boards' kernel.
     """
 
     description: str
@@ -26,6 +26,7 @@ class StackFacts:
     daemon: str = ""
     largest_packet: tuple[int, str] | None = None
     longest_lifetime_s: int | None = None
+    boards_only: bool = False
 
     @property
     def ike(self) -> bool:
@@ -44,6 +45,13 @@ STACKS = {
     ),
     "xfrm": StackFacts(
         "static Security Associations in the kernel's own IPsec, XFRM (the articles' NetKey); no IKE"
+    ),
+    "lean-esp": StackFacts(
+        "static SAs in an ESP of espbench's own with as little code as can be: a bound on emulated boards, no product",
+        kernel_esp=False,
+        # With every suite that a board has; it does not fragment.
+        largest_packet=(1438, "it does not fragment what is longer than the link once encrypted"),
+        boards_only=True,
     ),
     "strongswan": StackFacts(
         "strongSwan's charon negotiates (IKEv2), the kernel's ESP carries the traffic", daemon="strongswan"

@@ -19,7 +19,7 @@ from espbench.paths import data_dir
 from espbench.results.published import Qualifier, documents
 from espbench.terms import Direction
 
-Behaviour = Literal["plain", "null", "async", "polling", "dual-pass", "software"]
+Behaviour = Literal["plain", "null", "async", "polling", "dual-pass", "software", "lean"]
 Unit = Literal["Mbps", "%", "x", "B", "ms", "instructions", "algorithms", ""]
 Size = Annotated[int, Field(ge=64, le=1518)]
 

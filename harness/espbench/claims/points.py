@@ -122,7 +122,9 @@ def _behaviour(kind: str, options: dict[str, object]) -> Behaviour | None:
     The articles' plain forwarding had no IPsec at all: not the baseline that pays for ESP's policies.
     """
     plain = "plain" if options.get("policies") == "none" else ""
-    named = {"plain": plain, "null": "null", "xfrm": str(options.get("crypto", "async"))}.get(kind)
+    crypto = str(options.get("crypto", "async"))
+    lean = "lean" if crypto == "async" else ""
+    named = {"plain": plain, "null": "null", "xfrm": crypto, "lean-esp": lean}.get(kind)
     return next((b for b in get_args(Behaviour) if b == named), None)
 
 

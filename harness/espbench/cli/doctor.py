@@ -22,7 +22,8 @@ from espbench.runs.platform_kinds import PLATFORMS, esp_missing
 from espbench.stacks.daemons import packages
 from espbench.this_machine import irq_time
 
-_EMULATED = ("qemu_e500", "qemu_x86")
+_BOARDS = "qemu_e500"
+_EMULATED = (_BOARDS, "qemu_x86")
 
 
 def doctor(
@@ -71,9 +72,13 @@ def _stack(name: str, platforms: Mapping[str, Readiness], lack: str) -> Readines
     namespaces, guests = platforms["netns"], platforms["uml"]
     facts = STACKS[name]
     kernel_esp = facts.kernel_esp and lack
-    where = [r.name for r in (namespaces, guests) if r.ready and not (r is namespaces and kernel_esp)]
+    others = () if facts.boards_only else (namespaces, guests)
+    where = [r.name for r in others if r.ready and not (r is namespaces and kernel_esp)]
+    emulated = (_BOARDS,) if facts.boards_only else _EMULATED
     if not facts.daemon:
-        where += [name for name in _EMULATED if platforms[name].ready]
+        where += [name for name in emulated if platforms[name].ready]
+    if not where and facts.boards_only:
+        return Readiness(name, False, platforms[_BOARDS].missing, platforms[_BOARDS].install)
     if not where:
         return Readiness(name, False, (lack if facts.kernel_esp else "") or guests.missing, guests.install)
     on = "on " + ", ".join(where)

@@ -16,6 +16,7 @@ from espbench.stacks.daemons import builds, credentials, layers
 from espbench.stacks.daemons.builds import Build
 from espbench.stacks.daemons.daemon import Credentials, Daemon, End, IkeOptions
 from espbench.stacks.daemons.ike import IkeStack
+from espbench.stacks.lean_esp import LeanEsp
 from espbench.stacks.libreswan.pluto import Libreswan
 from espbench.stacks.plain import Plain
 from espbench.stacks.strongswan.charon import StrongSwan
@@ -53,7 +54,7 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
     options = options_of(choice)
     found = builds_of(choice, plan_path, on_note)
     if not found:
-        return Xfrm(bed, tunnel, suite, options)
+        return (LeanEsp if choice.kind == LeanEsp.name else Xfrm)(bed, tunnel, suite, options)
     made = credentials.make(options.auth)
     charons: dict[Side, StrongSwan] = {}
     daemons: dict[Side, Daemon] = {}

@@ -6,9 +6,11 @@ It is the same source; only byte order and the mounting of a process 1 differ in
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
+import signal
 import struct
 import subprocess
 import time
@@ -308,3 +310,31 @@ def wait_for(condition: Any, within_s: float = 5.0) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_program_is_run_to_its_end(here: Guest, tmp_path: Path) -> None:
+    """What it printed, how it ended; one that does not end in time is killed, and what it leaves running lives on."""
+
+    def words(*of: str) -> str:
+        return " ".join(word.encode().hex() for word in of)
+
+    script = f"echo 'a  b'; echo no >&2; sleep 60 & echo $! >{tmp_path}/left; exit 3"
+    answer = here.ask(f"run 20000000000 {words('sh', '-c', script)}")
+    assert (answer["rc"], answer["out"], answer["err"]) == (3, "a  b\n", "no\n")
+    left = int((tmp_path / "left").read_text())
+    os.kill(left, signal.SIGKILL)
+    assert here.ask(f"run 20000000000 {words('sh', '-c', 'kill -9 $$')}")["rc"] == 128 + 9
+    late = here.ask(f"run 100000000 {words('sleep', '60')}")
+    assert (late["ok"], late["errno"]) == (False, errno.ETIMEDOUT)
+    assert here.ask(f"run 1 {words('sh')}zz")["ok"] is False
+    assert here.ask(f"run 20000000000 {words('no-such-program')}")["rc"] == 127
+
+
+def test_a_text_of_several_lines_comes_in_pieces(here: Guest, tmp_path: Path) -> None:
+    file = tmp_path / "conf"
+    assert here.ask(f"put {file} 0 {b'one'.hex()}")["ok"]
+    assert here.ask(f"put {file} 3 {(chr(10) + 'two' + chr(10)).encode().hex()}")["ok"]
+    assert file.read_text() == "one\ntwo\n"
+    assert here.ask(f"put {file} 0 {b'new'.hex()}")["ok"]
+    assert file.read_text() == "new"
+    assert not here.ask(f"put {file} 0 xyz")["ok"]

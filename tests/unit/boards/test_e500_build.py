@@ -474,7 +474,7 @@ def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: 
     E500_KIT.build(registry, Told())
     assert E500_KIT.readiness().ready
     carried = {stack.name for stack in doctor.survey()["stack"] if "qemu_e500" in stack.note}
-    assert carried == {"plain", "null", "xfrm"}
+    assert carried == {"plain", "null", "xfrm", "lean-esp"}
     assert E500_KIT.require().initramfs.is_file()
 
 

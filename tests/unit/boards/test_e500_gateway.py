@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from espbench.errors import EspbenchError
-from espbench.platforms.base import LinkCounters, NetlinkRefused, PortName
+from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, PortName
 from espbench.platforms.channel import AgentRefused
 from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.platforms.e500.e500_guest import Machine, command
@@ -153,10 +153,28 @@ def test_only_its_own_boot_is_a_guests_console(tmp_path: Path) -> None:
     assert guest.last_words() == ""
 
 
-def test_there_are_no_programs(tmp_path: Path) -> None:
+def test_a_program_is_run_by_its_words(tmp_path: Path) -> None:
+    """Each in hex: they may hold spaces. Its time is of the guest's clock."""
+    home, clock = gateway(tmp_path, ok(1, rc=3, out="a\nb", err="no"))
+    assert home.run(["sh", "-c", "echo a; exit 3"], timeout_s=2.5) == CommandResult(3, "a\nb", "no")
+    assert clock.typed == [f"1 run 2500000000 {b'sh'.hex()} {b'-c'.hex()} {b'echo a; exit 3'.hex()}"]
+
+
+def test_a_text_of_several_lines_goes_in_pieces(tmp_path: Path) -> None:
+    """A request is a line of at most 60,000 bytes."""
+    text = "a\n" * 15_000
+    home, clock = gateway(tmp_path, ok(1), ok(2))
+    home.write("/run/x", text)
+    (first, second) = (line.split(" ") for line in clock.typed)
+    assert first[1:4] == ["put", "/run/x", "0"]
+    assert second[1:4] == ["put", "/run/x", "20000"]
+    assert bytes.fromhex(first[4] + second[4]).decode() == text
+
+
+def test_nothing_is_brought_into_a_guest_that_runs(tmp_path: Path) -> None:
     home, _ = gateway(tmp_path)
-    with pytest.raises(EspbenchError, match=r"cannot run swanctl: .*measure plain, null or xfrm"):
-        home.run(["swanctl"])
+    with pytest.raises(EspbenchError, match="cannot use x: nothing can be brought into a guest that runs"):
+        home.deliver(Path("x"))
 
 
 def test_nothing_of_the_host_is_in_the_command_line() -> None:

@@ -121,12 +121,12 @@ def test_a_board_that_is_not_there_is_asked_for(tmp_path: Path) -> None:
         (
             "[plain, xfrm]",
             "[plain, strongswan]",
-            "4:17: stacks[1]: expected plain, null or xfrm with mpc8548e",
+            "4:17: stacks[1]: expected plain, null, xfrm or lean-esp with mpc8548e",
         ),
         (
             "[plain, xfrm]",
             "[{home: strongswan, office: libreswan}]",
-            "4:10: stacks[0]: expected plain, null or xfrm with mpc8548e",
+            "4:10: stacks[0]: expected plain, null, xfrm or lean-esp with mpc8548e",
         ),
         ("xfrm]", "{stack: xfrm, mode: transport}]", "stacks[1].mode: expected mode: tunnel with mpc8548e"),
         ("xfrm]", "{stack: xfrm, interface: true}]", "stacks[1].interface: expected interface: false"),
@@ -140,7 +140,14 @@ def test_a_board_that_is_not_there_is_asked_for(tmp_path: Path) -> None:
         (
             "plain,",
             "{stack: null, crypto: async}, plain,",
-            "expected no crypto on null, got crypto; xfrm alone",
+            "expected no crypto on null, got crypto; xfrm and lean-esp alone have this option",
+        ),
+        ("xfrm]", "{stack: lean-esp, mode: transport}]", "expected no mode on lean-esp, got mode; it has no"),
+        ("xfrm]", "lean-esp]\nip_versions: [6]", "ip_versions: expected 4 with lean-esp, got"),
+        (
+            "xfrm]\nsuites: [3des-sha1]\nframe_sizes: [512]",
+            "lean-esp]\nsuites: [3des-sha1]\nframe_sizes: [1457]",
+            "expected frames of at most 1456 B with lean-esp (it does not fragment",
         ),
         ("frame_sizes", "generator: scapy\nframe_sizes", "generator: expected generator: native, without"),
         (
@@ -161,6 +168,11 @@ def test_only_boards_drive_an_engine_in_another_way() -> None:
         "dut: mpc8548e\nstacks: [plain, xfrm]", "dut: netns\nstacks: [{stack: xfrm, crypto: polling}]"
     )
     assert "stacks[0].crypto: expected no crypto but with platform: qemu_e500" in words
+
+
+def test_the_lean_esp_is_on_boards_alone() -> None:
+    words = said("dut: mpc8548e\nstacks: [plain, xfrm]", "dut: netns\nstacks: [lean-esp]")
+    assert "stacks[0]: expected lean-esp with a DUT of platform: qemu_e500" in words
 
 
 def test_a_sec_without_a_hash_has_no_dual_pass(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from espbench.generators.base import Offered, StreamCounts
 from espbench.measure.proof.counters import Counters
-from espbench.measure.proof.path import AFTER_COUNTING, DAMAGED, UNACCOUNTED
+from espbench.measure.proof.path import AFTER_COUNTING, DAMAGED, UNACCOUNTED, place_of_error
 from espbench.platforms.base import Side
 
 _GATEWAY: Side = "home"
@@ -64,7 +64,7 @@ def loss_places(passage: Passage, *, encrypts: bool, receiver_overrun: int) -> d
     inside = p.transformed - refused if encrypts else p.left
     steps = {
         f"first port into {_GATEWAY}": p.stream.tx_frames - p.entered,
-        **{f"{_GATEWAY} xfrm {name}": n for name, n in p.errors.items()},
+        **{place_of_error(_GATEWAY, name): n for name, n in p.errors.items()},
         f"{_GATEWAY}": p.entered - inside - sum(p.errors.values()),
         f"{_GATEWAY}, after ESP": inside - p.left,
         "receiver overrun": receiver_overrun,

@@ -77,6 +77,11 @@ def _crossing(stream: StreamCounts, delta: Counters, tester_rings: bool) -> Cros
     )
 
 
+def place_of_error(gateway: str, name: str) -> str:
+    """Where a frame was lost that a gateway counted as this error, of XFRM or of the stack beside it."""
+    return f"{gateway} xfrm {name}" if name.startswith("Xfrm") else f"{gateway} {name}"
+
+
 def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) -> dict[str, int]:
     """Book the frames that did not arrive intact; the places of a direction add up to its loss.
 
@@ -89,10 +94,10 @@ def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) ->
     first_xfrm, second_xfrm = sum(c.first_errors.values()), sum(c.second_errors.values())
     steps = {
         f"first port into {c.first}": c.stream.tx_frames - c.entered_first,
-        **{f"{c.first} xfrm {name}": n for name, n in c.first_errors.items()},
+        **{place_of_error(c.first, name): n for name, n in c.first_errors.items()},
         f"{c.first}": c.entered_first - handed_over - first_xfrm,
         f"{c.second} ring": min(c.ring_drops_between, max(0, handed_over - taken_over)),
-        **{f"{c.second} xfrm {name}": n for name, n in c.second_errors.items()},
+        **{place_of_error(c.second, name): n for name, n in c.second_errors.items()},
         "middle link": handed_over - taken_over - c.ring_drops_between - second_xfrm,
         f"{c.second}": taken_over - c.left_second,
         "receiver overrun": receiver_overrun,

@@ -32,6 +32,7 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     where = f"with {name} (platform: {first.platform})"
     for index, choice in enumerate(plan.stacks):
         yield from _stack(choice, ("stacks", index), where, first)
+        yield from _lean(plan, choice, ("stacks", index))
         if choice.crypto == "dual-pass":
             yield from _dual_pass(boards, ("stacks", index, "crypto"))
     native = plan.generator.native
@@ -65,7 +66,7 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
     if any(facts.ike for facts in choice.facts):
         yield Problem(
             at,
-            f"plain, null or xfrm {where}",
+            f"plain, null{', xfrm or lean-esp' if profile.board else ' or xfrm'} {where}",
             shown(choice.shown),
             "its guests have one program of espbench's own and no room for a daemon: remove it",
             involves=_DUT,
@@ -93,8 +94,28 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
             yield Problem((*at, key), f"{key}: {usual} {where}", got, f"{why}: remove it", involves=_DUT)
 
 
+def _lean(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
+    """Find what espbench's own ESP cannot do."""
+    if choice.kind == "lean-esp" and 6 in plan.ip_versions:
+        yield Problem(
+            ("ip_versions",),
+            "4 with lean-esp",
+            shown(plan.ip_versions),
+            "it is IPv4's alone: measure IPv6 with xfrm",
+            involves=((*at, "stack"),),
+        )
+
+
 def _only_boards(plan: Plan) -> Iterator[Problem]:
     for index, choice in enumerate(plan.stacks):
+        if any(facts.boards_only for facts in choice.facts):
+            yield Problem(
+                ("stacks", index),
+                f"{choice.kind} with a DUT of platform: qemu_e500",
+                shown(choice.kind),
+                "it is code of the emulated boards' kernel: use dut: mpc8548e, or remove it",
+                involves=_DUT,
+            )
         if choice.crypto is not None:
             yield Problem(
                 ("stacks", index, "crypto"),

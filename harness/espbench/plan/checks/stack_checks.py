@@ -19,7 +19,7 @@ _ALWAYS = {"label", "tunnels"}
 _KERNEL = {"replay_window", "esn", "udp_encapsulation", "df", "interface", "mode"}
 _IKE = {"ike", "auth", "lifetime", "ike_lifetime"}
 _DAEMON = {"version", "prefix"}
-_OF_ONE = {"crypto": "xfrm", "policies": "plain"}
+_OF_FEW = {"crypto": ("xfrm", "lean-esp"), "policies": ("plain",)}
 _INTEROPERATION = frozenset({"home", "office"} | _ALWAYS | _KERNEL | _IKE)
 
 
@@ -29,7 +29,7 @@ def keys_of(name: str) -> frozenset[str]:
     facts = STACKS[name]
     if facts.kernel_esp:
         keys |= _KERNEL
-    keys |= {key for key, stack in _OF_ONE.items() if stack == name}
+    keys |= {key for key, stacks in _OF_FEW.items() if name in stacks}
     if facts.ike:
         keys |= _IKE | _DAEMON | {"mode", "udp_encapsulation"}
     return frozenset(keys)
@@ -66,11 +66,14 @@ def _one_stack(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
         facts = STACKS[choice.stack]
         if not facts.encrypts:
             expected, remedy = "no ESP options on plain", "plain carries no ESP: remove it"
-        elif key in _OF_ONE:
+        elif key in _OF_FEW:
             expected, remedy = (
                 f"no {key} on {choice.stack}",
-                f"{_OF_ONE[key]} alone has this option: remove it",
+                f"{' and '.join(_OF_FEW[key])} alone {'has' if len(_OF_FEW[key]) == 1 else 'have'} this option: "
+                "remove it",
             )
+        elif facts.boards_only:
+            expected, remedy = f"no {key} on {choice.stack}", "it has no such option: remove it"
         elif not facts.ike:
             expected, remedy = (
                 f"no {key} on {choice.stack}",

@@ -107,7 +107,7 @@ class StackChoice(Strict):
     interface: bool = False
     """Route through an XFRM interface instead of by policy; the kernel needs CONFIG_XFRM_INTERFACE."""
     crypto: Behaviour | None = None
-    """How the kernel's ESP drives the crypto engine (xfrm with platform: qemu_e500).
+    """How ESP drives the crypto engine (xfrm and lean-esp with platform: qemu_e500).
 
     async: one descriptor for cipher and hash, an interrupt when it is done. polling: the same, and the CPU
     waits for it. dual-pass: cipher, then hash, each waited for. software: the engine is not used. Default: async.

@@ -21,12 +21,16 @@ def engines(bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
             mistakes.append(f"{side}: expected {', '.join(lost)}, its kernel has none")
             continue
         found = board_crypto.read_back({path: text for path, text in texts.items() if text is not None})
-        said[side] = {"behaviour": found.behaviour, "engine": found.sec or "none"}
+        said[side] = {
+            "behaviour": found.behaviour,
+            "engine": found.sec or "none",
+            "descriptors before trials": found.descriptors,
+        }
         if case.stack.kind == "plain":
             continue
         suite = suites()[case.suite]
         said[side]["computed by"] = board_crypto.driver(found, suite) or "nobody"
-        if case.stack.kind == "xfrm":
+        if case.stack.kind in ("xfrm", "lean-esp"):
             asked = case.stack.crypto or board_crypto.DEFAULT
             mistakes += [f"{side}: {text}" for text in board_crypto.mistakes(asked, found, suite)]
     return {"crypto engine": said}, mistakes

@@ -37,6 +37,7 @@ _BEHAVIOURS = {
     "polling": "SEC, synchronous polling, one pass",
     "dual-pass": "SEC, synchronous, cipher then hash",
     "software": "crypto in software",
+    "lean": "lean ESP of espbench's own, SEC asynchronous, one pass",
 }
 
 

@@ -115,6 +115,8 @@ class Kit:
         MachineLacks for programs, room or sources that are not there; EspbenchError, with the log's end, when a
         program fails. The cache only ever has whole parts.
         """
+        if not again and (built := self.find()) is not None:
+            return built  # whoever builds something else is not waited for
         for place in (cache_dir(), recipe.store()):
             kept.folder_of_ours(place)
         with _alone(progress):
