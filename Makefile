@@ -46,6 +46,7 @@ rest:
 
 boards:
 	@$(TIMED) "boards" nice -n 5 .venv/bin/espbench build e500
+	@$(TIMED) "x86" nice -n 5 .venv/bin/espbench build x86
 
 check-built:
 	@$(TIMED) "static" $(MAKE) --no-print-directory static
