@@ -101,7 +101,7 @@ static const struct {
 	{ "counters", do_counters }, { "cpu", do_cpu },		{ "ip", do_ip },
 	{ "netlink", do_netlink },   { "listen", do_listen },	{ "udp_encap", do_udp_encap },
 	{ "accel", do_accel },	     { "wait", do_wait },	{ "poweroff", do_poweroff },
-	{ "run", do_run },	     { "put", do_put },
+	{ "run", do_run },	     { "put", do_put },		{ "coalesce", do_coalesce },
 #ifdef __x86_64__
 	{ "rings", do_rings },
 #endif

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
+
+from espbench.catalogue.bus_bytes import increase_pct
 from espbench.catalogue.suites import suites
 from espbench.claims.model import Computed
 from espbench.claims.our_value import OurValue, ranged
@@ -13,6 +17,8 @@ from espbench.terms import layer2_mbps
 
 _GIGABIT = 1e9
 _DIGIT_BITS = 32
+_SIZES = (64, 128, 256, 512, 1024, 1456)
+_LARGE_SIZES = (1024, 1280, 1456)
 
 
 def computed(m: Computed) -> OurValue:
@@ -28,8 +34,34 @@ def computed(m: Computed) -> OurValue:
         case "largest whole frame":
             size = suites()[m.suite].largest_inner(USUAL_MTU) + FRAMING_BYTES
             return OurValue(holds=m.frame_size > size, text=f"up to {size} B pass whole")
+        case "bus falls" | "bus beyond the MTU":
+            return _bus(m)
         case "rsa":
             return _rsa(m.modulus_bits, m.exponent_bits)
+
+
+def _bus(m: Computed) -> OurValue:
+    return _bus_falls(m.suite) if m.what == "bus falls" else _bus_beyond_the_mtu(m)
+
+
+def _bus_falls(suite: str) -> OurValue:
+    """The share that ESP moves over the bus beside plain forwarding falls with each size that passes whole."""
+    increases = {size: increase_pct(size, suite) for size in _SIZES}
+    holds = (
+        all(after < before for before, after in pairwise(increases.values())) and min(increases.values()) > 0
+    )
+    return OurValue(holds=holds, text=_increases(increases))
+
+
+def _bus_beyond_the_mtu(m: Computed) -> OurValue:
+    """A size whose packets are cut has a higher share than the large ones that are not."""
+    increases = {size: increase_pct(size, m.suite) for size in (*_LARGE_SIZES, m.frame_size)}
+    others = [increases[size] for size in _LARGE_SIZES]
+    return OurValue(holds=increases[m.frame_size] > max(others), text=_increases(increases))
+
+
+def _increases(of: Mapping[int, float]) -> str:
+    return ", ".join(f"+{pct:.1f} % at {size} B" for size, pct in of.items())
 
 
 def rsa_cycles(modulus_bits: int, exponent_bits: int) -> float:

@@ -128,7 +128,15 @@ class Computed(_Data):
     """A figure that follows from standards or from the SEC model alone: no run is asked."""
 
     quantity: Literal["computed"]
-    what: Literal["rsa", "clear link", "tunnel link", "tunnel growth", "largest whole frame"]
+    what: Literal[
+        "rsa",
+        "clear link",
+        "tunnel link",
+        "tunnel growth",
+        "largest whole frame",
+        "bus falls",
+        "bus beyond the MTU",
+    ]
     suite: str = "3des-sha1"
     frame_size: Size = 64
     modulus_bits: int = 0

@@ -445,6 +445,17 @@ def _machine(profile: Profile, board: Board, case: Case) -> qemu_e500.Machine:
         sec_clock_hz=board.sec.clock,
         sec_costs=board.sec.costs,
         crypto=case.stack.crypto or "",
+        coalescing=_coalescing(board),
+    )
+
+
+def _coalescing(board: Board) -> qemu_e500.Coalescing:
+    rx, tx = board.coalescing.receive, board.coalescing.transmit
+    return qemu_e500.Coalescing(
+        rx_frames=rx.frames if rx else 0,
+        rx_us=rx.time if rx else 0,
+        tx_frames=tx.frames if tx else 0,
+        tx_us=tx.time if tx else 0,
     )
 
 
@@ -459,6 +470,13 @@ def _facts_of(board: Board) -> dict[str, str]:
         "time per instruction": f"{said['ns_per_instruction']} ns",
         "security engine": f"SEC {board.sec.version} at {said['sec']['clock']}",
         "its cycles": ", ".join(f"{name} {price}" for name, price in said["sec"]["cycles"].items()),
+        "interrupts": "; ".join(
+            f"{direction}: one for {gathered or 'each frame'}"
+            for direction, gathered in (
+                ("receiving", board.coalescing.receive),
+                ("sending", board.coalescing.transmit),
+            )
+        ),
     }
 
 

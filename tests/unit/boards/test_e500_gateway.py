@@ -16,7 +16,7 @@ from espbench.errors import EspbenchError
 from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, PortName
 from espbench.platforms.channel import AgentRefused
 from espbench.platforms.e500.e500_gateway import E500Gateway
-from espbench.platforms.e500.e500_guest import Machine, command
+from espbench.platforms.e500.e500_guest import Coalescing, Machine, command
 from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd
 
 MACHINE = Machine(128, Fraction(5, 3), "2.1", 266_000_000, "descriptor=500:rng=1", "polling")
@@ -67,6 +67,30 @@ def test_each_request_has_its_number_and_its_answer(tmp_path: Path) -> None:
     assert home.link_counters() == {"eth0": LinkCounters(1, 2, 3, 4, 5, 6)}
     assert home.read(["/a", "/b"]) == {"/a": None}
     assert clock.typed == ["1 cpu", "2 counters", "3 read /a /b"]
+
+
+def gathering(folder: Path, *answers: dict[str, Any]) -> tuple[E500Gateway, Lines]:
+    """One that is to gather 16 frames or 205 µs receiving, 8 or 52 sending."""
+    (folder / "console").write_text("")
+    process = cast(Any, type("Running", (), {"poll": lambda self: None})())
+    guest = Guest("home", process, folder / "console", folder / "qemu.log")
+    made = E500Gateway("home", "west", guest, folder / "notes", Coalescing(16, 205, 8, 52))
+    clock = Lines({"id": 0, "ok": True}, *answers)
+    made.started_by(clock)
+    return made, clock
+
+
+def test_interrupts_are_gathered_by_both_ports_as_asked(tmp_path: Path) -> None:
+    told = {"rx_frames": 16, "rx_us": 205, "tx_frames": 8, "tx_us": 52}
+    home, clock = gathering(tmp_path, ok(1, **told), ok(2, **told))
+    home.set_up_ports()
+    assert clock.typed == ["1 coalesce eth0 16 205 8 52", "2 coalesce eth1 16 205 8 52"]
+
+
+def test_a_driver_that_gathers_otherwise_is_no_device_of_that_profile(tmp_path: Path) -> None:
+    home, _ = gathering(tmp_path, ok(1, rx_frames=16, rx_us=204, tx_frames=8, tx_us=52))
+    with pytest.raises(EspbenchError, match=r"eth0 was to gather interrupts as .*205.* says .*204"):
+        home.set_up_ports()
 
 
 def test_what_a_reading_costs_is_not_in_it(tmp_path: Path) -> None:

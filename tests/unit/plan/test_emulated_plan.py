@@ -191,3 +191,34 @@ def test_ways_to_drive_the_engine_are_stacks_of_their_own() -> None:
         ("xfrm", {}),
         ("klips", {"crypto": "polling"}),
     ]
+
+
+def gathering(text: str) -> tuple[str, str]:
+    """Replaces the line of the core by itself and the key."""
+    return r"^  core: e500v2.*$", f"  core: e500v2\n  coalescing: {text}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{receive: {frames: 0, time: 9us}}", "frames: expected at least 1, got 0"),
+        ("{receive: {frames: 256, time: 9us}}", "frames: expected at most 255, got 256"),
+        ("{transmit: {frames: 16}}", "time: expected a value, got nothing"),
+        ("{transmit: {frames: 16, time: 9}}", "time: expected whole microseconds such as 205us"),
+        ("{transmit: {frames: 16, time: 33554us}}", "time: expected 1us to 33553us"),
+        ("{rx: {frames: 16, time: 9us}}", "a direction: receive or transmit"),
+    ],
+)
+def test_a_mistake_in_coalescing_is_told(tmp_path: Path, text: str, words: str) -> None:
+    assert words in profile_said(tmp_path, *gathering(text))
+
+
+def test_what_ports_gather_makes_another_board(tmp_path: Path) -> None:
+    board = load_profile("mpc8548e-coalesced").board
+    assert board is not None
+    assert str(board.coalescing.receive) == str(board.coalescing.transmit) == "16 frames or 205 µs"
+    found = conditions(plan(), [load_profile("mpc8548e"), load_profile("mpc8548e-coalesced")])["profiles"]
+    apart = {
+        key for key in found["mpc8548e"]["board"] if len({str(of["board"][key]) for of in found.values()}) > 1
+    }
+    assert apart == {"coalescing"}

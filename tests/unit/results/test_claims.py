@@ -100,16 +100,39 @@ def test_cpu_is_the_busier_gateways(value: float, word: str) -> None:
     assert (one.word, one.why) == (word, "" if word == "agrees" else "the reason")
 
 
-def test_saturation_lies_between_two_measured_sizes() -> None:
-    """The CPU's time for a frame is the SEC's at 919 B, by the costs the run was made of."""
-    crossing = (made.CYCLES["async"] / 1333 * 266 - made.FIXED_CYCLES) / made.BYTE_CYCLES
-    assert 512 < crossing < 1024
-    ours = {"quantity": "saturation", "of": ASYNC}
-    one = judged(Shape(), value=1024, unit="B", tolerance=0, ours=ours)
-    assert (one.ours.low, one.ours.high, one.word) == (512, 1024, "agrees")
-    assert judged(Shape(), value=390, unit="B", tolerance=0.2, ours=ours).word == "differs"
-    assert judged(Shape(), value=512, unit="B", tolerance=0, ours=ours).word == "differs"  # excluded
-    assert judged(Shape(), value=513, unit="B", tolerance=0, ours=ours).word == "agrees"
+# The CPU's time for a frame is the SEC's at 919 B, by the costs the made-up runs are of.
+CROSSING = (made.CYCLES["async"] / 1333 * 266 - made.FIXED_CYCLES) / made.BYTE_CYCLES
+
+
+@pytest.mark.parametrize(
+    ("published", "tolerance", "sizes", "word"),
+    [
+        (900, 0.2, (64, 800, 1024, 1456), "agrees"),  # all of (800, 1024] is within 720 to 1080
+        (900, 0.2, (64, 512, 1024, 1456), "not measured"),  # 512 to 720 would be outside
+        (900, 0.2, (64, 800, 1456), "not measured"),
+        (1024, 0.05, (64, 512, 1024, 1456), "not measured"),
+        (1024, 0.05, (64, 800, 970, 1456), "differs"),  # it begins by 970 B, 973 B would be the earliest
+        (390, 0.2, (64, 512, 1024, 1456), "differs"),  # at 512 B it has not begun, 468 B would be the latest
+        (512, 0.0, (64, 512, 1024, 1456), "differs"),
+        (390, 0.2, (64, 1456), "not measured"),
+        (1456, 0.1, (64, 512), "not measured"),  # the CPU limits up to the largest size there is
+        (390, 0.2, (64, 512), "differs"),
+    ],
+)
+def test_saturation_is_judged_by_sizes_that_can_tell(
+    published: float, tolerance: float, sizes: tuple[int, ...], word: str
+) -> None:
+    assert round(CROSSING) == 919
+    one = judged(
+        Shape(sizes=sizes), value=published, unit="B", tolerance=tolerance,
+        ours={"quantity": "saturation", "of": ASYNC},
+    )  # fmt: skip
+    assert one.word == word
+    below = [size for size in sizes if size < CROSSING]
+    assert one.ours.low == max(below)
+    if word == "not measured":
+        low, high = published * (1 - tolerance), published * (1 + tolerance)
+        assert f"from {low:g} to {high:g} B; measure sizes close to those two" in one.why
 
 
 def test_a_stack_that_never_leaves_the_cpu_idle_has_no_saturation() -> None:

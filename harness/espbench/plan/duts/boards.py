@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, ClassVar
 
-from pydantic import PlainSerializer, PlainValidator
+from pydantic import Field, PlainSerializer, PlainValidator
 
 from espbench.plan.keys.values import Name, text
 from espbench.plan.reading.reader import Problem, Strict, did_you_mean, shown
@@ -24,9 +24,11 @@ SEC_VERSIONS = ("2.0", "2.1", "2.2", "2.4", "3.0")
 STANDING_IN = " standing in for "
 LINE_RATES = (10e6, 100e6, 1e9)
 LARGEST_MTU = 1500
+MOST_GATHERED_US = 33_553  # the timer counts to 65,535, in steps of 64 of the 125 MHz clock's periods
 _MOST_CYCLES = 1_000_000
 _LARGEST_PART = 1_000_000  # of a fraction, as QEMU takes it
 _CLOCK_PATTERN = r"^\d+(\.\d+)?MHz$"
+_TIMER_PATTERN = r"^\d+us$"
 _CORE_PATTERN = rf"^e[0-9]+(v[0-9])?({STANDING_IN}e[0-9]+(v[0-9])?)?$"
 
 
@@ -96,6 +98,14 @@ def _price(name: str, value: object) -> Decimal:
     return price
 
 
+def _microseconds(value: object) -> int:
+    if not isinstance(value, str) or not re.fullmatch(_TIMER_PATTERN, value):
+        raise Expected("whole microseconds such as 205us", "write a number and us")
+    if not 1 <= int(value.removesuffix("us")) <= MOST_GATHERED_US:
+        raise Expected(f"1us to {MOST_GATHERED_US}us", "the controller's timer has 16 bits, of 512 ns each")
+    return int(value.removesuffix("us"))
+
+
 def _shown_clock(hertz: int) -> str:
     return f"{Decimal(hertz) / 10**6:f}MHz"
 
@@ -108,6 +118,12 @@ Clock = Annotated[
 ]
 NsPerInstruction = Annotated[
     Fraction, PlainValidator(_ns), PlainSerializer(str, return_type=str), text(r"^\d+(\.\d+|/\d+)?$", "5/3")
+]
+Microseconds = Annotated[
+    int,
+    PlainValidator(_microseconds),
+    PlainSerializer(lambda us: f"{us}us", return_type=str),
+    text(_TIMER_PATTERN, "205us"),
 ]
 Cycles = Annotated[
     dict[str, Decimal],
@@ -134,6 +150,31 @@ class Sec(Strict):
         return ":".join(f"{name}={price:f}" for name, price in self.cycles.items())
 
 
+class Gathered(Strict):
+    """When frames of one direction interrupt: as soon as one of the two is reached."""
+
+    keys_are: ClassVar[str] = "a key of interrupt coalescing: frames or time"
+
+    frames: Annotated[int, Field(ge=1, le=255)]
+    """So many frames since the last interrupt (ICFT of RXIC or TXIC)."""
+    time: Microseconds
+    """So long after the first of them, µs; the controller rounds it up to 512 ns (ICTT)."""
+
+    def __str__(self) -> str:
+        return f"{self.frames} frames or {self.time} µs"
+
+
+class Coalescing(Strict):
+    """What the Ethernet controllers gather before they interrupt the CPU."""
+
+    keys_are: ClassVar[str] = "a direction: receive or transmit"
+
+    receive: Gathered | None = None
+    """Of frames received. Default: an interrupt for each."""
+    transmit: Gathered | None = None
+    """Of frames sent. Default: an interrupt for each."""
+
+
 class Board(Strict):
     """The device that a profile with platform: qemu_e500 emulates."""
 
@@ -151,6 +192,8 @@ class Board(Strict):
     """What each instruction takes, whichever it is: 0.75, or a fraction such as 5/3."""
     sec: Sec
     """Its security engine."""
+    coalescing: Coalescing = Coalescing()
+    """What its Ethernet ports gather before they interrupt. Default: nothing."""
 
     @property
     def stands_in(self) -> bool:

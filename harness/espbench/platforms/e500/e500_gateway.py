@@ -3,12 +3,42 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Literal
 
+from espbench.errors import EspbenchError
+from espbench.platforms.base import PortName, Side
+from espbench.platforms.e500.e500_guest import Coalescing
 from espbench.platforms.virtual.virtual_gateway import VirtualGateway
+from espbench.platforms.virtual.virtual_guest import Guest
 
 
 class E500Gateway(VirtualGateway):
-    """A `base.Gateway` with a security engine."""
+    """A `base.Gateway` with a security engine, whose ports gather interrupts as `coalescing` says."""
 
     byte_order: Literal["little", "big"] = "big"
+
+    def __init__(
+        self,
+        side: Side,
+        port: PortName,
+        guest: Guest,
+        notebook: Path,
+        coalescing: Coalescing = Coalescing(),  # noqa: B008  (frozen)
+    ) -> None:
+        super().__init__(side, port, guest, notebook)
+        self._coalescing = coalescing
+
+    def set_up_ports(self) -> None:
+        """Have both ports gather as many frames, or as long; EspbenchError when they say that they do otherwise.
+
+        Linux gathers what it sends by itself; here a profile that says nothing has an interrupt for each frame.
+        """
+        wanted = asdict(self._coalescing)
+        for name in (self.lan, self.wan):
+            answer = self.request(f"coalesce {name} " + " ".join(map(str, wanted.values())))
+            if (got := {key: answer[key] for key in wanted}) != wanted:
+                raise EspbenchError(
+                    f"gateway {self.side}: {name} was to gather interrupts as {wanted}, its driver says {got}"
+                )

@@ -13,6 +13,16 @@ from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 
 
 @dataclass(frozen=True)
+class Coalescing:
+    """What both ports gather before they interrupt: frames, or µs since the first of them; 0 and 0: each interrupts."""
+
+    rx_frames: int = 0
+    rx_us: int = 0
+    tx_frames: int = 0
+    tx_us: int = 0
+
+
+@dataclass(frozen=True)
 class Machine:
     """Says what is emulated: costs is the SEC's as its model takes them; crypto empty: the kernel's own default."""
 
@@ -22,6 +32,7 @@ class Machine:
     sec_clock_hz: int
     sec_costs: str
     crypto: str = ""
+    coalescing: Coalescing = Coalescing()
 
 
 def command(built: Built, machine: Machine, ports: Sequence[LinkEnd], console: Path) -> list[str]:

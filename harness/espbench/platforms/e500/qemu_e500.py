@@ -11,13 +11,13 @@ from typing import Any
 from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import Placement, Side
 from espbench.platforms.e500.e500_gateway import E500Gateway
-from espbench.platforms.e500.e500_guest import Machine, command
+from espbench.platforms.e500.e500_guest import Coalescing, Machine, command
 from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import FACING, VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
 
-__all__ = ["Machine", "QemuE500Platform"]
+__all__ = ["Coalescing", "Machine", "QemuE500Platform"]
 
 
 class QemuE500Platform:
@@ -51,7 +51,7 @@ class QemuE500Platform:
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> E500Gateway:
             guest = virtual_guest.start(registry, side, partial(command, built, machine, ends), ends, logs)
-            return E500Gateway(side, FACING[side], guest, logs / f"{side}.log")
+            return E500Gateway(side, FACING[side], guest, logs / f"{side}.log", machine.coalescing)
 
         return self._pairs.build(
             registry,
