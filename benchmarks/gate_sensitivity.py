@@ -16,8 +16,8 @@ batch of frames may move), Office nearer to 0 than to 1; and 0 false alarms of a
 a quarter or more are fresh. **Wrong**: 18 of 20 were found, 9 of them within 10 % of 1, and Office moved by up to 2.5.
 The base had no load but the throughputs, where a gateway is busy all the time, and what a frame costs goes into its
 queues. Since then a base has half of each throughput too, and instructions are compared there. Predicted again, before
-that was run: the same as at first. Found at 20 of 20, 16 of them within 10 % of 1; Office moved by up to 0.12, and at one
-point by -119: an instruction more moved its interrupts. That prediction was wrong, too, in its second half.
+that was run: the same as at first. Found at 20 of 20, 16 of them within 10 % of 1; Office moved by 0.12, and at one
+point by -119: an instruction more moved its interrupts. So the second half of that was wrong again.
 
 It takes about half an hour: `python benchmarks/gate_sensitivity.py [--checks N]`. Needs `espbench build e500` and what
 that needs; neither root nor a network.
