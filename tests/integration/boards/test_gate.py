@@ -44,7 +44,7 @@ def based(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = espbench("run", folder / "gate.yaml", "--out", folder / "runs", "--no-report", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (run,) = (folder / "runs").iterdir()
-    done = espbench("baseline", run, "--out", folder / "baseline.json")
+    done = espbench("baseline", run, "--out", folder / "baseline.json", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert "its band has no width" in done.stderr
     return folder
