@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pickle
 import secrets
 import signal
 import subprocess
@@ -17,9 +19,11 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.runs.workers import process
+from espbench.errors import CannotWrite, MachineLacks
+from espbench.measure.proof import readiness
+from espbench.runs.workers import process, worker
 from espbench.runs.workers.local import LocalWorkers
-from espbench.runs.workers.messages import Done, Task, Told, TrialMade
+from espbench.runs.workers.messages import Done, Failed, Task, Told, TrialMade
 from espbench.runs.workers.process import WorkerLost, WorkerProcess, keep_logs
 from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import state_dir
@@ -181,3 +185,34 @@ def test_logs_follow_each_other_and_other_files_are_the_newest(tmp_path: Path) -
     assert (tmp_path / "home.log").read_bytes() == b"12"
     assert (tmp_path / "middle.pcap").read_bytes() == b"2"
     assert not (tmp_path / "empty.log").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (MachineLacks("no QEMU", "espbench build e500"), MachineLacks, "no QEMU"),
+        (readiness.NotReady("no carrier"), readiness.NotReady, "no carrier"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/tmp/home.log"),
+            CannotWrite,
+            "home.log: cannot write",
+        ),
+        (ValueError("a mistake"), type(None), "ValueError: a mistake"),
+    ],
+)
+def test_what_ends_a_task_is_told_as_it_was_with_its_logs(
+    tmp_path: Path, error: Exception, kind: type[object], words: str
+) -> None:
+    """And what nobody foresaw with where it came from."""
+    (tmp_path / "home.log").write_text("last words")
+
+    def fail(task: Task) -> None:
+        raise error
+
+    told = worker._answer(cast(worker.Worker, SimpleNamespace(do=fail)), word("a"), tmp_path)
+    again = pickle.loads(pickle.dumps(told))
+    assert isinstance(again, Failed)
+    assert type(again.error) is kind
+    assert words in (str(again.error) if again.error else again.fault)
+    assert again.logs == {"home.log": b"last words"}
+    assert (tmp_path / "home.log").read_text() == ""

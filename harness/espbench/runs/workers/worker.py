@@ -24,6 +24,7 @@ from espbench.errors import EspbenchError, Interrupted
 from espbench.measure.inputs.setup import Request
 from espbench.procedures.boards import accelerator
 from espbench.results.accelerator import AcceleratorResult
+from espbench.results.durable import refused_by_disk, write_failure
 from espbench.runs import parts
 from espbench.runs.beds import Beds
 from espbench.runs.one_case import OneCase
@@ -203,7 +204,11 @@ def _answer(worker: Worker, task: Task, logs: Path) -> Done | Failed:
         raise
     except EspbenchError as error:
         return Failed(_as_sent(error), logs=_written(logs))
-    except Exception:  # a fault of ours: told, not lost with this process
+    except Exception as error:
+        if isinstance(error, OSError) and refused_by_disk(error):
+            told = write_failure(error.filename or logs, error, "every trial before is safe")
+            return Failed(told, logs=_written(logs))
+        # A fault of ours: told, not lost with this process.
         return Failed(None, traceback.format_exc(), _written(logs))
     return Done(result, _written(logs))
 
