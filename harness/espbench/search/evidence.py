@@ -172,7 +172,7 @@ class Evidence:
         return 2 * len(self._passing(known)) > len(known)
 
     def _passing(self, known: Sequence[Entry]) -> list[Entry]:
-        """Of trials at one load those that meet the goal: each on its own frames, or together where each has too few."""
+        """Of trials at one load those that meet the goal: each on its own frames, or all where each has too few."""
         told = [(entry, judge_counts(entry.seen, self.goal)) for entry in known]
         together = [e for e, what in told if e.seen.final and what in (*PASSES, Judgement.UNDECIDED)]
         if self.goal > 0 and weigh_finals([e.seen for e in together], self.goal) is Judgement.MET:
