@@ -89,11 +89,11 @@ def test_the_plans_these_tests_spoil_are_good() -> None:
         ("[plain, xfrm]", "plain",
          '4:9: stacks: expected a list, got "plain"; write it as [a, b]'),
         ("[plain, xfrm]", "[]",
-         "4:9: stacks: expected at least one of plain, null, xfrm, strongswan, libreswan, "
-         "strongswan-libipsec, got none; add stacks: [plain, xfrm]"),
+         "4:9: stacks: expected at least one of plain, null, xfrm, lean-esp, strongswan, "
+         "libreswan, strongswan-libipsec, got none; add stacks: [plain, xfrm]"),
         ("[plain, xfrm]", "[plain, xfrn]",
-         '4:17: stacks[1].stack: expected one of plain, null, xfrm, strongswan, libreswan, '
-         'strongswan-libipsec, got "xfrn"; did you mean xfrm?'),
+         '4:17: stacks[1].stack: expected one of plain, null, xfrm, lean-esp, strongswan, '
+         'libreswan, strongswan-libipsec, got "xfrn"; did you mean xfrm?'),
         ("[plain, xfrm]", "[plain, 7]",
          "4:17: stacks[1]: expected a mapping, got 7; write keys and values"),
         ("[plain, xfrm]", "[xfrm, xfrm]",

@@ -65,7 +65,8 @@ def test_every_stack_has_a_line_for_its_list() -> None:
         "strongswan-libipsec",
     }
     assert {name for name, facts in STACKS.items() if facts.encrypts and not facts.kernel_esp} == {
-        "strongswan-libipsec"
+        "strongswan-libipsec",
+        "lean-esp",
     }
 
 

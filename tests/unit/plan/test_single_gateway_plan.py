@@ -77,8 +77,8 @@ def test_the_line_rate_is_that_of_the_longer_frames_of_the_ciphertext_side() -> 
         ("topology: single-gateway", "topology: gateway-to-gateway\ndirections: [decryption]",
          "3:14: directions[0]: expected one-way or both-ways with topology: gateway-to-gateway, got decryption"),
         ("[plain, xfrm]", "[plain, strongswan]",
-         "4:17: stacks[1]: expected one of plain, xfrm, null with topology: single-gateway, got \"strongswan\"; the "
-         "tester speaks ESP, not IKE"),
+         "4:17: stacks[1]: expected one of plain, xfrm, null, lean-esp with topology: single-gateway, got "
+         "\"strongswan\"; the tester speaks ESP, not IKE"),
         ("xfrm]", "{stack: xfrm, mode: transport}]", "expected tunnel mode, ESP directly in IP"),
         ("frame_sizes: [64", "generator: scapy\nframe_sizes: [64", "only the native generator is an ESP peer"),
         ("frame_sizes: [64", "generator: {native: {rx: xdp}}\nframe_sizes: [64",

@@ -150,10 +150,11 @@ def console(file: str, name: str, log: Path, answers: IO[str], hidden: Hidden, *
     with log.open("ab", buffering=0) as out:
         if not again:
             driver = driver_of(target, "ConsoleProtocol")
+            if driver is not None:  # before who waits for the greeting switches anything
+                mark(out, "the console is read from here on")
             _say(answers, driver=_name(driver))
             if driver is None:
                 return
-            mark(out, "the console is read from here on")
         lost = again
         while True:
             try:
