@@ -68,6 +68,7 @@ def test_nothing_changed(based: Path) -> None:
     assert all(row["base"] > 1000 for row in verdict["rows"])
 
 
+@pytest.mark.slow
 def test_one_instruction_less_in_the_base_is_a_regression(based: Path, tmp_path: Path) -> None:
     """Of Home alone, of the case with ESP alone."""
     shutil.copy(based / "gate.yaml", tmp_path)

@@ -45,6 +45,7 @@ def trials(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_beside_xfrm_it_encrypts_each_frame_for_less(tmp_path: Path) -> None:
     """The same engine, driver and load: what differs is the stack's code. Two runs are the same to the byte."""
     (tmp_path / "again").mkdir()

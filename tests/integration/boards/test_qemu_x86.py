@@ -49,7 +49,7 @@ def measure(folder: Path, what: dict[str, Any]) -> Measured:
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
     """One plan, measured on a quiet machine, and again while others take its CPUs."""
-    asked = plan("plain", "null", "xfrm")
+    asked = plan("plain", "xfrm")
     first = measure(tmp_path_factory.mktemp("quiet"), asked)
     with busy_host():
         second = measure(tmp_path_factory.mktemp("busy"), asked)
@@ -69,7 +69,7 @@ def test_every_case_has_its_result(twice: tuple[Measured, Measured]) -> None:
     first, _ = twice
     assert_complete(first.directory)
     rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(first.directory)}
-    assert rate["plain"] > rate["null"] > rate["xfrm"]
+    assert rate["plain"] > rate["xfrm"]
     manifest = json.loads((first.directory / "manifest.json").read_text())
     assert manifest["platform"] == "qemu_x86"
     context = manifest["contexts"]["xfrm-aes128gcm16-ipv4"]
@@ -97,15 +97,17 @@ def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) 
     """Instructions, in the guest's own time."""
     first, _ = twice
     each = {}
-    for stack in ("plain", "null", "xfrm"):
+    for stack in ("plain", "xfrm"):
         kept = [trial for trial in first.of(stack) if not trial["lost"]]
         assert kept
         readings = [trial["gateways"][side] for trial in kept for side in ("home", "office")]
-        assert all(0 < reading["cpu_pct"] <= 100.5 for reading in readings)
+        # What is queued when the last frame is sent is worked off after the trial's 20 ms.
+        assert all(0 < reading["cpu_pct"] <= 103 for reading in readings)
         each[stack] = readings[0]["cpu_us_per_frame"]
-    assert each["plain"] < each["null"] < each["xfrm"]
+    assert each["plain"] < each["xfrm"]
 
 
+@pytest.mark.slow
 def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
     """A user without any capability, and no interface: the same frames."""
     first, _ = twice

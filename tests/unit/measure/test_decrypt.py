@@ -16,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 from espbench.generators.base import FrameShare, Stream
+from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import decryption
 from espbench.measure.proof.decryption import decrypt
@@ -108,3 +109,40 @@ def test_a_sample_of_many_tunnels_must_have_come_through_many_sas(
     else:
         with pytest.raises(NotReady, match="50 frames were sent"):
             take()
+
+
+def sampled(monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> int:
+    """How many captures a sample takes that gives these answers; raises NotReady where it is not good."""
+    given = iter(answers)
+    captures: list[Path] = []
+
+    def capturing(file: Path) -> contextlib.AbstractContextManager[None]:
+        captures.append(file)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(decryption, "decrypt", lambda *_: next(given))
+    setup = SimpleNamespace(
+        stack=SimpleNamespace(secrets=dict),
+        streams=lambda *_: [None],
+        generator=SimpleNamespace(
+            offer=lambda *_, **__: SimpleNamespace(streams=[SimpleNamespace(tx_frames=50)])
+        ),
+    )
+    decryption.sample(cast(Setup, setup), Traffic(((256, 1),), 4, "one-way"), Path("s.pcap"), capturing)
+    return len(captures)
+
+
+def captured(esp: int, **more: Any) -> dict[str, Any]:
+    return {"packets": esp, "esp": esp, "decrypted": esp, "offered": esp, "in_udp": 0, "ike": 0, "spis": 1,
+            "cleartext": 0, "problems": []} | more  # fmt: skip
+
+
+def test_a_capture_that_missed_frames_is_taken_again_and_one_with_a_problem_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tcpdump without a CPU misses frames; cleartext is no matter of luck."""
+    assert sampled(monkeypatch, captured(32), captured(50)) == 2
+    with pytest.raises(NotReady):
+        sampled(monkeypatch, captured(32), captured(31), captured(30), captured(50))
+    with pytest.raises(NotReady):
+        sampled(monkeypatch, captured(32, cleartext=1, packets=33), captured(50))
