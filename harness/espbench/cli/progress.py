@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -18,6 +18,8 @@ from espbench.sentences import goal_title
 from espbench.terms import WITH_FIGURE, Finding, Outcome, Reason, Trial
 from espbench.this_machine import machine_lock
 from espbench.this_machine.machine_lock import Holder
+
+Shown = TypeVar("Shown")
 
 Bounds = list[tuple[float, float | None, float | None]]
 
@@ -109,16 +111,16 @@ class TerminalObserver:
 
 
 @contextlib.contextmanager
-def terminal(run: Path) -> Iterator[TerminalObserver]:
-    """An observer for stderr; live lines only where that is a terminal."""
+def terminal(run: Path, observer: Callable[[Console, Progress | None], Shown]) -> Iterator[Shown]:
+    """An observer for stderr, made of its console; it gets live lines only where that is a terminal."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"run directory {run}", markup=False)
     if not console.is_terminal:
-        yield TerminalObserver(console, None)
+        yield observer(console, None)
         return
     columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as progress:
-        yield TerminalObserver(console, progress)
+        yield observer(console, progress)
 
 
 @contextlib.contextmanager

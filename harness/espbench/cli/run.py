@@ -16,7 +16,7 @@ import typer
 
 from espbench.cli.progress import TerminalObserver, measuring, terminal
 from espbench.cli.resumption import same_run
-from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster, terminal_of_many
+from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
@@ -142,17 +142,20 @@ def _measure(
 ) -> list[Outcome | Finding]:
     try:
         if resolved.plan.cipher_kernels:
-            with terminal(directory.path) as observer:
+            with terminal(directory.path, TerminalObserver) as observer:
                 _tell(observer.note, resolved, choices)
                 cipher_kernels.measure(resolved, directory, observer.note, at_once)
             directory.save_results([])
             return []
         if elsewhere is not None or min(at_once, _tasks(resolved, choices)) > 1:
             workers = elsewhere or LocalWorkers(at_once)
-            with terminal_of_many(directory.path) as observer_of_many:
+            with terminal(directory.path, ManyCases) as observer_of_many:
                 _tell(observer_of_many.note, resolved, choices)
                 return _side_by_side(resolved, choices, directory, observer_of_many, workers)
-        with Registry(secrets.token_hex(3)) as registry, terminal(directory.path) as observer:
+        with (
+            Registry(secrets.token_hex(3)) as registry,
+            terminal(directory.path, TerminalObserver) as observer,
+        ):
             _tell(observer.note, resolved, choices)
             return _one_after_the_other(resolved, choices, directory, observer, registry)
     except KeyboardInterrupt:

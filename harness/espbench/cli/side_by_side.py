@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import Progress, TaskID
 
 from espbench.cli.progress import Bounds, TerminalObserver, clock, plainly, trial_words
 from espbench.errors import UsageError
@@ -139,16 +137,3 @@ class OneOfMany(TerminalObserver):
 
     def _print(self, text: str) -> None:
         self._lines.append(text)
-
-
-@contextlib.contextmanager
-def terminal_of_many(run: Path) -> Iterator[ManyCases]:
-    """An observer for stderr; live lines only where that is a terminal."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"run directory {run}", markup=False)
-    if not console.is_terminal:
-        yield ManyCases(console, None)
-        return
-    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield ManyCases(console, progress)
