@@ -75,6 +75,9 @@ def run(  # noqa: PLR0913  (its options)
             "--cluster", help="Have cases of virtual time measured by a Dask cluster: tls://HOST:PORT."
         ),
     ] = None,
+    real_time: Annotated[
+        bool, typer.Option("--real-time", help="dut: auto never comes to gateways in virtual time.")
+    ] = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
     ] = False,
@@ -96,7 +99,7 @@ def run(  # noqa: PLR0913  (its options)
     else:
         assert plan is not None
         resolved = load_plan(plan)
-    choices = choose(resolved)
+    choices = choose(resolved, virtual_time=not real_time)
     if dry_run:
         _dry_run(resolved, choices)
         return

@@ -12,7 +12,7 @@ from espbench.plan.duts.profiles import Profile, load_profile, profile_names
 from espbench.plan.duts.topology import Topology, load_topology, topology_names
 from espbench.plan.keys.model import Compare, Plan, Throughput
 from espbench.plan.keys.stack_choice import StackChoice
-from espbench.plan.resolution import load_plan, resolve
+from espbench.plan.resolution import check_profiles, load_plan, resolve
 from espbench.plan.resolved.arms import arms, compare_settings, execution_order
 from espbench.plan.resolved.cases import Case, cases, notes
 from espbench.plan.resolved.conditions import conditions
@@ -32,6 +32,7 @@ __all__ = [
     "Topology",
     "arms",
     "cases",
+    "check_profiles",
     "compare_settings",
     "conditions",
     "execution_order",

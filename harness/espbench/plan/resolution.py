@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from espbench.errors import UsageError
@@ -17,6 +19,7 @@ from espbench.plan.reading.reader import (
     check_and_resolve,
     did_you_mean,
     read,
+    read_text,
     shown,
 )
 from espbench.plan.resolved.resolved_plan import AUTO, ResolvedPlan
@@ -35,6 +38,13 @@ def load_plan(path: Path, beside: Path | None = None) -> ResolvedPlan:
 def resolve(document: Document, path: Path | None = None) -> ResolvedPlan:
     """Resolve and check a plan that was read; path is its file. UsageError lists every mistake, one line each."""
     return check_and_resolve(Plan, document, lambda plan: _resolved(plan, path, document.text), _STAND_INS)
+
+
+def check_profiles(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> None:
+    """Check a plan against the profiles that `auto` came to; UsageError lists all that they cannot do."""
+    found = problems(replace(resolved, profiles=tuple(profiles)))
+    if found := [at_the_profile(resolved.plan, problem) for problem in found]:
+        raise read_text(resolved.text, str(resolved.path or "plan"), "plan").error(found)
 
 
 def _resolved(plan: Plan, path: Path | None, text: str) -> tuple[ResolvedPlan, list[Problem]]:

@@ -11,16 +11,18 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
+from espbench.errors import MachineLacks
 from espbench.measure import machine
-from espbench.plan import Case, Profile, ResolvedPlan, load_profile, load_topology
+from espbench.plan import Case, Profile, ResolvedPlan, load_topology
 from espbench.plan.keys.model import SINGLE
 from espbench.plan.resolved.frame_sizes import USUAL_MTU
 from espbench.platforms import capture, placement
 from espbench.platforms.base import Placement, Testbed
 from espbench.platforms.virtual import virtual_pair
 from espbench.runs import stacking
+from espbench.runs.automatic import Automatic, automatic
 from espbench.runs.platform import OnNote, Platform, Workspace
-from espbench.runs.platform_kinds import PLATFORMS, External, esp_missing
+from espbench.runs.platform_kinds import PLATFORMS, External
 from espbench.stacks.base import Stack, Tunnel, split
 
 _Made = TypeVar("_Made", bound=Testbed | None)
@@ -31,13 +33,15 @@ _SPARE_MB = 512  # of memory, left for the tester and everybody else
 class Choice:
     """What one device under test of a plan came to: its name in results, its platform, its profile, and why.
 
-    Boxes that espbench did not build have neither a profile nor a reason.
+    Boxes that espbench did not build have neither a profile nor a reason. instead: what the user could do in its
+    place where this machine lacks something of it.
     """
 
     dut: str
     platform: Platform
     profile: Profile | None = None
     reason: str = ""
+    instead: str = ""
 
     @property
     def mtu(self) -> int:
@@ -45,22 +49,24 @@ class Choice:
         return self.profile.mtu if self.profile else USUAL_MTU
 
 
-def choose(resolved: ResolvedPlan) -> list[Choice]:
-    """Choose a platform for each of the plan's devices under test, in its order."""
+def choose(resolved: ResolvedPlan, *, virtual_time: bool = True) -> list[Choice]:
+    """Choose a platform for each of the plan's devices under test, in its order.
+
+    virtual_time: whether `auto` may come to gateways in virtual time. UsageError where the plan asks what the
+    gateways that `auto` came to cannot do.
+    """
     if resolved.plan.topology == External.name:
         return [Choice(resolved.plan.duts[0], External(resolved))]
-    return [_choice(resolved, dut, profile) for dut, profile in resolved.duts]
+    return [_choice(resolved, dut, profile, virtual_time) for dut, profile in resolved.duts]
 
 
-def _choice(resolved: ResolvedPlan, dut: str, profile: Profile | None) -> Choice:
-    """Take the profile that the plan names; for `auto`, namespaces where the running kernel has ESP, else UML."""
-    if profile is not None:
-        reason = f"the plan asks for {dut}"
-    elif lack := esp_missing():
-        profile, reason = load_profile("uml"), f"auto: {lack}; User-Mode Linux brings its own kernel"
+def _choice(resolved: ResolvedPlan, dut: str, profile: Profile | None, virtual_time: bool) -> Choice:
+    if profile is None:
+        chosen = automatic(resolved, virtual_time=virtual_time)
     else:
-        profile, reason = load_profile("netns"), "auto: the running kernel does ESP in namespaces"
-    return Choice(profile.name, PLATFORMS[profile.platform].make(resolved, profile), profile, reason)
+        chosen = Automatic(profile, f"the plan asks for {dut}")
+    made = PLATFORMS[chosen.profile.platform].make(resolved, chosen.profile)
+    return Choice(chosen.profile.name, made, chosen.profile, chosen.reason, chosen.instead)
 
 
 def profiles_of(choices: Sequence[Choice]) -> list[Profile]:
@@ -94,7 +100,12 @@ def require(resolved: ResolvedPlan, choices: Sequence[Choice], on_note: OnNote) 
     them. UsageError where a plan's prefix holds none.
     """
     for choice in choices:
-        choice.platform.require(on_note)
+        try:
+            choice.platform.require(on_note)
+        except MachineLacks as error:
+            if choice.instead:
+                error.add_note(f"  or: {choice.instead}")
+            raise
     if resolved.plan.topology != External.name:
         for stack in resolved.plan.stacks:
             stacking.builds_of(stack, resolved.path, on_note)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses the gateways of a plan that leaves them to espbench (`dut: auto`), and says why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from espbench.errors import UsageError
+from espbench.plan import Profile, ResolvedPlan, check_profiles, load_profile
+from espbench.runs.platform_kinds import PLATFORMS, esp_missing
+
+_VIRTUAL = "virt-x86"
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """What `auto` came to. instead: what else the user could do where this machine lacks something of it."""
+
+    profile: Profile
+    reason: str
+    instead: str = ""
+
+
+def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic:
+    """Take namespaces where the running kernel has ESP, else UML, else, unless refused, gateways in virtual time.
+
+    virtual_time: whether it may come to gateways in virtual time. Whatever the machine lacks for UML is said when
+    the run demands it. UsageError where the plan asks what gateways in virtual time cannot do.
+    """
+    namespaces = load_profile("netns")
+    lack = _lacks(namespaces) or esp_missing()
+    if not lack:
+        return Automatic(namespaces, "auto: the running kernel does ESP in namespaces")
+    uml = load_profile("uml")
+    chosen = Automatic(uml, f"auto: {lack}; User-Mode Linux brings its own kernel")
+    without = _lacks(uml)
+    if not without:
+        return chosen
+    emulated = load_profile(_VIRTUAL)
+    if _lacks(emulated):
+        remedy = "espbench build x86, for gateways in virtual time, which need no rights"
+        return replace(chosen, instead=remedy if virtual_time else "")
+    if not virtual_time:
+        return replace(chosen, instead="leave out --real-time, for gateways in virtual time")
+    reason = f"auto: {without}; gateways in virtual time need nothing of it"
+    try:
+        check_profiles(resolved, [emulated])
+    except UsageError as error:
+        error.add_note(f"  dut: auto came to {_VIRTUAL} here: {without}")
+        raise
+    return Automatic(emulated, reason)
+
+
+def _lacks(profile: Profile) -> str:
+    """Say what this machine lacks for a profile's gateways; empty if nothing."""
+    needs = PLATFORMS[profile.platform].readiness()
+    return "; ".join(dict.fromkeys(need.missing for need in needs if not need.ready))

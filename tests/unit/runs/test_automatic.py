@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `dut: auto` comes to on machines that can do this or that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from espbench.errors import MachineLacks, UsageError
+from espbench.plan import resolve
+from espbench.plan.reading.reader import read_text
+from espbench.platforms.base import Readiness
+from espbench.runs import automatic, beds
+from espbench.runs.platform_kinds import PLATFORMS, Kind
+from support.plans import plan_text
+
+Lacks = Callable[..., None]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Lacks:
+    """Say what this machine lacks for each platform, and for ESP by its kernel; nothing else is asked of it."""
+
+    def lacks(esp: str = "", **platforms: str) -> None:
+        monkeypatch.setattr(automatic, "esp_missing", lambda: esp)
+        for name in ("netns", "uml", "qemu_x86"):
+            missing = platforms.get(name, "")
+            answers = [Readiness("it", not missing, missing, f"mend {missing}")]
+            kind = Kind(PLATFORMS[name].make, lambda answers=answers: answers)  # type: ignore[misc]
+            monkeypatch.setitem(PLATFORMS, name, kind)  # type: ignore[arg-type]
+
+    return lacks
+
+
+def chosen(text: str = plan_text(dut="auto"), **how: bool) -> beds.Choice:
+    (choice,) = beds.choose(resolve(read_text(text, "plan.yaml", "plan")), **how)
+    return choice
+
+
+def test_namespaces_where_the_kernel_has_esp(machine: Lacks) -> None:
+    machine()
+    assert (chosen().dut, chosen().reason) == ("netns", "auto: the running kernel does ESP in namespaces")
+
+
+def test_uml_where_it_has_none(machine: Lacks) -> None:
+    machine(esp="no ESP")
+    assert (chosen().dut, chosen().reason) == (
+        "uml",
+        "auto: no ESP; User-Mode Linux brings its own kernel",
+    )
+
+
+@pytest.mark.parametrize("esp", ["", "no ESP"])
+def test_virtual_time_where_neither_can_be_made(machine: Lacks, esp: str) -> None:
+    """As it is for an ordinary user; the reason names what is missing."""
+    machine(esp, netns="needs root", uml="needs root")
+    assert chosen().dut == "virt-x86"
+    assert chosen().reason == "auto: needs root; gateways in virtual time need nothing of it"
+
+
+def test_not_where_it_is_refused(machine: Lacks) -> None:
+    """Then the message says what UML lacks, and what else could be done."""
+    machine(netns="needs root", uml="needs root")
+    choice = chosen(virtual_time=False)
+    assert choice.dut == "uml"
+    assert "--real-time" in choice.instead
+
+
+def test_not_where_it_is_not_built(machine: Lacks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of the demand names the remedy of UML and, beside it, the other way."""
+    machine(netns="needs root", uml="needs root", qemu_x86="not built")
+    choice = chosen()
+    assert choice.dut == "uml"
+
+    def refuse(on_note: object) -> None:
+        raise MachineLacks("needs root", "run espbench as root")
+
+    monkeypatch.setattr(choice.platform, "require", refuse)
+    plan = resolve(read_text(plan_text(dut="auto"), "plan.yaml", "plan"))
+    with pytest.raises(MachineLacks) as refused:
+        beds.require(plan, [choice], lambda text: None)
+    (note,) = refused.value.__notes__
+    assert "espbench build x86" in note
+
+
+def test_what_virtual_time_cannot_do_is_said_before_anything_is_made(machine: Lacks) -> None:
+    """By the same checks as for a plan that names it, with the place in the plan, and why it came to that."""
+    machine(netns="needs root", uml="needs root")
+    with pytest.raises(UsageError, match=r"plan:\d+:\d+: capture: expected no capture") as refused:
+        chosen(plan_text(dut="auto", capture="true"))
+    assert refused.value.__notes__ == ["  dut: auto came to virt-x86 here: needs root"]
+    machine(esp="no ESP")
+    assert chosen(plan_text(dut="auto", capture="true")).dut == "uml"
