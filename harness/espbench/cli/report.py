@@ -5,26 +5,31 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
 
-FORMATS: tuple[Literal["html", "md", "csv"], ...] = ("html", "md", "csv")
+FORMATS = ("html", "md", "csv", "pdf", "junit", "csv-wide")
+_DEFAULT = FORMATS[:3]
 
 
 def report(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
     format: Annotated[
-        list[str] | None, typer.Option("--format", help=f"One of {', '.join(FORMATS)}; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--format",
+            help=f"One of {', '.join(FORMATS)}; may be repeated. Without it: {', '.join(_DEFAULT)}.",
+        ),
     ] = None,
 ) -> None:
-    """Write report.html, report.md, results.csv and figures/ from what the run measured."""
+    """Write report.html, report.md, results.csv and figures/ from what the run measured, or what --format names."""
     from espbench.reporting.report import write_report  # noqa: PLC0415  (charts: slow to import)
 
-    asked = set(format or FORMATS)
+    asked = set(format or _DEFAULT)
     if unknown := sorted(asked - set(FORMATS)):
         raise UsageError(f"--format: expected one of {', '.join(FORMATS)}, got {', '.join(unknown)}")
     wanted = [name for name in FORMATS if name in asked]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run directory's report: report.html, report.md, results.csv and figures/*.svg, written into it."""
+"""A run directory's report: report.html, report.md, results.csv, figures/*.svg and what else is asked for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from espbench.comparison import of_run
 from espbench.comparison.sorting.model import Comparison
+from espbench.errors import UsageError
 from espbench.reporting.compared import comparison_documents as side_by_side
 from espbench.reporting.compared import operations_documents
 from espbench.reporting.compared.comparison_view import ComparisonView, compared_view
@@ -18,18 +19,21 @@ from espbench.reporting.kernels import document as of_kernels
 from espbench.reporting.one_run.reading import READING
 from espbench.reporting.one_run.subject import case_summary, case_title
 from espbench.reporting.one_run.view import Report, Section, suite_colours, view
+from espbench.reporting.parts import printing
 from espbench.reporting.parts.documents import markdown_cell, picture, render, render_page
 from espbench.reporting.parts.figures import Unit, panel, theory_is_off_scale
 from espbench.reporting.parts.trial_digest import digest
 from espbench.reporting.published import published_documents
 from espbench.reporting.published.published_view import accelerator_table
-from espbench.results import RunDirectory, accelerator
+from espbench.results import RunDirectory, accelerator, junit_file, wide_file
 from espbench.results.durable import write_atomically
 from espbench.terms import PAIRED
 
-__all__ = ["ALL_FORMATS", "markdown_cell", "picture_name", "write_report"]
+__all__ = ["ALL_FORMATS", "DEFAULT_FORMATS", "markdown_cell", "picture_name", "write_report"]
 
-ALL_FORMATS = frozenset({"html", "md", "csv"})
+DEFAULT_FORMATS = ("html", "md", "csv")
+ALL_FORMATS = (*DEFAULT_FORMATS, "pdf", "junit", "csv-wide")
+_OF_CASES = ("junit", "csv-wide")
 
 DAMAGED = "trials.jsonl is damaged, its trials from there on are left out"
 
@@ -37,21 +41,40 @@ _UNITS: tuple[Unit, ...] = ("fps", "mbps")
 
 
 def write_report(
-    run: RunDirectory, formats: Collection[str] = ALL_FORMATS, comparison: Comparison | None = None
+    run: RunDirectory, formats: Collection[str] = DEFAULT_FORMATS, comparison: Comparison | None = None
 ) -> Path:
-    """Write the documents of a run, finished or not, and return the path of the first of html, md, csv.
+    """Write the documents of a run, finished or not, and return the path of the first of ALL_FORMATS asked for.
 
-    A run of devices that documents have figures of gets published.html and .md beside them.
+    A run of devices that documents have figures of gets published.html and .md beside them. The PDF is printed from
+    report.html, which is written too.
     A run whose plan compares has its comparison near the top; `comparison` stands in for the run's own.
     Reads the run only, so a run in progress may be reported on. EspbenchError where a file is
-    damaged or the disk refuses. The chart renderer holds some 200 MB: `espbench report` runs this
-    in a process of its own.
+    damaged or the disk refuses, MachineLacks for a PDF without Chromium. The chart renderer holds some 200 MB:
+    `espbench report` runs this in a process of its own.
     """
+    wanted = {*formats, *(["html"] if "pdf" in formats else [])}
+    if "pdf" in wanted:
+        printing.browser()  # refuses before anything is written
     if of_kernels.is_of_kernels(run):
-        return of_kernels.write(run, formats)[0]
+        if of_cases := [name for name in _OF_CASES if name in wanted]:
+            raise UsageError(
+                f"--format {of_cases[0]}: expected a run with cases, got one of cipher kernels; "
+                "its figures are in kernels.csv (--format csv)"
+            )
+        written = of_kernels.write(run, wanted)
+    else:
+        written = _of_cases(run, wanted, comparison)
+    if "pdf" in wanted:
+        written["pdf"] = run.path / "report.pdf"
+        printing.print_page(written["html"], written["pdf"])
+    return next(written[name] for name in ALL_FORMATS if name in formats)
+
+
+def _of_cases(run: RunDirectory, formats: Collection[str], comparison: Comparison | None) -> dict[str, Path]:
+    """The documents of a run of frames, by format."""
     outcomes = run.outcomes()
     findings = [f for f in run.findings() if f.test != PAIRED]  # told by the comparison
-    written = []
+    written = {}
     if {"html", "md"} & set(formats):
         finals = {(o.case, o.final_trial) for o in outcomes}
         trials = digest(run.trials(), sum(run.trial_counts().values()), keep=finals)
@@ -71,18 +94,24 @@ def write_report(
             "operations": operations_documents.beside_each_other(outcomes),
         }
         if "html" in formats:
-            written.append(run.path / "report.html")
-            write_atomically(written[-1], _html(report, colour_of, compared, context))
+            written["html"] = run.path / "report.html"
+            write_atomically(written["html"], _html(report, colour_of, compared, context))
         if "md" in formats:
             _write_pictures(run.path / "figures", report, colour_of)
             if compared:
                 side_by_side.write_pictures(run.path / "figures", compared)
-            written.append(run.path / "report.md")
-            write_atomically(written[-1], render("report.md.j2", **context))
+            written["md"] = run.path / "report.md"
+            write_atomically(written["md"], render("report.md.j2", **context))
     if "csv" in formats:
         run.save_results(run.results())
-        written.append(run.path / "results.csv")
-    return written[0]
+        written["csv"] = run.path / "results.csv"
+    if "junit" in formats:
+        written["junit"] = run.path / "junit.xml"
+        write_atomically(written["junit"], junit_file.junit_text(run.manifest, run.results(), str(run.path)))
+    if "csv-wide" in formats:
+        written["csv-wide"] = run.path / "results-wide.csv"
+        write_atomically(written["csv-wide"], wide_file.csv_text(run.results()))
+    return written
 
 
 def _html(

@@ -61,7 +61,7 @@ MAY_IMPORT = {
     "comparison.telling": "comparison.sorting comparison.deciding",
     "comparison": "results comparison.*",
     "gate": "results comparison.sorting",
-    "gate.telling": "gate",
+    "gate.telling": "results gate",
     "gate.commits": "results",
     "claims": "catalogue results plan plan.resolved",
     "reporting.parts": "this_machine results",

@@ -19,10 +19,10 @@ def is_of_kernels(run: RunDirectory) -> bool:
     return bool(kernels.read(run.path))
 
 
-def write(run: RunDirectory, formats: Collection[str]) -> list[Path]:
-    """Write what is asked for and return the files, in the order html, md, csv."""
+def write(run: RunDirectory, formats: Collection[str]) -> dict[str, Path]:
+    """Write what is asked for and return the files by format."""
     results = kernels.read(run.path)
-    written = []
+    written = {}
     if {"html", "md"} & set(formats):
         published_documents.write_documents(
             *published_documents.judged([run]), [run.path.name], run.path, formats
@@ -36,15 +36,15 @@ def write(run: RunDirectory, formats: Collection[str]) -> list[Path]:
         }
         if "html" in formats:
             charts = {c.anchor: c.draw(as_picture=False) for section in made for c in section.charts}
-            written.append(run.path / "report.html")
-            write_atomically(written[-1], render_page("kernels.html.j2", charts, **context))
+            written["html"] = run.path / "report.html"
+            write_atomically(written["html"], render_page("kernels.html.j2", charts, **context))
         if "md" in formats:
             _write_pictures(run.path / "figures", made)
-            written.append(run.path / "report.md")
-            write_atomically(written[-1], render("kernels.md.j2", **context))
+            written["md"] = run.path / "report.md"
+            write_atomically(written["md"], render("kernels.md.j2", **context))
     if "csv" in formats:
-        written.append(run.path / kernels.TABLE)
-        write_atomically(written[-1], kernels.table(results))
+        written["csv"] = run.path / kernels.TABLE
+        write_atomically(written["csv"], kernels.table(results))
         run.save_results(run.results())
     return written
 

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JUnit XML, as CI systems show it: its parts, and the results of a run as `junit.xml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from espbench.sentences import goal_name
+from espbench.terms import PAIRED, Finding, Manifest, Outcome
+
+# What XML 1.0 cannot hold; it may come in a gateway's last words.
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ANSWERED = ("OK", "BELOW_MINIMUM")
+VIOLATED = "VIOLATED"
+
+
+def clean(text: str) -> str:
+    """The text with what XML cannot hold replaced."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def suite(name: str, properties: Iterable[tuple[str, str]]) -> Element:
+    """An empty test suite."""
+    made = Element("testsuite", name=clean(name))
+    listed = SubElement(made, "properties")
+    for key, value in properties:
+        SubElement(listed, "property", name=clean(key), value=clean(value))
+    return made
+
+
+def case(of: Element, group: str, name: str) -> Element:
+    """One more test case of a suite; its time is not told, since no figure of ours is how long a test took."""
+    return SubElement(of, "testcase", classname=clean(group), name=clean(name), time="0")
+
+
+def document(of: Element) -> str:
+    """The file's text, with the suite's tests counted."""
+    cases = of.findall("testcase")
+    of.set("tests", str(len(cases)))
+    of.set("failures", str(sum(each.find("failure") is not None for each in cases)))
+    of.set("errors", str(len(of.findall("testcase/error"))))
+    if skipped := len(of.findall("testcase/skipped")):
+        of.set("skipped", str(skipped))
+    indent(of)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(of, encoding="unicode") + "\n"
+
+
+def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: str) -> str:
+    """A run's results: one test case for each case and loss goal.
+
+    VIOLATED is a failure; LOWER_BOUND, INVALID and UNRESOLVABLE are errors, as they make `espbench run` end with 3;
+    a case that was not measured yet is skipped. where: of the run directory.
+    """
+    told = {
+        "run": where,
+        "started": manifest.started,
+        "espbench": manifest.espbench,
+        "platform": manifest.platform,
+        "topology": manifest.topology,
+    }
+    made = suite(f"espbench {manifest.name}", told.items())
+    of_case: Mapping[str, list[Outcome | Finding]] = _by_case(results)
+    for entry in manifest.cases:
+        group = f"espbench.{manifest.name}.{entry.test}"
+        if entry.case not in of_case:
+            SubElement(case(made, group, entry.case), "skipped", message="not measured yet")
+        for result in of_case.get(entry.case, []):
+            goal = f", {goal_name(result.loss_goal)}" if isinstance(result, Outcome) else ""
+            _tell(result, case(made, group, f"{entry.case}{goal}"))
+    return document(made)
+
+
+def _by_case(results: Iterable[Outcome | Finding]) -> dict[str, list[Outcome | Finding]]:
+    found: dict[str, list[Outcome | Finding]] = {}
+    for result in results:
+        if result.test != PAIRED:  # is of no case of the plan
+            found.setdefault(result.case, []).append(result)
+    return found
+
+
+def _tell(result: Outcome | Finding, to: Element) -> None:
+    reasons = [str(reason) for reason in result.reasons]
+    if result.status == VIOLATED or result.status not in _ANSWERED:
+        kind = "failure" if result.status == VIOLATED else "error"
+        because = "; ".join(reasons) or result.words or result.status
+        SubElement(to, kind, type=result.status, message=clean(because)).text = clean("\n".join(reasons))
+    lines = [result.status, result.words, *(str(remark) for remark in result.warnings)]
+    if isinstance(result, Finding):
+        lines += [f"{q.name}: {q.value:g} {q.unit}" for q in result.quantities if q.value is not None]
+    SubElement(to, "system-out").text = clean("\n".join(line for line in lines if line))

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The forms of a report for other programs: JUnit XML and one wide table; and a PDF where nothing can print one."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from xml.etree.ElementTree import Element, fromstring
+
+import pytest
+
+from espbench.cli.report import FORMATS
+from espbench.cli.report import report as report_command
+from espbench.cli.run import ANSWERED
+from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.reporting.parts import printing
+from espbench.reporting.report import ALL_FORMATS, write_report
+from espbench.results import RunDirectory, kernels
+from espbench.results.junit_file import junit_text
+from espbench.results.wide_file import ROW_COLUMNS, csv_text
+from espbench.terms import Finding, Outcome, Reason
+from support.synthetic import run as synthetic_run
+from support.synthetic.kernels import made
+
+SHAPE = synthetic_run.Shape(
+    suites=("null-null", "3des-sha1", "aes128-sha1"),
+    sizes=(64, 128, 256, 1024, 1280, 1424, "imix"),
+    tests=("throughput", "latency"),
+    repeats=2,
+    trials_per_case=2,
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run with every status."""
+    return synthetic_run.build(tmp_path_factory.mktemp("runs"), SHAPE)
+
+
+@pytest.fixture(scope="module")
+def junit(run: RunDirectory) -> Element:
+    """Its JUnit XML as the command writes it."""
+    path = write_report(run, ["junit"])
+    assert path == run.path / "junit.xml"
+    return fromstring(path.read_text(encoding="utf-8"))
+
+
+def kinds(case: Element) -> set[str]:
+    return {child.tag for child in case} & {"failure", "error", "skipped"}
+
+
+def test_each_result_is_a_test_case_that_fails_as_the_run_does(run: RunDirectory, junit: Element) -> None:
+    """VIOLATED fails, what makes a run end with 3 is an error, the rest passes."""
+    results = run.results()
+    cases = junit.findall("testcase")
+    assert len(cases) == len(results) == int(junit.attrib["tests"])
+    names = [case.attrib["name"] for case in cases]
+    assert len(set(names)) == len(names)
+    for result, case in zip(results, cases, strict=True):
+        assert case.attrib["name"].startswith(result.case)
+        expected = {"failure"} if result.status == "VIOLATED" else set()
+        if result.status not in (*ANSWERED, "VIOLATED"):
+            expected = {"error"}
+        assert kinds(case) == expected, result
+    assert {result.status for result in results} >= {"VIOLATED", "LOWER_BOUND", "INVALID", "BELOW_MINIMUM"}
+    assert int(junit.attrib["failures"]) == sum(r.status == "VIOLATED" for r in results)
+
+
+def test_a_case_that_was_not_measured_is_skipped_and_no_success(run: RunDirectory) -> None:
+    """A run that was interrupted does not look complete."""
+    some = run.results()[:3]
+    made = fromstring(junit_text(run.manifest, some, "here"))
+    left = len(run.manifest.cases) - len({result.case for result in some})
+    assert int(made.attrib["skipped"]) == left > 0
+    assert len(made.findall("testcase/skipped")) == left
+
+
+def test_what_xml_cannot_hold_is_replaced(run: RunDirectory) -> None:
+    """A gateway's last words may hold anything."""
+    odd = 'it said \x00\x1b[31m<&"]]>'
+    result = run.results()[0].model_copy(update={"status": "INVALID", "reasons": [Reason.told(odd)]})
+    error = fromstring(junit_text(run.manifest, [result], "here")).find("testcase/error")
+    assert error is not None
+    assert error.attrib["message"] == odd.replace("\x00", "\ufffd").replace("\x1b", "\ufffd")
+
+
+def wide(results: list[Outcome | Finding]) -> list[dict[str, str]]:
+    return list(csv.DictReader(csv_text(results).splitlines()))
+
+
+def test_the_wide_table_has_each_figure_once_at_its_place(run: RunDirectory) -> None:
+    """A row for each configuration and repeat; the figures are those of results.csv."""
+    rows = wide(run.results())
+    places = [tuple(row[name] for name in ROW_COLUMNS) for row in rows]
+    assert len(set(places)) == len(places) == (1 + 3) * 2
+    by_place = dict(zip(places, rows, strict=True))
+    found = 0
+    for outcome in run.outcomes():
+        row = by_place[tuple(str(getattr(outcome, name)) for name in ROW_COLUMNS)]
+        goal = "0 %" if outcome.loss_goal == 0 else "0.001 %"
+        place = f"throughput/{outcome.frame_size}/{goal}"
+        assert row[f"{place}/status"] == outcome.status
+        cell = row[f"{place}/throughput_fps"]
+        if outcome.throughput_fps is None:
+            assert cell == ""
+        else:
+            found += 1
+            assert float(cell) == pytest.approx(outcome.throughput_fps, abs=0.001)
+    assert found > 20
+    of_latency = [finding for finding in run.findings() if finding.quantities]
+    first = of_latency[0]
+    quantity = first.quantities[0]
+    row = by_place[tuple(str(getattr(first, name)) for name in ROW_COLUMNS)]
+    assert float(row[f"latency/{first.frame_size}/{quantity.name} [{quantity.unit}]"]) == quantity.value
+
+
+def test_no_column_of_the_wide_table_is_empty(run: RunDirectory) -> None:
+    """Nor is there one of a figure that no case has: namespaces count no instructions."""
+    rows = wide(run.results())
+    assert all(any(row[column] for row in rows) for column in rows[0])
+    assert not [column for column in rows[0] if "instructions" in column]
+
+
+def test_without_chromium_one_message_names_the_package_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = synthetic_run.build(tmp_path, synthetic_run.Shape(sizes=(64,), trials_per_case=2))
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(MachineLacks, match=r"apt-get install .*chromium"):
+        report_command(run.path, format=["pdf"])
+    assert not (run.path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["exit 0", "echo no room >&2", "for a; do case $a in --print-to-pdf=*) echo x > ${a#*=};; esac; done"],
+)
+def test_a_browser_that_prints_nothing_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """Nor one that is no PDF; what it said last is in the message."""
+    program = tmp_path / "chromium"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda name: str(program))
+    with pytest.raises(EspbenchError, match="no room" if "room" in script else "not written"):
+        printing.print_page(tmp_path / "report.html", tmp_path / "report.pdf")
+    assert not list(tmp_path.glob("*.pdf")) + list(tmp_path.glob(".*"))
+
+
+def test_a_run_of_kernels_has_no_cases_to_tell(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path, synthetic_run.Shape(sizes=(64,), trials_per_case=2))
+    kernels.save(run.path, [made()])
+    for name in ("junit", "csv-wide"):
+        with pytest.raises(UsageError, match="cipher kernels"):
+            write_report(run, [name])
+
+
+def test_the_command_knows_the_forms_that_there_are() -> None:
+    """It has a list of its own, since the report is slow to import."""
+    assert FORMATS == ALL_FORMATS
