@@ -77,6 +77,8 @@ bench:
 	$(PY) benchmarks/search_cost.py
 	$(PY) benchmarks/comparison.py
 	$(PY) benchmarks/large_run.py
+	$(PY) benchmarks/history.py
+	$(PY) benchmarks/change_points.py
 	$(PY) benchmarks/setup_times.py
 	$(PY) benchmarks/virtual_time.py
 	$(PY) benchmarks/bare_roots.py

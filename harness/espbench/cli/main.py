@@ -11,6 +11,7 @@ from rich.console import Console
 
 from espbench.cli import build, calibrate, clean, compare, doctor, listing, report, run, schema, validate
 from espbench.cli.gate import baseline, bisect, check
+from espbench.cli.history import history
 from espbench.errors import EspbenchError, Interrupted, UsageError
 from espbench.this_machine import ending, registry
 from espbench.version import __version__
@@ -31,6 +32,7 @@ app.command("compare")(compare.compare)
 app.command("check")(check.check)
 app.command("baseline")(baseline.baseline)
 app.command("bisect")(bisect.bisect)
+app.command("history")(history.history)
 app.command("doctor")(doctor.doctor)
 app.command("list")(listing.listing)
 app.command("calibrate")(calibrate.calibrate)

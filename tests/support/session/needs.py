@@ -89,6 +89,10 @@ def _distributed() -> Lack | None:
     return None if there else Lack("needs Dask distributed: pip install espbench[cluster]", False)
 
 
+def _jumpavg() -> Lack | None:
+    return None if find_spec("jumpavg") else Lack("needs jumpavg: make setup", True)
+
+
 def _labgrid() -> Lack | None:
     return None if find_spec("labgrid") else Lack("needs labgrid: pip install espbench[lab]", True)
 
@@ -121,6 +125,7 @@ NEEDS: dict[str, Callable[[], Lack | None]] = _packages() | {
     "ixp": _ixp,
     "command": _command,
     "distributed": _distributed,
+    "jumpavg": _jumpavg,
     "labgrid": _labgrid,
     "tun": _tun,
     "autogroup": _autogroup,

@@ -63,6 +63,7 @@ MAY_IMPORT = {
     "gate": "results comparison.sorting",
     "gate.telling": "results gate",
     "gate.commits": "results",
+    "history": "this_machine results comparison.sorting gate",
     "claims": "catalogue results plan plan.resolved",
     "reporting.parts": "this_machine results",
     "reporting.findings": "results reporting.parts",
@@ -73,8 +74,9 @@ MAY_IMPORT = {
     "reporting": "results comparison comparison.sorting reporting.*",
     "frames": "results comparison comparison.sorting",
     "cli.gate": "results plan plan.resolved runs comparison gate gate.*",
+    "cli.history": "history",
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
-    "runs runs.workers comparison.* reporting.* cli.gate",
+    "runs runs.workers comparison.* reporting.* cli.gate cli.history",
 }
 # What may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
 DOORS = {"espbench": "frames", "espbench.__main__": "cli"}

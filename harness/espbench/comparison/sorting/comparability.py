@@ -14,7 +14,7 @@ from espbench.terms import kind_of_test
 # Differ between any two runs of one machine, and say nothing of it.
 _FLUCTUATING = {"cpu_mhz", "load average at start"}
 # Programs that only read what was measured, or run the controller.
-_READERS = {"python", "pydantic", "pandas", "vl-convert-python"}
+READERS = {"python", "pydantic", "pandas", "vl-convert-python"}
 # Matched point by point: one run may have more of them than another.
 _OF_POINTS = {"loss_goals", "stacks", "suites", "frame_sizes", "directions", "ip_versions", "repeat"}
 _TOLD_ELSEWHERE = ("topology", "line_rate")
@@ -132,7 +132,7 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
         "host": {key: value for key, value in m.host.items() if key not in _FLUCTUATING},
         "placement": m.placement,
         "queues": m.queues,
-        "tools": {name: version for name, version in m.tools.items() if name not in _READERS},
+        "tools": {name: version for name, version in m.tools.items() if name not in READERS},
     }
     for section, values in sections.items():
         for key, value in flat(values):

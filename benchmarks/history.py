@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How long `espbench history` takes over 10,000 runs: to read them all, to look again, and after one more run.
+
+    .venv/bin/python benchmarks/history.py [RUNS]
+
+The runs are of twenty plans, half of them in virtual time, with 15 cases and two loss goals each. Every step is a
+process of its own; its seconds begin when its imports are done, which every command has. Exits 1 where a query of an
+index that is there takes more than a second of CPU time: others may have the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from support.synthetic import run as synthetic_run
+from support.synthetic.series import BEGUN, Night, write
+
+RUNS = 10_000
+PLANS = 20
+QUERY_LIMIT_S = 1.0
+SHAPE = synthetic_run.Shape(sizes=(64, 512, 1424), trials_per_case=2)
+SCATTERS = 8  # different runs of a noisy plan
+_STEP = """
+import time
+from pathlib import Path
+from espbench.history import History
+wall, cpu = time.perf_counter(), time.process_time()
+with History.open([Path({runs!r})]) as found:
+    count = len(found.{asked})
+print(time.perf_counter() - wall, time.process_time() - cpu, count)
+"""
+QUERIES = ("changes()", "changes(plan='plan-7')", "series(plan='plan-3')", "series()", "runs()")
+
+
+def build(parent: Path, runs: int) -> None:
+    """Not a step of espbench: makes the runs, as copies of a few that differ in their figures."""
+    chance = random.Random(1)
+    samples: dict[tuple[int, int], list[tuple[str, str]]] = {}
+    with tempfile.TemporaryDirectory(dir=parent.parent) as folder:
+        for plan in range(PLANS):
+            is_virtual = plan % 2 == 0
+            for level in (0, 1):
+                for number in range(1 if is_virtual else SCATTERS):
+                    factor = (1.0 + 0.1 * level) * (1.0 if is_virtual else chance.gauss(1, 0.01))
+                    night = Night(
+                        factor=factor, is_virtual=is_virtual, plan=f"plan-{plan}", kernel=f"6.1.{level}"
+                    )
+                    made = write(Path(folder), number, night, SHAPE).path
+                    texts = tuple((made / name).read_text() for name in ("manifest.json", "results.json"))
+                    samples.setdefault((plan, level), []).append((texts[0], texts[1]))
+    for number in range(runs):
+        add(parent, number, samples, runs)
+
+
+def add(parent: Path, number: int, samples: dict[tuple[int, int], list[tuple[str, str]]], runs: int) -> None:
+    """One run more."""
+    plan, turn = number % PLANS, number // PLANS
+    level = int(turn > runs // PLANS // 2)
+    manifest, results = samples[plan, level][turn * 5 % len(samples[plan, level])]
+    began = BEGUN + timedelta(minutes=10 * number)
+    started = f'"started": "{began.isoformat(timespec="seconds")}"'
+    before, _, after = manifest.partition('"started": "')
+    folder = parent / f"{began:%Y%m%dT%H%M%SZ}-plan-{plan}"
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text(before + started + after.partition('"')[2])
+    (folder / "results.json").write_text(results)
+
+
+def query(runs: Path, cache: Path, asked: str) -> tuple[float, float, int]:
+    """Wall seconds, CPU seconds, and how many there are of what is asked: a method of the history, as Python."""
+    text = f"import sys; sys.path[:] = {sys.path!r}\n" + _STEP.format(runs=str(runs), asked=asked)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, env=environment
+    )
+    wall, cpu, count = done.stdout.split()
+    return float(wall), float(cpu), int(count)
+
+
+def main() -> int:
+    """Print a line for each step."""
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
+    with tempfile.TemporaryDirectory(prefix="espbench-history-") as directory:
+        runs, cache = Path(directory) / "runs", Path(directory) / "cache"
+        cache.mkdir()
+        build(runs, wanted)
+        one = runs / "one"  # a run of which the index does not know yet
+        newest = max(path for path in runs.iterdir())
+        newest.rename(Path(directory) / "one")
+        wall, cpu, count = query(runs, cache, "changes()")
+        size = f"{next(cache.rglob('*.sqlite')).stat().st_size / 1e6:.0f} MB"
+        print(f"first reading     {wall:7.2f} s, {cpu:6.2f} s of CPU   {count:,} changes; index {size}")
+        slowest = 0.0
+        for asked in QUERIES:
+            wall, cpu, count = query(runs, cache, asked)
+            slowest = max(slowest, cpu)
+            print(f"query             {wall:7.2f} s, {cpu:6.2f} s of CPU   {asked}: {count:,}")
+        (Path(directory) / "one").rename(one)
+        wall, cpu, _ = query(runs, cache, "changes()")
+        print(f"with one run more {wall:7.2f} s, {cpu:6.2f} s of CPU")
+    print("within the budget" if slowest <= QUERY_LIMIT_S else f"over the budget: {QUERY_LIMIT_S} s a query")
+    return 0 if slowest <= QUERY_LIMIT_S else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

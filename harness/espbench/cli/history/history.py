@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench history DIR…`: what runs gave over time, and where that changed."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from espbench.cli.history import tables
+from espbench.history import History
+
+
+class What(StrEnum):
+    """What can be listed."""
+
+    changes = "changes"
+    series = "series"
+    runs = "runs"
+
+
+def history(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders with run directories in them, at any depth.", metavar="DIR…")
+    ],
+    what: Annotated[What, typer.Option("--list", help="What is listed.")] = What.changes,
+    plan: Annotated[str, typer.Option(help="Only plans with this in their name.")] = "",
+    case: Annotated[str, typer.Option(help="Only cases with this in their name: `aes128gcm16 64 B`.")] = "",
+    figure: Annotated[str, typer.Option(help="Only figures with this in their name: `throughput`.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="List them as JSON, one object a line.")] = False,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the index is kept; without it, in the cache. It can be thrown away at any time."
+        ),
+    ] = None,
+) -> None:
+    """List where the figures of runs changed over time, the newest change first; or series, or runs."""
+    with History.open(folders, index, lambda text: print(text, file=sys.stderr)) as found:
+        runs = found.runs()
+        for run in runs:
+            if run.problem:
+                print(f"left out: {run.problem}", file=sys.stderr)
+        match what:
+            case What.runs:
+                listed = [run for run in runs if plan.lower() in run.plan.lower() and not run.problem]
+                tables.json_of_runs(listed) if as_json else tables.show_runs(listed)
+            case What.series:
+                series = found.series(plan, case, figure)
+                tables.json_of_series(found, series) if as_json else tables.show_series(series)
+            case What.changes:
+                changes = found.changes(plan, case, figure)
+                if as_json:
+                    tables.json_of_changes(changes)
+                else:
+                    tables.show_changes(changes, len(runs), found.series(plan, case, figure))

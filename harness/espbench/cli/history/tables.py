@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs, series and changes in the terminal, and as JSON, one object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from espbench.history import Change, History, RunRow, Series, telling
+
+_PIPED_WIDTH = 160
+_STYLES = {"worse": "red", "better": "green"}
+
+
+def _console() -> Console:
+    console = Console(highlight=False, emoji=False, markup=False)
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
+
+
+def show_runs(runs: Sequence[RunRow]) -> None:
+    """A line each, the oldest first."""
+    table = Table(box=box.SIMPLE)
+    for column in ("run", "plan", "started", "espbench", "platform", "results"):
+        table.add_column(column)
+    for run in runs:
+        results = ", ".join(f"{count} {status}" for status, count in run.statuses.items()) or "none yet"
+        table.add_row(run.name, run.plan, run.started, run.espbench, run.platform, results)
+    _console().print(table)
+
+
+def show_series(series: Sequence[Series]) -> None:
+    """A line each: plan, case, figure, how many runs, the newest figure."""
+    table = Table(box=box.SIMPLE)
+    for column in ("plan", "case", "figure", "runs", "newest", ""):
+        table.add_column(column, justify="right" if column in ("runs", "newest") else "left")
+    for one in series:
+        newest = f"{telling.number(one.newest)} {one.unit}" if one.newest is not None else "–"
+        table.add_row(
+            one.plan, one.case, one.figure, str(one.runs), newest, "exact" if one.is_exact else "noisy"
+        )
+    _console().print(table)
+
+
+def show_changes(changes: Sequence[Change], runs: int, series: Sequence[Series]) -> None:
+    """A paragraph for each first changed run, since one cause often moves many series."""
+    console = _console()
+    by_run: dict[tuple[str, str, bool], list[Change]] = {}
+    for change in changes:
+        by_run.setdefault((change.run, change.before, change.exactly), []).append(change)
+    for of_run in by_run.values():
+        first = of_run[0]
+        console.print(f"{telling.where(first)} ({first.started}), after {first.before}", soft_wrap=True)
+        console.print(f"  what else changed: {telling.what_else(first)}", soft_wrap=True)
+        for change in of_run:
+            name = telling.series_name(change.series)
+            console.print(f"  {name}: {telling.move(change)}", style=_STYLES.get(change.word), soft_wrap=True)
+    moved = len({change.series.number for change in changes})
+    counted = "1 change" if len(changes) == 1 else f"{len(changes):,} changes"
+    console.print(f"{runs:,} runs, {len(series):,} series; {counted} in {moved:,} of them", soft_wrap=True)
+
+
+def json_of_runs(runs: Sequence[RunRow]) -> None:
+    """All that is known of each run."""
+    for run in runs:
+        print(json.dumps(asdict(run), ensure_ascii=False))
+
+
+def json_of_series(found: History, series: Sequence[Series]) -> None:
+    """Each series with its points."""
+    for one in series:
+        points = [{"run": p.run, "value": p.value, "status": p.status} for p in found.points(one)]
+        print(json.dumps({**asdict(one), "points": points}, ensure_ascii=False))
+
+
+def json_of_changes(changes: Sequence[Change]) -> None:
+    """Each change with its series, and what else differs as three texts: what, was, now."""
+    for change in changes:
+        print(json.dumps({**asdict(change), "ratio": change.ratio, "word": change.word}, ensure_ascii=False))

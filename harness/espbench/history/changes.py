@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a series changes: an exact one where its value does, a noisy one near where jumpavg says so.
+
+jumpavg (of FD.io's continuous tests, as MLRsearch is) groups consecutive results so that the description of the groups
+as normal distributions takes the fewest bits. Its work rises with the square of the results, so it sees WINDOW of them
+at a time; half a window that is settled is left behind for the next. Fewer than LEAST runs in a row that are otherwise
+than those around them are outliers: a level is what a third run confirms.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from espbench.errors import MachineLacks
+from espbench.history.records import Point
+
+WINDOW = 50
+LEAST = 3
+_SETTLED = WINDOW // 2
+
+
+@dataclass(frozen=True)
+class Jump:
+    """points[at] is otherwise than points[before]; was, now: as in Change."""
+
+    before: int
+    at: int
+    was: float | None
+    now: float | None
+
+
+def exact(points: Sequence[Point]) -> list[Jump]:
+    """Each place where a repeat that both runs have, or a status, differs from the run before."""
+    found = []
+    for at in range(1, len(points)):
+        was, now = points[at - 1], points[at]
+        common = was.repeats.keys() & now.repeats.keys()
+        if was.status != now.status or any(was.repeats[n] != now.repeats[n] for n in common):
+            found.append(Jump(at - 1, at, was.value, now.value))
+    return found
+
+
+def noisy(points: Sequence[Point]) -> list[Jump]:
+    """The places that jumpavg finds; runs without a figure are passed over."""
+    known = [number for number, point in enumerate(points) if point.repeats]
+    starts = _starts([list(points[number].repeats.values()) for number in known])
+    edges = [0, *starts, len(known)]
+    means = [
+        statistics.fmean(value for number in known[a:b] for value in points[number].repeats.values())
+        for a, b in itertools.pairwise(edges)
+        if b > a
+    ]
+    return [Jump(known[at - 1], known[at], means[place], means[place + 1]) for place, at in enumerate(starts)]
+
+
+def _starts(values: Sequence[Sequence[float]]) -> list[int]:
+    """Where groups but the first begin; each item is the repeats of a run, which stay together."""
+    found: list[int] = []
+    start = 0
+    while len(values) - start > 1:
+        jumps = [start + at for at in _in_window(values[start : start + WINDOW])]
+        if start + WINDOW >= len(values):
+            return [*found, *jumps]
+        settled = [at for at in jumps if at <= start + _SETTLED]
+        found += settled
+        start = settled[-1] if settled else start + _SETTLED
+    return found
+
+
+def _in_window(values: Sequence[Sequence[float]]) -> list[int]:
+    """Where the groups begin of which each has LEAST runs; shorter ones are outliers, and are left out."""
+    kept = list(range(len(values)))
+    while True:
+        groups = _groups([values[number] for number in kept])
+        starts = list(itertools.accumulate(groups[:-1]))
+        short = [
+            n
+            for start, size in zip([0, *starts], groups, strict=True)
+            if size < LEAST
+            for n in range(start, start + size)
+        ]
+        if not short:
+            return [kept[start] for start in starts]
+        kept = [number for place, number in enumerate(kept) if place not in set(short)]
+
+
+def _groups(values: Sequence[Sequence[float]]) -> list[int]:
+    """How many runs each group has, in their order."""
+    one = [max(len(values), LEAST)]
+    # Too few for two groups; or all zero, and jumpavg measures in parts of the greatest.
+    if len(values) < 2 * LEAST or max(max(of_run) for of_run in values) <= 0:
+        return one
+    try:
+        import jumpavg  # noqa: PLC0415  (most series are read and not searched again)
+    except ImportError:
+        raise MachineLacks(
+            "jumpavg, which finds changes of noisy series, is not installed", "make setup"
+        ) from None
+
+    plain = [of_run[0] if len(of_run) == 1 else list(of_run) for of_run in values]
+    return [len(group.run_list) for group in jumpavg.classify(plain)]

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a run that make series: of throughput tests what they are about and what it cost; of others all."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from espbench.gate.base import Point as Place
+from espbench.results.outcome_files import rounded
+from espbench.sentences import goal_name
+from espbench.terms import PAIRED, Finding, Outcome
+
+_IN_REAL_TIME = ("cpu_home_us_per_frame", "cpu_office_us_per_frame")
+_IN_VIRTUAL_TIME = ("instructions_home_per_frame", "instructions_office_per_frame")
+# Column of results.csv → what people call it, its unit, which way is better.
+_OF_OUTCOME = {
+    "throughput_fps": ("throughput", "frames/s", "more"),
+    "cpu_home_us_per_frame": ("CPU per frame, Home", "µs", "less"),
+    "cpu_office_us_per_frame": ("CPU per frame, Office", "µs", "less"),
+    "instructions_home_per_frame": ("instructions per frame, Home", "instructions", "less"),
+    "instructions_office_per_frame": ("instructions per frame, Office", "instructions", "less"),
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """Which series of a plan and its conditions a figure is of."""
+
+    case: str
+    test: str
+    goal: float | None
+    figure: str
+    unit: str
+    better: str
+
+
+@dataclass
+class Figures:
+    """Of one run and series: the figure of each repeat that has one, and the statuses of all."""
+
+    by_repeat: dict[int, float] = field(default_factory=dict)
+    statuses: list[str] = field(default_factory=list)
+
+    @property
+    def median(self) -> float | None:
+        """None where no repeat has a figure."""
+        return statistics.median(self.by_repeat.values()) if self.by_repeat else None
+
+    @property
+    def status(self) -> str:
+        """Each status once, `OK` before the others."""
+        return ", ".join(sorted(set(self.statuses), key=lambda status: (status != "OK", status)))
+
+
+def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, Figures]:
+    """Every figure of a run. A LOWER_BOUND has none: it says how far this run saw, not what the DUT does."""
+    found: dict[Key, Figures] = {}
+    for result in results:
+        if result.test == PAIRED:
+            continue
+        told = _of_outcome(result, exact=exact) if isinstance(result, Outcome) else _of_finding(result)
+        for key, value in told:
+            of_key = found.setdefault(key, Figures())
+            of_key.statuses.append(result.status)
+            if value is not None and result.status == "OK":
+                of_key.by_repeat[result.repeat] = value
+    return found
+
+
+def _of_outcome(outcome: Outcome, *, exact: bool) -> Iterator[tuple[Key, float | None]]:
+    case = f"{Place.of(outcome)}, loss goal {goal_name(outcome.loss_goal)}"
+    figures = rounded(outcome)
+    for column in ("throughput_fps", *(_IN_VIRTUAL_TIME if exact else _IN_REAL_TIME)):
+        value = getattr(figures, column)
+        if column == "throughput_fps" or value is not None:
+            yield Key(case, outcome.test, outcome.loss_goal, *_OF_OUTCOME[column]), value
+
+
+def _of_finding(finding: Finding) -> Iterator[tuple[Key, float | None]]:
+    for quantity in finding.quantities:
+        better = quantity.better or ""
+        yield (
+            Key(str(Place.of(finding)), finding.test, None, quantity.name, quantity.unit, better),
+            quantity.value,
+        )

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index of many runs: a file of SQLite that is made from run directories, and made anew when it is gone.
+
+A run is read again when its manifest or its results look otherwise than when it was read (size, time of change, inode).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from espbench.errors import EspbenchError, UsageError
+from espbench.history import facts, figures, query
+from espbench.history.records import Change, Point, RunRow, Series
+from espbench.history.searching import search_stale
+from espbench.paths import cache_dir
+from espbench.results import RunDirectory
+from espbench.this_machine import kept
+
+VERSION = 1
+_WAIT_S = 60.0
+_READ_OFTEN = 200  # runs between two reports of how far it is
+_SCHEMA = """
+CREATE TABLE run (
+  id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, name TEXT, plan TEXT, started TEXT, moment REAL, espbench TEXT,
+  platform TEXT, exact INTEGER, cases INTEGER, statuses TEXT, facts INTEGER, problem TEXT
+);
+CREATE INDEX run_in_time ON run (moment, path);
+CREATE TABLE facts (id INTEGER PRIMARY KEY, told TEXT UNIQUE);
+CREATE TABLE series (
+  id INTEGER PRIMARY KEY, plan TEXT, name TEXT, test TEXT, goal REAL, figure TEXT, unit TEXT, better TEXT,
+  exact INTEGER, conditions TEXT, stale INTEGER DEFAULT 1, runs INTEGER DEFAULT 0, newest REAL,
+  UNIQUE (plan, conditions, name, figure)
+);
+CREATE TABLE point (
+  series INTEGER, run INTEGER, value REAL, repeats TEXT, status TEXT, PRIMARY KEY (series, run)
+) WITHOUT ROWID;
+CREATE INDEX point_of_run ON point (run);
+CREATE TABLE change (
+  series INTEGER, run INTEGER, before INTEGER, was REAL, now REAL, was_status TEXT, now_status TEXT
+);
+CREATE INDEX change_of_series ON change (series);
+"""
+
+
+def silent(_: str) -> None:
+    """Say nothing of how far the reading is."""
+
+
+class History:
+    """The runs below some folders, indexed; made by `open`, closed at the end of `with`."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    @classmethod
+    def open(
+        cls, folders: Sequence[Path], file: Path | None = None, note: Callable[[str], None] = silent
+    ) -> History:
+        """Bring the index of these folders up to date, and open it.
+
+        A folder is a run directory, or holds some at whatever depth. file: where the index is, else in the cache, one
+        for each set of folders. note is told, from time to time, how far the reading is. UsageError where a folder is
+        none, or none of them holds a run.
+        """
+        for folder in folders:
+            if not folder.is_dir():
+                raise UsageError(
+                    f"{folder}: no folder\n  expected: a folder with run directories in it\n"
+                    f"  got: {'a file' if folder.exists() else 'nothing there'}\n  what to do: name runs/, or another"
+                )
+        found = dict(sorted(item for folder in folders for item in _runs_below(str(folder.resolve()))))
+        if not found:
+            raise UsageError(
+                f"{', '.join(map(str, folders))}: no run directories\n"
+                "  expected: at least one directory with a manifest.json, as `espbench run` makes it\n"
+                "  got: none, at any depth\n  what to do: name the folder that --out said, or runs/"
+            )
+        path = file or _in_cache(folders)
+        try:
+            return cls(_brought_up(path, found, note))
+        except sqlite3.OperationalError as error:  # locked, no room, no rights
+            raise EspbenchError(
+                f"{path}: cannot keep the index: {error}\n  what to do: name another file with --index, or try again"
+            ) from error
+        except sqlite3.DatabaseError:  # damaged, or no database: it is worth nothing
+            _remove(path)
+            return cls(_brought_up(path, found, note))
+
+    def runs(self) -> list[RunRow]:
+        """Every run, the oldest first; those that could not be read last."""
+        return query.runs(self._database)
+
+    def series(self, plan: str = "", case: str = "", figure: str = "") -> list[Series]:
+        """Every series, in the order of plan, case and figure; each text given must be in the series' own."""
+        return query.series(self._database, plan, case, figure)
+
+    def points(self, series: Series) -> list[Point]:
+        """What each run gave, the oldest first."""
+        return query.points(self._database, series.number)
+
+    def changes(self, plan: str = "", case: str = "", figure: str = "") -> list[Change]:
+        """Every change of these series, the newest first."""
+        return query.changes(self._database, plan, case, figure)
+
+    def close(self) -> None:
+        """The file stays, for the next time."""
+        self._database.close()
+
+    def __enter__(self) -> History:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _in_cache(folders: Sequence[Path]) -> Path:
+    names = "\n".join(sorted({str(folder.resolve()) for folder in folders}))
+    folder = cache_dir() / "history"
+    kept.folder_of_ours(cache_dir())
+    kept.folder_of_ours(folder)
+    return folder / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.sqlite"
+
+
+def _runs_below(folder: str) -> Iterator[tuple[str, str]]:
+    """(path, stamp) of each run directory; nothing below one is looked at, and no link is followed."""
+    stamp = _stamp(folder)
+    if stamp:
+        yield folder, stamp
+        return
+    with contextlib.suppress(PermissionError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _runs_below(entry.path)
+
+
+def _stamp(folder: str) -> str:
+    """How manifest and results look from outside; empty: not a run directory."""
+    told = []
+    for name in ("manifest.json", "results.json"):
+        try:
+            found = os.stat(f"{folder}/{name}")  # noqa: PTH116  (twenty thousand of them)
+        except OSError:
+            if name == "manifest.json":
+                return ""
+            continue
+        told.append(f"{found.st_size}.{found.st_mtime_ns}.{found.st_ino}")
+    return " ".join(told)
+
+
+def _remove(path: Path) -> None:
+    for end in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def _brought_up(path: Path, found: dict[str, str], note: Callable[[str], None]) -> sqlite3.Connection:
+    database = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
+    try:
+        # Losing it costs a second reading; waiting for the disk would cost more.
+        database.execute("PRAGMA synchronous = OFF")
+        database.execute("BEGIN IMMEDIATE")
+        if database.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            for kind, name in database.execute(
+                "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite%'"
+            ).fetchall():
+                database.execute(f"DROP {kind} IF EXISTS {name}")
+            for statement in _SCHEMA.split(";"):
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {VERSION}")
+        _update(database, found, note)
+        database.execute("COMMIT")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _update(database: sqlite3.Connection, found: dict[str, str], note: Callable[[str], None]) -> None:
+    """Forget runs that are gone or changed, read those that are new or changed, search the series they touched."""
+    known = dict(database.execute("SELECT path, stamp FROM run"))
+    for path in known.keys() - {path for path, stamp in known.items() if found.get(path) == stamp}:
+        (number,) = database.execute("SELECT id FROM run WHERE path = ?", (path,)).fetchone()
+        database.execute(
+            "UPDATE series SET stale = 1 WHERE id IN (SELECT series FROM point WHERE run = ?)", (number,)
+        )
+        database.execute("DELETE FROM point WHERE run = ?", (number,))
+        database.execute("DELETE FROM run WHERE id = ?", (number,))
+    unread = [path for path, stamp in found.items() if known.get(path) != stamp]
+    for done, path in enumerate(unread, 1):
+        _read(database, path, found[path])
+        if done % _READ_OFTEN == 0:
+            note(f"{done:,} of {len(unread):,} runs read")
+    search_stale(database)
+    database.execute("DELETE FROM series WHERE runs = 0")
+
+
+def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
+    try:
+        directory = RunDirectory.open(Path(path))
+        results = directory.results()
+        manifest = directory.manifest
+        exact = facts.is_exact(manifest)
+        told = json.dumps(facts.facts(manifest), sort_keys=True, ensure_ascii=False)
+        moment = _moment(manifest.started)
+        conditions = facts.series_conditions(manifest)
+        found = figures.figures(results, exact=exact)
+    except (EspbenchError, OSError, ValueError) as error:
+        problem = str(error).partition("\n")[0]
+        database.execute(
+            "INSERT INTO run (path, stamp, name, problem) VALUES (?, ?, ?, ?)",
+            (path, stamp, Path(path).name, problem),
+        )
+        return
+    database.execute("INSERT OR IGNORE INTO facts (told) VALUES (?)", (told,))
+    (facts_id,) = database.execute("SELECT id FROM facts WHERE told = ?", (told,)).fetchone()
+    statuses = json.dumps(Counter(result.status for result in results))
+    run = database.execute(
+        "INSERT INTO run (path, stamp, name, plan, started, moment, espbench, platform, exact, cases, statuses, facts,"
+        " problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+        (
+            path, stamp, Path(path).name, manifest.name, manifest.started, moment, manifest.espbench,
+            manifest.platform, exact, len(manifest.cases), statuses, facts_id,
+        ),
+    ).lastrowid  # fmt: skip
+    for key, of_key in found.items():
+        named = (manifest.name, conditions, key.case, key.figure)
+        (series,) = database.execute(
+            "INSERT INTO series (plan, conditions, name, figure, test, goal, unit, better, exact)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (plan, conditions, name, figure) DO UPDATE SET stale = 1 RETURNING id",
+            (*named, key.test, key.goal, key.unit, key.better, exact),
+        ).fetchone()
+        repeats = (
+            json.dumps(of_key.by_repeat) if len(of_key.by_repeat) > 1 else next(iter(of_key.by_repeat), None)
+        )
+        database.execute(
+            "INSERT INTO point (series, run, value, repeats, status) VALUES (?, ?, ?, ?, ?)",
+            (series, run, of_key.median, repeats, of_key.status),
+        )
+
+
+def _moment(started: str) -> float:
+    """Seconds since 1970; ValueError where it is no time."""
+    found = datetime.fromisoformat(started)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

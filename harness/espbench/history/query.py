@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads runs, series, points and changes from the index."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from functools import cache
+from typing import Any
+
+from espbench.history import facts
+from espbench.history.records import Change, Point, RunRow, Series
+
+_SERIES = "s.id, s.plan, s.name, s.test, s.goal, s.figure, s.unit, s.better, s.exact, s.conditions, s.runs, s.newest"
+_NAMED = " AND ".join(f"instr(lower(s.{column}), lower(?)) > 0" for column in ("plan", "name", "figure"))
+_ORDER = "s.plan, s.id"
+
+
+def runs(database: sqlite3.Connection) -> list[RunRow]:
+    """Every run, the oldest first; those that could not be read last."""
+    told = dict(database.execute("SELECT id, told FROM facts"))
+    by_text = cache(lambda number: json.loads(told[number]))
+    rows = database.execute(
+        "SELECT path, name, plan, started, espbench, platform, exact, cases, statuses, facts, problem FROM run"
+        " ORDER BY moment IS NULL, moment, path"
+    )
+    return [
+        RunRow(
+            path=row[0], name=row[1], plan=row[2] or "", started=row[3] or "", espbench=row[4] or "",
+            platform=row[5] or "", is_exact=bool(row[6]), cases=row[7] or 0, statuses=json.loads(row[8] or "{}"),
+            facts=by_text(row[9]) if row[9] else {}, problem=row[10],
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def series(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Series]:
+    """Those whose plan, case and figure have these texts in them, whatever their case."""
+    rows = database.execute(
+        f"SELECT {_SERIES} FROM series s WHERE {_NAMED} ORDER BY {_ORDER}", (plan, case, figure)
+    )
+    return [_series(row) for row in rows]
+
+
+def points(database: sqlite3.Connection, number: int) -> list[Point]:
+    """What each run gave for one series, the oldest first."""
+    return [point for _, point in numbered_points(database, number)]
+
+
+def numbered_points(database: sqlite3.Connection, number: int) -> list[tuple[int, Point]]:
+    """The same, each with the number of its run."""
+    rows = database.execute(
+        "SELECT r.id, r.name, p.value, p.repeats, p.status FROM point p JOIN run r ON r.id = p.run"
+        " WHERE p.series = ? ORDER BY r.moment, r.path",
+        (number,),
+    )
+    return [(row[0], Point(row[1], row[2], _repeats(row[2], row[3]), row[4])) for row in rows]
+
+
+def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Change]:
+    """Those of the series of these names, the newest first."""
+    told = dict(database.execute("SELECT id, told FROM facts"))
+
+    @cache
+    def differing(was: int, now: int) -> list[tuple[str, str, str]]:
+        return facts.differences(json.loads(told[was]), json.loads(told[now]))
+
+    rows = database.execute(
+        f"SELECT {_SERIES}, r.name, r.started, b.name, b.facts, r.facts, c.was, c.now, c.was_status, c.now_status"
+        " FROM change c JOIN series s ON s.id = c.series JOIN run r ON r.id = c.run JOIN run b ON b.id = c.before"
+        f" WHERE {_NAMED} ORDER BY r.moment DESC, r.path, {_ORDER}",
+        (plan, case, figure),
+    )
+    return [
+        Change(
+            series=(of := _series(row)), run=row[12], started=row[13], before=row[14], was=row[17], now=row[18],
+            was_status=row[19], now_status=row[20], exactly=of.is_exact, differs=differing(row[15], row[16]),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def _series(row: tuple[Any, ...]) -> Series:
+    return Series(
+        number=row[0], plan=row[1], case=row[2], test=row[3], goal=row[4], figure=row[5], unit=row[6], better=row[7],
+        is_exact=bool(row[8]), conditions=row[9], runs=row[10], newest=row[11],
+    )  # fmt: skip
+
+
+def _repeats(value: float | None, repeats: str | int | None) -> dict[int, float]:
+    """By number; of one repeat alone only its number is kept."""
+    if value is None or repeats is None:
+        return {}
+    if isinstance(repeats, str) and repeats.startswith("{"):
+        return {int(number): figure for number, figure in json.loads(repeats).items()}
+    return {int(repeats): value}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A change in one sentence: what, from where to where, at which run or near it, and what else changed there."""
+
+from __future__ import annotations
+
+from espbench.history.records import Change, Series
+
+_MOST_SHOWN = 4
+
+
+def series_name(series: Series) -> str:
+    """`throughput of uml xfrm aes128gcm16 64 B one-way, loss goal 0 % (plan quick)`."""
+    return f"{series.figure} of {series.case} (plan {series.plan})"
+
+
+def number(value: float | None, status: str = "") -> str:
+    """A figure with four digits or all before its point; what was found instead of one."""
+    if value is None:
+        return status or "no figure"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def percent(change: Change) -> str:
+    """`+3.1 %`; empty where there is no ratio."""
+    return f"{100 * (change.ratio - 1):+.3g} %" if change.ratio is not None else ""
+
+
+def move(change: Change) -> str:
+    """`81,274 → 83,112 frames/s (+2.26 %, better)`; with more digits where it takes them to tell the two apart."""
+    was, now = number(change.was, change.was_status), number(change.now, change.now_status)
+    if was == now and change.was is not None and change.now is not None:
+        was, now = f"{change.was:,.12g}", f"{change.now:,.12g}"
+    more = [word for word in (percent(change), change.word if change.word != "other" else "") if word]
+    return f"{was} → {now} {change.series.unit}" + (f" ({', '.join(more)})" if more else "")
+
+
+def where(change: Change) -> str:
+    """`at 2026…-quick` of an exact series, `near 2026…-quick` of one that scatters."""
+    return f"{'at' if change.exactly else 'near'} {change.run}"
+
+
+def what_else(change: Change) -> str:
+    """What else differs between the first changed run and the one before."""
+    if not change.differs:
+        return f"nothing else in its manifest differs from that of {change.before}"
+    told = [f"{what}: {was} → {now}" for what, was, now in change.differs[:_MOST_SHOWN]]
+    more = len(change.differs) - _MOST_SHOWN
+    return "; ".join([*told, *([f"and {more} more"] if more > 0 else [])])

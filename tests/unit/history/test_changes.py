@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a series changes: an exact one where its value does, a noisy one where three runs confirm it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from espbench.history.changes import LEAST, WINDOW, Jump, exact, noisy
+from espbench.history.records import Point
+
+scatter = pytest.mark.needs("jumpavg")
+
+
+def points(*values: float | None) -> list[Point]:
+    """A run for each value, of one repeat; None: INVALID."""
+    return [
+        Point(str(number), value, {} if value is None else {1: value}, "INVALID" if value is None else "OK")
+        for number, value in enumerate(values)
+    ]
+
+
+def level(fps: float, runs: int, seed: int = 1, spread: float = 0.01) -> list[float]:
+    """Figures of that many runs that scatter around a level."""
+    chance = random.Random(seed)
+    return [fps * chance.gauss(1, spread) for _ in range(runs)]
+
+
+@given(st.lists(st.sampled_from([1.0, 2.0, None])))
+def test_an_exact_series_changes_exactly_where_its_value_does(values: list[float | None]) -> None:
+    found = {jump.at for jump in exact(points(*values))}
+    assert found == {n for n in range(1, len(values)) if values[n] != values[n - 1]}
+
+
+def test_the_least_difference_is_a_change_of_an_exact_series() -> None:
+    """Virtual time repeats to the last digit."""
+    assert exact(points(100.0, 100.0, 100.001)) == [Jump(1, 2, 100.0, 100.001)]
+
+
+def test_repeats_are_held_against_those_of_their_number() -> None:
+    """A median may be the same though the repeats are not; one repeat more is no change."""
+    one = Point("a", 2.0, {1: 1.0, 2: 3.0}, "OK")
+    assert exact([one, Point("b", 2.0, {1: 1.5, 2: 2.5}, "OK")])
+    assert not exact([one, Point("b", 2.0, {1: 1.0, 2: 3.0, 3: 2.0}, "OK")])
+
+
+@scatter
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("spread", [0.001, 0.03, 0.1])
+def test_scatter_alone_is_no_change(seed: int, spread: float) -> None:
+    assert noisy(points(*level(1e5, 40, seed, spread))) == []
+
+
+@scatter
+@pytest.mark.parametrize("at", [10, 40, WINDOW - 1, WINDOW, 70, 110])
+def test_a_step_is_found_near_its_run_wherever_it_stands(at: int) -> None:
+    """Also where it falls onto the edge of a window."""
+    found = noisy(points(*level(1e5, at), *level(1.1e5, 130 - at, seed=2)))
+    assert len(found) == 1
+    assert abs(found[0].at - at) <= 1
+    assert found[0].was == pytest.approx(1e5, rel=0.01)
+    assert found[0].now == pytest.approx(1.1e5, rel=0.01)
+
+
+@scatter
+def test_what_is_found_does_not_move_when_runs_come_after_it() -> None:
+    """Else yesterday's finding would be another one today."""
+    values = [*level(1e5, 30), *level(1.2e5, 30, 2), *level(0.9e5, 40, 3)]
+    at_the_end = [jump.at for jump in noisy(points(*values))]
+    assert len(at_the_end) == 2
+    for runs in range(60, 100):
+        assert noisy(points(*values[:runs]))[0].at == at_the_end[0]
+
+
+@scatter
+def test_fewer_than_three_runs_are_outliers() -> None:
+    """In the middle, and at the end, where a further run may confirm them."""
+    before, after = level(1e5, 12), level(1e5, 12, seed=3)
+    for outliers in range(1, LEAST):
+        assert noisy(points(*before, *[2e5] * outliers, *after)) == []
+        assert noisy(points(*before, *[2e5] * outliers)) == []
+    found = noisy(points(*before, *level(2e5, LEAST)))
+    assert [jump.at for jump in found] == [12]
+    # An outlier on the edge between two levels hides neither.
+    assert [jump.at for jump in noisy(points(*before, 5e5, *level(2e5, 12, seed=4)))] == [13]
+
+
+@scatter
+def test_runs_without_a_figure_are_passed_over() -> None:
+    """The run before the change is the last that had a figure."""
+    found = noisy(points(*level(1e5, 12), None, None, *level(1.2e5, 12, seed=2)))
+    assert [(jump.before, jump.at) for jump in found] == [(11, 14)]
+
+
+@scatter
+@pytest.mark.parametrize("values", [[], [None], [5.0], [0.0] * 9, [5.0] * 9 + [None]])
+def test_series_that_have_nothing_to_find(values: list[float | None]) -> None:
+    assert noisy(points(*values)) == []

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index of many runs: what it says is what the run directories say, whatever became of either."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from espbench.cli.main import app
+from espbench.errors import UsageError
+from espbench.history import Change, History, telling
+from support.synthetic import run as synthetic_run
+from support.synthetic.series import SHAPE, Night, write
+
+VIRTUAL = Night(is_virtual=True)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A folder for runs."""
+    return tmp_path / "runs"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def virtual(factor: float = 1.0, **more: str) -> Night:
+    return Night(factor=factor, is_virtual=True, **more)  # type: ignore[arg-type]
+
+
+def changes(runs: Path, **named: str) -> list[Change]:
+    with History.open([runs]) as found:
+        return found.changes(**named)
+
+
+def seen(runs: Path, file: Path | None = None) -> object:
+    """All that the index says."""
+    with History.open([runs], file) as found:
+        series = found.series()
+        return (
+            found.runs(),
+            [(s.plan, s.case, s.figure, s.runs, s.newest, found.points(s)) for s in series],
+            [
+                (c.run, c.before, c.was, c.now, c.series.case, c.series.figure, c.differs)
+                for c in found.changes()
+            ],
+        )
+
+
+def test_a_change_is_named_by_its_first_run_with_what_else_changed(runs: Path) -> None:
+    """The kernel of the gateways changed with it; the host's did too, which is in no figure of virtual time."""
+    for number in range(6):
+        changed = number >= 3
+        write(
+            runs,
+            number,
+            virtual(0.9 if changed else 1.0, kernel="6.1.2" if changed else "6.1.1", host_kernel=str(number)),
+        )
+    found = changes(runs, case="64 B", figure="throughput")
+    assert [(c.run, c.before, c.word, c.exactly) for c in found] == [
+        ("20260104T120000Z-nightly", "20260103T120000Z-nightly", "worse", True)
+    ]
+    assert found[0].ratio == pytest.approx(0.9, abs=1e-6)
+    differs = [("6.1.1", "6.1.2")] * 2
+    assert [(was, now) for _, was, now in found[0].differs] == differs
+    assert all("kernel" in what for what, _, _ in found[0].differs)
+    assert telling.where(found[0]) == "at 20260104T120000Z-nightly"
+    assert "-10 %, worse" in telling.move(found[0])
+    costs = changes(runs, case="64 B", figure="instructions per frame, home")
+    assert [c.word for c in costs] == ["worse"]
+
+
+@pytest.mark.needs("jumpavg")
+def test_a_noisy_series_is_changed_near_a_run(runs: Path) -> None:
+    """In real time the host's kernel may be why."""
+    scatter = [1.003, 0.997, 1.001, 0.999, 1.002, 0.998]
+    for number in range(12):
+        changed = number >= 6
+        factor = scatter[number % 6] * (1.2 if changed else 1.0)
+        write(runs, number, Night(factor=factor, host_kernel="Linux 6.13" if changed else "Linux 6.12"))
+    (found,) = changes(runs, case="512 B", figure="throughput")
+    assert telling.where(found) == "near 20260107T120000Z-nightly"
+    assert found.word == "better"
+    assert found.differs == [("host: kernel", "Linux 6.12", "Linux 6.13")]
+
+
+def test_nothing_else_changed_is_said(runs: Path) -> None:
+    write(runs, 0, VIRTUAL)
+    write(runs, 1, virtual(1.1))
+    found = changes(runs, figure="throughput")
+    assert len(found) == len(SHAPE.sizes)
+    assert telling.what_else(found[0]) == (
+        "nothing else in its manifest differs from that of 20260101T120000Z-nightly"
+    )
+
+
+@pytest.mark.parametrize("other", [{"plan": "weekly"}, {"trial": "4s"}])
+def test_other_conditions_are_another_series(runs: Path, other: dict[str, str]) -> None:
+    """Another plan, other settings: their figures are not held against each other."""
+    write(runs, 0, VIRTUAL)
+    write(runs, 1, virtual(1.1, **other))
+    assert changes(runs) == []
+    with History.open([runs]) as found:
+        assert len(found.series()) == 2 * 3 * len(SHAPE.sizes)
+
+
+def test_in_real_time_another_cpu_is_another_series(runs: Path) -> None:
+    write(runs, 0, Night())
+    write(runs, 1, Night(cpu="another"))
+    with History.open([runs]) as found:
+        assert [series.runs for series in found.series(figure="throughput")] == [1] * 4
+
+
+def test_espbench_itself_does_not_begin_a_series_anew(runs: Path) -> None:
+    write(runs, 0, VIRTUAL)
+    write(runs, 1, virtual(1.1, espbench="0.2.0"))
+    found = changes(runs, figure="throughput")
+    assert found
+    assert all(change.differs == [("espbench", "0.1.0", "0.2.0")] for change in found)
+
+
+def test_what_is_no_figure_is_no_point_but_a_status(runs: Path) -> None:
+    """An exact series that is VIOLATED from one run on has changed there."""
+    write(runs, 0, VIRTUAL)
+    write(runs, 1, Night(is_virtual=True, status="VIOLATED"))
+    found = changes(runs, case="64 B", figure="throughput")
+    assert [(c.now, c.now_status, c.word) for c in found] == [(None, "VIOLATED", "other")]
+    assert telling.move(found[0]).endswith("→ VIOLATED frames/s")
+
+
+def _add(runs: Path) -> None:
+    write(runs, 9, virtual(2.0))
+
+
+def _remove(runs: Path) -> None:
+    shutil.rmtree(next(path for path in sorted(runs.iterdir()) if "0103" in path.name))
+
+
+def _measure_again(runs: Path) -> None:
+    write(runs, 2, virtual(3.0))
+
+
+def _damage(runs: Path) -> None:
+    (next(runs.glob("*0102T*")) / "results.json").write_text("{")
+
+
+def _nothing(runs: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize("do", [_add, _remove, _measure_again, _damage, _nothing])
+def test_the_index_follows_the_directories(runs: Path, tmp_path: Path, do: Callable[[Path], None]) -> None:
+    """Brought up to date it says what one made anew does."""
+    for number in range(4):
+        write(runs, number, virtual(1.0 + number // 2))
+    before = seen(runs)
+    do(runs)
+    after = seen(runs)
+    assert after == seen(runs, tmp_path / "anew.sqlite")
+    assert (after == before) == (do is _nothing)
+
+
+def test_an_index_that_is_none_is_made_anew(runs: Path, tmp_path: Path) -> None:
+    """Damaged, of another version, or gone."""
+    write(runs, 0, VIRTUAL)
+    file = tmp_path / "index.sqlite"
+    before = seen(runs, file)
+    for text in (b"no database " * 1000, b""):
+        file.write_bytes(text)
+        assert seen(runs, file) == before
+    file.unlink()
+    assert seen(runs, file) == before
+
+
+def test_runs_that_did_not_change_are_not_read_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        write(runs, number, VIRTUAL)
+    before = seen(runs)
+    monkeypatch.setattr("espbench.history.index._read", lambda *_: pytest.fail("it was read again"))
+    assert seen(runs) == before
+
+
+def test_a_run_that_cannot_be_read_is_told_and_costs_no_other(runs: Path) -> None:
+    write(runs, 0, VIRTUAL)
+    broken = write(runs, 1, VIRTUAL).path
+    (broken / "manifest.json").write_text("{}")
+    with History.open([runs]) as found:
+        good, bad = found.runs()
+        assert (good.problem, bad.name) == ("", broken.name)
+        assert "manifest.json" in bad.problem
+    done = CliRunner().invoke(app, ["history", str(runs)])
+    assert done.exit_code == 0
+    assert f"left out: {broken}" in done.output.replace("\n", "")
+
+
+def test_runs_at_any_depth_are_found_and_links_are_not_followed(runs: Path) -> None:
+    write(runs / "a" / "b", 0, VIRTUAL)
+    write(runs / "c", 1, VIRTUAL)
+    (runs / "loop").symlink_to(runs)
+    with History.open([runs]) as found:
+        assert len(found.runs()) == 2
+    with History.open([next((runs / "c").iterdir())]) as found:
+        assert len(found.runs()) == 1
+
+
+@pytest.mark.parametrize("make", [lambda p: None, lambda p: p.mkdir(), lambda p: p.write_text("x")])
+def test_folders_without_runs_are_refused(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    make(tmp_path / "there")
+    with pytest.raises(UsageError, match="what to do"):
+        History.open([tmp_path / "there"])
+
+
+def test_the_command_lists_changes_series_and_runs(runs: Path) -> None:
+    """As text, and as JSON with the same figures in it."""
+    shape = synthetic_run.Shape(
+        stacks=("xfrm",), suites=("aes128gcm16",), sizes=(64,), goals=(0.0,), repeats=3
+    )
+    for number in range(3):
+        write(runs, number, virtual(1.5 if number == 2 else 1.0), shape)
+
+    def said(*more: str) -> str:
+        done = CliRunner().invoke(app, ["history", str(runs), *more])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    text = said("--figure", "throughput")
+    assert "at 20260103T120000Z-nightly (2026-01-03T12:00:00+00:00), after 20260102T120000Z-nightly" in text
+    assert "+50 %, better" in text
+    assert "3 runs, 1 series; 1 change in 1 of them" in text
+    (change,) = map(json.loads, said("--figure", "throughput", "--json").splitlines())
+    assert (change["run"], change["word"]) == ("20260103T120000Z-nightly", "better")
+    (series,) = map(json.loads, said("--list", "series", "--figure", "throughput", "--json").splitlines())
+    assert [point["run"] for point in series["points"]] == [f"2026010{n}T120000Z-nightly" for n in (1, 2, 3)]
+    assert series["points"][-1]["value"] == change["now"]
+    listed = [json.loads(line)["name"] for line in said("--list", "runs", "--json").splitlines()]
+    assert listed == [f"2026010{n}T120000Z-nightly" for n in (1, 2, 3)]
+    assert "exact" in said("--list", "series")
+    assert "20260103T120000Z-nightly" in said("--list", "runs")
+    assert said("--plan", "no such").strip() == "3 runs, 0 series; 0 changes in 0 of them"
