@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -27,8 +28,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Lacks:
         for name in ("netns", "uml", "qemu_x86"):
             missing = platforms.get(name, "")
             answers = [Readiness("it", not missing, missing, f"mend {missing}")]
-            kind = Kind(PLATFORMS[name].make, lambda answers=answers: answers)  # type: ignore[misc]
-            monkeypatch.setitem(PLATFORMS, name, kind)  # type: ignore[arg-type]
+            kind = Kind(PLATFORMS[name].make, partial(list, answers))
+            monkeypatch.setitem(PLATFORMS, name, kind)
 
     return lacks
 
