@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# make setup · make demo · make check · make test · make test-all · make bench · make campaign: each does what it needs first, and asks nothing.
-.PHONY: setup demo check test test-all rest boards check-built static unit lint bench campaign lock clean
+# make setup · make demo · make check · make test · make test-all · make bench · make campaign · make dist · make deb: each does what it needs first, and asks nothing.
+.PHONY: setup demo check test test-all rest boards check-built static unit lint bench campaign dist deb lock clean
 
 # Else each of the hundreds of starts of Python in the tests compiles what it reads again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -89,6 +89,13 @@ campaign:
 	@$(MAKE) --no-print-directory boards
 	@# One to three hours; Ctrl-C, and the same command goes on. CAMPAIGN="--rows generator --count 3" does a part of it.
 	cd benchmarks && ../$(PY) -m campaign $(CAMPAIGN)
+
+# A wheel with the programs in it, and a Debian package for this release, both in dist/ (docs/install.md).
+dist: setup
+	@scripts/dist.sh
+
+deb: setup
+	@scripts/deb.sh
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

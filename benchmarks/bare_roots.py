@@ -52,7 +52,7 @@ mount --rbind /sys sys
 mount --rbind /dev dev
 mount -t tmpfs tmpfs run
 mount -t tmpfs tmpfs tmp
-exec chroot . /bin/sh -c "cd /$2 && exec make $3"
+exec chroot . /bin/sh -ec "$2"
 """
 
 
@@ -107,10 +107,10 @@ def attempt(release: str, lock: Path | None) -> Tried:
         with step(tried, "root"):
             make_root(release, root)
         with step(tried, "set-up"):
-            run_inside(root, "setup")
+            run_inside(root, f"cd /{PROJECT} && make setup")
         with held(lock), step(tried, "demo"):
-            run_inside(root, "demo")
-        tried.statuses = statuses(root)
+            run_inside(root, f"cd /{PROJECT} && make demo")
+        tried.statuses = statuses(root / PROJECT / "runs")
         if not any(tried.statuses[status] for status in WITH_FIGURE):
             tried.failed = "no case has a figure"
     except subprocess.CalledProcessError as error:
@@ -180,11 +180,12 @@ def apt_settings() -> str:
     return "".join(f"{line}\n" for line in lines if wanted.match(line))
 
 
-def run_inside(root: Path, target: str) -> None:
-    """`make TARGET` in the root, with none of this machine's environment but how registries are reached."""
+def run_inside(root: Path, command: str) -> str:
+    """What a shell command says in the root, with none of this machine's environment but how registries are reached."""
     settings = {name: value for name, value in os.environ.items() if SETTINGS.search(name)}
     home = {"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-    checked(["unshare", "--mount", "sh", "-ec", ENTER, "sh", str(root), PROJECT, target], env=settings | home)
+    argv = ["unshare", "--mount", "sh", "-ec", ENTER, "sh", str(root), command]
+    return checked(argv, env=settings | home)
 
 
 def checked(argv: list[str], env: dict[str, str] | None = None) -> str:
@@ -201,10 +202,10 @@ def checked(argv: list[str], env: dict[str, str] | None = None) -> str:
     return done.stdout
 
 
-def statuses(root: Path) -> Counter[str]:
-    """How many cases of the run in this root ended how."""
+def statuses(runs: Path) -> Counter[str]:
+    """How many cases of the runs in this folder ended how."""
     found: Counter[str] = Counter()
-    for table in (root / PROJECT / "runs").glob("*/results.csv"):
+    for table in runs.glob("*/results.csv"):
         with table.open(newline="") as file:
             found += Counter(row["status"] for row in csv.DictReader(file))
     return found

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Literal
 
 from espbench.errors import EspbenchError
 
-DataKind = Literal["topologies", "dut-profiles", "reports", "traffic", "emulator", "network_processor"]
+DataKind = Literal[
+    "topologies", "dut-profiles", "reports", "traffic", "emulator", "network_processor", "plans"
+]
 # Where each kind is in a clone; in a wheel all are in `_data`, under their names (pyproject.toml).
 IN_CLONE: dict[DataKind, str] = {
     "topologies": "topologies",
@@ -18,6 +21,7 @@ IN_CLONE: dict[DataKind, str] = {
     "traffic": "traffic/profiles",
     "emulator": "harness/emulator",
     "network_processor": "harness/network_processor",
+    "plans": "plans",
 }
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -44,6 +48,28 @@ def data_dir(kind: DataKind) -> Path:
 def data_names(kind: DataKind) -> list[str]:
     """The names of the YAML files of one kind, sorted, without suffix."""
     return sorted(file.stem for file in data_dir(kind).glob("*.yaml"))
+
+
+def program(name: str, variable: str) -> Path:
+    """Find a program of espbench's own that is built: the environment variable's, the clone's, the wheel's, PATH's.
+
+    FileNotFoundError where there is none; `how_to_build` says what to do then.
+    """
+    clone = clone_root()
+    candidates = [
+        os.environ.get(variable),
+        clone / "traffic" / "target" / "release" / name if clone else _PACKAGE / "_data" / "bin" / name,
+        shutil.which(name),
+    ]
+    for candidate in candidates:
+        if candidate and os.access(candidate, os.X_OK):
+            return Path(candidate)
+    raise FileNotFoundError(name)
+
+
+def how_to_build() -> str:
+    """Say what makes the programs that `program` looks for."""
+    return "make setup" if clone_root() else "install espbench again, from a wheel for this kind of processor"
 
 
 def cache_dir() -> Path:

@@ -9,7 +9,19 @@ import traceback
 import typer
 from rich.console import Console
 
-from espbench.cli import build, calibrate, clean, compare, doctor, listing, report, run, schema, validate
+from espbench.cli import (
+    build,
+    calibrate,
+    clean,
+    compare,
+    doctor,
+    example,
+    listing,
+    report,
+    run,
+    schema,
+    validate,
+)
 from espbench.cli.gate import baseline, bisect, check
 from espbench.cli.history import history
 from espbench.errors import EspbenchError, Interrupted, UsageError
@@ -20,7 +32,6 @@ app = typer.Typer(
     name="espbench",
     help="Measure how fast an IPsec gateway forwards, at what loss, for how much CPU (RFC 2544).",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -35,6 +46,7 @@ app.command("bisect")(bisect.bisect)
 app.command("history")(history.history)
 app.command("doctor")(doctor.doctor)
 app.command("list")(listing.listing)
+app.command("example")(example.example)
 app.command("calibrate")(calibrate.calibrate)
 app.command("build")(build.build)
 app.command("clean")(clean.clean)

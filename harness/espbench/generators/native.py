@@ -10,7 +10,6 @@ import json
 import os
 import secrets
 import selectors
-import shutil
 import subprocess
 import time
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from typing import Any
 
 from espbench.errors import GeneratorFailed, MachineLacks
 from espbench.generators.base import Noise, Offered, OnProgress, Stream, longest_s
-from espbench.paths import clone_root
+from espbench.paths import how_to_build, program
 from espbench.platforms.base import Port, PortName, Readiness
 from espbench.platforms.placement import NICE
 from espbench.this_machine.registry import Registry, Surroundings
@@ -32,14 +31,11 @@ _VIRTUAL_GRACE_S = 3600.0
 
 
 def binary() -> Path:
-    """The generator's program: ESPBENCH_TRAFFIC, the clone's release build, or the one on PATH."""
-    candidates = [os.environ.get("ESPBENCH_TRAFFIC"), shutil.which(_BINARY)]
-    if root := clone_root():
-        candidates.insert(1, str(root / "traffic" / "target" / "release" / _BINARY))
-    for candidate in candidates:
-        if candidate and os.access(candidate, os.X_OK):
-            return Path(candidate)
-    raise MachineLacks(f"the traffic generator {_BINARY} is not built", "make setup")
+    """The generator's program, where ESPBENCH_TRAFFIC or `paths.program` has it; MachineLacks where none has."""
+    try:
+        return program(_BINARY, "ESPBENCH_TRAFFIC")
+    except FileNotFoundError:
+        raise MachineLacks(f"the traffic generator {_BINARY} is not built", how_to_build()) from None
 
 
 def readiness() -> Readiness:

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from espbench import paths
 from espbench.errors import EspbenchError, MachineLacks
-from espbench.paths import clone_root
 from espbench.platforms.base import Readiness
 
 _BINARY = "espbench-ixp"
@@ -66,14 +64,11 @@ class Answer(BaseModel):
 
 
 def binary() -> Path:
-    """The machine's program: ESPBENCH_IXP, the clone's release build, or the one on PATH."""
-    candidates = [os.environ.get("ESPBENCH_IXP"), which(_BINARY)]
-    if root := clone_root():
-        candidates.insert(1, str(root / "traffic" / "target" / "release" / _BINARY))
-    for candidate in candidates:
-        if candidate and os.access(candidate, os.X_OK):
-            return Path(candidate)
-    raise MachineLacks(f"the network processor {_BINARY} is not built", "make setup")
+    """The machine's program, where ESPBENCH_IXP or `paths.program` has it; MachineLacks where none has."""
+    try:
+        return paths.program(_BINARY, "ESPBENCH_IXP")
+    except FileNotFoundError:
+        raise MachineLacks(f"the network processor {_BINARY} is not built", paths.how_to_build()) from None
 
 
 def readiness() -> Readiness:

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench example [NAME]`: the plans that come with espbench, to run as they are or to change."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+import yaml
+
+from espbench.errors import UsageError
+from espbench.paths import data_dir, data_names
+
+
+def example(
+    name: Annotated[str | None, typer.Argument(help="Which; without it they are listed.")] = None,
+) -> None:
+    """Print a plan that comes with espbench: espbench example quick > quick.yaml."""
+    names = data_names("plans")
+    if name is None:
+        width = max(map(len, names))
+        for each in names:
+            print(f"{each:{width}}  {_first_sentence(each)}")
+        return
+    if name not in names:
+        raise UsageError(
+            f"example: expected one of {', '.join(names)}, got {name}; espbench example lists them"
+        )
+    sys.stdout.write(_text(name))
+
+
+def _text(name: str) -> str:
+    return (data_dir("plans") / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _first_sentence(name: str) -> str:
+    """Return what the comment at the head of a plan says first; the gateways of a plan without one."""
+    lines = []
+    for line in _text(name).splitlines():
+        if not line.startswith("#"):
+            break
+        if "SPDX" not in line:
+            lines.append(line.strip("# "))
+    sentence = " ".join(lines).strip().partition(". ")[0].rstrip(".:")
+    return sentence or f"dut: {yaml.safe_load(_text(name)).get('dut', 'auto')}"

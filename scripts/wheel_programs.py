@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the programs that cargo built into the wheel, and says in its name which machines run them (scripts/dist.sh)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class WheelPrograms(BuildHookInterface):  # type: ignore[type-arg,misc]
+    """What hatchling calls before it builds a wheel. Without the two variables the wheel has no programs in it."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """ESPBENCH_PROGRAMS: their folder; ESPBENCH_PLATFORM: the wheel's platform tag (PEP 425)."""
+        folder, platform = os.environ.get("ESPBENCH_PROGRAMS"), os.environ.get("ESPBENCH_PLATFORM")
+        if version == "editable" or not folder or not platform:
+            return
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{platform}"
+        for program in sorted(Path(folder).iterdir()):
+            build_data["force_include"][str(program)] = f"espbench/_data/bin/{program.name}"
