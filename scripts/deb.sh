@@ -22,6 +22,7 @@ home=usr/lib/espbench
 site=$home/lib/python3.$minor/site-packages
 "$python" -m venv --without-pip "$stage/$home"
 rm "$stage/$home"/bin/[Aa]ctivate*
+sed -i '/^command = /d' "$stage/$home/pyvenv.cfg"
 # The lock without hashes is a list of constraints: which versions, not which packages.
 sed -e 's/ *\\$//' -e '/^ *--hash/d' requirements.lock > "$stage/constraints"
 .venv/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary=:all: --python-version "3.$minor" \
