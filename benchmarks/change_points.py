@@ -18,7 +18,7 @@ SERIES = 100
 def figures(chance: random.Random, runs: int, spread: float, step: float) -> list[Point]:
     """Runs of one repeat around 100,000 frames/s; the second half is `step` times as high."""
     values = [1e5 * (step if n >= runs // 2 else 1) * chance.gauss(1, spread) for n in range(runs)]
-    return [Point(str(number), value, {1: value}, "OK") for number, value in enumerate(values)]
+    return [Point(str(number), "", value, {1: value}, "OK") for number, value in enumerate(values)]
 
 
 def main() -> None:

@@ -50,11 +50,11 @@ def points(database: sqlite3.Connection, number: int) -> list[Point]:
 def numbered_points(database: sqlite3.Connection, number: int) -> list[tuple[int, Point]]:
     """The same, each with the number of its run."""
     rows = database.execute(
-        "SELECT r.id, r.name, p.value, p.repeats, p.status FROM point p JOIN run r ON r.id = p.run"
+        "SELECT r.id, r.name, r.path, p.value, p.repeats, p.status FROM point p JOIN run r ON r.id = p.run"
         " WHERE p.series = ? ORDER BY r.moment, r.path",
         (number,),
     )
-    return [(row[0], Point(row[1], row[2], _repeats(row[2], row[3]), row[4])) for row in rows]
+    return [(row[0], Point(row[1], row[2], row[3], _repeats(row[3], row[4]), row[5])) for row in rows]
 
 
 def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Change]:
@@ -66,15 +66,17 @@ def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> 
         return facts.differences(json.loads(told[was]), json.loads(told[now]))
 
     rows = database.execute(
-        f"SELECT {_SERIES}, r.name, r.started, b.name, b.facts, r.facts, c.was, c.now, c.was_status, c.now_status"
+        f"SELECT {_SERIES}, r.name, r.path, r.started, b.name, b.path, b.facts, r.facts, c.was, c.now,"
+        " c.was_status, c.now_status"
         " FROM change c JOIN series s ON s.id = c.series JOIN run r ON r.id = c.run JOIN run b ON b.id = c.before"
         f" WHERE {_NAMED} ORDER BY r.moment DESC, r.path, {_ORDER}",
         (plan, case, figure),
     )
     return [
         Change(
-            series=(of := _series(row)), run=row[12], started=row[13], before=row[14], was=row[17], now=row[18],
-            was_status=row[19], now_status=row[20], exactly=of.is_exact, differs=differing(row[15], row[16]),
+            series=(of := _series(row)), run=row[12], run_path=row[13], started=row[14], before=row[15],
+            before_path=row[16], was=row[19], now=row[20], was_status=row[21], now_status=row[22], exactly=of.is_exact,
+            differs=differing(row[17], row[18]),
         )
         for row in rows
     ]  # fmt: skip

@@ -55,10 +55,12 @@ class Series:
 class Point:
     """What one run gave for a series: the median of its repeats, and each of them by number.
 
-    value is None where no repeat has a figure; a bound is none. status: of the repeats, each once.
+    run is its name, run_path where it is. value is None where no repeat has a figure; a bound is none. status: of the
+    repeats, each once.
     """
 
     run: str
+    run_path: str
     value: float | None
     repeats: Mapping[int, float] = field(default_factory=dict)
     status: str = ""
@@ -66,7 +68,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Change:
-    """A series is otherwise from `run` on than it was in `before`, the run before it.
+    """A series is otherwise from `run` on than it was in `before`, the run before it; both are names.
 
     was, now: the figures, in the series' unit; exact: of these two runs; else the means of the runs before and from
     there on, up to the changes beside it. exactly: False where the change was found by statistics, so that it is near
@@ -75,8 +77,10 @@ class Change:
 
     series: Series
     run: str
+    run_path: str
     started: str
     before: str
+    before_path: str
     was: float | None
     now: float | None
     was_status: str

@@ -18,7 +18,9 @@ scatter = pytest.mark.needs("jumpavg")
 def points(*values: float | None) -> list[Point]:
     """A run for each value, of one repeat; None: INVALID."""
     return [
-        Point(str(number), value, {} if value is None else {1: value}, "INVALID" if value is None else "OK")
+        Point(
+            str(number), "", value, {} if value is None else {1: value}, "INVALID" if value is None else "OK"
+        )
         for number, value in enumerate(values)
     ]
 
@@ -42,9 +44,9 @@ def test_the_least_difference_is_a_change_of_an_exact_series() -> None:
 
 def test_repeats_are_held_against_those_of_their_number() -> None:
     """A median may be the same though the repeats are not; one repeat more is no change."""
-    one = Point("a", 2.0, {1: 1.0, 2: 3.0}, "OK")
-    assert exact([one, Point("b", 2.0, {1: 1.5, 2: 2.5}, "OK")])
-    assert not exact([one, Point("b", 2.0, {1: 1.0, 2: 3.0, 3: 2.0}, "OK")])
+    one = Point("a", "", 2.0, {1: 1.0, 2: 3.0}, "OK")
+    assert exact([one, Point("b", "", 2.0, {1: 1.5, 2: 2.5}, "OK")])
+    assert not exact([one, Point("b", "", 2.0, {1: 1.0, 2: 3.0, 3: 2.0}, "OK")])
 
 
 @scatter

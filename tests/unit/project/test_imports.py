@@ -71,10 +71,11 @@ MAY_IMPORT = {
     "reporting.compared": "results comparison.* reporting.parts reporting.one_run",
     "reporting.published": "results plan.duts claims reporting.parts reporting.one_run",
     "reporting.kernels": "results npcrypt.ciphers reporting.parts reporting.published",
+    "reporting.over_time": "results history reporting.parts",
     "reporting": "results comparison comparison.sorting reporting.*",
     "frames": "results comparison comparison.sorting",
     "cli.gate": "results plan plan.resolved runs comparison gate gate.*",
-    "cli.history": "history",
+    "cli.history": "history reporting.over_time",
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
     "runs runs.workers comparison.* reporting.* cli.gate cli.history",
 }

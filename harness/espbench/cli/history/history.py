@@ -31,6 +31,9 @@ def history(
     case: Annotated[str, typer.Option(help="Only cases with this in their name: `aes128gcm16 64 B`.")] = "",
     figure: Annotated[str, typer.Option(help="Only figures with this in their name: `throughput`.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="List them as JSON, one object a line.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a folder with a page that shows all of them, and list nothing.")
+    ] = None,
     index: Annotated[
         Path | None,
         typer.Option(
@@ -44,6 +47,11 @@ def history(
         for run in runs:
             if run.problem:
                 print(f"left out: {run.problem}", file=sys.stderr)
+        if html is not None:
+            from espbench.reporting.over_time.page import write  # noqa: PLC0415  (charts: slow to import)
+
+            print(write(found, html))
+            return
         match what:
             case What.runs:
                 listed = [run for run in runs if plan.lower() in run.plan.lower() and not run.problem]

@@ -50,13 +50,17 @@ def _environment(folder: Path, escapes: bool) -> jinja2.Environment:
 
 
 def render_page(template: str, charts: dict[str, Spec], **context: Any) -> str:
-    """A page that holds all it needs: style, data, the chart library. `charts`: element id → chart."""
+    """A page that holds all it needs: style, data, the chart library. `charts`: element id → chart.
+
+    script among the context: the file of reports/ that draws them, else charts.js.
+    """
+    script = context.pop("script", "charts.js")
     return render(
         template,
         charts=charts,
         themes={"light": theme(dark=False), "dark": theme(dark=True)},
         library=_library(),
-        script=_inline_script((data_dir("reports") / "charts.js").read_text(encoding="utf-8")),
+        script=_inline_script((data_dir("reports") / script).read_text(encoding="utf-8")),
         style=markupsafe.Markup((data_dir("reports") / "style.css").read_text(encoding="utf-8")),
         **context,
     )

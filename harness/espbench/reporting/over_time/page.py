@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the browser of results: one folder with one page, which holds all it needs and reaches for nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from espbench.errors import EspbenchError
+from espbench.history import Change, History, Point, RunRow, Series, telling
+from espbench.reporting.over_time.chart import over_time
+from espbench.reporting.parts.documents import render_page
+from espbench.results.durable import write_atomically
+
+PAGE = "index.html"
+_REPORTS = ("report.html",)
+_DIGITS = 7  # of figures that scatter
+
+
+def write(found: History, folder: Path) -> Path:
+    """Write `index.html` into a folder, which is made, and return its path; reports are linked where they are now.
+
+    EspbenchError where the folder cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EspbenchError(f"{folder}: cannot make the folder: {error.strerror}") from error
+    told = data(found, folder)
+    text = render_page("history.html.j2", {"series": over_time()}, script="history.js", data=told)
+    write_atomically(folder / PAGE, text)
+    return folder / PAGE
+
+
+def data(found: History, folder: Path) -> dict[str, Any]:
+    """All that the page shows; runs are named by their place in `runs`, facts by theirs in `facts`."""
+    listed = found.runs()
+    runs = [run for run in listed if not run.problem]
+    place = {run.path: number for number, run in enumerate(runs)}
+    facts: dict[str, int] = {}
+    sets: list[Sequence[tuple[str, str]]] = []
+    rows = []
+    for run in runs:
+        key = repr(sorted(run.facts.items()))
+        if key not in facts:
+            facts[key] = len(sets)
+            sets.append(sorted(run.facts.items()))
+        rows.append(_run(run, facts[key], folder))
+    changes: dict[int, list[Change]] = {}
+    for change in found.changes():
+        changes.setdefault(change.series.number, []).append(change)
+    return {
+        "runs": rows,
+        "facts": [dict(each) for each in sets],
+        "series": [
+            _series(series, found.points(series), changes.get(series.number, []), place)
+            for series in found.series()
+        ],
+        "unread": [run.problem for run in listed if run.problem],
+    }
+
+
+def _run(run: RunRow, facts: int, folder: Path) -> dict[str, Any]:
+    report = next((name for name in _REPORTS if (Path(run.path) / name).exists()), None)
+    link = quote(os.path.relpath(Path(run.path) / report, folder.resolve())) if report else ""
+    results = ", ".join(f"{count} {status}" for status, count in run.statuses.items())
+    return {
+        "name": run.name, "plan": run.plan, "started": run.started, "espbench": run.espbench,
+        "platform": run.platform, "results": results, "facts": facts, "report": link,
+    }  # fmt: skip
+
+
+def _series(
+    series: Series, points: Sequence[Point], changes: Sequence[Change], place: dict[str, int]
+) -> dict[str, Any]:
+    return {
+        "plan": series.plan, "case": series.case, "figure": series.figure, "unit": series.unit,
+        "better": series.better, "exact": series.is_exact, "conditions": series.conditions,
+        "points": [_point(point, place, exact=series.is_exact) for point in points],
+        "changes": [_change(change, place) for change in changes],
+    }  # fmt: skip
+
+
+def _point(point: Point, place: dict[str, int], *, exact: bool) -> list[Any]:
+    """[run, figure], and the status where it is not OK."""
+    value = point.value
+    if value is not None and not exact:
+        value = float(f"{value:.{_DIGITS}g}")
+    if value is not None and value.is_integer():
+        value = int(value)
+    return [place[point.run_path], value, *([point.status] if point.status != "OK" else [])]
+
+
+def _change(change: Change, place: dict[str, int]) -> dict[str, Any]:
+    return {
+        "run": place[change.run_path], "before": place[change.before_path], "move": telling.move(change),
+        "word": change.word, "else": telling.what_else(change),
+    }  # fmt: skip

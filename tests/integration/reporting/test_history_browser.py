@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of many runs in a real browser: offline, from a file, by mouse, by keyboard and by ear."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from espbench.cli.main import app
+from espbench.history import History
+from support.headless import Browser, PageRecord
+from support.synthetic import run as synthetic_run
+from support.synthetic.series import Night, write
+
+pytestmark = pytest.mark.browser
+
+ODD = "nightly <b>\"7\"</b> & </script><script>throw 'plan'</script>"
+READY = "document.documentElement.dataset.ready"
+DRAWN = "!!document.querySelector('#series-chart[data-drawn]')"
+# A line of each visible table, as text.
+TABLES = """[...document.querySelectorAll('table')].filter((t) => t.checkVisibility()).map((t) => ({
+  caption: t.caption.textContent,
+  rows: [...t.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim())),
+}))"""
+SIZES = (64, 512)
+RUNS, CHANGED, VOID = 9, 5, 3
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of nine runs in virtual time, slower from the sixth on, and INVALID once; two of another plan."""
+    parent = tmp_path_factory.mktemp("many")
+    runs = parent / "my runs"
+    shape = synthetic_run.Shape(stacks=("xfrm",), suites=("aes128gcm16",), sizes=SIZES, goals=(0.0,))
+    for number in range(RUNS):
+        slower = number >= CHANGED
+        night = Night(
+            factor=0.9 if slower else 1.0,
+            is_virtual=True,
+            kernel="6.1.2" if slower else "6.1.1",
+            status="INVALID" if number == VOID else None,
+        )
+        write(runs, number, night, shape, report="<p>the report</p>")
+    for number in range(2):
+        made = write(runs, number, Night(is_virtual=True, plan="weekly"), shape)
+        made.save_manifest(made.manifest.model_copy(update={"name": ODD}))
+    index = parent / "index.sqlite"
+    done = CliRunner().invoke(
+        app, ["history", str(runs), "--html", str(parent / "out"), "--index", str(index)]
+    )
+    assert done.exit_code == 0, done.output
+    assert done.output.strip() == str(parent / "out" / "index.html")
+    return parent
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Path:
+    """Its only file."""
+    (page,) = (folder / "out").iterdir()
+    return page
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for the module."""
+    with Browser() as started:
+        yield started
+
+
+def good(record: PageRecord) -> Any:
+    """What was read, after nothing went wrong and nothing was reached for."""
+    assert record.errors == []
+    assert record.foreign_requests == []
+    assert record.ready
+    return record.value
+
+
+def test_it_lists_what_the_index_says(browser: Browser, page: Path, folder: Path) -> None:
+    """Changes, series and runs, and as many of each."""
+    record = browser.visit(page, READY, TABLES)
+    changes, series, runs = good(record)
+    assert [url for url in record.requests if url.startswith("file:")] == [page.resolve().as_uri()]
+    with History.open([folder / "my runs"], folder / "index.sqlite") as found:
+        told = found.changes()
+        assert len(changes["rows"]) == len(told)
+        assert changes["rows"][0][0] == f"at {told[0].run}"
+        assert "6.1.1 → 6.1.2" in changes["rows"][0][3]
+        assert len(series["rows"]) == len(found.series())
+        assert [row[0] for row in runs["rows"]] == [run.name for run in reversed(found.runs())]
+    assert {row[1] for row in runs["rows"]} == {"nightly", ODD}
+
+
+def test_a_series_is_drawn_with_its_changes_and_has_a_table_of_the_same(browser: Browser, page: Path) -> None:
+    """A point a run, a mark for the one without a figure, a line for each change."""
+    marks = f"""({{
+      points: document.querySelectorAll('#series-chart .mark-symbol.role-mark path[d]').length,
+      marks: document.querySelectorAll('#series-chart .mark-text.role-mark text').length,
+      rules: document.querySelectorAll('#series-chart .mark-rule.role-mark line').length,
+      title: document.getElementById('detail-title').textContent, tables: {TABLES},
+    }})"""
+    found = good(browser.visit(page, DRAWN, marks, at="#series=0"))
+    (table,) = found["tables"]
+    changed = [row[0] for row in table["rows"] if "changed here" in row[4]]
+    assert (found["points"], found["marks"]) == (RUNS - 1, 1)
+    assert found["rules"] == len(changed) == 3  # INVALID, again a figure, slower
+    assert len(table["rows"]) == RUNS
+    assert table["rows"][RUNS - 1 - VOID][3] == "INVALID"
+    assert "loss goal 0 %" in found["title"]
+
+
+def test_two_runs_stand_side_by_side_with_what_differs(browser: Browser, page: Path) -> None:
+    """The ratio of each figure both have, and the facts that are not the same."""
+    listed = json.loads(re.findall(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"))[0])["runs"]
+    (a, b) = (
+        n
+        for n, run in enumerate(listed)
+        if run["name"][:8] in ("20260101", "20260109") and run["plan"] == "nightly"
+    )
+    facts, figures = good(browser.visit(page, READY, TABLES, at=f"#runs={a},{b}"))
+    assert {tuple(row[1:]) for row in facts["rows"]} == {("6.1.1", "6.1.2")}
+    throughputs = [row for row in figures["rows"] if row[1] == "throughput"]
+    assert [row[5:] for row in throughputs] == [["0.900", "worse"]] * len(SIZES)
+    links = "[...document.querySelectorAll('#told a')].map((link) => link.href)"
+    hrefs = good(browser.visit(page, READY, links, at=f"#runs={a},{b}"))
+    runs = (page.parent.parent / "my runs").resolve()
+    assert hrefs == [(runs / listed[n]["name"] / "report.html").as_uri() for n in (a, b)]
+
+
+def test_the_keyboard_alone_filters_and_opens_a_series(browser: Browser, page: Path) -> None:
+    """From the title's link to the filter, then past plan, figure and contents to the first change."""
+    keys = ["Tab", "Tab", *"512 b", *["Tab"] * 2, *["Tab"] * 3, "Tab", "Tab", "Enter"]
+    value = "({hash: location.hash, focus: document.activeElement.id, title: document.title})"
+    found = good(browser.visit(page, READY, value, keys=keys))
+    assert re.fullmatch(r"#series=\d+", found["hash"])
+    assert found["focus"] == "detail"
+    assert "512 B" in found["title"]
+
+
+def test_two_runs_are_chosen_by_the_keyboard(browser: Browser, page: Path) -> None:
+    """The boxes are boxes: the space bar ticks them; what is chosen is said."""
+    value = "({said: document.getElementById('chosen').textContent, link: document.getElementById('beside').hash})"
+    start = f"{READY} && (document.querySelector('#runs input').focus(), true)"
+    found = good(browser.visit(page, start, value, keys=["Space", "Tab", "Tab", "Space"]))
+    assert re.fullmatch(r"#runs=\d+,\d+", found["link"])
+    assert found["said"].count("nightly") == 2
+
+
+@pytest.mark.parametrize("at", ["", "#series=0", "#runs=0,3"])
+def test_a_screen_reader_is_told_what_everything_is(browser: Browser, page: Path, at: str) -> None:
+    """Nothing that can be used, no table and no picture is without a name."""
+    record = browser.visit(page, DRAWN if "series" in at else READY, "1", at=at)
+    good(record)
+    named = {
+        "link",
+        "button",
+        "checkbox",
+        "searchbox",
+        "combobox",
+        "table",
+        "image",
+        "region",
+        "heading",
+        "columnheader",
+    }
+    silent = [(role, name) for role, name in record.spoken if role in named and not name.strip()]
+    allowed = {("columnheader", "")}  # above words that need none
+    assert set(silent) <= allowed, silent
+    roles = {role for role, _ in record.spoken}
+    assert "table" in roles
+    if at == "#series=0":
+        assert any(role == "graphics-document" and "with 3 changes" in name for role, name in record.spoken)
+
+
+def test_odd_texts_are_shown_as_they_are(browser: Browser, page: Path) -> None:
+    """A plan's name is data to the page."""
+    plans = "[...document.querySelectorAll('#plan option')].map((option) => option.value)"
+    assert sorted(good(browser.visit(page, READY, plans))) == ["", "nightly", ODD]
+
+
+def test_a_narrow_window_scrolls_tables_not_the_page(page: Path) -> None:
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    with Browser(width=500) as narrow:
+        for at in ("", "#series=0", "#runs=0,3"):
+            assert good(narrow.visit(page, DRAWN if "series" in at else READY, overflow, at=at)) == 0
+
+
+def test_a_page_that_is_damaged_is_noticed(browser: Browser, page: Path, tmp_path: Path) -> None:
+    """The checks above can fail."""
+    whole = page.read_text(encoding="utf-8")
+    for name in ("points", "runs"):
+        damaged = re.sub(rf'"{name}": ?\[', f'"lost-{name}": [', whole)
+        assert damaged != whole
+        copy = tmp_path / "index.html"
+        copy.write_text(damaged, encoding="utf-8")
+        record = browser.visit(copy, READY, "1", timeout_s=10)
+        assert record.errors
+        assert not record.ready
