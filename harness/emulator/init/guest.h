@@ -62,8 +62,10 @@ uint64_t now_ns(void);
 bool idle_of_ports(uint64_t *now, uint64_t *idle);
 /* modules of the kernel, false with the reason on the console if one cannot be loaded; */
 bool load_modules(void);
-/* how many frames the rings of an interface hold. */
+/* how many frames the rings of an interface hold; */
 void do_rings(struct answer *answer, char *arguments);
+/* the kernel's functions and their addresses. */
+void do_symbols(struct answer *answer, char *arguments);
 #endif
 
 /* netlink.c */

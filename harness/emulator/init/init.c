@@ -103,7 +103,7 @@ static const struct {
 	{ "accel", do_accel },	     { "wait", do_wait },	{ "poweroff", do_poweroff },
 	{ "run", do_run },	     { "put", do_put },		{ "coalesce", do_coalesce },
 #ifdef __x86_64__
-	{ "rings", do_rings },
+	{ "rings", do_rings },	     { "symbols", do_symbols },
 #endif
 };
 

@@ -17,6 +17,7 @@
 #include "hw/ppc/e500-ccsr.h"
 #include "hw/qdev-core.h"
 #include "sysemu/cpu-timers.h"
+#include "profile.h"
 
 #define TYPE_ESPBENCH_IDLE "espbench-idle"
 OBJECT_DECLARE_SIMPLE_TYPE(EspbenchIdleState, ESPBENCH_IDLE)
@@ -38,6 +39,7 @@ static uint64_t idle_read(void *opaque, hwaddr offset, unsigned size)
 
     switch (offset) {
     case 0:
+        espbench_profile_section();
         ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) - icount_to_ns(icount_get_raw());
         s->low = ns;
         return ns >> 32;

@@ -85,6 +85,13 @@ def run(  # noqa: PLR0913  (its options)
         Path | None,
         typer.Option("--base-loads", hidden=True, help="What espbench check measures, a JSON file."),
     ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option("--beside", hidden=True, help="Where a plan that was copied is read as if it stood."),
+    ] = None,
+    profiled: Annotated[
+        bool, typer.Option("--profiled", hidden=True, help="What espbench profile reads is left in logs/.")
+    ] = False,
 ) -> None:
     """Run a plan: calibrate, measure every case, write the report. After Ctrl-C it can be resumed."""
     if (plan is None) == (resume is None):
@@ -98,7 +105,7 @@ def run(  # noqa: PLR0913  (its options)
         resolved = load_plan(resume / "plan.yaml", beside=Path(stood) if stood else None)
     else:
         assert plan is not None
-        resolved = load_plan(plan)
+        resolved = load_plan(plan, beside=beside)
     choices = choose(resolved, virtual_time=not real_time)
     if dry_run:
         _dry_run(resolved, choices)
@@ -125,7 +132,7 @@ def run(  # noqa: PLR0913  (its options)
             moments = [*directory.manifest.resumed, _now()]
             directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
         with directory:
-            results = _measure(resolved, choices, directory, at_once, elsewhere)
+            results = _measure(resolved, choices, directory, at_once, elsewhere, profiled=profiled)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
     if is_incomplete(results):
         raise typer.Exit(INCOMPLETE)
@@ -142,6 +149,8 @@ def _measure(
     directory: RunDirectory,
     at_once: int,
     elsewhere: Workers | None,
+    *,
+    profiled: bool,
 ) -> list[Outcome | Finding]:
     try:
         if resolved.plan.cipher_kernels:
@@ -154,13 +163,15 @@ def _measure(
             workers = elsewhere or LocalWorkers(at_once)
             with terminal(directory.path, ManyCases) as observer_of_many:
                 _tell(observer_of_many.note, resolved, choices)
-                return _side_by_side(resolved, choices, directory, observer_of_many, workers)
+                return _side_by_side(
+                    resolved, choices, directory, observer_of_many, workers, profiled=profiled
+                )
         with (
             Registry(secrets.token_hex(3)) as registry,
             terminal(directory.path, TerminalObserver) as observer,
         ):
             _tell(observer.note, resolved, choices)
-            return _one_after_the_other(resolved, choices, directory, observer, registry)
+            return _one_after_the_other(resolved, choices, directory, observer, registry, profiled=profiled)
     except KeyboardInterrupt:
         print(f"interrupted; go on with: espbench run --resume {directory.path}", file=sys.stderr)
         raise
@@ -196,8 +207,10 @@ def _one_after_the_other(
     directory: RunDirectory,
     observer: TerminalObserver,
     registry: Registry,
+    *,
+    profiled: bool,
 ) -> list[Outcome | Finding]:
-    workspace = Workspace(registry, directory.logs, place(resolved, choices))
+    workspace = Workspace(registry, directory.logs, place(resolved, choices), profiled)
     beds = Beds(resolved, {c.dut: c.platform for c in choices}, workspace, observer.note)
 
     def new_generator() -> Generator:
@@ -217,10 +230,12 @@ def _side_by_side(
     directory: RunDirectory,
     observer: ManyCases,
     workers: Workers,
+    *,
+    profiled: bool,
 ) -> list[Outcome | Finding]:
     """The workers make all that is made on this machine, each in a registry of its own; this process makes nothing."""
     placement = place(resolved, choices)
-    nothing = Workspace(Registry(secrets.token_hex(3)), directory.logs, placement)
+    nothing = Workspace(Registry(secrets.token_hex(3)), directory.logs, placement, profiled)
     beds = Beds(resolved, {c.dut: c.platform for c in choices}, nothing, observer.note)
     devices = [(choice.dut, choice.profile) for choice in choices]
     session = SideBySide(

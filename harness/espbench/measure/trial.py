@@ -73,6 +73,7 @@ def measure(
         upset = request.shape.cold or any(action.upsets for action in actions)
         if setup.encrypts and not upset and not setup.bed.virtual_time:
             after = _settled(setup, offered, before, after, of.fragments, sleep)
+        setup.bed.end_trial()
     except (NotBack, CannotWrite):
         raise
     except EspbenchError as error:

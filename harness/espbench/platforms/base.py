@@ -190,6 +190,9 @@ class Testbed(ABC):
     def begin_trial(self) -> None:  # noqa: B027
         """Go back, in virtual time, to the state in which this was called first."""
 
+    def end_trial(self) -> None:  # noqa: B027
+        """The trial's record is whole; what is asked of the gateways now is in none."""
+
     @abstractmethod
     def close(self) -> None:
         """Undo everything the platform made for it."""

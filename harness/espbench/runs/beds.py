@@ -134,6 +134,11 @@ class Beds:
         """Whether its test beds keep virtual time (see Platform)."""
         return self._first.virtual_time
 
+    @property
+    def profiled(self) -> bool:
+        """Whether the gateways' instructions are counted by address (see Workspace)."""
+        return self._workspace.profiled
+
     def notes(self, case: Case) -> list[str]:
         """List what every figure of the case is to be read with."""
         return self._platforms[case.dut].notes()

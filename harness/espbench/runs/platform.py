@@ -18,11 +18,19 @@ OnNote = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Workspace:
-    """What the test beds of a run are made with: who undoes them, where their logs go, who runs on which CPU."""
+    """What the test beds of a run are made with: who undoes them, where their logs go, who runs on which CPU.
+
+    profiled: in virtual time the gateways' instructions are counted by address, into files beside the logs.
+    """
 
     registry: Registry
     logs: Path
     placement: Placement
+    profiled: bool = False
+
+    def profile(self, case: Case) -> Path | None:
+        """Where the instructions of the case's gateways go, without the gateway's name; None: nowhere."""
+        return self.logs / f"profile-{case.id}" if self.profiled else None
 
 
 class Platform(Protocol):

@@ -157,6 +157,7 @@ class Boards(_FromProfile):
             self._builder.build(
                 w.registry, w.logs, w.placement, _machine(self._profile, board, case), _facts_of(board),
                 single=self._single, line_rate_bps=self.line_rate_bps,
+                profile=w.profile(case),
             )
         )  # fmt: skip
 
@@ -197,6 +198,7 @@ class Machines(_FromProfile):
             self._builder.build(
                 w.registry, w.logs, w.placement, _x86_machine(self._profile.memory, machine),
                 _facts_of_machine(machine), single=self._single, line_rate_bps=self.line_rate_bps,
+                profile=w.profile(case),
             )
         )  # fmt: skip
 

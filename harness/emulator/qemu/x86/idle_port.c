@@ -16,6 +16,7 @@
 #include "exec/address-spaces.h"
 #include "hw/qdev-core.h"
 #include "sysemu/cpu-timers.h"
+#include "profile.h"
 
 #define TYPE_ESPBENCH_IDLE_PORT "espbench-idle-port"
 OBJECT_DECLARE_SIMPLE_TYPE(EspbenchIdlePortState, ESPBENCH_IDLE_PORT)
@@ -36,6 +37,7 @@ static uint64_t idle_read(void *opaque, hwaddr offset, unsigned size)
 
     switch (offset) {
     case 0:
+        espbench_profile_section();
         s->now_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
         s->idle_ns = s->now_ns - icount_to_ns(icount_get_raw());
         return MAGIC;

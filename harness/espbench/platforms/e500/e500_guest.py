@@ -35,8 +35,13 @@ class Machine:
     coalescing: Coalescing = Coalescing()
 
 
-def command(built: Built, machine: Machine, ports: Sequence[LinkEnd], console: Path) -> list[str]:
-    """QEMU's command line. Whatever could tell the guest the host's time or chance is fixed (LINK.md)."""
+def command(
+    built: Built, machine: Machine, ports: Sequence[LinkEnd], more: Sequence[str], console: Path
+) -> list[str]:
+    """QEMU's command line; more are words that the guest does not see.
+
+    Whatever could tell the guest the host's time or chance is fixed (LINK.md).
+    """
     kernel_words = ["console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "cryptomgr.notests=1"]
     if machine.crypto:
         kernel_words.append(f"espbench.crypto={machine.crypto}")
@@ -47,5 +52,5 @@ def command(built: Built, machine: Machine, ports: Sequence[LinkEnd], console: P
         *virtual_guest.clock(machine.ns_per_instruction),
         "-device",
         f"fsl-sec,version={machine.sec_version},clock={machine.sec_clock_hz},costs={machine.sec_costs}",
-        "-device", "espbench-idle", *virtual_guest.network(ports, "eTSEC"),
+        "-device", "espbench-idle", *virtual_guest.network(ports, "eTSEC"), *more,
     ]  # fmt: skip

@@ -41,16 +41,19 @@ class QemuE500Platform:
         *,
         single: bool = False,
         line_rate_bps: float = 1e9,
+        profile: Path | None = None,
     ) -> VirtualTestbed:
         """Start both boards; they wait for the generator. single: Home alone, whose eth1 is at the east link.
 
         MachineLacks when they are not built; EspbenchError quotes QEMU when it ends. What was made until
-        then stays registered: leaving the registry undoes it. facts: of the board, for the Security Context.
+        then stays registered: leaving the registry undoes it. profile: where
+        instructions are counted into, without the gateway's name. facts: of the board, for the Security Context.
         """
         built = self._parts()
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> E500Gateway:
-            guest = virtual_guest.start(registry, side, partial(command, built, machine, ends), ends, logs)
+            words = partial(command, built, machine, ends, virtual_guest.profile(profile, side))
+            guest = virtual_guest.start(registry, side, words, ends, logs)
             return E500Gateway(side, FACING[side], guest, logs / f"{side}.log", machine.coalescing)
 
         return self._pairs.build(
@@ -61,4 +64,5 @@ class QemuE500Platform:
             facts | facts_of(built),
             single=single,
             line_rate_bps=line_rate_bps,
+            profiled=profile is not None,
         )

@@ -54,6 +54,9 @@ class VirtualGateway:
     def set_up_ports(self) -> None:
         """Give its ports what they need beside addresses; nothing here."""
 
+    def tell_symbols(self) -> None:
+        """Have the guest put the names of its functions beside its profile; one that cannot has them elsewhere."""
+
     def as_before_trials(self) -> None:
         """The guest is again as it was when this was called first: so are the numbers of its requests.
 

@@ -110,6 +110,11 @@ def clock(ns_per_instruction: Fraction) -> list[str]:
     return ["-icount", f"shift=0,sleep=off{rate}", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
 
 
+def profile(path: Path | None, side: str) -> list[str]:
+    """QEMU's words that have a guest's instructions counted by address (harness/emulator/qemu/profile.c); None: not."""
+    return ["-device", f"espbench-profile,path={quoted(path)}-{side}.txt"] if path else []
+
+
 def lines(console: Path) -> list[str]:
     """QEMU's words for the two serial lines: the kernel's console, into a log, and the control line."""
     return [

@@ -57,6 +57,7 @@ class VirtualTestbed(Testbed):
     between: list[Path] = field(default_factory=list)  # the links between guests
     addressing: PairAddressing | None = None
     clock: VirtualClock | None = None
+    profiled: bool = False
 
     def attached(self, generator: object) -> None:
         """Boot the guests, make them routers, and wait until their ports are up.
@@ -87,6 +88,12 @@ class VirtualTestbed(Testbed):
             if isinstance(gateway, VirtualGateway):
                 gateway.as_before_trials()
 
+    def end_trial(self) -> None:
+        """Have the names of the functions told that were executed; the copies are thrown away afterwards."""
+        for gateway in self.gateways.values() if self.profiled else ():
+            if isinstance(gateway, VirtualGateway):
+                gateway.tell_symbols()
+
     def close(self) -> None:
         """End the guests and all copies of them, and remove the links."""
         if self.registry is not None:
@@ -114,11 +121,13 @@ class VirtualPairs:
         *,
         single: bool = False,
         line_rate_bps: float = 1e9,
+        profiled: bool = False,
     ) -> VirtualTestbed:
         """Start both guests; they wait for the generator. single: Home alone, whose eth1 is at the east link.
 
         EspbenchError quotes QEMU when it ends. What was made until then stays registered: leaving the registry
-        undoes it. facts: of the emulation, for the Security Context.
+        undoes it. facts: of the emulation, for the Security Context. profiled: the guests count their instructions by
+        address.
         """
         first = len(registry.entries)
         folder = _shared_memory(registry)
@@ -145,6 +154,7 @@ class VirtualPairs:
             made=registry.entries[first:],
             between=[] if single else [links["middle"]],
             addressing=self._addressing,
+            profiled=profiled,
         )
 
     def _ends(self, links: dict[str, Path], *, single: bool) -> dict[Side, tuple[LinkEnd, LinkEnd]]:

@@ -41,18 +41,20 @@ class QemuX86Platform:
         *,
         single: bool = False,
         line_rate_bps: float = 1e9,
+        profile: Path | None = None,
     ) -> VirtualTestbed:
         """Start both machines; they wait for the generator. single: Home alone, whose eth1 is at the east link.
 
         MachineLacks when they are not built; EspbenchError quotes QEMU when it ends. What was made until
-        then stays registered: leaving the registry undoes it. facts: of the machine, for the Security Context.
+        then stays registered: leaving the registry undoes it. profile: where
+        instructions are counted into, without the gateway's name. facts: of the machine, for the Security Context.
         """
         built = self._parts()
         root = registry.directory("boot") / "initramfs.cpio"
         root.write_bytes(initramfs(built, machine))
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> X86Gateway:
-            words = partial(command, built, root, machine, ends)
+            words = partial(command, built, root, machine, ends, virtual_guest.profile(profile, side))
             guest = virtual_guest.start(registry, side, words, ends, logs)
             return X86Gateway(side, FACING[side], guest, logs / f"{side}.log", machine)
 
@@ -64,4 +66,5 @@ class QemuX86Platform:
             facts | facts_of(built),
             single=single,
             line_rate_bps=line_rate_bps,
+            profiled=profile is not None,
         )

@@ -19,6 +19,10 @@ class X86Gateway(VirtualGateway):
         super().__init__(side, port, guest, notebook)
         self._machine = machine
 
+    def tell_symbols(self) -> None:
+        """It reads its kernel's own table, which has the modules too."""
+        self.request("symbols")
+
     def set_up_ports(self) -> None:
         """Give both ports the rings that the profile asks for; EspbenchError where the driver has others."""
         wanted = {"receive": self._machine.receive_ring, "transmit": self._machine.transmit_ring}

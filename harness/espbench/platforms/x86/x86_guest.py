@@ -53,8 +53,18 @@ def initramfs(built: Built, machine: Machine) -> bytes:
     return joined(built.initramfs.read_bytes(), (folder / "modules.cpio").read_bytes(), settings)
 
 
-def command(built: Built, root: Path, machine: Machine, ports: Sequence[LinkEnd], console: Path) -> list[str]:
-    """QEMU's command line; root is the file of initramfs(). Nothing of the host's time, chance or CPU is in it."""
+def command(
+    built: Built,
+    root: Path,
+    machine: Machine,
+    ports: Sequence[LinkEnd],
+    more: Sequence[str],
+    console: Path,
+) -> list[str]:
+    """QEMU's command line; root is the file of initramfs(), more are words that the guest does not see.
+
+    Nothing of the host's time, chance or CPU is in it.
+    """
     return [
         str(built.qemu), "-L", str(built.qemu.parent), "-M", _BOARD, "-cpu",
         f"{machine.cpu},level={_CPUID_LEVEL},{_NOT_EMULATED}", "-smp", "1",
@@ -62,7 +72,7 @@ def command(built: Built, root: Path, machine: Machine, ports: Sequence[LinkEnd]
         "-global", "apic-common.vapic=off", "-kernel", str(built.kernel), "-initrd", str(root),
         "-append", " ".join(_KERNEL_WORDS), *virtual_guest.lines(console),
         *virtual_guest.clock(machine.ns_per_instruction), "-device", "espbench-idle-port",
-        *virtual_guest.network(ports, "e1000e,romfile="),
+        *virtual_guest.network(ports, "e1000e,romfile="), *more,
     ]  # fmt: skip
 
 

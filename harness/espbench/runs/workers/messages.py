@@ -21,13 +21,14 @@ from espbench.terms import Manifest, Trial
 class RunFacts:
     """What is the same for all tasks of a run; cases: all of them, in the order of measuring.
 
-    placement: in virtual time it does not matter who runs where, but the record says so.
+    placement: in virtual time it does not matter who runs where, but the record says so. profiled: as of a Workspace.
     """
 
     resolved: ResolvedPlan
     devices: tuple[tuple[str, Profile | None], ...]
     cases: tuple[Case, ...]
     placement: Placement
+    profiled: bool = False
 
     def pickled(self) -> bytes:
         """As tasks carry it: a worker reads it again only where it differs from the last."""

@@ -113,7 +113,9 @@ class SideBySide:
         self._workers = workers
         self._observer = observer
         self._book = Book(resolved, cases, directory)
-        self._run = RunFacts(resolved, tuple(devices), tuple(self._book.cases), placement).pickled()
+        self._run = RunFacts(
+            resolved, tuple(devices), tuple(self._book.cases), placement, beds.profiled
+        ).pickled()
         asked = resolved.plan.accelerator if not directory.manifest.base_loads else None
         duts = [name for name, _ in devices]
         self._figures = accelerator.Kept(asked, duts, directory, observer.note) if asked else None

@@ -152,7 +152,7 @@ class Worker:
         facts: RunFacts = pickle.loads(pickled)
         self._resolved = facts.resolved
         logs = self._driver.logs
-        workspace = Workspace(self._registry, logs, facts.placement)
+        workspace = Workspace(self._registry, logs, facts.placement, facts.profiled)
         beds = Beds(
             facts.resolved, parts.platforms_of(facts.resolved, facts.devices), workspace, self._driver.note
         )

@@ -118,8 +118,10 @@ X86_PARTS = (X86_GUEST, X86_KERNEL, X86_QEMU)
 
 
 def x86_qemu_sources(base: Path) -> list[Path]:
-    """The links, which every guest has, and what is the PC's own."""
-    return _of(base, "qemu/esplink.c", "qemu/esplink_shm.h", "qemu/x86/*.c")
+    """The links and the profile, which every guest has, and what is the PC's own."""
+    return _of(
+        base, "qemu/esplink.c", "qemu/esplink_shm.h", "qemu/profile.c", "qemu/profile.h", "qemu/x86/*.c"
+    )
 
 
 def x86_qemu_patches(base: Path) -> list[Path]:
