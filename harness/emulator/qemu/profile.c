@@ -21,6 +21,8 @@
  *     ran NODE BLOCK TIMES [AT-TIMES …]   executions, and how often it ended before instruction AT
  *     end
  *
+ * The first, of the boot, has nothing between its first line and its last.
+ *
  * Words of 4 bytes that are written to I/O port 0x5f8 go into FILE.symbols; a 0 closes it.
  */
 #include "qemu/osdep.h"
@@ -223,19 +225,30 @@ static void push(uint32_t node, enum espbench_entry how, uint64_t sp, uint64_t b
     look_at_top();
 }
 
+static uint64_t region_of(uint64_t sp, uint64_t space)
+{
+    return sp < espbench_kernel_base ? ~space : sp >> espbench_stack_shift;
+}
+
 /* To the stack where the pointer is now. fresh: a frame at the pointer itself is one of before. */
 static void settle(uint64_t sp, uint64_t space, bool fresh)
 {
-    bool users = sp < espbench_kernel_base;
-    uint64_t region = users ? ~space : sp >> espbench_stack_shift;
-    uint32_t from = now_in;
+    uint64_t region = region_of(sp, space);
 
     if (!here || here->region != region) {
+        /*
+         * Whoever calls something on another stack, or has just been entered, is its caller there. Who goes to one in
+         * the midst of a function is a thread that gives way to another.
+         */
+        bool other_thread = here && here->depth && here->frames[here->depth - 1].how == ESPBENCH_CALL &&
+                            ended == ESPBENCH_GOES_ON && entering == ESPBENCH_CALL;
+        uint32_t from = other_thread ? 0 : now_in;
+
         here = g_hash_table_lookup(stacks, &region);
         if (!here) {
             here = g_new0(struct stack, 1);
             here->region = region;
-            here->base = users ? user_node(space) : from;
+            here->base = from;
             g_hash_table_insert(stacks, &here->region, here);
         }
         fresh |= entering != ESPBENCH_CALL;
@@ -243,8 +256,8 @@ static void settle(uint64_t sp, uint64_t space, bool fresh)
                                (fresh && here->frames[here->depth - 1].sp == sp))) {
             here->depth--;
         }
-        if (!here->depth) {
-            here->base = users ? user_node(space) : from;
+        if (!here->depth && sp >= espbench_kernel_base) {
+            here->base = from;
         }
     }
     while (here->depth && (here->frames[here->depth - 1].sp < sp ||
@@ -308,13 +321,12 @@ void espbench_entered(enum espbench_entry how, uint64_t pc, uint64_t sp, uint64_
 
 void espbench_block_begins(struct espbench_block *block, uint64_t sp, uint64_t space)
 {
-    uint64_t region = sp < espbench_kernel_base ? ~space : sp >> espbench_stack_shift;
-
-    if (unlikely(ended != ESPBENCH_GOES_ON || entering != ESPBENCH_CALL || !here || here->region != region ||
-                 sp > top_sp)) {
+    if (unlikely(ended != ESPBENCH_GOES_ON || entering != ESPBENCH_CALL || !here ||
+                 here->region != region_of(sp, space) || sp > top_sp)) {
         arrive(block, block->pcs[0], sp, space);
         if (block->user) { /* all of a program is one node */
             here->depth = 0;
+            here->base = user_node(space);
             look_at_top();
         }
         if (entering != ESPBENCH_CALL) {
@@ -351,14 +363,14 @@ void espbench_block_cut(struct espbench_block *block, unsigned left)
 }
 
 struct espbench_block *espbench_block_new(const uint64_t *pcs, unsigned count, uint64_t after,
-                                          enum espbench_ending ending)
+                                          enum espbench_ending ending, bool user)
 {
     struct espbench_block *block = g_malloc0(sizeof(*block) + count * sizeof(*pcs));
 
     block->id = block_count++;
     block->count = count;
-    block->user = pcs[0] < espbench_kernel_base;
-    block->ending = block->user ? ESPBENCH_GOES_ON : ending;
+    block->user = user;
+    block->ending = user ? ESPBENCH_GOES_ON : ending;
     block->after = after;
     block->called = NOBODY;
     memcpy(block->pcs, pcs, count * sizeof(*pcs));
@@ -430,7 +442,7 @@ void espbench_profile_section(void)
     fprintf(file, "section %" PRIx64 " %" PRIx64 "\n", since, now);
     for (uint32_t i = 0; i < run_bucket_count; i++) {
         for (struct run *run = run_buckets[i]; run; run = run->next) {
-            if (run->times) {
+            if (run->times && since) {
                 tell_run(file, run);
             }
             run->times = 0;

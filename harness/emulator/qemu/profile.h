@@ -27,9 +27,9 @@ extern bool espbench_profiling;
 extern uint64_t espbench_kernel_base;
 extern unsigned espbench_stack_shift;
 
-/* A block of this many instructions at these addresses, the next one at `after`. Kept for good. */
+/* A block of this many instructions at these addresses, the next one at `after`; a user's or not. Kept for good. */
 struct espbench_block *espbench_block_new(const uint64_t *pcs, unsigned count, uint64_t after,
-                                          enum espbench_ending ending);
+                                          enum espbench_ending ending, bool user);
 
 /* It begins, and will be executed whole unless the next says otherwise. space: of a user's addresses. */
 void espbench_block_begins(struct espbench_block *block, uint64_t sp, uint64_t space);

@@ -22,7 +22,7 @@ from espbench.cli import (
     schema,
     validate,
 )
-from espbench.cli.gate import baseline, bisect, check
+from espbench.cli.gate import baseline, bisect, check, profile
 from espbench.cli.history import history
 from espbench.errors import EspbenchError, Interrupted, UsageError
 from espbench.this_machine import ending, registry
@@ -44,6 +44,7 @@ app.command("check")(check.check)
 app.command("baseline")(baseline.baseline)
 app.command("bisect")(bisect.bisect)
 app.command("history")(history.history)
+app.command("profile")(profile.profile)
 app.command("doctor")(doctor.doctor)
 app.command("list")(listing.listing)
 app.command("example")(example.example)

@@ -126,7 +126,7 @@ def session(
     resolved: ResolvedPlan, directory: RunDirectory, workers: Threads, observer: Silent | None = None
 ) -> SideBySide:
     (choice,) = choose(resolved)
-    beds = cast(Beds, SimpleNamespace(notes=lambda case: ["a note of its device"]))
+    beds = cast(Beds, SimpleNamespace(notes=lambda case: ["a note of its device"], profiled=False))
     return SideBySide(
         resolved, cases(resolved, [choice.dut]), [(choice.dut, choice.profile)], directory, beds,
         virtual_pair.placement(), workers, observer or Silent(),

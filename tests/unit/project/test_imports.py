@@ -61,6 +61,7 @@ MAY_IMPORT = {
     "comparison.telling": "comparison.sorting comparison.deciding",
     "comparison": "results comparison.*",
     "gate": "results comparison.sorting",
+    "profile": "results",
     "gate.telling": "results gate",
     "gate.commits": "results",
     "history": "this_machine results comparison.sorting gate",
@@ -74,7 +75,7 @@ MAY_IMPORT = {
     "reporting.over_time": "results history reporting.parts",
     "reporting": "results comparison comparison.sorting reporting.*",
     "frames": "results comparison comparison.sorting",
-    "cli.gate": "results plan plan.resolved runs comparison gate gate.*",
+    "cli.gate": "results plan plan.resolved runs comparison gate gate.* profile",
     "cli.history": "history reporting.over_time",
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
     "runs runs.workers comparison.* reporting.* cli.gate cli.history",

@@ -36,7 +36,7 @@ class Machine:
 
 
 def command(
-    built: Built, machine: Machine, ports: Sequence[LinkEnd], more: Sequence[str], console: Path
+    built: Built, machine: Machine, ports: Sequence[LinkEnd], console: Path, more: Sequence[str] = ()
 ) -> list[str]:
     """QEMU's command line; more are words that the guest does not see.
 

@@ -52,7 +52,7 @@ class QemuE500Platform:
         built = self._parts()
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> E500Gateway:
-            words = partial(command, built, machine, ends, virtual_guest.profile(profile, side))
+            words = partial(command, built, machine, ends, more=virtual_guest.profile(profile, side))
             guest = virtual_guest.start(registry, side, words, ends, logs)
             return E500Gateway(side, FACING[side], guest, logs / f"{side}.log", machine.coalescing)
 

@@ -54,7 +54,7 @@ class QemuX86Platform:
         root.write_bytes(initramfs(built, machine))
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> X86Gateway:
-            words = partial(command, built, root, machine, ends, virtual_guest.profile(profile, side))
+            words = partial(command, built, root, machine, ends, more=virtual_guest.profile(profile, side))
             guest = virtual_guest.start(registry, side, words, ends, logs)
             return X86Gateway(side, FACING[side], guest, logs / f"{side}.log", machine)
 

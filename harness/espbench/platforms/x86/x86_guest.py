@@ -58,8 +58,8 @@ def command(
     root: Path,
     machine: Machine,
     ports: Sequence[LinkEnd],
-    more: Sequence[str],
     console: Path,
+    more: Sequence[str] = (),
 ) -> list[str]:
     """QEMU's command line; root is the file of initramfs(), more are words that the guest does not see.
 

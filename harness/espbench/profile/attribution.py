@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts counted instructions and names together: what each function cost, where it ran, and who called it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from espbench.errors import EspbenchError
+from espbench.profile.sections import How, Node, Section
+from espbench.profile.symbols import Function, Symbols
+
+Where = Literal["hard interrupt", "softirq", "process", "idle", "user space", "asking"]
+"""In what a function ran. process: system calls and threads of the kernel. asking: what espbench's own last reading of
+the CPU's time took, which no record holds: it counts negative."""
+WHERES: tuple[Where, ...] = ("hard interrupt", "softirq", "process", "idle", "user space", "asking")
+
+UNNAMED = Function("[unnamed]", "")
+ASKING = Function("[espbench reads the CPU's time]", "")
+_SOFTIRQ = frozenset({"__do_softirq", "handle_softirqs"})
+_IDLE = frozenset({"do_idle", "cpu_startup_entry"})
+# What others go through, and is the caller of nothing.
+_PASSED = ("__x86_indirect_", "__x86_return_thunk", "its_return_thunk", "error_entry")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The instructions of one gateway in one trial. frames: how many the gateway forwarded in it.
+
+    costs: by function and where it ran. stacks: by who called whom, outermost first, asking left out.
+    """
+
+    case: str
+    side: str
+    frames: int
+    costs: Mapping[tuple[Function, Where], int]
+    stacks: Mapping[tuple[str, ...], int]
+
+    @property
+    def instructions(self) -> int:
+        """All of them: what the trial's record holds."""
+        return sum(self.costs.values())
+
+    @property
+    def named_share(self) -> float:
+        """Which share of the instructions has a name."""
+        unnamed = sum(count for (function, _), count in self.costs.items() if function == UNNAMED)
+        return 1 - unnamed / self.instructions if self.instructions else 1.0
+
+    def by_function(self) -> dict[Function, int]:
+        """The instructions of each function, wherever it ran."""
+        found: Counter[Function] = Counter()
+        for (function, _), count in self.costs.items():
+            found[function] += count
+        return dict(found)
+
+    def by_where(self) -> dict[Where, int]:
+        """The instructions by where they were executed."""
+        found: Counter[Where] = Counter()
+        for (_, where), count in self.costs.items():
+            found[where] += count
+        return {where: found[where] for where in WHERES if found[where]}
+
+
+def attribute(
+    case: str, side: str, frames: int, section: Section, symbols: Symbols, asking: int = 0
+) -> Profile:
+    """The profile of a section; asking: what reading the CPU's time takes, which no record holds, instructions.
+
+    EspbenchError where the count by address is not the clock's: a fault of espbench's own.
+    """
+    if section.counted != section.clock:
+        raise EspbenchError(
+            f"{case}, {side}: the profile has {section.counted} instructions, the clock counted {section.clock}; "
+            "a fault of espbench's own"
+        )
+    paths = _Paths(section.nodes, symbols)
+    costs: Counter[tuple[Function, Where]] = Counter()
+    stacks: Counter[tuple[str, ...]] = Counter()
+    names: dict[int, Function] = {}
+    by_place: Counter[tuple[int, int]] = Counter()
+    for node, address, times in section.executed():
+        by_place[node, address] += times
+    for (node, address), times in by_place.items():
+        where, path = paths.of(node)
+        if where == "user space":
+            costs[Function(path[-1], ""), where] += times
+            stacks[path] += times
+            continue
+        if (function := names.get(address)) is None:
+            function = names[address] = symbols.at(address) or UNNAMED
+        if function.name in _SOFTIRQ and where != "softirq":
+            where = "softirq"
+        elif function.name in _IDLE and where == "process":
+            where = "idle"
+        costs[function, where] += times
+        last = str(function)
+        stacks[path if path and path[-1] == last else (*path, last)] += times
+    if asking:
+        costs[ASKING, "asking"] -= asking
+    return Profile(case, side, frames, dict(costs), dict(stacks))
+
+
+class _Paths:
+    """What each node of a tree of calls is, in words."""
+
+    def __init__(self, nodes: Mapping[int, Node], symbols: Symbols) -> None:
+        self._nodes = nodes
+        self._symbols = symbols
+        self._known: dict[int, tuple[Where, tuple[str, ...]]] = {0: ("process", ())}
+
+    def of(self, number: int) -> tuple[Where, tuple[str, ...]]:
+        """Where a node runs, and who called it, outermost first, itself last."""
+        todo = [number]
+        while todo[-1] not in self._known:
+            todo.append(self._nodes[todo[-1]].parent)
+        for each in reversed(todo):
+            if each not in self._known:
+                self._known[each] = self._beneath(self._nodes[each])
+        return self._known[number]
+
+    def _beneath(self, node: Node) -> tuple[Where, tuple[str, ...]]:
+        where, path = self._known[node.parent]
+        if node.how is How.USER:
+            return "user space", (f"[user space, program {node.entry}]",)
+        name = self._symbols.at(node.entry) or UNNAMED
+        if node.how is How.INTERRUPT:
+            return "hard interrupt", ("[hard interrupt]", str(name))
+        if where == "user space":
+            where = "process"
+        if name.name in _SOFTIRQ:
+            where = "softirq"
+        elif name.name in _IDLE and where == "process":
+            where = "idle"
+        if path and path[-1].startswith(_PASSED):
+            path = path[:-1]
+        if node.how is How.EXCEPTION:
+            path = (*path, "[exception]")
+        return where, path if path and path[-1] == str(name) else (*path, str(name))

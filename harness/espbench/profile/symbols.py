@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names addresses, from the kernel's own table of functions (/proc/kallsyms)."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+KERNEL = "kernel"
+# No function is longer; what is farther behind the last one before it is no part of that.
+_LONGEST = 1 << 16
+_LINE = re.compile(r"^([0-9a-f]+) ([tTwW]) (\S+)(?:\t\[(\S+)\])?$", re.MULTILINE)
+# Marks at an address that a function has too.
+_MARKS = ("__pfx_", "__cfi_", "__UNIQUE_ID", "__ksymtab")
+_MARK_ENDS = ("_start", "_end", "_text", "_begin")
+
+
+class Function(NamedTuple):
+    """A function and the module that it is of; `kernel` for the kernel itself."""
+
+    name: str
+    module: str = KERNEL
+
+    def __str__(self) -> str:
+        return self.name if self.module == KERNEL else f"{self.name} [{self.module}]"
+
+
+class Symbols:
+    """The functions of a kernel and its modules by their addresses."""
+
+    def __init__(self, functions: dict[int, Function]) -> None:
+        self._starts = sorted(functions)
+        self._functions = [functions[start] for start in self._starts]
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def at(self, address: int) -> Function | None:
+        """The function that an address is in; None where there is none."""
+        place = bisect_right(self._starts, address) - 1
+        if place < 0 or address - self._starts[place] >= _LONGEST:
+            return None
+        return self._functions[place]
+
+
+def read(text: str) -> Symbols:
+    """Symbols of the text of /proc/kallsyms; of several names of an address the plainest is taken.
+
+    Addresses of 0, which the kernel tells those who may not see them, are none.
+    """
+    found: dict[int, tuple[tuple[bool, bool, int, str], Function]] = {}
+    for line in _LINE.finditer(text):
+        address, name = int(line[1], 16), line[3]
+        if not address:
+            continue
+        mark = name.startswith(_MARKS) or name.endswith(_MARK_ENDS)
+        rank = (mark, line[2] not in "tT", len(name), name)
+        if address not in found or rank < found[address][0]:
+            found[address] = rank, Function(name, line[4] or KERNEL)
+    return Symbols({address: function for address, (_, function) in found.items()})
