@@ -9,15 +9,18 @@ than those around them are outliers: a level is what a third run confirms.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 
 from espbench.errors import MachineLacks
 from espbench.history.records import Point
 
 WINDOW = 50
+Windows = MutableMapping[str, list[int]]
 LEAST = 3
 _SETTLED = WINDOW // 2
 
@@ -43,10 +46,14 @@ def exact(points: Sequence[Point]) -> list[Jump]:
     return found
 
 
-def noisy(points: Sequence[Point]) -> list[Jump]:
-    """The places that jumpavg finds; runs without a figure are passed over."""
+def noisy(points: Sequence[Point], known_windows: Windows | None = None) -> list[Jump]:
+    """The places that jumpavg finds; runs without a figure are passed over.
+
+    known_windows: what was found in windows before, by what was in them; what is found now is put there.
+    """
+    windows: Windows = {} if known_windows is None else known_windows
     known = [number for number, point in enumerate(points) if point.repeats]
-    starts = _starts([list(points[number].repeats.values()) for number in known])
+    starts = _starts([list(points[number].repeats.values()) for number in known], windows)
     edges = [0, *starts, len(known)]
     means = [
         statistics.fmean(value for number in known[a:b] for value in points[number].repeats.values())
@@ -56,12 +63,16 @@ def noisy(points: Sequence[Point]) -> list[Jump]:
     return [Jump(known[at - 1], known[at], means[place], means[place + 1]) for place, at in enumerate(starts)]
 
 
-def _starts(values: Sequence[Sequence[float]]) -> list[int]:
+def _starts(values: Sequence[Sequence[float]], windows: Windows) -> list[int]:
     """Where groups but the first begin; each item is the repeats of a run, which stay together."""
     found: list[int] = []
     start = 0
     while len(values) - start > 1:
-        jumps = [start + at for at in _in_window(values[start : start + WINDOW])]
+        window = values[start : start + WINDOW]
+        content = hashlib.sha256(json.dumps(window).encode()).hexdigest()
+        if (within := windows.get(content)) is None:
+            within = windows[content] = _in_window(window)
+        jumps = [start + at for at in within]
         if start + WINDOW >= len(values):
             return [*found, *jumps]
         settled = [at for at in jumps if at <= start + _SETTLED]

@@ -25,7 +25,7 @@ from espbench.paths import cache_dir
 from espbench.results import RunDirectory
 from espbench.this_machine import kept
 
-VERSION = 1
+VERSION = 2
 _WAIT_S = 60.0
 _READ_OFTEN = 200  # runs between two reports of how far it is
 _SCHEMA = """
@@ -47,6 +47,7 @@ CREATE INDEX point_of_run ON point (run);
 CREATE TABLE change (
   series INTEGER, run INTEGER, before INTEGER, was REAL, now REAL, was_status TEXT, now_status TEXT
 );
+CREATE TABLE window (content TEXT PRIMARY KEY, starts TEXT) WITHOUT ROWID;
 CREATE INDEX change_of_series ON change (series);
 """
 

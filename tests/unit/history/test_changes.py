@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from espbench.history import changes
 from espbench.history.changes import LEAST, WINDOW, Jump, exact, noisy
 from espbench.history.records import Point
 
@@ -75,6 +76,23 @@ def test_what_is_found_does_not_move_when_runs_come_after_it() -> None:
     assert len(at_the_end) == 2
     for runs in range(60, 100):
         assert noisy(points(*values[:runs]))[0].at == at_the_end[0]
+
+
+@scatter
+def test_windows_that_were_searched_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run more costs one window, and what is found is what a search from the beginning finds."""
+    values = [*level(1e5, 70), *level(1.2e5, 71, 2)]
+    searched = []
+    in_window = changes._in_window
+    monkeypatch.setattr(
+        changes, "_in_window", lambda window: searched.append(len(window)) or in_window(window)
+    )
+    windows: dict[str, list[int]] = {}
+    noisy(points(*values[:-1]), windows)
+    assert len(searched) > 3
+    searched.clear()
+    assert noisy(points(*values), windows) == noisy(points(*values))
+    assert len(searched) == 1 + len(windows) - 1  # one, and all of the search from the beginning
 
 
 @scatter
