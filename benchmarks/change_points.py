@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import random
 
-from espbench.history.changes import noisy
-from espbench.history.records import Point
+from espbench.over_time.changes import noisy
+from espbench.over_time.records import Point
 
 SERIES = 100
 

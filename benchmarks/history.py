@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from espbench.history import History
+from espbench.over_time import History
 from espbench.reporting.over_time.page import write as write_page
 from support.synthetic import run as synthetic_run
 from support.synthetic.series import BEGUN, Night, write
@@ -36,7 +36,7 @@ SCATTERS = 8  # different runs of a noisy plan
 _STEP = """
 import time
 from pathlib import Path
-from espbench.history import History
+from espbench.over_time import History
 wall, cpu = time.perf_counter(), time.process_time()
 with History.open([Path({runs!r})]) as found:
     count = len(found.{asked})

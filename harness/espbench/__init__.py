@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """espbench: an RFC 2544 test harness for IPsec gateways.
 
-For Python (docs/python.md): `load` a run and read its data frames, `load_many` runs into one frame, `compare` them.
+For Python (docs/python.md): `load` a run and read its data frames, `load_many` runs into one frame, `compare` them, and
+read the `history` of many.
 They are imported when first asked for, since pandas takes half a second that no command should pay.
 """
 
@@ -11,10 +12,12 @@ from espbench.errors import EspbenchError, UnreadableRun
 from espbench.version import __version__
 
 if TYPE_CHECKING:
-    from espbench.frames import Run, compare, load, load_many
+    from espbench.frames import History, Run, compare, history, load, load_many
 
 
-__all__ = ["EspbenchError", "Run", "UnreadableRun", "__version__", "compare", "load", "load_many"]
+__all__ = [
+    "EspbenchError", "History", "Run", "UnreadableRun", "__version__", "compare", "history", "load", "load_many",
+]  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker would accept any name
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/python.md: makes the two runs that it is about, and runs its blocks.
+"""docs/python.md: makes the runs that it is about, and runs its blocks.
 
 PYTHONPATH=harness:tests python -m support.python_document    # writes the real output under each block
 """
@@ -13,8 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from espbench.terms import Finding, Outcome
 from support.synthetic import run as synthetic_run
+from support.synthetic import series
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 SHAPE = synthetic_run.Shape(
@@ -28,11 +31,20 @@ _BLOCK = re.compile(r"(?P<block>^```python\n(?P<code>.*?)^```\n)(?:\n```text\n.*
 
 
 def make_runs(parent: Path) -> None:
-    """`runs/…-before` and `runs/…-after` under parent: equal but for gateways that are FASTER."""
+    """`runs/…-before` and `runs/…-after` under parent: equal but for gateways that are FASTER. Six runs: `nights/`."""
     for name, factor in (("before", 1.0), ("after", FASTER)):
         made = synthetic_run.build(parent / "runs", SHAPE, name)
         made.save_results([_faster(result, factor) for result in made.results()])
         made.path.rename(parent / "runs" / f"20260102T030405Z-{name}")
+    for night in range(6):
+        changed = night >= 4
+        series.write(
+            parent / "nights",
+            night,
+            series.Night(
+                factor=0.96 if changed else 1.0, is_virtual=True, kernel="6.1.12" if changed else "6.1.11"
+            ),
+        )
 
 
 def _faster(result: Outcome | Finding, factor: float) -> Outcome | Finding:
@@ -61,7 +73,8 @@ def with_output(text: str, directory: Path) -> str:
         output = "".join(f"{line.rstrip()}\n" for line in said.getvalue().splitlines())
         return found["block"] + (f"\n```text\n{output}```\n" if output else "")
 
-    with contextlib.chdir(directory):
+    with contextlib.chdir(directory), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(directory / "cache"))  # of the index of many runs
         return _BLOCK.sub(run, text)
 
 

@@ -29,15 +29,16 @@ _RATIO = Kind("float64", "ratio")
 _OF_KIND: dict[Kind, tuple[str, ...]] = {
     Kind("bool"): (
         "rfc2544", "sustained", "is_lower_bound", "is_short", "is_void", "is_disturbed", "is_violated",
-        "a_is_lower_bound", "b_is_lower_bound",
+        "a_is_lower_bound", "b_is_lower_bound", "is_exact", "exactly",
     ),
-    Kind("Int64", ""): ("ip_version", "repeat", "sequence", "attempt", "final_trial"),
+    Kind("Int64", ""): ("ip_version", "repeat", "sequence", "attempt", "final_trial", "series"),
     Kind("Int64", "frames"): ("tx_frames", "rx_frames", "lost", "duplicated", "reordered", "corrupted"),
     Kind("Int64", "trials"): ("trials", "void_finals"),
+    Kind("Int64", "runs"): ("runs",),
     Kind("Int64", "measurements"): ("n",),
     Kind("Int64", "bytes"): ("frame_bytes",),
     Kind("object", "bytes"): ("frame_size",),  # a number, or the name of a mix of sizes
-    Kind("float64", "see column unit"): ("value", "minimum", "maximum", "stdev"),
+    Kind("float64", "see column unit"): ("value", "minimum", "maximum", "stdev", "newest", "was", "now"),
     _RATIO: ("loss_goal", "loss_bound", "at_least", "at_most"),
 }  # fmt: skip
 _NAMED = {name: found for found, names in _OF_KIND.items() for name in names}

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from espbench.cli.main import app
-from espbench.history import History
+from espbench.over_time import History
 from support.headless import Browser, PageRecord
 from support.synthetic import run as synthetic_run
 from support.synthetic.series import Night, write

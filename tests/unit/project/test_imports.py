@@ -64,7 +64,7 @@ MAY_IMPORT = {
     "profile": "results",
     "gate.telling": "results gate",
     "gate.commits": "results",
-    "history": "this_machine results comparison.sorting gate",
+    "over_time": "this_machine results comparison.sorting gate",
     "claims": "catalogue results plan plan.resolved",
     "reporting.parts": "this_machine results",
     "reporting.findings": "results reporting.parts",
@@ -72,11 +72,11 @@ MAY_IMPORT = {
     "reporting.compared": "results comparison.* reporting.parts reporting.one_run",
     "reporting.published": "results plan.duts claims reporting.parts reporting.one_run",
     "reporting.kernels": "results npcrypt.ciphers reporting.parts reporting.published",
-    "reporting.over_time": "results history reporting.parts",
+    "reporting.over_time": "results over_time reporting.parts",
     "reporting": "results comparison comparison.sorting reporting.*",
-    "frames": "results comparison comparison.sorting",
+    "frames": "results comparison comparison.sorting over_time",
     "cli.gate": "results plan plan.resolved runs comparison gate gate.* profile",
-    "cli.history": "history reporting.over_time",
+    "cli.history": "over_time reporting.over_time",
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
     "runs runs.workers comparison.* reporting.* cli.gate cli.history",
 }

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from espbench.cli.history import tables
-from espbench.history import History
+from espbench.over_time import History
 
 
 class What(StrEnum):

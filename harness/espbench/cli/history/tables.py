@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from espbench.history import Change, History, RunRow, Series, telling
+from espbench.over_time import Change, History, RunRow, Series, telling
 
 _PIPED_WIDTH = 160
 _STYLES = {"worse": "red", "better": "green"}

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from espbench.errors import EspbenchError
-from espbench.history import Change, History, Point, RunRow, Series, telling
+from espbench.over_time import Change, History, Point, RunRow, Series, telling
 from espbench.reporting.over_time.chart import over_time
 from espbench.reporting.parts.documents import render_page
 from espbench.results.durable import write_atomically

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import TracebackType
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.history import facts, figures, query
-from espbench.history.records import Change, Point, RunRow, Series
-from espbench.history.searching import search_stale
+from espbench.over_time import facts, figures, query
+from espbench.over_time.records import Change, Point, RunRow, Series
+from espbench.over_time.searching import search_stale
 from espbench.paths import cache_dir
 from espbench.results import RunDirectory
 from espbench.this_machine import kept

@@ -17,7 +17,7 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 
 from espbench.errors import MachineLacks
-from espbench.history.records import Point
+from espbench.over_time.records import Point
 
 WINDOW = 50
 Windows = MutableMapping[str, list[int]]

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espbench.history import changes
-from espbench.history.changes import LEAST, WINDOW, Jump, exact, noisy
-from espbench.history.records import Point
+from espbench.over_time import changes
+from espbench.over_time.changes import LEAST, WINDOW, Jump, exact, noisy
+from espbench.over_time.records import Point
 
 scatter = pytest.mark.needs("jumpavg")
 
@@ -84,9 +85,12 @@ def test_windows_that_were_searched_are_not_searched_again(monkeypatch: pytest.M
     values = [*level(1e5, 70), *level(1.2e5, 71, 2)]
     searched = []
     in_window = changes._in_window
-    monkeypatch.setattr(
-        changes, "_in_window", lambda window: searched.append(len(window)) or in_window(window)
-    )
+
+    def counted(window: Sequence[Sequence[float]]) -> list[int]:
+        searched.append(len(window))
+        return in_window(window)
+
+    monkeypatch.setattr(changes, "_in_window", counted)
     windows: dict[str, list[int]] = {}
     noisy(points(*values[:-1]), windows)
     assert len(searched) > 3

@@ -7,8 +7,8 @@ import json
 import sqlite3
 from collections.abc import Iterator, MutableMapping
 
-from espbench.history import changes
-from espbench.history.query import numbered_points
+from espbench.over_time import changes
+from espbench.over_time.query import numbered_points
 
 
 class _Windows(MutableMapping[str, list[int]]):

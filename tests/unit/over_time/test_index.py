@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from espbench.cli.main import app
 from espbench.errors import UsageError
-from espbench.history import Change, History, telling
+from espbench.over_time import Change, History, telling
 from support.synthetic import run as synthetic_run
 from support.synthetic.series import SHAPE, Night, write
 
@@ -185,7 +185,7 @@ def test_runs_that_did_not_change_are_not_read_again(runs: Path, monkeypatch: py
     for number in range(3):
         write(runs, number, VIRTUAL)
     before = seen(runs)
-    monkeypatch.setattr("espbench.history.index._read", lambda *_: pytest.fail("it was read again"))
+    monkeypatch.setattr("espbench.over_time.index._read", lambda *_: pytest.fail("it was read again"))
     assert seen(runs) == before
 
 

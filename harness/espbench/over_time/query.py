@@ -8,8 +8,8 @@ import sqlite3
 from functools import cache
 from typing import Any
 
-from espbench.history import facts
-from espbench.history.records import Change, Point, RunRow, Series
+from espbench.over_time import facts
+from espbench.over_time.records import Change, Point, RunRow, Series
 
 _SERIES = "s.id, s.plan, s.name, s.test, s.goal, s.figure, s.unit, s.better, s.exact, s.conditions, s.runs, s.newest"
 _NAMED = " AND ".join(f"instr(lower(s.{column}), lower(?)) > 0" for column in ("plan", "name", "figure"))

@@ -6,7 +6,7 @@
 May import `this_machine`, `results`, `comparison.sorting` and `gate`.
 """
 
-from espbench.history.index import History
-from espbench.history.records import Change, Point, RunRow, Series
+from espbench.over_time.index import History
+from espbench.over_time.records import Change, Point, RunRow, Series
 
 __all__ = ["Change", "History", "Point", "RunRow", "Series"]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from espbench.history.records import Change, Series
+from espbench.over_time.records import Change, Series
 
 _MOST_SHOWN = 4
 

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Series of figures over many runs as data frames: what `espbench history` lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from espbench.frames.columns import UNITS, frame
+from espbench.over_time import Change, RunRow, Series
+from espbench.over_time import History as Index
+from espbench.over_time.records import Point
+
+_RUNS = ("run", "path", "plan", "started", "espbench", "platform", "is_exact", "problem")
+_SERIES = (
+    "series",
+    "plan",
+    "case",
+    "test",
+    "loss_goal",
+    "figure",
+    "unit",
+    "better",
+    "is_exact",
+    "conditions",
+)
+_OF_SERIES = ("runs", "newest")
+_POINTS = ("series", "plan", "case", "figure", "unit", "run", "started", "value", "status")
+_CHANGES = (
+    "series", "plan", "case", "figure", "unit", "run", "started", "before", "was", "now", "ratio", "word", "exactly",
+    "was_status", "now_status", "what_else",
+)  # fmt: skip
+_TIMES = ("started",)
+
+
+class History:
+    """Many runs: what `history` returns. Its frames are those of the moment it was made.
+
+    `DataFrame.attrs["units"]` has the unit of each numeric column, as of a `Run`. docs/history.md says what a series
+    and a change are.
+    """
+
+    def __init__(
+        self, runs: list[RunRow], series: list[tuple[Series, list[Point]]], changes: list[Change]
+    ) -> None:
+        """Made by `history`."""
+        self._runs = runs
+        self._series = series
+        self._changes = changes
+
+    def __repr__(self) -> str:
+        return f"<espbench history: {len(self._runs)} runs, {len(self._series)} series, {len(self._changes)} changes>"
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row a run, the oldest first. `problem` says why one could not be read; else it is empty."""
+        rows = ({**vars(run), "run": run.name, "started": run.started or None} for run in self._runs)
+        return _in_time(frame(rows, _RUNS))
+
+    @cached_property
+    def series(self) -> pd.DataFrame:
+        """One row a series: which figure of which case, in how many runs, and the `newest` figure, in `unit`."""
+        return frame((_of(series) | vars(series) for series, _ in self._series), (*_SERIES, *_OF_SERIES))
+
+    @cached_property
+    def points(self) -> pd.DataFrame:
+        """One row a series and run, the oldest first: `value` in `unit`, missing where the run has no figure."""
+        started = {run.path: run.started for run in self._runs}
+        rows: Iterator[dict[str, Any]] = (
+            {**_of(series), **vars(point), "started": started[point.run_path]}
+            for series, points in self._series
+            for point in points
+        )
+        return _in_time(frame(rows, _POINTS))
+
+    @cached_property
+    def changes(self) -> pd.DataFrame:
+        """One row a change, the newest first: from `run` on a series is otherwise than in `before`.
+
+        `exactly` is False where it was found by statistics, and so is near that run. `what_else` is what differs
+        between the two runs' manifests, `what: was → now` each.
+        """
+        return _in_time(frame((_of_change(change) for change in self._changes), _CHANGES))
+
+
+def history(
+    *folders: str | PathLike[str],
+    plan: str = "",
+    case: str = "",
+    figure: str = "",
+    index: str | PathLike[str] | None = None,
+) -> History:
+    """The runs below some folders as series. The index is brought up to date first, as by `espbench history`.
+
+    plan, case, figure: only series with these texts in their own. index: the file of the index, else one in the cache.
+    UsageError where there are no runs; MachineLacks where a library that is needed is not installed.
+    """
+    file = None if index is None else Path(index)
+    with Index.open([Path(folder) for folder in folders], file) as found:
+        series = [(one, found.points(one)) for one in found.series(plan, case, figure)]
+        return History(found.runs(), series, found.changes(plan, case, figure))
+
+
+def _of(series: Series) -> dict[str, Any]:
+    return {
+        "series": series.number, "plan": series.plan, "case": series.case, "test": series.test,
+        "loss_goal": series.goal, "figure": series.figure, "unit": series.unit,
+    }  # fmt: skip
+
+
+def _of_change(change: Change) -> dict[str, Any]:
+    told = [f"{what}: {was} → {now}" for what, was, now in change.differs]
+    return {
+        **vars(change), **_of(change.series), "ratio": change.ratio, "word": change.word, "what_else": told,
+    }  # fmt: skip
+
+
+def _in_time(table: pd.DataFrame) -> pd.DataFrame:
+    """The frame with its moments as such, UTC."""
+    units = table.attrs[UNITS]
+    for column in _TIMES:
+        table[column] = pd.to_datetime(table[column], utc=True, format="ISO8601")
+    table.attrs[UNITS] = units
+    return table
