@@ -9,7 +9,7 @@ A platform knows where a gateway lives, not which test is run or which stack it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -150,6 +150,14 @@ class Placement:
     shared: list[str] = field(default_factory=list)  # warnings: who shares a core with whom
 
 
+@dataclass(frozen=True)
+class HeldDaemon:
+    """A daemon that gateways have in their root from their boot: its programs' paths, its packages' versions."""
+
+    programs: Mapping[str, str]
+    packages: Mapping[str, str]
+
+
 def _not_known() -> None:
     return None
 
@@ -179,6 +187,8 @@ class Testbed(ABC):
     ns_per_instruction: Fraction | None = None
     # What else the gateways are made of, for the Security Context.
     facts: dict[str, Any] = field(default_factory=dict)
+    # Daemons that gateways have without anything being laid over them, by name; nothing else can be brought there.
+    held: Mapping[str, HeldDaemon] = field(default_factory=dict)
     # Why the gateways' CPU time cannot be told; empty where it can.
     cpu_untold: str = ""
     # How long others kept all gateways that wanted one from a CPU since they were made, ns; None: not known.

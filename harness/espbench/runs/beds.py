@@ -96,8 +96,8 @@ def virtual(choices: Sequence[Choice]) -> bool:
 def require(resolved: ResolvedPlan, choices: Sequence[Choice], on_note: OnNote) -> None:
     """Raise MachineLacks if the machine cannot carry the plan's platforms and stacks, before anything is made.
 
-    Daemons are looked for and their packages fetched here: a run that was begun should not fail for want of
-    them. UsageError where a plan's prefix holds none.
+    Daemons are looked for and their packages fetched here, but for guests in virtual time, which are built with them: a
+    run that was begun should not fail for want of them. UsageError where a plan's prefix holds none.
     """
     for choice in choices:
         try:
@@ -106,7 +106,7 @@ def require(resolved: ResolvedPlan, choices: Sequence[Choice], on_note: OnNote) 
             if choice.instead:
                 error.add_note(f"  or: {choice.instead}")
             raise
-    if resolved.plan.topology != External.name:
+    if resolved.plan.topology != External.name and not virtual(choices):
         for stack in resolved.plan.stacks:
             stacking.builds_of(stack, resolved.path, on_note)
 

@@ -196,7 +196,7 @@ class Machines(_FromProfile):
         assert machine is not None
         return self._named(
             self._builder.build(
-                w.registry, w.logs, w.placement, _x86_machine(self._profile.memory, machine),
+                w.registry, w.logs, w.placement, _x86_machine(self._profile.memory, machine, case),
                 _facts_of_machine(machine), single=self._single, line_rate_bps=self.line_rate_bps,
                 profile=w.profile(case),
             )
@@ -482,7 +482,7 @@ def _facts_of(board: Board) -> dict[str, str]:
     }
 
 
-def _x86_machine(memory_mb: int, machine: Machine) -> qemu_x86.Machine:
+def _x86_machine(memory_mb: int, machine: Machine, case: Case) -> qemu_x86.Machine:
     return qemu_x86.Machine(
         memory_mb=memory_mb,
         ns_per_instruction=machine.ns_per_instruction,
@@ -490,6 +490,7 @@ def _x86_machine(memory_mb: int, machine: Machine) -> qemu_x86.Machine:
         receive_ring=machine.rings.receive,
         transmit_ring=machine.rings.transmit,
         interrupts=machine.interrupts,
+        images=("base", *daemons) if (daemons := stacking.daemons_of(case.stack)) else (),
     )
 
 

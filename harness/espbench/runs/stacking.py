@@ -52,10 +52,13 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
         return Plain(bed, tunnel, bare=choice.policies == "none")
     suite = suites()[case.suite]
     options = options_of(choice)
-    found = builds_of(choice, plan_path, on_note)
+    if bed.virtual_time:
+        found = {daemon: builds.held(daemon, bed.held[daemon]) for daemon in daemons_of(choice)}
+    else:
+        found = builds_of(choice, plan_path, on_note)
     if not found:
         return (LeanEsp if choice.kind == LeanEsp.name else Xfrm)(bed, tunnel, suite, options)
-    made = credentials.make(options.auth)
+    made = credentials.make(options.auth, seeded=bed.virtual_time)
     charons: dict[Side, StrongSwan] = {}
     daemons: dict[Side, Daemon] = {}
     for side in SIDES:

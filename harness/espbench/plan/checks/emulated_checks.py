@@ -15,6 +15,10 @@ from espbench.plan.reading.units import Rate
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 _DUT: tuple[KeyPath, ...] = (("dut",),)
+_BY_THE_HOSTS_CLOCK = (
+    "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset", "attack",
+    "public_key",
+)  # fmt: skip
 # What one answer of a guest has room for: each SA and its counters are read by one request.
 MOST_TUNNELS = 200
 
@@ -35,6 +39,7 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         yield from _lean(plan, choice, ("stacks", index))
         if choice.crypto == "dual-pass":
             yield from _dual_pass(boards, ("stacks", index, "crypto"))
+    yield from _tests(plan, where)
     native = plan.generator.native
     if native is None or native.model_dump(exclude_defaults=True):
         yield Problem(
@@ -63,15 +68,35 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> Iterator[Problem]:
-    if any(facts.ike for facts in choice.facts):
+    if profile.board and any(facts.ike for facts in choice.facts):
         yield Problem(
             at,
-            f"plain, null{', xfrm or lean-esp' if profile.board else ' or xfrm'} {where}",
+            f"plain, null, xfrm or lean-esp {where}",
             shown(choice.shown),
-            "its guests have one program of espbench's own and no room for a daemon: remove it",
+            "its guests have one program of espbench's own and no room for a daemon: remove it, or use dut: virt-x86",
             involves=_DUT,
         )
         return
+    for key in ("version", "prefix"):
+        if getattr(choice, key) is not None:
+            yield Problem(
+                (*at, key),
+                f"no {key} {where}",
+                shown(getattr(choice, key)),
+                "its guests have the daemons that `espbench build x86` made of pinned packages: remove it",
+                on_key=True,
+                involves=_DUT,
+            )
+    if choice.auth == "certificates":
+        yield Problem(
+            (*at, "auth"),
+            f"psk {where}",
+            "certificates",
+            "its keys are the same in every run, and no certificates are made that way: remove it",
+            involves=_DUT,
+        )
+    if "libreswan" in (choice.stack, choice.home, choice.office) or choice.stack == "strongswan-libipsec":
+        yield Problem(at, f"strongswan {where}", shown(choice.shown), "not proven there yet", involves=_DUT)
     for key, wrong, why in (
         ("mode", choice.mode == "transport", "transport mode needs an IP-in-IP device"),
         ("interface", choice.interface, "its guests have no program that makes XFRM interfaces"),
@@ -92,6 +117,22 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
             }[key]
             got = shown(getattr(choice, key))
             yield Problem((*at, key), f"{key}: {usual} {where}", got, f"{why}: remove it", involves=_DUT)
+
+
+def _tests(plan: Plan, where: str) -> Iterator[Problem]:
+    """Find tests that act on daemons or gateways by the host's clock, which virtual time knows nothing of."""
+    for index, test in enumerate(plan.tests):
+        for name in _BY_THE_HOSTS_CLOCK:
+            if getattr(test, name) is not None:
+                yield Problem(
+                    ("tests", index, name),
+                    f"no {name} {where}",
+                    name,
+                    "it acts on the daemons at moments of the host's clock, which is not in virtual time: measure it "
+                    "with dut: netns or uml",
+                    on_key=True,
+                    involves=_DUT,
+                )
 
 
 def _lean(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:

@@ -143,6 +143,15 @@ class VirtualGateway:
         """Not known: in virtual time nobody waits for a CPU of the host."""
         return None
 
+    def now_s(self) -> float:
+        """Its virtual time since the boot, s."""
+        return int(self.request("ping")["now_ns"]) / 1e9
+
+    def pause(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        now_ns = int(self.request("ping")["now_ns"])
+        self.request(f"wait {now_ns + round(seconds * 1e9)}", seconds + ANSWER_S)
+
     def weigh_asking(self) -> None:
         """Find what a reading of the CPU costs it, from one to the next; the first ones cost more."""
         *_, before, after = [self._busy_ns() for _ in range(4)]

@@ -28,13 +28,22 @@ _END_AT, _STATE_AT, _ATTACHED = (128, 256), 84, 1
 
 
 @dataclass(frozen=True)
+class Userland:
+    """What a guest may run beside its init: a folder of archives, and the SHA-256 of each file there."""
+
+    folder: Path
+    products: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Built:
-    """The parts of a guest, as parts.build makes them; manifests by the part's name."""
+    """The parts of a guest, as parts.build makes them; manifests, by the part's name, of those that every guest has."""
 
     kernel: Path
     initramfs: Path
     qemu: Path
     manifests: Mapping[str, Mapping[str, Any]]
+    userland: Userland | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import FACING, VirtualPairs, VirtualTestbed, facts_of
 from espbench.platforms.x86.x86_gateway import X86Gateway
-from espbench.platforms.x86.x86_guest import Machine, command, initramfs
+from espbench.platforms.x86.x86_guest import Machine, command, held, initramfs, userland_of
 from espbench.this_machine.registry import Registry
 
 __all__ = ["Machine", "QemuX86Platform"]
@@ -45,9 +45,9 @@ class QemuX86Platform:
     ) -> VirtualTestbed:
         """Start both machines; they wait for the generator. single: Home alone, whose eth1 is at the east link.
 
-        MachineLacks when they are not built; EspbenchError quotes QEMU when it ends. What was made until
-        then stays registered: leaving the registry undoes it. profile: where
-        instructions are counted into, without the gateway's name. facts: of the machine, for the Security Context.
+        MachineLacks when they are not built, UsageError where its memory has no room; EspbenchError quotes QEMU when
+        it ends. What was made until then stays registered: leaving the registry undoes it. profile: where instructions
+        are counted into, without the gateway's name. facts: of the machine, for the Security Context.
         """
         built = self._parts()
         root = registry.directory("boot") / "initramfs.cpio"
@@ -58,13 +58,15 @@ class QemuX86Platform:
             guest = virtual_guest.start(registry, side, words, ends, logs)
             return X86Gateway(side, FACING[side], guest, logs / f"{side}.log", machine)
 
-        return self._pairs.build(
+        bed = self._pairs.build(
             registry,
             placement,
             start,
             machine.ns_per_instruction,
-            facts | facts_of(built),
+            facts | facts_of(built) | userland_of(built, machine),
             single=single,
             line_rate_bps=line_rate_bps,
             profiled=profile is not None,
         )
+        bed.held = held(built, machine)
+        return bed

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from espbench.errors import UsageError
+from espbench.platforms.base import HeldDaemon
 from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
 from espbench.platforms.virtual.parts.x86_kernel import MODULES
@@ -20,6 +23,8 @@ _KERNEL_WORDS = (
 )  # fmt: skip
 _BOARD = "q35,smm=off,sata=off,smbus=off,vmport=off,hpet=off,usb=off"
 _DRIVER = "e1000e.ko"
+# What the kernel, its tables and the programs take beside the root, MiB.
+_KERNEL_MB = 96
 # Which of their models' features this QEMU does not have; it would warn of each.
 _NOT_EMULATED = "-pcid,-x2apic,-tsc-deadline,-invpcid"
 # As far as the leaf that tells the clocks' rates (harness/emulator/qemu/x86).
@@ -31,7 +36,8 @@ class Machine:
     """Says what is emulated.
 
     cpu is one of QEMU's named models, with what is added or taken away; rings are frames; interrupts is what the
-    driver's InterruptThrottleRate says: 3 adapts itself, 100 and more are at most so many a second.
+    driver's InterruptThrottleRate says: 3 adapts itself, 100 and more are at most so many a second. images: what it
+    runs beside its init, by the names of the userland's archives (parts/userland.py), in the order of laying.
     """
 
     memory_mb: int
@@ -40,17 +46,60 @@ class Machine:
     receive_ring: int
     transmit_ring: int
     interrupts: int
+    images: tuple[str, ...] = ()
 
 
 def initramfs(built: Built, machine: Machine) -> bytes:
-    """What the guest's root is: /init, the kernel's modules, and in which order and how they are loaded."""
+    """What the guest's root is: /init, the kernel's modules and how they are loaded, and the userland that is asked for.
+
+    UsageError where the machine has too little memory for it.
+    """
     folder = built.kernel.parent
     order = "".join(
         f"{file} {_parameters(file, machine)}".strip() + "\n"
         for file in (folder / "modules.txt").read_text().split()
     )
     settings = archive([Entry.file(f"{MODULES}/order", order.encode())])
-    return joined(built.initramfs.read_bytes(), (folder / "modules.cpio").read_bytes(), settings)
+    whole = joined(
+        built.initramfs.read_bytes(),
+        (folder / "modules.cpio").read_bytes(),
+        settings,
+        *((_userland(built) / f"{name}.cpio").read_bytes() for name in machine.images),
+    )
+    # While the kernel unpacks it, it is there twice.
+    needed = _KERNEL_MB + 2 * len(whole) // 2**20
+    if machine.memory_mb < needed:
+        raise UsageError(
+            f"memory: expected at least {needed}M, for the kernel and for {' and '.join(machine.images) or 'its root'} "
+            f"({len(whole) / 2**20:.0f} MiB, twice while it is unpacked), got {machine.memory_mb}M; give the DUT's "
+            "profile more"
+        )
+    return whole
+
+
+def held(built: Built, machine: Machine) -> dict[str, HeldDaemon]:
+    """The daemons in the guest's root, by name."""
+    if not machine.images:
+        return {}
+    told = json.loads((_userland(built) / "daemons.json").read_text())
+    return {
+        name: HeldDaemon(told[name]["programs"], told[name]["packages"])
+        for name in machine.images
+        if name in told
+    }
+
+
+def userland_of(built: Built, machine: Machine) -> dict[str, str]:
+    """Return what identifies the archives that are laid over its root; nothing where none is."""
+    files = [f"{name}.cpio" for name in machine.images]
+    if not files or built.userland is None:
+        return {}
+    return {"x86-userland": ", ".join(f"{file} sha256 {built.userland.products[file][:16]}" for file in files)}
+
+
+def _userland(built: Built) -> Path:
+    assert built.userland is not None
+    return built.userland.folder
 
 
 def command(

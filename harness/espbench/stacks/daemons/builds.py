@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.platforms.base import HeldDaemon
 from espbench.stacks.daemons import packages
 
 PROGRAMS = {"strongswan": ("charon", "swanctl"), "libreswan": ("pluto", "addconn", "whack")}
@@ -32,7 +33,7 @@ class Build:
 
     programs: their paths inside the gateway. name tells it from other builds of that daemon, `details`
     says more. An image looks like a root (usr/, etc/, var/); else the folder is an install prefix, which
-    appears at the same path inside.
+    appears at the same path inside. in_root: gateways have it from their boot, and nothing is to be laid.
     """
 
     folder: Path
@@ -40,6 +41,7 @@ class Build:
     name: str
     details: str
     image: bool
+    in_root: bool = False
 
 
 def find(
@@ -61,6 +63,14 @@ def find(
     return Build(folder, found[1], listed[packages.PACKAGES[daemon][0]], ", ".join(
         f"{name} {version}" for name, version in listed.items()
     ), image=True)  # fmt: skip
+
+
+def held(daemon: str, by_gateways: HeldDaemon) -> Build:
+    """The build that gateways have in their root from their boot."""
+    versions = by_gateways.packages
+    details = ", ".join(f"{name} {version}" for name, version in versions.items())
+    name = versions[packages.PACKAGES[daemon][0]]
+    return Build(Path("/"), by_gateways.programs, name, details, image=True, in_root=True)
 
 
 def _own(daemon: str, prefix: Path) -> Build:

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PSKs and certificates for one pair of gateways, new for each pair and kept in memory only."""
+"""PSKs and certificates for one pair of gateways, kept in memory only: new for each pair, or of a seed.
+
+In virtual time two runs are the same to the byte, so there they are the same ones in each run: functions of a seed that
+anybody can read here, as the frames they protect are. They are no secret and protect nothing else.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -18,14 +23,15 @@ from espbench.stacks.daemons.daemon import PKCS12_PASSWORD, Credentials
 
 _RSA_BITS = 2048
 _PSK_BYTES = 32
+_SEEDED_PSK = hashlib.sha256(b"espbench: the PSK of gateways in virtual time").hexdigest()
 # Guests may have a clock of their own: a certificate must be valid on it too.
 _VALID = timedelta(days=30)
 
 
-def make(auth: Literal["psk", "certificates"]) -> dict[Side, Credentials]:
-    """Make what both ends of a pair need; identities are the sides' names."""
+def make(auth: Literal["psk", "certificates"], *, seeded: bool = False) -> dict[Side, Credentials]:
+    """Make what both ends of a pair need; identities are the sides' names. seeded: the same every time."""
     if auth == "psk":
-        psk = secrets.token_hex(_PSK_BYTES)
+        psk = _SEEDED_PSK if seeded else secrets.token_hex(_PSK_BYTES)
         return dict.fromkeys(SIDES, Credentials(psk=psk))
     ca_key = _key()
     ca = _certificate("espbench CA", ca_key.public_key(), "espbench CA", ca_key, is_ca=True)

@@ -16,7 +16,7 @@ from espbench.stacks.read_back import policy_mismatches, sa_mismatches
 
 INITIATE_S = 15.0
 PER_TUNNEL_S = 0.1
-_KEYING = {"psk": "PSK, new for each pair", "certificates": "RSA certificates, new for each pair"}
+_KEYING = {"psk": "PSK", "certificates": "RSA certificates"}
 
 
 class IkeStack:
@@ -151,7 +151,7 @@ class IkeStack:
         o = self._options
         return {
             "protocol": "ESP" + (" in UDP" if o.udp_encapsulation else ""),
-            "keying": f"IKEv2, {_KEYING[o.auth]}",
+            "keying": f"IKEv2, {_KEYING[o.auth]}, {'of a seed' if self._bed.virtual_time else 'new for each pair'}",
             "mode": "tunnel",
             "based on": f"routes to an XFRM interface (if_id {o.interface_id})"
             if o.interface_id

@@ -6,12 +6,12 @@ from __future__ import annotations
 import base64
 import re
 import shlex
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_network
 
 from espbench.platforms.base import CommandResult, Gateway
+from espbench.platforms.gateway_time import now_s, pause
 from espbench.stacks.daemons import layers
 from espbench.stacks.daemons.builds import Build
 from espbench.stacks.daemons.daemon import PKCS12_PASSWORD, End, IkeReading, NegotiationFailed, final_words
@@ -101,7 +101,7 @@ class Libreswan:
 
     def initiate(self, timeout_s: float) -> None:
         """Bring every tunnel up, all under one IKE SA; a peer that says nothing for 8 s is dead."""
-        deadline = time.monotonic() + timeout_s
+        deadline = now_s(self._gateway) + timeout_s
         logged = int((self._gateway.run(["wc", "-l", LOG]).out.split() or ["0"])[0])
         self._whacked("--initiate", "--asynchronous", "--name", config.ALIAS)
         wanted = len(self.end.tunnels)
@@ -114,7 +114,7 @@ class Libreswan:
                 return
             idle = 0 if now.under_way else idle + 1
             log = self._log(after=logged)
-            late = time.monotonic() > deadline
+            late = now_s(self._gateway) > deadline
             # Between two SAs nothing may be under way for a moment; three looks in a row are no moment.
             if late or idle >= 3 or status.hopeless(log):
                 within = f" within {timeout_s:g} s" if late else ""
@@ -122,7 +122,7 @@ class Libreswan:
                 raise NegotiationFailed(
                     f"{now.up} of {wanted} tunnels came up{within}: {why}", final=final_words(why)
                 )
-            time.sleep(pause_s)
+            pause(self._gateway, pause_s)
             pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)
 
     def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:

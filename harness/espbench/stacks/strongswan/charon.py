@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.platforms.base import Gateway
+from espbench.platforms.gateway_time import now_s, pause
 from espbench.stacks.daemons import layers
 from espbench.stacks.daemons.builds import Build
 from espbench.stacks.daemons.daemon import End, IkeReading, NegotiationFailed, final_words
@@ -58,7 +58,7 @@ class StrongSwan:
 
     def initiate(self, timeout_s: float) -> None:
         """Bring every tunnel up, all under one IKE SA."""
-        deadline = time.monotonic() + timeout_s
+        deadline = now_s(self._gateway) + timeout_s
         self.bring_up([0], timeout_s)
         wanted = len(self.end.tunnels)
         if wanted == 1:
@@ -68,12 +68,12 @@ class StrongSwan:
         self._gateway.write(f"{FOLDER}/swanctl/swanctl.conf", swanctl_conf(self.end, start=True))
         self._run("--load-conns")
         while (up := self._tunnels_up()) < wanted:
-            if time.monotonic() > deadline:
+            if now_s(self._gateway) > deadline:
                 why = self.reason() or "no reason given"
                 raise NegotiationFailed(
                     f"{up} of {wanted} tunnels came up within {timeout_s:g} s; {why}", final=final_words(why)
                 )
-            time.sleep(5 * _POLL_S)
+            pause(self._gateway, 5 * _POLL_S)
 
     def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
         """One call of swanctl after the other, in one shell inside the gateway."""

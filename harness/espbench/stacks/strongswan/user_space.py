@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from espbench.catalogue.suites import Suite
 from espbench.errors import EspbenchError, UsageError
 from espbench.platforms.base import SIDES, Side, Testbed
+from espbench.platforms.gateway_time import now_s, pause
 from espbench.stacks.base import SaCounters, Tunnel, both
 from espbench.stacks.daemons.daemon import IkeOptions
 from espbench.stacks.daemons.ike import IkeStack
@@ -64,14 +64,14 @@ class UserSpaceStack(IkeStack):
 
     def rest(self) -> None:
         """Wait until nothing moves any more; start anew what will not end or has grown."""
-        deadline = time.monotonic() + DRAIN_S
+        deadline = now_s(self._bed.gateways["home"]) + DRAIN_S
         before = self._moved()
         while True:
-            time.sleep(QUIET_S)
+            pause(self._bed.gateways["home"], QUIET_S)
             now = self._moved()
             if now == before:
                 break
-            if time.monotonic() > deadline:
+            if now_s(self._bed.gateways["home"]) > deadline:
                 self._restart()
                 return
             before = now

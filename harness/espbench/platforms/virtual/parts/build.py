@@ -25,7 +25,7 @@ from espbench.platforms.base import Readiness
 from espbench.platforms.virtual.parts import packages, recipe, sources, tools
 from espbench.platforms.virtual.parts.recipe import Part
 from espbench.platforms.virtual.parts.tools import Runner
-from espbench.platforms.virtual.virtual_guest import Built
+from espbench.platforms.virtual.virtual_guest import Built, Userland
 from espbench.this_machine import kept
 from espbench.this_machine.private import foreign
 from espbench.this_machine.registry import Registry
@@ -52,7 +52,8 @@ class Progress(Protocol):
 class Kit:
     """Says what one kind of guest is built of, and how: a step makes a part's products below a folder.
 
-    name is the one of `espbench build`. without: what of tools.NEEDS and LIBRARIES it can do without.
+    name is the one of `espbench build`. without: what of tools.NEEDS and LIBRARIES it can do without. userland: what
+    its guests run beside their init.
     """
 
     name: str
@@ -61,11 +62,12 @@ class Kit:
     qemu: Part
     steps: Mapping[str, Callable[[Path, Runner], Mapping[str, Path]]]
     without: Sequence[str] = ()
+    userland: Part | None = None
 
     @property
-    def parts(self) -> tuple[Part, Part, Part]:
+    def parts(self) -> tuple[Part, ...]:
         """All of them, the shortest to build first: its mistakes show soonest."""
-        return self.guest, self.kernel, self.qemu
+        return self.guest, self.kernel, *([self.userland] if self.userland else []), self.qemu
 
     @property
     def command(self) -> str:
@@ -85,7 +87,9 @@ class Kit:
             kernel=folders[self.kernel.name] / self.kernel.products[0],
             initramfs=folders[self.guest.name] / self.guest.products[0],
             qemu=folders[self.qemu.name] / self.qemu.products[0],
-            manifests={name: manifest for name, (_, manifest, _) in looked.items()},
+            manifests={part.name: looked[part.name][1] for part in (self.guest, self.kernel, self.qemu)},
+            userland=self.userland
+            and Userland(folders[self.userland.name], looked[self.userland.name][1]["products"]),
         )
 
     def require(self) -> Built:
@@ -240,12 +244,15 @@ def _alone(progress: Progress) -> Iterator[None]:
 def _fetch(todo: list[Part], registry: Registry, progress: Progress) -> str:
     """First of all: which version there is may change a part's key."""
     names = [part.source for part in todo if part.source]
-    needed = list(dict.fromkeys(name for part in todo for name in part.packages))
+    needed = list(dict.fromkeys(name for part in todo for name in recipe.packages_of(part)))
+    grouped = {name for part in todo if part.group for name in recipe.packages_of(part)}
     runner = _runner("sources", registry, progress)
     sources.fetch(names, runner, progress.note)
     packages.fetch(needed, runner, progress.note)
-    fetched = [recipe.used()[name] for name in names] + [recipe.used_packages()[name] for name in needed]
-    return ", ".join(f"{package.name} {package.version}" for package in fetched)
+    taken, binary = recipe.used(), recipe.used_packages()
+    fetched = [taken[name] for name in names] + [binary[name] for name in needed if name not in grouped]
+    said = ", ".join(f"{package.name} {package.version}" for package in fetched)
+    return said + (f"{', ' if said else ''}{len(grouped)} packages of the userland" if grouped else "")
 
 
 def _runner(step: str, registry: Registry, progress: Progress) -> Runner:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """A file (mode, data), folder or device (its major and minor number) of root's, by its path."""
+    """A file (mode, data), link, folder or device (its major and minor number) of root's, by its path."""
 
     path: str
     mode: int
@@ -31,6 +31,11 @@ class Entry:
     def folder(path: str) -> Entry:
         """A folder."""
         return Entry(path.lstrip("/"), stat.S_IFDIR | 0o755)
+
+    @staticmethod
+    def link(path: str, target: str) -> Entry:
+        """A symbolic link."""
+        return Entry(path.lstrip("/"), stat.S_IFLNK | 0o777, target.encode())
 
     @staticmethod
     def character_device(path: str, major: int, minor: int) -> Entry:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from espbench.platforms.virtual.parts import guest, kernel, packages, qemu, recipe, x86_kernel
+from espbench.platforms.virtual.parts import guest, kernel, packages, qemu, recipe, userland, x86_kernel
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.qemu import Target
 from espbench.platforms.virtual.parts.recipe import (
@@ -16,6 +16,7 @@ from espbench.platforms.virtual.parts.recipe import (
     X86_GUEST,
     X86_KERNEL,
     X86_QEMU,
+    X86_USERLAND,
 )
 from espbench.platforms.virtual.parts.tools import CROSS, Runner
 
@@ -59,10 +60,12 @@ X86_KIT = Kit(
     {
         X86_GUEST.name: guest.build_native,
         X86_KERNEL.name: x86_kernel.build,
+        X86_USERLAND.name: userland.build,
         X86_QEMU.name: _x86_qemu,
     },
     without=(
         f"{CROSS}gcc", "/usr/powerpc-linux-gnu/include/stdio.h", "flex", "bison", "bc", "nettle", "gmp",
     ),
+    userland=X86_USERLAND,
 )  # fmt: skip
 KITS = (E500_KIT, X86_KIT)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks
@@ -23,15 +24,18 @@ def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
     archive is not what it should be.
     """
     sources.folder().mkdir(parents=True, exist_ok=True)
-    lacking = [recipe.pinned_packages()[name] for name in names if not _here(recipe.used_packages()[name])]
+    pinned, used = recipe.pinned_packages(), recipe.used_packages()
+    lacking = [pinned[name] for name in names if not _here(used[name])]
     if not lacking:
         return
     if shutil.which("apt-get") is None:
         raise MachineLacks(f"no apt-get to fetch {_named(lacking[0])}", _by_hand(lacking[0]))
     lists = sources.own_lists(source_packages=False)
     sources.update(lists, runner)
+    shown = _shown(lacking, lists, runner)
+    wanted = []
     for package in lacking:
-        chosen = _choose(package, lists, runner)
+        chosen = _choose(package, shown)
         if chosen != package:
             on_note(
                 f"the archive has {_named(chosen)}, and {_named(package)} no more: using that. Its figures are "
@@ -39,7 +43,9 @@ def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
             )
             recipe.note_package(package, chosen)
         if not _here(chosen):
-            _download(chosen, lists, runner)
+            wanted.append(chosen)
+    if wanted:
+        _download(wanted, lists, runner)
 
 
 def unpack(package: BinaryPackage, into: Path, runner: Runner) -> None:
@@ -54,7 +60,9 @@ def parse_show(package: BinaryPackage, shown: str) -> list[BinaryPackage]:
     for stanza in re.split(r"\n\s*\n", shown):
         said = dict(re.findall(r"^(Package|Version|SHA256): (\S+)", stanza, re.MULTILINE))
         if len(said) == 3 and re.fullmatch(package.series, said["Package"]):
-            found.append(BinaryPackage(said["Package"], said["Version"], package.series, said["SHA256"]))
+            found.append(
+                replace(package, name=said["Package"], version=said["Version"], sha256=said["SHA256"])
+            )
     return found
 
 
@@ -70,15 +78,20 @@ def _here(package: BinaryPackage) -> bool:
     return True
 
 
-def _choose(package: BinaryPackage, lists: list[str], runner: Runner) -> BinaryPackage:
-    """The pinned one, or the newest of its series that the archive has."""
+def _shown(packages: list[BinaryPackage], lists: list[str], runner: Runner) -> str:
+    """What the archive says of all that could stand in for these; empty where apt cannot tell."""
     folder = sources.folder()
     try:
         names = runner.run(["apt-cache", *lists, "pkgnames"], folder, "apt-cache", online=True).split()
-        series = sorted(name for name in names if re.fullmatch(package.series, name))
-        shown = runner.run(["apt-cache", *lists, "show", *series], folder, "apt-cache", online=True)
+        any_of = re.compile("|".join(package.series for package in packages))
+        series = sorted(name for name in names if any_of.fullmatch(name))
+        return runner.run(["apt-cache", *lists, "show", *series], folder, "apt-cache", online=True)
     except EspbenchError:
-        shown = ""
+        return ""
+
+
+def _choose(package: BinaryPackage, shown: str) -> BinaryPackage:
+    """The pinned one, or the newest of its series that the archive has."""
     offered = parse_show(package, shown)
     if package in offered:
         return package
@@ -94,24 +107,29 @@ def _choose(package: BinaryPackage, lists: list[str], runner: Runner) -> BinaryP
     return newest
 
 
-def _download(package: BinaryPackage, lists: list[str], runner: Runner) -> None:
+def _download(packages: list[BinaryPackage], lists: list[str], runner: Runner) -> None:
     """Beside the final place, so that half a file is never taken for one."""
     fresh = sources.folder() / ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
-    wanted = f"{package.name}={package.version}"
+    wanted = [f"{package.name}={package.version}" for package in packages]
+    what = ", ".join(package.name for package in packages)
     try:
-        runner.run(["apt-get", *lists, "download", wanted], fresh, f"fetching {package.name}", online=True)
+        runner.run(["apt-get", *lists, "download", *wanted], fresh, f"fetching {what}", online=True)
     except EspbenchError as error:
-        raise MachineLacks(f"apt cannot fetch {_named(package)}: {error}", _by_hand(package)) from None
-    files = list(fresh.iterdir())
-    got = recipe.digest(files[0]) if len(files) == 1 else "no such file"
-    if got != package.sha256:
-        raise EspbenchError(
-            f"{package.file}, as apt fetched it: expected SHA-256 {package.sha256}, got {got}; nothing was made of "
-            "it. Was the archive, or a proxy before it, changed?"
-        )
-    files[0].replace(sources.folder() / package.file)
+        first = packages[0]
+        raise MachineLacks(f"apt cannot fetch {_named(first)}: {error}", _by_hand(first)) from None
+    by_digest = {recipe.digest(file): file for file in fresh.iterdir()}
+    for package in packages:
+        file = by_digest.get(package.sha256)
+        if file is None:
+            same = [digest for digest, other in by_digest.items() if other.name.startswith(f"{package.name}_")]
+            raise EspbenchError(
+                f"{package.file}, as apt fetched it: expected SHA-256 {package.sha256}, got "
+                f"{same[0] if same else 'no such file'}; nothing was made of it. Was the archive, or a proxy before "
+                "it, changed?"
+            )
+        file.replace(sources.folder() / package.file)
     shutil.rmtree(fresh)
 
 

@@ -39,8 +39,8 @@ class SourcePackage:
 class Part:
     """Says what is built in one go: products, made from at most one source package and files of ours.
 
-    packages are binary ones beside it, by their names in packages.yaml; room_mb is what the work folder takes at most,
-    MB.
+    packages are binary ones beside it, by their names in packages.yaml, and all of a group there; room_mb is what the
+    work folder takes at most, MB.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Part:
     files: Callable[[Path], list[Path]]
     room_mb: int
     packages: tuple[str, ...] = ()
+    group: str = ""
 
 
 def folder() -> Path:
@@ -114,7 +115,15 @@ X86_QEMU = Part(
     room_mb=700,
     packages=("qemu-data", "seabios"),
 )
-X86_PARTS = (X86_GUEST, X86_KERNEL, X86_QEMU)
+X86_USERLAND = Part(
+    "x86-userland",
+    ("base.cpio", "strongswan.cpio", "libreswan.cpio", "daemons.json"),
+    None,
+    lambda base: _of(base, "x86/userland.yaml"),
+    room_mb=300,
+    group="userland",
+)
+X86_PARTS = (X86_GUEST, X86_KERNEL, X86_USERLAND, X86_QEMU)
 
 
 def x86_qemu_sources(base: Path) -> list[Path]:
@@ -159,12 +168,16 @@ def note_substitute(package: SourcePackage, instead: SourcePackage) -> None:
 
 @dataclass(frozen=True)
 class BinaryPackage:
-    """One version of a Debian binary package. series: what the name of another must match to stand in for it."""
+    """One version of a Debian binary package.
+
+    series: what the name of another must match to stand in for it. group: packages that are used together.
+    """
 
     name: str
     version: str
     series: str
     sha256: str
+    group: str = ""
 
     @property
     def file(self) -> str:
@@ -187,6 +200,12 @@ def pinned_packages() -> dict[str, BinaryPackage]:
 def used_packages() -> dict[str, BinaryPackage]:
     """Those that builds here are made of: the pinned ones, or what had to stand in for them (packages.py)."""
     return {what: _instead(package) or package for what, package in pinned_packages().items()}
+
+
+def packages_of(part: Part) -> list[str]:
+    """The names in packages.yaml of all binary packages that a part is made of."""
+    grouped = (what for what, package in pinned_packages().items() if part.group and package.group == part.group)
+    return [*part.packages, *grouped]
 
 
 def note_package(package: BinaryPackage, instead: BinaryPackage) -> None:
@@ -213,9 +232,9 @@ def inputs(part: Part) -> dict[str, str]:
     found = {str(file.relative_to(base)): digest(file) for file in part.files(base) if file.is_file()}
     if part.source:
         found |= used()[part.source].files
-    for name in part.packages:
-        package = used_packages()[name]
-        found[package.file] = package.sha256
+    used_here = used_packages()
+    for name in packages_of(part):
+        found[used_here[name].file] = used_here[name].sha256
     return {"recipe": str(RECIPE), **found}
 
 

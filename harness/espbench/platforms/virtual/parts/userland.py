@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes of Debian's packages what an x86-64 guest runs beside its init: archives that are laid over its root at boot.
+
+Of the packages only the programs that x86/userland.yaml names are taken, with the libraries that their headers ask
+for: all of it stands in the guest's memory. `base.cpio` has a shell and ip(8), every other one a daemon with what
+base has not; daemons.json says where each daemon's programs are and of which versions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from espbench.errors import EspbenchError
+from espbench.platforms.virtual.parts import packages, recipe
+from espbench.platforms.virtual.parts.cpio import Entry, archive
+from espbench.platforms.virtual.parts.tools import Runner
+
+BASE = "base"
+_LIBRARIES = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/ipsec")
+# Where usr is merged, these are links into it.
+_MERGED = ("bin", "sbin", "lib", "lib64")
+_FOLDERS = ("etc", "run", "run/lock", "tmp", "var", "var/lib")
+_NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
+
+
+@dataclass(frozen=True)
+class Image:
+    """One archive: programs by name, further files, names that busybox answers to, packages that tell its version."""
+
+    programs: Mapping[str, str]
+    files: list[str] = field(default_factory=list)
+    busybox: list[str] = field(default_factory=list)
+    packages: list[str] = field(default_factory=list)
+
+
+def images() -> dict[str, Image]:
+    """Those of x86/userland.yaml by name, base first; EspbenchError where it cannot be read."""
+    path = recipe.folder() / "x86/userland.yaml"
+    try:
+        read: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())
+        return {name: Image(**facts) for name, facts in sorted(read.items(), key=lambda item: item[0] != BASE)}
+    except (OSError, yaml.YAMLError, TypeError, AttributeError) as error:
+        raise EspbenchError(
+            f"{path}: expected programs, files, busybox and packages of each archive, got {error}"
+        ) from None
+
+
+def build(work: Path, runner: Runner) -> Mapping[str, Path]:
+    """The archives and daemons.json, made below `work`."""
+    root = work / "root"
+    used = {p.name: p for p in recipe.used_packages().values() if p.group == recipe.X86_USERLAND.group}
+    for package in used.values():
+        packages.unpack(package, root, runner)
+
+    def needs(file: Path) -> list[str]:
+        # A program without shared libraries has no such section, and readelf says so.
+        return _NEEDED.findall(runner.run(["readelf", "-d", str(file)], work, f"reading {file.name}"))
+
+    made: dict[str, Path] = {}
+    there: set[str] = set()
+    for name, image in images().items():
+        found = closure(root, [*image.programs.values(), *image.files], needs, there)
+        there |= found.keys() if name == BASE else set()
+        made[f"{name}.cpio"] = work / f"{name}.cpio"
+        made[f"{name}.cpio"].write_bytes(archive(entries(image, found, with_folders=name == BASE)))
+    versions = {name: package.version for name, package in used.items()}
+    made["daemons.json"] = work / "daemons.json"
+    made["daemons.json"].write_text(
+        json.dumps(
+            {
+                name: {
+                    "programs": {program: f"/{path}" for program, path in image.programs.items()},
+                    "packages": {package: versions[package] for package in image.packages},
+                }
+                for name, image in images().items()
+                if name != BASE
+            },
+            indent=2,
+        )
+        + "\n"
+    )
+    return made
+
+
+def closure(
+    root: Path, files: Iterable[str], needs: Callable[[Path], list[str]], there: set[str]
+) -> dict[str, bytes]:
+    """These files of an unpacked root and all libraries they need, by their paths in the guest, but for those there.
+
+    EspbenchError names what is in none of the packages, and who needs it.
+    """
+    found: dict[str, bytes] = {}
+    todo = [(path, "x86/userland.yaml") for path in files]
+    while todo:
+        path, for_whom = todo.pop()
+        if path in found or path in there:
+            continue
+        file = locate(root, path)
+        if file is None:
+            raise EspbenchError(f"expected {path}, for {for_whom}, in the packages of group userland: there is none")
+        found[path] = file.read_bytes()
+        for library in needs(file):
+            places = [f"{place}/{library}" for place in _LIBRARIES]
+            todo.append((next((p for p in places if locate(root, p)), library), path))
+    return found
+
+
+def locate(root: Path, path: str) -> Path | None:
+    """The file that a path of the merged root means in an unpacked one, links followed; None: there is none."""
+    for place in (path, path.removeprefix("usr/")):
+        file = root / place
+        if file.is_symlink():
+            target = os.path.normpath(os.path.join("/", os.path.dirname(place), os.readlink(file)))
+            inside = target.lstrip("/")
+            return locate(root, inside if inside.startswith("usr/") else f"usr/{inside}")
+        if file.is_file():
+            return file
+    return None
+
+
+def entries(image: Image, found: Mapping[str, bytes], *, with_folders: bool) -> list[Entry]:
+    """What is in an archive: folders before what is in them; links of the merged root stand in base's alone."""
+    made: dict[str, Entry] = {}
+    if with_folders:
+        made |= {name: Entry.folder(name) for name in (*_FOLDERS, "usr", *(f"usr/{m}" for m in _MERGED))}
+        made |= {name: Entry.link(name, f"usr/{name}") for name in _MERGED}
+    for path in sorted(found):
+        parents = [str(parent) for parent in reversed(Path(path).parents) if str(parent) != "."]
+        made |= {name: Entry.folder(name) for name in parents if name not in made}
+        made[path] = Entry.file(path, found[path], mode=0o755)
+    made |= {f"usr/bin/{name}": Entry.link(f"usr/bin/{name}", "busybox") for name in image.busybox}
+    return list(made.values())
