@@ -46,6 +46,7 @@ class QemuX86Platform:
         """Start both machines; they wait for the generator. single: Home alone, whose eth1 is at the east link.
 
         MachineLacks when they are not built, UsageError where its memory has no room; EspbenchError quotes QEMU when
+        MachineLacks when they are not built, UsageError where its memory has no room; EspbenchError quotes QEMU when
         it ends. What was made until then stays registered: leaving the registry undoes it. profile: where instructions
         are counted into, without the gateway's name. facts: of the machine, for the Security Context.
         """

@@ -50,7 +50,7 @@ class Machine:
 
 
 def initramfs(built: Built, machine: Machine) -> bytes:
-    """What the guest's root is: /init, the kernel's modules and how they are loaded, and the userland that is asked for.
+    """What the guest's root is: /init, the kernel's modules and how they are loaded, the userland that is asked for.
 
     UsageError where the machine has too little memory for it.
     """
@@ -94,7 +94,9 @@ def userland_of(built: Built, machine: Machine) -> dict[str, str]:
     files = [f"{name}.cpio" for name in machine.images]
     if not files or built.userland is None:
         return {}
-    return {"x86-userland": ", ".join(f"{file} sha256 {built.userland.products[file][:16]}" for file in files)}
+    return {
+        "x86-userland": ", ".join(f"{file} sha256 {built.userland.products[file][:16]}" for file in files)
+    }
 
 
 def _userland(built: Built) -> Path:

@@ -123,7 +123,9 @@ def _download(packages: list[BinaryPackage], lists: list[str], runner: Runner) -
     for package in packages:
         file = by_digest.get(package.sha256)
         if file is None:
-            same = [digest for digest, other in by_digest.items() if other.name.startswith(f"{package.name}_")]
+            same = [
+                digest for digest, other in by_digest.items() if other.name.startswith(f"{package.name}_")
+            ]
             raise EspbenchError(
                 f"{package.file}, as apt fetched it: expected SHA-256 {package.sha256}, got "
                 f"{same[0] if same else 'no such file'}; nothing was made of it. Was the archive, or a proxy before "

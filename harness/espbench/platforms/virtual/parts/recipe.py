@@ -204,7 +204,9 @@ def used_packages() -> dict[str, BinaryPackage]:
 
 def packages_of(part: Part) -> list[str]:
     """The names in packages.yaml of all binary packages that a part is made of."""
-    grouped = (what for what, package in pinned_packages().items() if part.group and package.group == part.group)
+    grouped = (
+        what for what, package in pinned_packages().items() if part.group and package.group == part.group
+    )
     return [*part.packages, *grouped]
 
 

@@ -46,7 +46,9 @@ def images() -> dict[str, Image]:
     path = recipe.folder() / "x86/userland.yaml"
     try:
         read: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())
-        return {name: Image(**facts) for name, facts in sorted(read.items(), key=lambda item: item[0] != BASE)}
+        return {
+            name: Image(**facts) for name, facts in sorted(read.items(), key=lambda item: item[0] != BASE)
+        }
     except (OSError, yaml.YAMLError, TypeError, AttributeError) as error:
         raise EspbenchError(
             f"{path}: expected programs, files, busybox and packages of each archive, got {error}"
@@ -105,7 +107,9 @@ def closure(
             continue
         file = locate(root, path)
         if file is None:
-            raise EspbenchError(f"expected {path}, for {for_whom}, in the packages of group userland: there is none")
+            raise EspbenchError(
+                f"expected {path}, for {for_whom}, in the packages of group userland: there is none"
+            )
         found[path] = file.read_bytes()
         for library in needs(file):
             places = [f"{place}/{library}" for place in _LIBRARIES]
@@ -118,8 +122,7 @@ def locate(root: Path, path: str) -> Path | None:
     for place in (path, path.removeprefix("usr/")):
         file = root / place
         if file.is_symlink():
-            target = os.path.normpath(os.path.join("/", os.path.dirname(place), os.readlink(file)))
-            inside = target.lstrip("/")
+            inside = os.path.normpath(Path("/", place).parent / file.readlink()).lstrip("/")
             return locate(root, inside if inside.startswith("usr/") else f"usr/{inside}")
         if file.is_file():
             return file
@@ -132,6 +135,7 @@ def entries(image: Image, found: Mapping[str, bytes], *, with_folders: bool) -> 
     if with_folders:
         made |= {name: Entry.folder(name) for name in (*_FOLDERS, "usr", *(f"usr/{m}" for m in _MERGED))}
         made |= {name: Entry.link(name, f"usr/{name}") for name in _MERGED}
+        made["var/run"] = Entry.link("var/run", "/run")
     for path in sorted(found):
         parents = [str(parent) for parent in reversed(Path(path).parents) if str(parent) != "."]
         made |= {name: Entry.folder(name) for name in parents if name not in made}
