@@ -4,23 +4,27 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import lzma
+import re
 import struct
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, UsageError
 from espbench.platforms.base import PortName
-from espbench.platforms.virtual.parts import recipe, x86_kernel
+from espbench.platforms.virtual.parts import recipe, userland, x86_kernel
 from espbench.platforms.virtual.parts.packages import parse_show
 from espbench.platforms.virtual.parts.recipe import BinaryPackage
-from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd
+from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd, Userland
 from espbench.platforms.x86.x86_gateway import X86Gateway
-from espbench.platforms.x86.x86_guest import Machine, command, initramfs
+from espbench.platforms.x86.x86_guest import Machine, command, held, initramfs, userland_of
+from espbench.stacks.strongswan.strongswan_config import strongswan_conf
 
 MACHINE = Machine(256, Fraction(1), "Haswell-noTSX", 512, 256, 8000)
 ELF = b"\x7fELF" + bytes(12)
@@ -97,7 +101,9 @@ def test_what_apt_knows_of_a_package() -> None:
 
 
 def test_all_packages_are_pinned_with_hashes() -> None:
-    assert {name for part in recipe.X86_PARTS for name in part.packages} == set(recipe.pinned_packages())
+    assert {name for part in recipe.X86_PARTS for name in recipe.packages_of(part)} == set(
+        recipe.pinned_packages()
+    )
     assert all(len(package.sha256) == 64 for package in recipe.pinned_packages().values())
 
 
@@ -111,6 +117,11 @@ def test_its_qemu_has_the_repairs_of_the_clock_and_its_own() -> None:
     assert not [name for name in names if "etsec" in name or "ppce500" in name]
 
 
+TOLD = {
+    "strongswan": {"programs": {"charon": "/usr/lib/ipsec/charon"}, "packages": {"strongswan-charon": "5.9"}}
+}
+
+
 @pytest.fixture
 def built(tmp_path: Path) -> Built:
     """Parts of a guest, of a few bytes."""
@@ -119,7 +130,15 @@ def built(tmp_path: Path) -> Built:
     (kernel / "modules.txt").write_text("xfrm_algo.ko\ne1000e.ko\n")
     (kernel / "modules.cpio").write_bytes(b"MODULES.")
     (tmp_path / "initramfs.cpio").write_bytes(b"ROOT")
-    return Built(kernel / "vmlinux", tmp_path / "initramfs.cpio", tmp_path / "qemu", {})
+    folder = tmp_path / "userland"
+    folder.mkdir()
+    files = {"base.cpio": b"BASE", "strongswan.cpio": b"CHARON..", "daemons.json": json.dumps(TOLD).encode()}
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    return Built(
+        kernel / "vmlinux", tmp_path / "initramfs.cpio", tmp_path / "qemu", {}, Userland(folder, digests)
+    )
 
 
 def test_the_root_says_in_which_order_modules_are_loaded_and_how(built: Built) -> None:
@@ -127,6 +146,66 @@ def test_the_root_says_in_which_order_modules_are_loaded_and_how(built: Built) -
     assert root.startswith(b"ROOTMODULES.070701")
     assert b"modules/order\0" in root
     assert b"xfrm_algo.ko\ne1000e.ko InterruptThrottleRate=8000,8000\n" in root
+
+
+def test_a_stack_with_a_daemon_has_it_in_its_root_and_no_other_has(built: Built) -> None:
+    with_daemon = replace(MACHINE, images=("base", "strongswan"))
+    assert initramfs(built, with_daemon) == initramfs(built, MACHINE) + b"BASECHARON.."
+    assert held(built, with_daemon)["strongswan"].packages == {"strongswan-charon": "5.9"}
+    assert held(built, MACHINE) == {}
+    assert userland_of(built, MACHINE) == {}
+    charon = hashlib.sha256(b"CHARON..").hexdigest()[:16]
+    assert userland_of(built, with_daemon)["x86-userland"].endswith(f"strongswan.cpio sha256 {charon}")
+
+
+def test_a_machine_without_room_for_its_root_is_one_message(built: Built) -> None:
+    assert built.userland is not None
+    (built.userland.folder / "strongswan.cpio").write_bytes(bytes(20 << 20))
+    small = replace(MACHINE, memory_mb=128, images=("base", "strongswan"))
+    with pytest.raises(
+        UsageError, match=r"memory: expected at least 136M, for the kernel and for base and strongswan"
+    ):
+        initramfs(built, small)
+    initramfs(built, replace(small, memory_mb=136))
+
+
+def packages_unpacked(root: Path) -> None:
+    """A program below usr/, a library below lib/ with the usual links, as dpkg-deb leaves them."""
+    for path, text in (("usr/sbin/charon", "needs a.so.1"), ("lib/x86_64-linux-gnu/liba.so.1.2", "needs b.so.1"),
+                       ("usr/lib/ipsec/b.so.1", "")):  # fmt: skip
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    (root / "lib/x86_64-linux-gnu/a.so.1").symlink_to("liba.so.1.2")
+
+
+def needs(file: Path) -> list[str]:
+    return re.findall(r"needs (\S+)", file.read_text())
+
+
+def test_a_program_brings_its_libraries_and_theirs_by_their_names(tmp_path: Path) -> None:
+    packages_unpacked(tmp_path)
+    found = userland.closure(tmp_path, ["usr/sbin/charon"], needs, set())
+    assert set(found) == {"usr/sbin/charon", "usr/lib/x86_64-linux-gnu/a.so.1", "usr/lib/ipsec/b.so.1"}
+    assert found["usr/lib/x86_64-linux-gnu/a.so.1"] == b"needs b.so.1"
+    base = set(found) - {"usr/sbin/charon"}
+    assert set(userland.closure(tmp_path, ["usr/sbin/charon"], needs, base)) == {"usr/sbin/charon"}
+
+
+def test_a_library_that_no_package_has_is_named_with_who_needs_it(tmp_path: Path) -> None:
+    packages_unpacked(tmp_path)
+    (tmp_path / "usr/lib/ipsec/b.so.1").unlink()
+    with pytest.raises(
+        EspbenchError, match=r"expected b\.so\.1, for usr/lib/x86_64-linux-gnu/a\.so\.1, in the packages"
+    ):
+        userland.closure(tmp_path, ["usr/sbin/charon"], needs, set())
+
+
+def test_the_userland_has_every_plugin_that_charon_is_told_to_load() -> None:
+    files = userland.images()["strongswan"].files
+    there = {Path(file).name.removeprefix("libstrongswan-").removesuffix(".so") for file in files}
+    told = strongswan_conf(user_space=True)
+    loaded = {name for line in re.findall(r"load = (.*)", told) for name in line.split()}
+    assert loaded == there
 
 
 def test_nothing_of_the_host_is_in_the_command_line(built: Built) -> None:

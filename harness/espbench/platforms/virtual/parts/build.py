@@ -88,8 +88,9 @@ class Kit:
             initramfs=folders[self.guest.name] / self.guest.products[0],
             qemu=folders[self.qemu.name] / self.qemu.products[0],
             manifests={part.name: looked[part.name][1] for part in (self.guest, self.kernel, self.qemu)},
-            userland=self.userland
-            and Userland(folders[self.userland.name], looked[self.userland.name][1]["products"]),
+            userland=Userland(folders[self.userland.name], looked[self.userland.name][1]["products"])
+            if self.userland
+            else None,
         )
 
     def require(self) -> Built:

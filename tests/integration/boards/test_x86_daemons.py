@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IKE daemons between x86-64 gateways in virtual time: they negotiate, the kernel encrypts, twice it is the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from espbench.platforms.virtual.parts.kits import X86_KIT
+from espbench.stacks.daemons import credentials
+from support.plans import pair_plan, write_plan
+from support.runs import assert_complete, rows
+from support.virtual_runs import Measured, measured, without_the_host
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    """In the user's cache: the first test that needs it builds it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "espbench", "build", "x86"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert X86_KIT.find() is not None
+
+
+def measure(folder: Path, *stacks: str) -> Measured:
+    """Trials as short as they can be, up to a load that every stack misses."""
+    throughput = {
+        "minimum": "4000fps", "maximum": "200000fps", "trial": "10ms", "final_trial": "20ms",
+        "warm_up": "10ms", "resolution": "20%",
+    }  # fmt: skip
+    few = {"name": "daemons", "stacks": [*stacks], "suites": ["aes128gcm16"], "frame_sizes": [512]}
+    return measured(write_plan(folder, pair_plan("virt-x86", throughput=throughput, **few)), folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def strongswan(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
+    """Measured beside xfrm, and again alone."""
+    first = measure(tmp_path_factory.mktemp("first"), "strongswan", "xfrm")
+    return first, measure(tmp_path_factory.mktemp("second"), "strongswan")
+
+
+def test_two_runs_are_the_same_to_the_byte(strongswan: tuple[Measured, Measured]) -> None:
+    """SPIs, nonces and keys too: what they are is not in a trial, but what they cost would be."""
+    first, second = (without_the_host(run.of("strongswan")) for run in strongswan)
+    assert first
+    assert json.dumps(first) == json.dumps(second)
+    assert any(trial["lost"] for trial in first)
+
+
+def test_what_charon_negotiated_costs_what_static_sas_cost(strongswan: tuple[Measured, Measured]) -> None:
+    """The same code of the kernel carries each frame."""
+    first, _ = strongswan
+    assert_complete(first.directory)
+    rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(first.directory)}
+    assert rate["strongswan"] == rate["xfrm"] < rate["plain"]
+    spent = {}
+    for stack in ("xfrm", "strongswan"):
+        final = [trial for trial in first.of(stack) if trial["phase"] == "final" and not trial["lost"]][-1]
+        spent[stack] = {side: final["gateways"][side]["cpu_us_per_frame"] for side in ("home", "office")}
+    assert spent["strongswan"] == pytest.approx(spent["xfrm"], rel=0.02)
+
+
+def test_every_frame_that_crossed_was_encrypted(strongswan: tuple[Measured, Measured]) -> None:
+    first, _ = strongswan
+    for trial in first.of("strongswan"):
+        assert trial["validity"] == "VALID"
+        assert trial["proof"]["proven"], trial["proof"]
+        if not trial["lost"]:
+            home, office = trial["gateways"]["home"], trial["gateways"]["office"]
+            assert home["encrypted_frames"] == office["decrypted_frames"] == trial["tx_frames"]
+
+
+def test_the_context_says_what_negotiated_and_no_file_has_the_secret(
+    strongswan: tuple[Measured, Measured],
+) -> None:
+    first, _ = strongswan
+    context = json.loads((first.directory / "manifest.json").read_text())["contexts"][
+        "strongswan-aes128gcm16-ipv4"
+    ]
+    assert context["home"]["daemon"].startswith("strongSwan 5.9")
+    assert context["keying"] == "IKEv2, PSK, of a seed"
+    assert "strongswan.cpio sha256" in context["emulation"]["x86-userland"]
+    secret = credentials.make("psk", seeded=True)["home"].psk.encode()
+    for file in first.directory.rglob("*"):
+        if file.is_file():
+            data = file.read_bytes()
+            assert secret not in data, file
+            assert secret.hex().encode() not in data, file
