@@ -33,10 +33,14 @@ _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 
 @dataclass(frozen=True)
 class Image:
-    """One archive: programs by name, further files, names that busybox answers to, packages that tell its version."""
+    """One archive: programs by name, further files, names that busybox answers to, packages that tell its version.
+
+    empty: files that programs insist on.
+    """
 
     programs: Mapping[str, str]
     files: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     busybox: list[str] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
 
@@ -140,5 +144,6 @@ def entries(image: Image, found: Mapping[str, bytes], *, with_folders: bool) -> 
         parents = [str(parent) for parent in reversed(Path(path).parents) if str(parent) != "."]
         made |= {name: Entry.folder(name) for name in parents if name not in made}
         made[path] = Entry.file(path, found[path], mode=0o755)
+    made |= {path: Entry.file(path, b"", mode=0o644) for path in image.empty}
     made |= {f"usr/bin/{name}": Entry.link(f"usr/bin/{name}", "busybox") for name in image.busybox}
     return list(made.values())
