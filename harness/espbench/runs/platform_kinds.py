@@ -17,6 +17,7 @@ from espbench.plan import Case, Profile, ResolvedPlan, Topology, load_topology
 from espbench.plan.duts.boards import Board
 from espbench.plan.duts.machines import ADAPTING, Machine
 from espbench.plan.keys.model import SINGLE
+from espbench.plan.keys.stack_choice import StackChoice
 from espbench.platforms import external, netns
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
@@ -490,8 +491,15 @@ def _x86_machine(memory_mb: int, machine: Machine, case: Case) -> qemu_x86.Machi
         receive_ring=machine.rings.receive,
         transmit_ring=machine.rings.transmit,
         interrupts=machine.interrupts,
-        images=("base", *daemons) if (daemons := stacking.daemons_of(case.stack)) else (),
+        images=_images(case.stack),
     )
+
+
+def _images(choice: StackChoice) -> tuple[str, ...]:
+    """What of the userland its guests need: the daemons, and ip(8) for devices that init cannot make."""
+    daemons = stacking.daemons_of(choice)
+    devices = choice.interface or choice.mode == "transport"
+    return ("base", *daemons) if daemons or devices else ()
 
 
 def _facts_of_machine(machine: Machine) -> dict[str, str]:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def built() -> None:
     assert X86_KIT.find() is not None
 
 
-def measure(folder: Path, *stacks: str) -> Measured:
+def measure(folder: Path, *stacks: Any) -> Measured:
     """Trials as short as they can be, up to a load that every stack misses."""
     throughput = {
         "minimum": "4000fps", "maximum": "200000fps", "trial": "10ms", "final_trial": "20ms",
@@ -93,3 +94,23 @@ def test_the_context_says_what_negotiated_and_no_file_has_the_secret(
             data = file.read_bytes()
             assert secret not in data, file
             assert secret.hex().encode() not in data, file
+
+
+@pytest.mark.slow
+def test_libreswan_carries_every_frame_and_twice_the_same(tmp_path: Path) -> None:
+    """With itself, and with strongSwan at the other end."""
+    stacks: list[Any] = [
+        "libreswan",
+        {"home": "strongswan", "office": "libreswan"},
+    ]
+    (tmp_path / "all").mkdir()
+    (tmp_path / "again").mkdir()
+    run = measure(tmp_path / "all", *stacks)
+    assert_complete(run.directory)
+    for name in ("libreswan", "strongswan-to-libreswan"):
+        trials = run.of(name)
+        assert trials, name
+        assert all(trial["validity"] == "VALID" and trial["proof"]["proven"] for trial in trials), name
+    again = measure(tmp_path / "again", "libreswan")
+    pairs = [json.dumps(without_the_host(each.of("libreswan"))) for each in (run, again)]
+    assert pairs[0] == pairs[1]

@@ -163,44 +163,6 @@ def test_what_a_board_cannot_do_is_told_before_anything_starts(before: str, afte
     assert words in said(before, after)
 
 
-X86 = plan_text(
-    dut="virt-x86",
-    suites="[aes128gcm16]",
-    frame_sizes="[512]",
-    tests="\n  - throughput: {trial: 1s, final_trial: 1s}",
-)
-
-
-def test_strongswan_negotiates_between_emulated_pcs() -> None:
-    found = resolve(read_text(X86.replace("xfrm]", "strongswan]"), "plan.yaml", "plan"))
-    assert [case.stack.shown for case in cases(found)] == ["plain", "strongswan"]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        (
-            "xfrm]",
-            "{stack: strongswan, version: '5.9.8-5'}]",
-            "stacks[1].version: expected no version with virt-x86",
-        ),
-        ("xfrm]", "{stack: strongswan, prefix: .}]", "stacks[1].prefix: expected no prefix with virt-x86"),
-        ("xfrm]", "{stack: strongswan, auth: certificates}]", "stacks[1].auth: expected psk with virt-x86"),
-        (
-            "  - throughput",
-            "  - set_up_rate: {}\n  - throughput",
-            "tests[0].set_up_rate: expected no set_up_rate with virt-x86 (platform: qemu_x86), got set_up_rate",
-        ),
-    ],
-)
-def test_what_daemons_of_an_emulated_pc_cannot_is_one_message(before: str, after: str, words: str) -> None:
-    text = X86.replace("xfrm]", "strongswan]") if before == "  - throughput" else X86
-    assert before in text
-    with pytest.raises(UsageError) as error:
-        resolve(read_text(text.replace(before, after, 1), "plan.yaml", "plan"))
-    assert words in str(error.value)
-
-
 def test_only_boards_drive_an_engine_in_another_way() -> None:
     words = said(
         "dut: mpc8548e\nstacks: [plain, xfrm]", "dut: netns\nstacks: [{stack: xfrm, crypto: polling}]"

@@ -11,7 +11,7 @@ import pytest
 
 from espbench.errors import UsageError
 from espbench.paths import data_dir
-from espbench.plan import ResolvedPlan, conditions, load_profile, resolve
+from espbench.plan import ResolvedPlan, cases, conditions, load_profile, resolve
 from espbench.plan.duts.machines import ADAPTING
 from espbench.plan.reading.reader import read_text
 from support.plans import plan_text
@@ -84,11 +84,22 @@ def test_a_mistake_in_a_machine_is_told_where_it_is(
     ("before", "after", "words"),
     [
         (
-            "[plain, xfrm]",
-            "[plain, strongswan]",
-            "expected plain, null or xfrm with virt-x86 (platform: qemu_x86)",
+            "xfrm]",
+            "strongswan-libipsec]",
+            "stacks[1]: expected another stack with virt-x86 (platform: qemu_x86)",
         ),
-        ("xfrm]", "{stack: xfrm, mode: transport}]", "stacks[1].mode: expected mode: tunnel with virt-x86"),
+        (
+            "xfrm]",
+            "{stack: strongswan, version: '5.9.8-5'}]",
+            "stacks[1].version: expected no version with virt-x86",
+        ),
+        ("xfrm]", "{stack: strongswan, prefix: .}]", "stacks[1].prefix: expected no prefix with virt-x86"),
+        ("xfrm]", "{stack: strongswan, auth: certificates}]", "stacks[1].auth: expected psk with virt-x86"),
+        (
+            "- throughput",
+            "- set_up_rate: {}\n  - throughput",
+            "tests[0].set_up_rate: expected no set_up_rate with",
+        ),
         ("xfrm]", "{stack: xfrm, crypto: async}]", "expected no crypto but with platform: qemu_e500"),
     ],
 )
@@ -96,6 +107,12 @@ def test_what_its_gateways_cannot_do_is_told(before: str, after: str, words: str
     with pytest.raises(UsageError) as error:
         plan(before, after)
     assert words in str(error.value)
+
+
+def test_daemons_negotiate_between_its_gateways() -> None:
+    found = plan("xfrm]", "strongswan, libreswan, {home: strongswan, office: libreswan}]")
+    names = [case.stack.shown for case in cases(found)]
+    assert names == ["plain", "strongswan", "libreswan", "strongswan-to-libreswan"]
 
 
 def test_extended_sequence_numbers_are_no_matter_without_a_security_engine() -> None:
