@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -347,13 +348,15 @@ def test_a_stack_compared_with_null_meets_it_at_null_s_own_suite() -> None:
 
 def test_neither_arm_comes_first_more_often_than_chance_makes_it() -> None:
     """Over 300 seeds x 30 points: 4500 +- 4.2 sigma of a fair coin (sigma 47)."""
-    text = _with("[xfrm, {stack: xfrm, label: twin}]").replace(
-        "compare: stack", "compare: {by: stack, seed: S}"
-    )
+    text = _with("[xfrm, {stack: xfrm, label: twin}]")
+    plan = _plan(text.replace("compare: stack", "compare: {by: stack, seed: 1}"))
+    compare, listed = plan.plan.compare, cases(plan)
+    assert compare is not None
     first, runs = 0, 0
     for seed in range(300):
-        plan = _plan(text.replace("seed: S", f"seed: {seed}"))
-        ordered = [case for case in execution_order(cases(plan), plan) if case.stack.kind != "plain"]
+        keys = plan.plan.model_copy(update={"compare": compare.model_copy(update={"seed": seed})})
+        ordered = execution_order(listed, replace(plan, plan=keys))
+        ordered = [case for case in ordered if case.stack.kind != "plain"]
         begins = [case.stack.shown == "xfrm" for case in ordered[::2]]
         first, runs = first + sum(begins), runs + len(begins)
     assert runs == 300 * 30
