@@ -15,6 +15,7 @@ from espbench_scapy.render import Refused
 from espbench_scapy.render import rendered as render
 
 
+@pytest.mark.usefixtures("scapy_here")
 @pytest.mark.parametrize(
     ("expression", "length", "tags"),
     [
@@ -93,6 +94,14 @@ def test_whatever_is_no_layer_field_or_literal_is_refused(expression: str) -> No
         render(expression)
 
 
+def test_a_refusal_comes_through_the_process_that_is_asked() -> None:
+    """With its three parts."""
+    with pytest.raises(BadTemplate) as bad:
+        rendered("Ether()/IP(ttl=2)/UDP()")
+    assert (bad.value.expected, bad.value.got) == ("no ttl in IP(): the generator writes it", "ttl=2")
+
+
+@pytest.mark.usefixtures("scapy_here")
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
@@ -111,7 +120,7 @@ def test_whatever_is_no_layer_field_or_literal_is_refused(expression: str) -> No
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_is_allowed(expression: str, message: str) -> None:
-    """What was expected, what came, what to do; the same through the process espbench asks."""
+    """What was expected, what came, what to do; the same in what espbench makes of the answer."""
     with pytest.raises(Refused) as refusal:
         render(expression)
     assert message in str(refusal.value)

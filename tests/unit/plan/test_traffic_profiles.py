@@ -18,6 +18,8 @@ from espbench.plan.traffic.traffic_pattern import load_pattern
 from espbench.plan.traffic.traffic_profiles import load, mix, mix_names, profile_names
 from support.plans import plan_text
 
+pytestmark = pytest.mark.usefixtures("scapy_here")
+
 HEAD = "name: mine\ndescription: d\n"
 PLAN = plan_text(
     name="p",
