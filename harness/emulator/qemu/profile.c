@@ -306,6 +306,15 @@ static void arrive(struct espbench_block *block, uint64_t pc, uint64_t sp, uint6
             }
         }
         break;
+    case ESPBENCH_GOES_ELSEWHERE:
+        if (here->depth && here->frames[here->depth - 1].sp == sp &&
+            here->frames[here->depth - 1].how == ESPBENCH_CALL) {
+            struct frame *top = &here->frames[here->depth - 1];
+
+            top->node = child(nodes[top->node].parent, ESPBENCH_CALL, pc);
+            look_at_top();
+        }
+        break;
     case ESPBENCH_GOES_ON:
         break;
     }

@@ -9,6 +9,7 @@ enum espbench_ending {
     ESPBENCH_CALLS,
     ESPBENCH_RETURNS,
     ESPBENCH_ENDS_INTERRUPT,
+    ESPBENCH_GOES_ELSEWHERE,    /* to where a register says: what was called is what comes next */
 };
 
 enum espbench_entry {
