@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from espbench.platforms.virtual.parts import recipe
 from support.plans import pair_plan, write_plan
 from support.runs import espbench
 
@@ -141,3 +143,53 @@ def test_mistakes_are_one_message(measured: tuple[Path, Path], tmp_path: Path) -
     assert "expected: a plan in virtual time" in done.stderr
     assert "perf record" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+# At the beginning of esp_output: mov $6,%ecx and a push. The same in two instructions, of as many bytes:
+# xor %ecx,%ecx; add $6,%ecx; and the push.
+MODULE_BYTES = 40_000
+ONE, TWO = bytes.fromhex("b9060000004156"), bytes.fromhex("31c983c1064156")
+
+
+@pytest.mark.slow
+def test_one_instruction_planted_in_esp_output_is_found_there(
+    measured: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's own module with one instruction more for each frame that Home encrypts, and none for Office.
+
+    At half of the throughput: at the whole of it a busy gateway's queues move other functions as well.
+    """
+    run, _ = measured
+    half = ["--half", "--case", CASE, "--out"]
+    done = espbench("profile", run, *half, tmp_path / "was", timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    (was,) = (tmp_path / "was").iterdir()
+    plant(tmp_path / "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    done = espbench(
+        "profile", run, "--against", was, "--case", CASE, "--out", tmp_path / "now", timeout=PATIENCE_S
+    )
+    assert done.returncode == 0, done.stderr
+    home, office = re.split(r"(?=^\S.* instructions per frame)", done.stdout, flags=re.MULTILINE)[1:3]
+    rows = [line.split() for line in home.splitlines() if "[" not in line and "esp4" in line]
+    assert ["esp_output", "esp4", "+1.000"] in [[row[0], row[1], row[-1]] for row in rows]
+    first = next(line.split() for line in home.splitlines() if len(line.split()) == 5 and "." in line)
+    assert first[0] == "esp_output"
+    assert "esp4" not in office
+
+
+def plant(cache: Path) -> None:
+    """A cache with everything that is in the user's, but for the instruction."""
+    store = cache / "espbench" / "e500"
+    shutil.copytree(recipe.store(), store, ignore=shutil.ignore_patterns("sources", "logs", "apt*", ".*"))
+    cache.chmod(0o700)
+    folder = store / f"{recipe.X86_KERNEL.name}-{recipe.key(recipe.X86_KERNEL)}"
+    modules = folder / "modules.cpio"
+    text = modules.read_bytes()
+    module = text.index(b"modules/esp4.ko")
+    place = text.find(ONE, module, module + MODULE_BYTES)
+    assert place > 0, "Debian's esp4 is not as it was: find another instruction to make two of"
+    modules.write_bytes(text[:place] + TWO + text[place + len(TWO) :])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["products"][modules.name] = recipe.digest(modules)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
