@@ -97,17 +97,19 @@ def test_the_context_says_what_negotiated_and_no_file_has_the_secret(
 
 
 @pytest.mark.slow
-def test_libreswan_carries_every_frame_and_twice_the_same(tmp_path: Path) -> None:
-    """With itself, and with strongSwan at the other end."""
+def test_other_daemons_and_devices_carry_every_frame_and_twice_the_same(tmp_path: Path) -> None:
+    """libreswan, both daemons with each other, and what ip(8) makes: an XFRM interface, IP in IP."""
     stacks: list[Any] = [
         "libreswan",
         {"home": "strongswan", "office": "libreswan"},
+        {"stack": "xfrm", "interface": True, "label": "xfrm-interface"},
+        {"stack": "xfrm", "mode": "transport", "label": "xfrm-transport"},
     ]
     (tmp_path / "all").mkdir()
     (tmp_path / "again").mkdir()
     run = measure(tmp_path / "all", *stacks)
     assert_complete(run.directory)
-    for name in ("libreswan", "strongswan-to-libreswan"):
+    for name in ("libreswan", "strongswan-to-libreswan", "xfrm-interface", "xfrm-transport"):
         trials = run.of(name)
         assert trials, name
         assert all(trial["validity"] == "VALID" and trial["proof"]["proven"] for trial in trials), name

@@ -109,6 +109,11 @@ def test_what_its_gateways_cannot_do_is_told(before: str, after: str, words: str
     assert words in str(error.value)
 
 
+def test_devices_that_need_a_program_are_there() -> None:
+    text = "{stack: xfrm, interface: true, label: a}, {stack: xfrm, mode: transport, label: b}]"
+    assert [case.stack.shown for case in cases(plan("xfrm]", text))] == ["plain", "a", "b"]
+
+
 def test_daemons_negotiate_between_its_gateways() -> None:
     found = plan("xfrm]", "strongswan, libreswan, {home: strongswan, office: libreswan}]")
     names = [case.stack.shown for case in cases(found)]

@@ -104,8 +104,16 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
             involves=_DUT,
         )
     for key, wrong, why in (
-        ("mode", choice.mode == "transport", "transport mode needs an IP-in-IP device"),
-        ("interface", choice.interface, "its guests have no program that makes XFRM interfaces"),
+        (
+            "mode",
+            choice.mode == "transport" and profile.board is not None,
+            "transport mode needs an IP-in-IP device",
+        ),
+        (
+            "interface",
+            choice.interface and profile.board is not None,
+            "its guests have no program that makes XFRM interfaces",
+        ),
         # ESP then asks for authencesn(…), which Linux's driver of the SEC does not have.
         (
             "esn",
