@@ -2,7 +2,7 @@
 """espbench: an RFC 2544 test harness for IPsec gateways.
 
 For Python (docs/python.md): `load` a run and read its data frames, `load_many` runs into one frame, `compare` them, and
-read the `history` of many.
+read the `history` of many; have a `Plan` measured, and `check` one against a base.
 They are imported when first asked for, since pandas takes half a second that no command should pay.
 """
 
@@ -12,11 +12,12 @@ from espbench.errors import EspbenchError, UnreadableRun
 from espbench.version import __version__
 
 if TYPE_CHECKING:
-    from espbench.frames import History, Run, compare, history, load, load_many
+    from espbench.frames import History, Plan, Progress, Run, check, compare, history, load, load_many
 
 
 __all__ = [
-    "EspbenchError", "History", "Run", "UnreadableRun", "__version__", "compare", "history", "load", "load_many",
+    "EspbenchError", "History", "Plan", "Progress", "Run", "UnreadableRun", "__version__", "check", "compare",
+    "history", "load", "load_many",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # else a type checker would accept any name

@@ -2,13 +2,14 @@
 """Finished runs as pandas data frames: the Python API of espbench (docs/python.md).
 
 `columns` says what type and unit each column has, `run` reads run directories, `verdicts` compares runs, `many_runs`
-has their history.
+has their history, `measuring` has plans measured.
 Nothing of espbench imports this package but the names in `espbench` itself. May import `results`,
 `comparison`, `comparison.sorting` and `over_time`.
 """
 
 from espbench.frames.many_runs import History, history
+from espbench.frames.measuring import Plan, Progress, check
 from espbench.frames.run import Run, load, load_many
 from espbench.frames.verdicts import compare
 
-__all__ = ["History", "Run", "compare", "history", "load", "load_many"]
+__all__ = ["History", "Plan", "Progress", "Run", "check", "compare", "history", "load", "load_many"]

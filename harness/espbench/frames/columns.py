@@ -35,11 +35,13 @@ _OF_KIND: dict[Kind, tuple[str, ...]] = {
     Kind("Int64", "frames"): ("tx_frames", "rx_frames", "lost", "duplicated", "reordered", "corrupted"),
     Kind("Int64", "trials"): ("trials", "void_finals"),
     Kind("Int64", "runs"): ("runs",),
-    Kind("Int64", "measurements"): ("n",),
+    Kind("Int64", "measurements"): ("n", "repeats"),
     Kind("Int64", "bytes"): ("frame_bytes",),
     Kind("object", "bytes"): ("frame_size",),  # a number, or the name of a mix of sizes
-    Kind("float64", "see column unit"): ("value", "minimum", "maximum", "stdev", "newest", "was", "now"),
-    _RATIO: ("loss_goal", "loss_bound", "at_least", "at_most"),
+    Kind("float64", "see column unit"): (
+        "value", "minimum", "maximum", "stdev", "newest", "was", "now", "base", "low", "high", "change", "allowed",
+    ),
+    _RATIO: ("share", "loss_goal", "loss_bound", "at_least", "at_most"),
 }  # fmt: skip
 _NAMED = {name: found for found, names in _OF_KIND.items() for name in names}
 _BY_ENDING = {

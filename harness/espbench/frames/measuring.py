@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a plan, or holds it against a base, from Python: `espbench run` and `check` in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
+from espbench.frames.columns import frame
+from espbench.frames.run import Run, load
+from espbench.results import RunDirectory
+
+PROGRAM = (sys.executable, "-m", "espbench")
+_WHOLE = (0, 3)  # with a figure for each case, or with a word why not
+_JUDGED = (0, 3, 5)
+_ERRORS: dict[int, type[EspbenchError]] = {2: UsageError, 4: MachineLacks, 130: Interrupted}
+_LOOK_EVERY_S = 0.25
+_MOST_LINES = 20
+_CHECKED = (
+    "case", "loss_goal", "load_fps", "quantity", "side", "unit", "base", "low", "high", "repeats", "now", "change",
+    "share", "limit", "allowed", "word", "why",
+)  # fmt: skip
+_UNITS = {"instructions": "instructions/frame", "throughput": "frames/s"}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: where it is on disk, how many of its cases are answered, how many trials were made."""
+
+    run: Path
+    cases_done: int
+    cases: int
+    trials: int
+
+
+class Plan:
+    """A plan's file, to be measured; nothing is read of it before."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        """path: the YAML file."""
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"<espbench plan {self.path}>"
+
+    def run(
+        self,
+        out: str | PathLike[str] = "runs",
+        *,
+        jobs: int | None = None,
+        wait: bool = False,
+        on_progress: Callable[[Progress], object] | None = None,
+    ) -> Run:
+        """Measure the plan as `espbench run` does, and return the run; go on with one of `out` that is not finished.
+
+        That is the newest whose plan is this one to the letter and of which a case has no answer. jobs, wait: as of the
+        command. on_progress is called whenever a trial or a case more is on disk; what it raises interrupts the run,
+        which can be gone on with, as Ctrl-C does. No root is needed for virtual time.
+
+        UsageError for a mistake in the plan, or a run that cannot go on here; MachineLacks; Interrupted; EspbenchError
+        for anything else, with what the command said.
+        """
+        folder = Path(out)
+        unfinished = _unfinished(folder, self.path)
+        what = ["--resume", str(unfinished)] if unfinished else [str(self.path), "--out", str(folder)]
+        options = [*(["--jobs", str(jobs)] if jobs else []), *(["--wait"] if wait else [])]
+        before = set() if unfinished else _folders(folder)
+        with _started(["run", "--no-report", *what, *options]) as command:
+            watch = _Watch(command.process.pid, folder, before, unfinished)
+            while command.process.poll() is None:
+                time.sleep(_LOOK_EVERY_S)
+                if on_progress is not None and (progress := watch.changed()):
+                    on_progress(progress)
+            command.finish(_WHOLE)
+            if on_progress is not None and (progress := watch.changed()):
+                on_progress(progress)
+            return load(Path(command.said.strip().splitlines()[-1]).parent)
+
+
+def check(
+    plan: str | PathLike[str],
+    against: str | PathLike[str],
+    *,
+    limit: Sequence[str] = (),
+    allow_different: Sequence[str] = (),
+    out: str | PathLike[str] = "runs",
+    jobs: int | None = None,
+    wait: bool = False,
+) -> pd.DataFrame:
+    """Hold a plan against a base as `espbench check` does: one row a figure, `word` says what became of it.
+
+    against: a run directory, a file of `espbench baseline`, or the reference of the plan's compare. limit:
+    `instructions=0.1%` and the like; allow_different: conditions that may differ. `base`, `low`, `high`, `now`,
+    `change` and `allowed` are in the `unit` of their row.
+
+    `attrs`: verdict (`passed`, `not judged`, `regressed`), exit_code, run, base, problems (what could not be judged,
+    and why), notes, units. Errors as of `Plan.run`.
+    """
+    options = [f"--limit={text}" for text in limit] + [
+        f"--allow-different={text}" for text in allow_different
+    ]
+    options += [*(["--jobs", str(jobs)] if jobs else []), *(["--wait"] if wait else [])]
+    with tempfile.TemporaryDirectory(prefix="espbench-") as folder:
+        file = Path(folder) / "verdict.json"
+        argv = [
+            "check",
+            str(plan),
+            "--against",
+            str(against),
+            "--out",
+            str(out),
+            "--json",
+            str(file),
+            *options,
+        ]
+        with _started(argv) as command:
+            command.process.wait()
+            command.finish(_JUDGED if file.exists() else ())
+        found = json.loads(file.read_text(encoding="utf-8"))
+    table = frame((_row(row) for row in found["rows"]), _CHECKED)
+    table.attrs |= {key: found[key] for key in ("verdict", "exit_code", "run", "base", "problems", "notes")}
+    return table
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    goal = row["goal"]
+    return {
+        **row,
+        "loss_goal": goal,
+        "unit": "ratio" if goal is None else _UNITS.get(row["quantity"], "ratio"),
+    }
+
+
+@dataclass
+class _Command:
+    """A command of espbench that runs; said: what it wrote to stdout, once it has ended."""
+
+    process: subprocess.Popen[str]
+    stdout: Path
+    stderr: Path
+
+    @property
+    def said(self) -> str:
+        return self.stdout.read_text(encoding="utf-8", errors="replace")
+
+    def finish(self, good: Sequence[int]) -> None:
+        """Raise what its exit code means, with what it said last, unless that is one of the good ones."""
+        code = self.process.returncode
+        if code not in good:
+            lines = self.stderr.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            told = (
+                "\n".join(lines[-_MOST_LINES:]) or f"espbench ended with exit code {code}, and said nothing"
+            )
+            raise _ERRORS.get(code, EspbenchError)(told)
+
+
+@contextmanager
+def _started(arguments: Sequence[str]) -> Iterator[_Command]:
+    """A command that is ended, in its own order, where this block ends before it."""
+    with tempfile.TemporaryDirectory(prefix="espbench-") as folder:
+        files = (Path(folder) / "stdout", Path(folder) / "stderr")
+        with files[0].open("w") as stdout, files[1].open("w") as stderr:
+            process = subprocess.Popen(
+                [*PROGRAM, *arguments], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, text=True
+            )
+        try:
+            yield _Command(process, *files)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait()
+
+
+class _Watch:
+    """What of a run is on disk, told when it is more than before."""
+
+    def __init__(self, pid: int, out: Path, before: set[Path], run: Path | None) -> None:
+        self._pid = pid
+        self._out = out
+        self._before = before
+        self._run = run
+        self._read = 0
+        self._trials = 0
+        self._told: Progress | None = None
+
+    def changed(self) -> Progress | None:
+        """How far it is, where that is further than told; None before there is a run."""
+        self._run = self._run or next(
+            (path for path in _folders(self._out) - self._before if _writer(path) == self._pid), None
+        )
+        if self._run is None:
+            return None
+        try:
+            with (self._run / "trials.jsonl").open("rb") as log:
+                log.seek(self._read)
+                more = log.read()
+            directory = RunDirectory.open(self._run)
+            done = {result.case for result in directory.results()}
+        except (OSError, EspbenchError):  # not written yet
+            return None
+        self._read += len(more)
+        self._trials += more.count(b"\n")
+        cases = [entry.case for entry in directory.manifest.cases]
+        now = Progress(self._run, len(done & set(cases)), len(cases), self._trials)
+        if now == self._told:
+            return None
+        self._told = now
+        return now
+
+
+def _folders(out: Path) -> set[Path]:
+    return {path for path in out.iterdir() if path.is_dir()} if out.is_dir() else set()
+
+
+def _writer(run: Path) -> int | None:
+    """The process that writes a run, as its lock says."""
+    try:
+        return int((run / ".lock").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _unfinished(out: Path, plan: Path) -> Path | None:
+    """The newest run of this plan, to the letter, of which a case has no result."""
+    try:
+        text = plan.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None  # which the command says better
+    for path in sorted(_folders(out), reverse=True):
+        try:
+            run = RunDirectory.open(path)
+            if run.plan_text == text and not run.manifest.base_loads:
+                answered = {result.case for result in run.results()}
+                return None if {entry.case for entry in run.manifest.cases} <= answered else path
+        except (OSError, EspbenchError):
+            continue
+    return None

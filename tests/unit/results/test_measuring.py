@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan measured from Python: progress, going on, and each end of the command as one exception."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import espbench
+from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
+from espbench.frames import measuring
+from espbench.results import RunDirectory
+from support.synthetic import run as synthetic_run
+from support.synthetic.series import Night, write
+
+PLAN = "name: nightly\n"
+# In the place of `espbench run`: takes a run that is there, and answers one case of it at a time.
+STAND_IN = """
+import json, os, shutil, sys, time
+from pathlib import Path
+arguments, source = sys.argv[2:], Path(os.environ["SOURCE"])
+Path(os.environ["TOLD"]).write_text(json.dumps(sys.argv[1:]))
+if "--resume" in arguments:
+    run = Path(arguments[arguments.index("--resume") + 1])
+else:
+    run = Path(arguments[arguments.index("--out") + 1]) / "20270101T000000Z-nightly"
+    run.mkdir(parents=True)
+    (run / ".lock").write_text(f"{os.getpid()}\\n")
+    for name in ("trials.jsonl", "plan.yaml", "manifest.json"):
+        shutil.copy(source / name, run)
+head, *lines, end = (source / "results.json").read_text().splitlines()
+lines = [line.rstrip(",") for line in lines]
+for number in range(1, len(lines) + 1):
+    whole = "\\n".join([head, ",\\n".join(lines[:number]), end])
+    (run / "new").write_text(whole)
+    (run / "new").rename(run / "results.json")
+    time.sleep(float(os.environ.get("EACH", "0.6")))
+print(run / "results.csv")
+sys.exit(int(os.environ.get("CODE", "0")))
+"""
+
+
+@pytest.fixture(autouse=True)
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The program, and the run that it makes; the plan beside them."""
+    shape = synthetic_run.Shape(
+        stacks=("xfrm",), suites=("aes128gcm16",), sizes=(64, 512, 1424), goals=(0.0,), trials_per_case=2
+    )
+    source = synthetic_run.build(tmp_path / "source", shape, "nightly").path
+    (source / "plan.yaml").write_text(PLAN)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    monkeypatch.setenv("SOURCE", str(source))
+    monkeypatch.setenv("TOLD", str(tmp_path / "told"))
+    monkeypatch.setattr(measuring, "PROGRAM", (sys.executable, str(tmp_path / "stand_in.py")))
+    return source
+
+
+def plan(tmp_path: Path) -> espbench.Plan:
+    return espbench.Plan(tmp_path / "plan.yaml")
+
+
+def told(tmp_path: Path) -> list[str]:
+    found: list[str] = json.loads((tmp_path / "told").read_text())
+    return found
+
+
+def test_progress_is_told_case_by_case_and_the_run_comes_back(tmp_path: Path) -> None:
+    seen: list[espbench.Progress] = []
+    run = plan(tmp_path).run(tmp_path / "out", jobs=2, wait=True, on_progress=seen.append)
+    assert [progress.cases_done for progress in seen] == sorted({progress.cases_done for progress in seen})
+    assert len(seen) >= 2
+    assert (seen[-1].cases_done, seen[-1].cases) == (3, 3)
+    assert {progress.run for progress in seen} == {run.path}
+    assert len(run.results) == 3
+    assert told(tmp_path)[-3:] == ["--jobs", "2", "--wait"]
+
+
+@pytest.mark.parametrize("answered", [0, 2])
+def test_the_same_line_goes_on_with_a_run_that_is_not_finished(
+    tmp_path: Path, stand_in: Path, answered: int
+) -> None:
+    """And a run that is finished, or of another plan, is none to go on with."""
+    out = tmp_path / "out"
+    begun = write(out, 5, Night()).path
+    other = write(out, 6, Night(plan="other")).path
+    for run, left in ((begun, answered), (other, 0)):
+        directory = RunDirectory.open(run)
+        directory.save_manifest(RunDirectory.open(stand_in).manifest)
+        directory.save_results(RunDirectory.open(stand_in).results()[:left])
+        shutil.copy(stand_in / "trials.jsonl", run)
+    (other / "plan.yaml").write_text("name: other\n")
+    assert plan(tmp_path).run(out).path == begun
+    assert told(tmp_path) == ["run", "--no-report", "--resume", str(begun)]
+    assert plan(tmp_path).run(out).path != begun
+    assert "--resume" not in told(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(1, EspbenchError), (2, UsageError), (4, MachineLacks), (130, Interrupted)]
+)
+def test_each_end_is_one_exception(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, error: type[EspbenchError]
+) -> None:
+    script = f"import sys; print('what was wrong', file=sys.stderr); sys.exit({code})"
+    monkeypatch.setattr(measuring, "PROGRAM", (sys.executable, "-c", script))
+    with pytest.raises(error, match="what was wrong") as found:
+        plan(tmp_path).run(tmp_path / "out")
+    assert type(found.value) is error
+    with pytest.raises(error, match="what was wrong"):
+        espbench.check(tmp_path / "plan.yaml", "base")
+
+
+def test_a_run_with_bounds_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 3: the results say of which case."""
+    monkeypatch.setenv("CODE", "3")
+    monkeypatch.setenv("EACH", "0")
+    assert len(plan(tmp_path).run(tmp_path / "out").results) == 3
+
+
+def test_what_the_callback_raises_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EACH", "60")
+
+    def stop(_: espbench.Progress) -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        plan(tmp_path).run(tmp_path / "out", on_progress=stop)
+
+
+def test_a_check_is_a_frame_with_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 5 is a verdict and no error."""
+    row = {
+        "case": "c", "goal": 0.0, "load_fps": 5e4, "quantity": "instructions", "side": "home", "base": 100.0,
+        "low": 99.0, "high": 101.0, "repeats": 3, "now": 110.0, "change": 10.0, "limit": "1 %", "allowed": 1.0,
+        "word": "regressed", "why": "", "share": 0.1,
+    }  # fmt: skip
+    verdict = {
+        "rows": [row], "verdict": "regressed", "exit_code": 5, "run": "r", "base": "b", "problems": [], "notes": ["n"],
+    }  # fmt: skip
+    script = (
+        "import sys; a = sys.argv; open(a[a.index('--json') + 1], 'w')"
+        f".write({json.dumps(verdict)!r}); open({str(tmp_path / 'told')!r}, 'w').write(repr(a)); sys.exit(5)"
+    )
+    monkeypatch.setattr(measuring, "PROGRAM", (sys.executable, "-c", script))
+    found = espbench.check(
+        tmp_path / "plan.yaml", "base", limit=["instructions=1%"], allow_different=["kernel"]
+    )
+    assert (found.attrs["verdict"], found.attrs["exit_code"]) == ("regressed", 5)
+    (only,) = found.to_dict("records")
+    assert (only["now"], only["unit"], only["word"], only["share"]) == (
+        110.0,
+        "instructions/frame",
+        "regressed",
+        0.1,
+    )
+    assert "'--limit=instructions=1%', '--allow-different=kernel'" in (tmp_path / "told").read_text()
