@@ -44,6 +44,15 @@ class Key(StrEnum):
     FLOOD_FORWARDING = "flood-forwarding"
     FLOOD_MBPS = "flood-mbps"
     OF_THROUGHPUT = "of-throughput"
+    BUS_TOTAL = "bus-total"
+    BUS_COUNTED = "bus-counted"
+    BUS_FRAMES = "bus-frames"
+    BUS_ENGINE = "bus-engine"
+    BUS_DESCRIPTORS = "bus-descriptors"
+    BUS_CPU = "bus-cpu"
+    BUS_RATE = "bus-rate"
+    BUS_BY_ACCOUNT = "bus-by-account"
+    BUS_OF_ACCOUNT = "bus-of-account"
     FRAME_LOSS = "frame-loss"
     FORWARDING = "forwarding"
     REKEY_RATE = "rekey-rate"
@@ -112,6 +121,15 @@ KINDS: Mapping[str, Kind] = {
     Key.FLOOD_FORWARDING: Kind("forwarding rate under flood", "frames/s", "more"),
     Key.FLOOD_MBPS: Kind("forwarding rate under flood, Mbps", "Mbps", "more"),
     Key.OF_THROUGHPUT: Kind("of the throughput", "1", "more"),
+    Key.BUS_TOTAL: Kind("over the bus for a frame, all", "B", "less"),
+    Key.BUS_COUNTED: Kind("over the bus for a frame, as the article counts", "B", "less"),
+    Key.BUS_FRAMES: Kind("of these, frames of the Ethernet ports", "B", "less"),
+    Key.BUS_ENGINE: Kind("of these, data and keys of the engine", "B", "less"),
+    Key.BUS_DESCRIPTORS: Kind("descriptors", "B", "less"),
+    Key.BUS_CPU: Kind("the CPU's cache misses, at the assumed rate", "B", "less"),
+    Key.BUS_RATE: Kind("over the bus, all", "MB/s", "less"),
+    Key.BUS_BY_ACCOUNT: Kind("by the article's account", "B"),
+    Key.BUS_OF_ACCOUNT: Kind("counted, of the article's account", "1"),
     Key.FRAME_LOSS: Kind("frame loss", "%", "less"),
     Key.FORWARDING: Kind("forwarding rate", "frames/s", "more"),
     Key.REKEY_RATE: Kind("phase {phase} rekey rate", "rekeys/s", "more"),

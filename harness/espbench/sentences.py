@@ -193,6 +193,7 @@ class Code(StrEnum):
     LONGEST_BURST_PASSED = "longest-burst-passed"
     BURSTS_PASSED = "bursts-passed"
     FORWARDED_OF = "forwarded-of"
+    BUS_MOVED = "bus-moved"
     TIMES_THROUGHPUT = "times-throughput"
     NOTHING_BESIDE = "nothing-beside"
     REKEYED = "rekeyed"
@@ -414,6 +415,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.LONGEST_BURST_PASSED: "No frame of the longest burst tried was lost: {frames:,} frames.",
     Code.BURSTS_PASSED: "Bursts of {frames:,.0f} frames (mean of {n}) lost none, {ms:.3g} ms at {fps:,.0f} frames/s; "
     "the corrected buffer time is {corrected_ms:.3g} ms.",
+    Code.BUS_MOVED: "{bytes:,.0f} bytes over the bus for a frame at {fps:,.0f} frames/s; "
+    "{counted:,.0f} as the article counts.",
     Code.FORWARDED_OF: "Of {fps:,.0f} frames/s it forwarded {forwarded_fps:,.0f}, {beside}.",
     Code.TIMES_THROUGHPUT: "{ratio:.3g} times its throughput",
     Code.NOTHING_BESIDE: "with nothing to compare: {why}",

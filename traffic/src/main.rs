@@ -43,6 +43,7 @@ fn main() -> std::process::ExitCode {
             arguments.latency_ns,
             arguments.step_ns,
             8_000 / arguments.mbps.max(1),
+            arguments.errors(),
         ),
     };
     match outcome {

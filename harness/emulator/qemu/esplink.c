@@ -26,7 +26,13 @@
 #include "net/net.h"
 #include "sysemu/runstate.h"
 #include "sysemu/sysemu.h"
+#include "bus.h"
 #include "esplink_shm.h"
+#include "fcs.h"
+
+QEMU_BUILD_BUG_ON(sizeof(espbench_bus) != sizeof(((struct esplink_counts *)0)->bus));
+
+bool espbench_fcs_is_wrong;
 
 #define TYPE_ESPLINK "esplink"
 OBJECT_DECLARE_SIMPLE_TYPE(EspLinkState, ESPLINK)
@@ -144,6 +150,29 @@ static void esplink_console_class_init(ObjectClass *klass, void *data)
 
 /* --- the link --- */
 
+/* In the order of arrival: a link may let a frame come behind others that were sent later. */
+static void esplink_queue(EspLinkArrivals *arrivals, EspLinkArrival *arrival)
+{
+    EspLinkArrival *before = NULL, *at;
+
+    if (!QSIMPLEQ_EMPTY(arrivals) &&
+        QSIMPLEQ_LAST(arrivals, EspLinkArrival, next)->record.at_ns <= arrival->record.at_ns) {
+        QSIMPLEQ_INSERT_TAIL(arrivals, arrival, next);
+        return;
+    }
+    QSIMPLEQ_FOREACH(at, arrivals, next) {
+        if (at->record.at_ns > arrival->record.at_ns) {
+            break;
+        }
+        before = at;
+    }
+    if (before) {
+        QSIMPLEQ_INSERT_AFTER(arrivals, before, arrival, next);
+    } else {
+        QSIMPLEQ_INSERT_HEAD(arrivals, arrival, next);
+    }
+}
+
 static void esplink_take_all(EspLinkState *s)
 {
     struct esplink_record record;
@@ -156,8 +185,8 @@ static void esplink_take_all(EspLinkState *s)
         arrival->bytes = bytes;
         if (record.kind == ESPLINK_TEXT && s->console) {
             QSIMPLEQ_INSERT_TAIL(&s->console->typed, arrival, next);
-        } else if (record.kind == ESPLINK_FRAME) {
-            QSIMPLEQ_INSERT_TAIL(&s->arrivals, arrival, next);
+        } else if (record.kind == ESPLINK_FRAME || record.kind == ESPLINK_DAMAGED) {
+            esplink_queue(&s->arrivals, arrival);
         } else {
             free(bytes);
             g_free(arrival);
@@ -184,7 +213,9 @@ static void esplink_arrival(void *opaque)
     EspLinkArrival *first = QSIMPLEQ_FIRST(&s->arrivals);
 
     QSIMPLEQ_REMOVE_HEAD(&s->arrivals, next);
+    espbench_fcs_is_wrong = first->record.kind == ESPLINK_DAMAGED; /* the port takes the frame at once, or drops it */
     qemu_send_packet(qemu_get_queue(s->nic), first->bytes, first->record.length);
+    espbench_fcs_is_wrong = false;
     free(first->bytes);
     g_free(first);
     esplink_set_arrival(s);
@@ -273,6 +304,7 @@ static void esplink_promise(void *opaque)
 {
     EspLinkState *s = opaque;
 
+    esplink_tell(&s->link, &espbench_bus);
     esplink_publish(&s->link, s->promise_ns);
     s->promise_ns += s->link.header.step_ns;
     timer_mod_ns(s->promise_timer, s->promise_ns);

@@ -25,14 +25,16 @@
 #define ESPLINK_BRANCH_AT 64
 #define ESPLINK_BRANCH_BYTES 64
 #define ESPLINK_ENDS_AT 128
+#define ESPLINK_COUNTS_AT 512
 #define ESPLINK_RINGS_AT 4096
 
 /* Bytes of a frame's time on the wire beside its own: preamble, start of frame, FCS; then the gap. */
 #define ESPLINK_AROUND 12
 #define ESPLINK_GAP 12
+#define ESPLINK_FCS 4
 #define ESPLINK_SHORTEST 60
 
-enum { ESPLINK_FRAME, ESPLINK_TEXT };
+enum { ESPLINK_FRAME, ESPLINK_TEXT, ESPLINK_DAMAGED };
 enum { ESPLINK_ABSENT, ESPLINK_ATTACHED, ESPLINK_LEFT };
 
 /* The other end mostly answers within so many looks. */
@@ -46,6 +48,17 @@ struct esplink_header {
     uint64_t step_ns;
     uint32_t ns_per_byte;
     uint32_t ring_bytes;
+    /* What goes wrong on the way; shares are of 2^64, late's of 2^32. Nothing does while seed is 0. */
+    uint64_t seed;
+    uint64_t lose;      /* of all frames: they never come */
+    uint64_t flip;      /* of all bits: a frame with one that is flipped comes with a wrong FCS */
+    uint32_t late;      /* of all frames: they come late_ns later, perhaps behind others */
+    uint32_t late_ns;
+};
+
+/* What went wrong with the frames that an end sent. */
+struct esplink_errors {
+    uint64_t lost, damaged, late;
 };
 
 struct esplink_end {
@@ -58,11 +71,18 @@ struct esplink_end {
     uint32_t state;
     uint32_t pid;
     uint32_t order;     /* of end 0: odd: tell when you stand; even: branch. The other repeats the odd ones. */
-    uint32_t unused[8];
+    struct esplink_errors errors;
+    uint64_t unused;
 };
 
-_Static_assert(sizeof(struct esplink_header) == 32 && sizeof(struct esplink_end) == 128,
+_Static_assert(sizeof(struct esplink_header) == 64 && sizeof(struct esplink_end) == 128,
                "as LINK.md says");
+
+/* What a gateway at an end tells of itself beside the link, as it was at its last promise; whole numbers since its boot. */
+struct esplink_counts {
+    uint64_t bus[7];    /* bus.h, in its order */
+    uint64_t unused;
+};
 
 struct esplink_record {
     uint64_t at_ns;     /* when its last bit arrives */
@@ -81,6 +101,7 @@ struct esplink {
     uint64_t head, tail;
     uint64_t free_ns;   /* when the wire is free for our next frame */
     uint32_t obeyed;    /* the last order of end 0 */
+    uint64_t chance;    /* what the next draw comes from */
 };
 
 enum esplink_waited {
@@ -112,6 +133,16 @@ static inline void esplink_take_end(struct esplink *link)
     __atomic_store_n(&link->mine->state, ESPLINK_ATTACHED, __ATOMIC_RELEASE);
 }
 
+/* The figures that both ends agree upon; each end draws its own numbers from the link's seed. */
+static inline void esplink_read_header(struct esplink *link)
+{
+    if (pread(link->fd, &link->header, sizeof(link->header), 0) != sizeof(link->header) ||
+        memcmp(link->header.magic, ESPLINK_MAGIC, 8) != 0) {
+        esplink_fatal(link, "it is no link, or one of another version");
+    }
+    link->chance = link->header.seed + link->end;
+}
+
 /* Takes one end; the other may come later. */
 static inline void esplink_attach(struct esplink *link, const char *path, unsigned end)
 {
@@ -126,9 +157,8 @@ static inline void esplink_attach(struct esplink *link, const char *path, unsign
     if (link->fd < 0 || fstat(link->fd, &status) < 0) {
         esplink_fatal(link, "it cannot be opened");
     }
-    if (pread(link->fd, &link->header, sizeof(link->header), 0) != sizeof(link->header) ||
-        memcmp(link->header.magic, ESPLINK_MAGIC, 8) != 0 ||
-        (uint64_t)status.st_size != ESPLINK_RINGS_AT + 2ull * link->header.ring_bytes) {
+    esplink_read_header(link);
+    if ((uint64_t)status.st_size != ESPLINK_RINGS_AT + 2ull * link->header.ring_bytes) {
         esplink_fatal(link, "it is no link, or one of another version");
     }
     base = mmap(NULL, status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, link->fd, 0);
@@ -184,6 +214,7 @@ static inline void esplink_change_over(struct esplink *link, const char *branch)
         mmap(link->base, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, link->fd, 0) != link->base) {
         esplink_fatal(link, "it cannot be opened and mapped");
     }
+    esplink_read_header(link);
     esplink_take_end(link);
 }
 
@@ -216,6 +247,14 @@ static inline void esplink_publish(struct esplink *link, uint64_t until_ns)
 static inline uint64_t esplink_peer_until(const struct esplink *link)
 {
     return __atomic_load_n(&link->theirs->until_ns, __ATOMIC_ACQUIRE);
+}
+
+/* Tells what the gateway at this end counted; to be called before the promise that it is of. */
+static inline void esplink_tell(struct esplink *link, const void *bus)
+{
+    struct esplink_counts *counts = (struct esplink_counts *)(link->base + ESPLINK_COUNTS_AT) + link->end;
+
+    memcpy(counts->bus, bus, sizeof(counts->bus));
 }
 
 /* What became of the other end. Only its lock tells of a death, in whatever PID namespace it was. */
@@ -302,6 +341,60 @@ static inline void esplink_put(struct esplink *link, uint64_t at_ns, uint32_t ki
     __atomic_store_n(&link->mine->head, link->head, __ATOMIC_RELEASE);
 }
 
+/* The next number of this end, of 64 bits that are each as likely 0 as 1 (splitmix64). */
+static inline uint64_t esplink_draw(struct esplink *link)
+{
+    uint64_t mixed = link->chance += 0x9e3779b97f4a7c15ull;
+
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ull;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebull;
+    return mixed ^ (mixed >> 31);
+}
+
+static inline uint64_t esplink_share_of(uint64_t share, uint64_t of)
+{
+    return (uint64_t)((unsigned __int128)share * of >> 64);
+}
+
+/* How likely it is, as a share of 2^64, that none of so many bits is flipped. In whole numbers: alike everywhere. */
+static inline uint64_t esplink_intact(uint64_t flip, uint64_t bits)
+{
+    uint64_t share = UINT64_MAX, power = -flip;
+
+    if (flip == 0) {
+        return share;
+    }
+    for (; bits; bits >>= 1, power = esplink_share_of(power, power)) {
+        if (bits & 1) {
+            share = esplink_share_of(share, power);
+        }
+    }
+    return share;
+}
+
+/*
+ * What becomes of the next frame, of so many bytes with FCS: false if it is lost; else its kind, and how much later it
+ * comes. Each frame draws three numbers, whatever can go wrong: so one kind of error does not change where others are.
+ */
+static inline bool esplink_fate(struct esplink *link, uint64_t bytes, uint32_t *kind, uint64_t *late_ns)
+{
+    uint64_t lose = esplink_draw(link), damage = esplink_draw(link), late = esplink_draw(link);
+
+    if (lose < link->header.lose) {
+        link->mine->errors.lost++;
+        return false;
+    }
+    if (damage > esplink_intact(link->header.flip, 8 * bytes)) {
+        *kind = ESPLINK_DAMAGED;
+        link->mine->errors.damaged++;
+    }
+    if (late >> 32 < link->header.late) {
+        *late_ns = link->header.late_ns;
+        link->mine->errors.late++;
+    }
+    return true;
+}
+
 /* Sends a frame without FCS that is ready at ready_ns: it waits for the wire, and for its own bits. */
 static inline void esplink_send(struct esplink *link, uint64_t ready_ns, const void *frame, size_t length)
 {
@@ -309,8 +402,14 @@ static inline void esplink_send(struct esplink *link, uint64_t ready_ns, const v
     uint64_t wire_ns = (padded + ESPLINK_AROUND) * link->header.ns_per_byte;
     uint64_t leaves_ns = link->free_ns > ready_ns ? link->free_ns : ready_ns;
 
+    uint64_t late_ns = 0;
+    uint32_t kind = ESPLINK_FRAME;
+
     link->free_ns = leaves_ns + wire_ns + (uint64_t)ESPLINK_GAP * link->header.ns_per_byte;
-    esplink_put(link, leaves_ns + wire_ns + link->header.latency_ns, ESPLINK_FRAME, frame, length);
+    if (link->header.seed && !esplink_fate(link, padded + ESPLINK_FCS, &kind, &late_ns)) {
+        return;
+    }
+    esplink_put(link, leaves_ns + wire_ns + link->header.latency_ns + late_ns, kind, frame, length);
 }
 
 /* What a guest prints goes beside the wire: it costs none of its time. */

@@ -22,6 +22,7 @@
 #include "migration/vmstate.h"
 #include "sysemu/device_tree.h"
 #include "sysemu/reset.h"
+#include "bus.h"
 #include "fsl_sec.h"
 #include "sec.h"
 
@@ -49,11 +50,13 @@ struct FslSecState {
 
 static bool fsl_sec_memory_read(void *opaque, uint64_t address, void *buffer, size_t length)
 {
+    espbench_bus.sec_read += length;
     return address_space_read(&address_space_memory, address, MEMTXATTRS_UNSPECIFIED, buffer, length) == MEMTX_OK;
 }
 
 static bool fsl_sec_memory_write(void *opaque, uint64_t address, const void *buffer, size_t length)
 {
+    espbench_bus.sec_written += length;
     return address_space_write(&address_space_memory, address, MEMTXATTRS_UNSPECIFIED, buffer, length) == MEMTX_OK;
 }
 
@@ -85,6 +88,7 @@ static void fsl_sec_timer(void *opaque)
     FslSecState *s = opaque;
 
     sec_wake(s->sec);
+    espbench_bus.sec_descriptors = s->state->statistics.descriptors;
 }
 
 static uint64_t fsl_sec_read(void *opaque, hwaddr offset, unsigned size)

@@ -7,7 +7,8 @@
  * One server takes SERVICE_NS for each frame, of either direction; at most QUEUE frames are in it or wait for it,
  * more are dropped; a frame leaves DELAY_NS after it was served. ARP questions are answered for every address,
  * at once, with the MAC address 02:00:00:00:01:0N (N: 1 on link a, 2 on link b). A line typed into its console
- * is printed again as {"line": "…", "at_ns": …}. Ends when an end of it does, and prints what it did.
+ * is printed again as {"line": "…", "at_ns": …}. Frames with a wrong FCS are dropped unseen, as by any port. Ends when an
+ * end of it does, and prints what it did.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -24,7 +25,7 @@ struct arrived {
 /* A link, and what has come over it but is not yet due. */
 struct side {
     struct esplink link;
-    struct arrived *first, **last;
+    struct arrived *first;
     char line[65536];
     size_t line_length;
 };
@@ -112,11 +113,14 @@ static void take_all(struct side *side)
     uint8_t *bytes;
 
     while ((bytes = esplink_take(&side->link, &record)) != NULL) {
-        struct arrived *arrived = malloc(sizeof(*arrived));
+        struct arrived *arrived = malloc(sizeof(*arrived)), **before = &side->first;
 
-        *arrived = (struct arrived) { .record = record, .bytes = bytes };
-        *side->last = arrived;
-        side->last = &arrived->next;
+        /* A link may let a frame come behind others that were sent later. */
+        while (*before && (*before)->record.at_ns <= record.at_ns) {
+            before = &(*before)->next;
+        }
+        *arrived = (struct arrived) { .next = *before, .record = record, .bytes = bytes };
+        *before = arrived;
     }
 }
 
@@ -140,12 +144,9 @@ static void handle(uint64_t by_ns)
         }
         arrived = side->first;
         side->first = arrived->next;
-        if (!side->first) {
-            side->last = &side->first;
-        }
         if (arrived->record.kind == ESPLINK_TEXT) {
             console(side, arrived);
-        } else if (!answered(side, arrived)) {
+        } else if (arrived->record.kind == ESPLINK_FRAME && !answered(side, arrived)) {
             forward(side == &sides[0] ? &sides[1] : &sides[0], arrived);
         }
         free(arrived->bytes);
@@ -171,7 +172,6 @@ int main(int count, char **arguments)
         return 2;
     }
     for (int i = 0; i < 2; i++) {
-        sides[i].last = &sides[i].first;
         esplink_attach(&sides[i].link, arguments[1 + i], count == 8 ? atoi(arguments[6 + i]) & 1 : 1);
     }
     for (;;) {

@@ -15,6 +15,7 @@ from espbench.claims.kernel_measures import answer
 from espbench.claims.model import (
     Accelerator,
     AcceleratorSpread,
+    BusCount,
     Claim,
     Computed,
     Configuration,
@@ -216,6 +217,19 @@ def _accelerator(m: Accelerator, claim: Claim, found: Points) -> OurValue:
     if not gains:
         return lacking(f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B")
     return ranged([median(gains)], text=f"{m.suite}, {m.size} B")
+
+
+@_measure.register
+def _bus_count(m: BusCount, claim: Claim, found: Points) -> OurValue:
+    dut, of = claim.dut(m.of), m.of
+    suite = "none" if of.behaviour == "plain" else of.suite
+    ratios = {size: found.bus.get((dut, of.behaviour, suite, of.direction, size)) for size in m.frame_sizes}
+    if absent := [size for size, ratio in ratios.items() if ratio is None]:
+        return lacking(f"{dut}, {name(of)}: bus test at {sizes_in_words(absent)}")
+    known = {size: ratio for size, ratio in ratios.items() if ratio is not None}
+    return ranged(
+        [*known.values()], text=", ".join(f"{ratio:.3f} at {size} B" for size, ratio in known.items())
+    )
 
 
 @_measure.register

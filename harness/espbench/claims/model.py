@@ -124,6 +124,14 @@ class AcceleratorSpread(_Data):
     dut: str = ""
 
 
+class BusCount(_Data):
+    """Bytes over the bus for a frame that devices counted, in those of the article's own account (test bus)."""
+
+    quantity: Literal["bus count"]
+    of: Configuration
+    frame_sizes: list[Size] = Field(min_length=1)
+
+
 class Computed(_Data):
     """A figure that follows from standards or from the SEC model alone: no run is asked."""
 
@@ -161,6 +169,7 @@ Measure = Annotated[
     | GoalGain
     | Accelerator
     | AcceleratorSpread
+    | BusCount
     | Computed
     | Kernels,
     Field(discriminator="quantity"),

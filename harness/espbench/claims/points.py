@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal, get_args
 
+from espbench import quantities
 from espbench.catalogue.suites import suites
 from espbench.claims.model import Behaviour, Configuration
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 from espbench.results.accelerator import AcceleratorResult
 from espbench.results.kernels import KernelResult
-from espbench.terms import Direction, Manifest, Outcome, layer2_mbps, line_rate_fps
+from espbench.terms import Direction, Finding, Manifest, Outcome, layer2_mbps, line_rate_fps
 
 MOST_LOSS = 1e-5
 """The articles' `zero loss` is less than 0.001 %; of what was measured the goal nearest to it counts."""
@@ -24,6 +25,8 @@ _FULL = 0.97  # of a link's capacity
 Limit = Literal["CPU", "link", "accelerator", "other"]
 Key = tuple[str, Behaviour, str, Direction, int, float]
 """DUT, behaviour, suite, direction, frame size, loss goal."""
+BusRatios = dict[tuple[str, Behaviour, str, Direction, int], float]
+"""Bytes over the bus that devices counted, in those of the article's account; by all of a Key but the loss goal."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Points:
     failed: Mapping[Key, str] = field(default_factory=dict)  # status of cases that have no figure
     cores: Mapping[str, str] = field(default_factory=dict)  # DUT → the core that was emulated
     kernels: tuple[KernelResult, ...] = ()
+    bus: BusRatios = field(default_factory=dict)
 
     @property
     def duts(self) -> list[str]:
@@ -82,20 +86,22 @@ def points(
     runs: Iterable[tuple[Manifest, Sequence[Outcome]]],
     accelerator: Iterable[AcceleratorResult] = (),
     kernels: Iterable[KernelResult] = (),
+    bus: BusRatios | None = None,
 ) -> Points:
     """The points of all runs: IPv4, frames of one size, shown to be encrypted (or a baseline)."""
     groups: dict[Key, list[tuple[Outcome, float]]] = {}
     failed: dict[Key, str] = {}
     cores: dict[str, str] = {}
     for manifest, outcomes in runs:
+        erring = said_of_links(manifest)
         for dut, profile in manifest.conditions.get("profiles", {}).items():
-            cores[dut] = str((profile.get("board") or {}).get("core", ""))
+            cores[dut + erring] = str((profile.get("board") or {}).get("core", ""))
         behaviours = {case.case: _behaviour(case.stack_kind, case.options) for case in manifest.cases}
         for o in outcomes:
             behaviour = behaviours.get(o.case)
             if behaviour is None or not isinstance(o.frame_size, int) or o.ip_version != 4:
                 continue
-            key = (o.dut, behaviour, o.suite, o.direction, o.frame_size, o.loss_goal)
+            key = (o.dut + erring, behaviour, o.suite, o.direction, o.frame_size, o.loss_goal)
             if o.status != "OK" or o.encryption == "not proven":
                 if failed.get(key) != "VIOLATED":
                     failed[key] = _why_not(o)
@@ -106,7 +112,26 @@ def points(
             groups.setdefault(key, []).append((o, manifest.line_rate_bps))
     # One repeat in which frames passed in clear: whatever the others carried is no figure of IPsec.
     found = tuple(_point(key, group) for key, group in groups.items() if failed.get(key) != "VIOLATED")
-    return Points(found, tuple(accelerator), failed, cores, tuple(kernels))
+    return Points(found, tuple(accelerator), failed, cores, tuple(kernels), bus or {})
+
+
+def bus_counts(runs: Iterable[tuple[Manifest, Sequence[Finding]]]) -> BusRatios:
+    """Bytes over the bus for a frame in those of the article's account: DUT, behaviour, suite, direction, size."""
+    found: BusRatios = {}
+    for manifest, findings in runs:
+        behaviours = {case.case: _behaviour(case.stack_kind, case.options) for case in manifest.cases}
+        for f in findings:
+            behaviour = behaviours.get(f.case)
+            ratio = next((q.value for q in f.quantities if q.key == quantities.Key.BUS_OF_ACCOUNT), None)
+            if behaviour is not None and ratio is not None and isinstance(f.frame_size, int):
+                found[f.dut + said_of_links(manifest), behaviour, f.suite, f.direction, f.frame_size] = ratio
+    return found
+
+
+def said_of_links(manifest: Manifest) -> str:
+    """` with middle: loss 1e-05`, after the name of a DUT whose links err; it is another than the DUT alone."""
+    links = {name: said for name, said in manifest.conditions.get("links", {}).items() if name != "seed"}
+    return "".join(f"; {name}: {said}" for name, said in links.items()).replace(";", " with", 1)
 
 
 def _why_not(o: Outcome) -> str:

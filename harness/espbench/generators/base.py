@@ -285,6 +285,34 @@ class NoiseCounts(BaseModel):
     departure_fps: float | None
 
 
+class LinkErrors(BaseModel):
+    """Frames of a link in virtual time that never came, came with a wrong FCS, or late: of both directions."""
+
+    lost: int = 0
+    damaged: int = 0
+    late: int = 0
+
+
+class BusBytes(BaseModel):
+    """Bytes that an emulated board's devices moved over its memory's bus during a trial.
+
+    port_*: its Ethernet ports, with their descriptors; port_frame_*: frames alone. sec_*: its security engine, with
+    everything that it fetches. sec_descriptors: requests that it completed.
+    """
+
+    port_read: int = 0
+    port_written: int = 0
+    port_frame_read: int = 0
+    port_frame_written: int = 0
+    sec_read: int = 0
+    sec_written: int = 0
+    sec_descriptors: int = 0
+
+
+class LinkCounts(LinkErrors, BusBytes):
+    """What happened at a port's link in virtual time, and in the gateway at its other end."""
+
+
 class PortCounts(BaseModel):
     """What one tester port saw beside the streams."""
 
@@ -294,6 +322,7 @@ class PortCounts(BaseModel):
     rx_total: int = 0
     merged: int = 0
     esp: EspCounts | None = None
+    link: LinkCounts | None = None
 
 
 class Offered(BaseModel):
@@ -311,6 +340,7 @@ class Offered(BaseModel):
     streams: list[StreamCounts]
     noise: list[NoiseCounts] = []
     ports: list[PortCounts]
+    between: list[LinkErrors] = []  # of the links between guests, in virtual time
     host_stalls: list[Stall] = []
     host_stalls_more: int = 0  # beyond those listed
     host_stall_ms_total: dict[str, float] = {}

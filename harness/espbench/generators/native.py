@@ -147,9 +147,10 @@ class NativeGenerator:
         lines: list[str] = self._ask(request, "console")["lines"]
         return lines
 
-    def branch(self, between_guests: Sequence[Path]) -> None:
+    def branch(self, between_guests: Sequence[Path], seed: int = 0) -> None:
         """As platforms.base.VirtualClock."""
-        self._ask({"cmd": "branch", "others": [str(path) for path in between_guests]}, "branched")
+        others = [str(path) for path in between_guests]
+        self._ask({"cmd": "branch", "others": others, **({"seed": seed} if seed else {})}, "branched")
 
     def resolve(
         self, port: PortName, address: str, gateway: str, timeout_s: float = 3.0, tags: bytes = b""

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from espbench.generators.base import Offered, StreamCounts
+from pydantic import BaseModel
+
+from espbench.generators.base import BusBytes, LinkErrors, Offered, StreamCounts
 from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.actions import Performed, untimely
 from espbench.measure.inputs.setup import Request, Setup
@@ -17,7 +19,7 @@ from espbench.measure.proof import counters, one_gateway, path
 from espbench.measure.validity import backlog, network_events
 from espbench.measure.validity.faults import tester_faults, virtual_faults
 from espbench.measure.validity.standing_still import StandingStill, standing_still
-from espbench.platforms.base import PortName, Side
+from espbench.platforms.base import LinkCounters, PortName, Side
 from espbench.sentences import Code
 from espbench.terms import NOT_SENT, DirectionReading, GatewayReading, Latency, Reason, Trial
 
@@ -127,7 +129,10 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
             *(["CPU of the gateways"] if None in cpu.values() else []),
             *seen.network.not_heard,
         ],
-        measured=_measured(seen.performed, offered) | network_events.recorded(seen.network, offered.start_ns),
+        measured=_measured(seen.performed, offered)
+        | network_events.recorded(seen.network, offered.start_ns)
+        | _of_links(offered, delta)
+        | (_over_buses(setup, offered) if request.bus else {}),
         host=seen.host
         | {
             "lost_in_stalls": sum(still.lost),
@@ -169,6 +174,37 @@ def _measured(performed: list[Performed], offered: Offered) -> dict[str, Any]:
             for p in performed
         ]
     }
+
+
+def _of_links(offered: Offered, delta: counters.Counters) -> dict[str, Any]:
+    """What went wrong on links in virtual time, and what gateways' ports counted; empty where nothing did."""
+    links: dict[str, LinkErrors] = {p.name: p.link for p in offered.ports if p.link is not None}
+    links |= dict(zip(["middle"], offered.between, strict=False))  # a single gateway has no link to another
+    errors = {name: _fields(LinkErrors, of) for name, of in links.items()}
+    if not any(any(of.values()) for of in errors.values()):
+        return {}
+    return {
+        "links": errors,
+        "port_errors": {
+            side: {"lan": _refused(moved.lan), "wan": _refused(moved.wan)} for side, moved in delta.items()
+        },
+    }
+
+
+def _over_buses(setup: Setup, offered: Offered) -> dict[str, Any]:
+    """What boards moved over their buses; each tells it over its links to the tester."""
+    links = {p.name: p.link for p in offered.ports if p.link is not None}
+    facing: dict[Side, PortName] = {"home": "west", "office": "east"}
+    return {"bus": {side: _fields(BusBytes, links[facing[side]]) for side in setup.bed.gateways}}
+
+
+def _fields(of: type[BaseModel], counts: BaseModel) -> dict[str, int]:
+    return {key: getattr(counts, key) for key in of.model_fields}
+
+
+def _refused(port: LinkCounters) -> dict[str, int]:
+    """Frames that a port received and did not hand on: some drivers count a wrong FCS as an error, some as dropped."""
+    return {"errors": port.rx_errors, "dropped": port.rx_dropped}
 
 
 def _overruns(setup: Setup, offered: Offered, delta: counters.Counters) -> dict[PortName, int]:

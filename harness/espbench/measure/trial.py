@@ -49,7 +49,7 @@ def measure(
     begins in the same state.
     """
     try:
-        setup.bed.begin_trial()
+        setup.bed.begin_trial(f"{request.load_fps!r} {request.duration_s!r} {request.attempt}")
         if setup.stack is not None:
             setup.stack.rest()
         if not request.shape.cold:

@@ -82,8 +82,11 @@ class VirtualClock(Protocol):
         Returns all it printed until then; line None: nothing is typed. timeout_s is of virtual time.
         """
 
-    def branch(self, between_guests: Sequence[Path]) -> None:
-        """Go on with copies of all guests as they stood when this was called first, in place of those now."""
+    def branch(self, between_guests: Sequence[Path], seed: int = 0) -> None:
+        """Go on with copies of all guests as they stood when this was called first, in place of those now.
+
+        seed, of 64 bits: what goes wrong on links that err depends on it.
+        """
 
 
 class Gateway(Protocol):
@@ -197,8 +200,11 @@ class Testbed(ABC):
     def attached(self, generator: object) -> None:  # noqa: B027  (most have nothing to do)
         """The generator has opened the ports; in virtual time it is a VirtualClock, and the gateways start."""
 
-    def begin_trial(self) -> None:  # noqa: B027
-        """Go back, in virtual time, to the state in which this was called first."""
+    def begin_trial(self, chance: str = "") -> None:  # noqa: B027
+        """Go back, in virtual time, to the state in which this was called first.
+
+        chance: what happens by chance in the trial, such as errors of links, is the same for the same text.
+        """
 
     def end_trial(self) -> None:  # noqa: B027
         """The trial's record is whole; what is asked of the gateways now is in none."""

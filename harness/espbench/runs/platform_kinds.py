@@ -16,6 +16,7 @@ from espbench.npcrypt import compilers, machine
 from espbench.plan import Case, Profile, ResolvedPlan, Topology, load_topology
 from espbench.plan.duts.boards import Board
 from espbench.plan.duts.machines import ADAPTING, Machine
+from espbench.plan.keys import links as link_keys
 from espbench.plan.keys.model import SINGLE
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.platforms import external, netns
@@ -26,6 +27,7 @@ from espbench.platforms.remote import remote_platform
 from espbench.platforms.remote.remote_gateway import Box
 from espbench.platforms.remote.ssh import Login
 from espbench.platforms.uml import uml_platform
+from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
 from espbench.platforms.x86 import qemu_x86
 from espbench.procedures.boards import emulated
@@ -145,7 +147,7 @@ class Boards(_FromProfile):
     def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
         super().__init__(resolved, profile)
         self._builder = qemu_e500.QemuE500Platform(
-            self._profile.name, self._addressing, native.binary, E500_KIT.require
+            self._profile.name, self._addressing, native.binary, E500_KIT.require, _errors(self._plan.links)
         )
 
     def require(self, on_note: OnNote) -> None:
@@ -186,7 +188,7 @@ class Machines(_FromProfile):
     def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
         super().__init__(resolved, profile)
         self._builder = qemu_x86.QemuX86Platform(
-            self._profile.name, self._addressing, native.binary, X86_KIT.require
+            self._profile.name, self._addressing, native.binary, X86_KIT.require, _errors(self._plan.links)
         )
 
     def require(self, on_note: OnNote) -> None:
@@ -449,6 +451,24 @@ def _machine(profile: Profile, board: Board, case: Case) -> qemu_e500.Machine:
         sec_costs=board.sec.costs,
         crypto=case.stack.crypto or "",
         coalescing=_coalescing(board),
+    )
+
+
+def _errors(links: link_keys.Links | None) -> Errors:
+    if links is None:
+        return Errors()
+    return Errors({name: _link_errors(of) for name, of in links.by_name.items()}, links.seed)
+
+
+def _link_errors(of: link_keys.LinkErrors) -> LinkErrors:
+    late = of.reordering
+    return LinkErrors(
+        loss=of.loss,
+        bit_errors=of.bit_errors,
+        delay_ns=of.delay or 0,
+        late=late.share if late else 0.0,
+        late_ns=late.by if late else 0,
+        said=str(of),
     )
 
 

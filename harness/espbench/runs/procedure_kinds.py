@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from espbench.plan.keys.board_tests import Bus
 from espbench.plan.keys.ipsec_tests import (
     Attack,
     Capacity,
@@ -26,6 +27,7 @@ from espbench.plan.keys.rfc2544_tests import (
     SystemRecovery,
 )
 from espbench.plan.resolved.cases import Case
+from espbench.procedures.boards.bus import BusCase
 from espbench.procedures.ipsec.attack import AttackCase
 from espbench.procedures.ipsec.capacity import CapacityCase
 from espbench.procedures.ipsec.first_packet import FirstPacketCase
@@ -65,6 +67,7 @@ _PROCEDURES: dict[type[AroundTrials], Callable[[Case, Known, Sequence[Trial]], P
     Reset: ResetCase,
     Attack: AttackCase,
     PublicKey: PublicKeyCase,
+    Bus: BusCase,
 }
 
 

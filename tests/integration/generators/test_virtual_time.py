@@ -43,13 +43,20 @@ class Rig(Generator):
     """A generator, a mirror, and the links between them; everything ends with it."""
 
     def __init__(
-        self, program: Path, *, service_ns: int, delay_ns: int, queue: int, mbps: int = 1000
+        self,
+        program: Path,
+        *,
+        service_ns: int,
+        delay_ns: int,
+        queue: int,
+        mbps: int = 1000,
+        errors: dict[str, list[str]] | None = None,
     ) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(dir="/dev/shm", prefix="esplink-"))
         self.links = {name: self.folder / name for name in ("west", "east")}
-        for link in self.links.values():
-            options = ["--mbps", str(mbps), "--latency-ns", str(LATENCY_NS)]
+        for name, link in self.links.items():
+            options = ["--mbps", str(mbps), "--latency-ns", str(LATENCY_NS), *(errors or {}).get(name, [])]
             subprocess.run([native.binary(), "link", link, *options], check=True)
         numbers = [str(number) for number in (service_ns, delay_ns, queue)]
         pipe = subprocess.PIPE
@@ -91,7 +98,7 @@ class Rig(Generator):
 def rigs(mirror: Path) -> Iterator[Any]:
     made: list[Rig] = []
 
-    def make(**known: int) -> Rig:
+    def make(**known: Any) -> Rig:
         made.append(Rig(mirror, **known))
         return made[-1]
 
@@ -255,6 +262,52 @@ def test_each_branch_begins_in_the_same_state(rigs: Any) -> None:
     assert seen[0] == seen[2]
     assert seen[0] != seen[1]
     assert sorted(path.name for path in rig.folder.iterdir()) == ["east", "west"]  # no copy is left behind
+
+
+ERRING = {
+    "west": ["--lose", "0.01", "--late", "0.05", "--late-ns", "60000"],
+    "east": ["--flip", "1e-6", "--late", "0.02", "--late-ns", "3000"],
+}
+
+
+def test_what_links_lose_damage_and_delay_is_what_the_trial_finds(rigs: Any) -> None:
+    """Both ends of both links: the generator's, and the gateway's, whose program is C."""
+    rig = rigs(service_ns=1_000, delay_ns=0, queue=64, errors=ERRING)
+    rig.ask({"cmd": "branch", "seed": 11})
+    both = (stream(512, 0, rate_fps=40_000.0), stream(512, 1, rate_fps=40_000.0))
+    result = rig.trial(*both)
+    links = {port["name"]: port["link"] for port in result["ports"]}
+    ways = result["streams"]
+    lost = sum(way["lost"] for way in ways)
+    assert lost == sum(link["lost"] + link["damaged"] for link in links.values())
+    # Of 80,000 frames of both directions; four standard deviations.
+    assert links["west"]["lost"] == pytest.approx(800, abs=4 * 28)
+    assert links["east"]["damaged"] == pytest.approx(80_000 * 512 * 8 * 1e-6, abs=4 * 18)
+    assert links["west"]["late"] == pytest.approx(4_000, abs=4 * 62)
+    assert (links["east"]["lost"], links["west"]["damaged"]) == (0, 0)
+    # A frame each 25 us: one that is 60 us late comes behind two others, one that is 3 us late behind none.
+    for way in ways:
+        assert 0.03 < way["reordered"] / way["rx_frames"] < 0.06
+        assert way["corrupted"] == 0
+        assert way["latency_us"]["max"] > latency_us(512, 1_000, 0) + 60
+
+
+def test_which_frames_err_is_the_seeds(rigs: Any) -> None:
+    rig = rigs(service_ns=1_000, delay_ns=0, queue=64, errors=ERRING)
+    seen = []
+    for seed in (11, 12, 11):
+        rig.ask({"cmd": "branch", "seed": seed})
+        seen.append(rig.trial_line(stream(512, rate_fps=40_000.0), duration_s=0.05))
+    assert seen[0] == seen[2]
+    assert json.loads(seen[0])["streams"][0]["lost"] > 0
+    assert seen[0] != seen[1]
+
+
+def test_nothing_errs_outside_of_branches(rigs: Any) -> None:
+    """Gateways are set up there."""
+    rig = rigs(service_ns=1_000, delay_ns=0, queue=64, errors=ERRING)
+    [way] = rig.trial(stream(512, rate_fps=40_000.0), duration_s=0.05)["streams"]
+    assert (way["lost"], way["reordered"]) == (0, 0)
 
 
 def test_a_peer_that_dies_is_named(rigs: Any) -> None:

@@ -84,7 +84,7 @@ class Bed:
     def attached(self, generator: object) -> None:
         self.log.append("booted")
 
-    def begin_trial(self) -> None:
+    def begin_trial(self, chance: str = "") -> None:
         self.log.append("fresh")
 
     def close(self) -> None:

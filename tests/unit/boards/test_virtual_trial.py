@@ -23,7 +23,7 @@ MS = 1_000_000
 class Bed(Testbed):
     """Two ports and nothing between them; it notes when a trial begins."""
 
-    def begin_trial(self) -> None:
+    def begin_trial(self, chance: str = "") -> None:
         begun.append("trial")
 
     def close(self) -> None: ...

@@ -222,3 +222,61 @@ def test_what_ports_gather_makes_another_board(tmp_path: Path) -> None:
         key for key in found["mpc8548e"]["board"] if len({str(of["board"][key]) for of in found.values()}) > 1
     }
     assert apart == {"coalescing"}
+
+
+LINKS = (
+    "links: {seed: 3, middle: {loss: 0.001%, reordering: {share: 1%, by: 1ms}}, east: {delay: 300us}}\ntests:"
+)
+
+
+def test_links_that_err_are_conditions() -> None:
+    found = conditions(plan("tests:", LINKS), [])["links"]
+    assert found == {"middle": "loss 1e-05, 0.01 of frames 1ms late", "east": "delay 300us", "seed": 3}
+    assert "links" not in conditions(plan(), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{middle: {loss: 1}}", "loss: expected a frame loss ratio from 0 to below 1"),
+        ("{middle: {bit_errors: -1}}", "bit_errors: expected"),
+        ("{middle: {delay: 2}}", "delay: expected a delay such as 300us or 2ms"),
+        ("{middle: {delay: 501ms}}", "delay: expected a delay of at most 500ms"),
+        ("{middle: {reordering: {share: 1%}}}", "by: expected a value, got nothing"),
+        ("{north: {loss: 1%}}", "expected a link (west, middle, east) or seed"),
+        (
+            "{middle: {delay: 500ms}, west: {delay: 500ms}, east: {delay: 500ms, reordering: {share: 1%, by: 500ms}}}",
+            "links: expected less delay in all than the residue of the test throughput, 2 s, got 2 s",
+        ),
+    ],
+)
+def test_a_mistake_in_links_is_told(text: str, words: str) -> None:
+    assert words in said("tests:", f"links: {text}\ntests:")
+
+
+def test_links_err_on_every_platform_of_virtual_time() -> None:
+    for dut in ("mpc8548e", "virt-x86"):
+        text = PLAN.replace("mpc8548e", dut).replace("tests:", LINKS, 1)
+        assert resolve(read_text(text, "plan.yaml", "plan")).plan.links is not None
+
+
+@pytest.mark.parametrize("duts", ["uml", "netns", "auto", "[mpc8548e, uml]"])
+def test_no_link_of_the_kernel_errs(duts: str) -> None:
+    """Not beside boards either."""
+    text = PLAN.replace("dut: mpc8548e", f"dut: {duts}").replace("tests:", LINKS, 1)
+    with pytest.raises(UsageError) as error:
+        resolve(read_text(text, "plan.yaml", "plan"))
+    told = next(line for line in str(error.value).splitlines() if ": links: " in line)
+    real = "uml" if "uml" in duts else duts
+    assert f"links: expected no links that err with {real}: gateways in virtual time alone have them" in told
+    assert "got middle, east" in told
+
+
+def test_a_single_gateway_has_no_link_to_another() -> None:
+    text = PLAN.replace("topology: gateway-to-gateway", "topology: single-gateway").replace(
+        "tests:", LINKS, 1
+    )
+    with pytest.raises(
+        UsageError, match=r"links\.middle: expected west or east with topology: single-gateway"
+    ):
+        resolve(read_text(text, "plan.yaml", "plan"))

@@ -53,7 +53,7 @@ MAY_IMPORT = {
     "procedures.ipsec": "plan.keys plan.resolved platforms stacks stacks.daemons generators measure.inputs "
     "measure.proof procedures",
     "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 npcrypt "
-    "generators",
+    "generators measure.inputs procedures",
     "runs": "catalogue this_machine results plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
     "runs.workers": "this_machine results plan plan.resolved platforms measure.inputs procedures procedures.boards "
     "runs",

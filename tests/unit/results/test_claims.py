@@ -100,6 +100,21 @@ def test_cpu_is_the_busier_gateways(value: float, word: str) -> None:
     assert (one.word, one.why) == (word, "" if word == "agrees" else "the reason")
 
 
+def test_a_device_on_links_that_err_is_another() -> None:
+    """Its figures are no answer to a claim about the device, and answer one that names the errors."""
+    manifest, outcomes = made.outcomes(Shape())
+    links = {"links": {"middle": "loss 1e-05", "east": "delay 300us", "seed": 3}}
+    erring = manifest.model_copy(update={"conditions": manifest.conditions | links})
+    of_claim = {"value": 0.5, "unit": "x", "qualifier": "above", "tolerance": 0}
+    both = points([(manifest, outcomes), (erring, outcomes)])
+    name = "mpc8548e with middle: loss 1e-05; east: delay 300us"
+    ours = {"quantity": "ratio", "of": ASYNC | {"dut": name}, "to": ASYNC, "frame_sizes": [512]}
+    (one,) = judge_all([claim(ours=ours, **of_claim)], both)
+    assert (one.ours.low, one.ours.high, one.word) == (1, 1, "agrees")
+    (alone,) = judge_all([claim(ours=ours, **of_claim)], points([(erring, outcomes)]))
+    assert alone.word == "not measured"
+
+
 # The CPU's time for a frame is the SEC's at 919 B, by the costs the made-up runs are of.
 CROSSING = (made.CYCLES["async"] / 1333 * 266 - made.FIXED_CYCLES) / made.BYTE_CYCLES
 

@@ -198,4 +198,37 @@ pub struct Link {
     /// gateways at most the latency
     #[arg(long, default_value_t = crate::virtual_time::link_port::STEP_NS)]
     pub step_ns: u64,
+    /// Share of frames that never come, in branches
+    #[arg(long, default_value_t = 0.0, value_parser = chance)]
+    pub lose: f64,
+    /// Share of bits that are flipped, in branches; any port drops a frame with one
+    #[arg(long, default_value_t = 0.0, value_parser = chance)]
+    pub flip: f64,
+    /// Share of frames that come later, in branches
+    #[arg(long, default_value_t = 0.0, value_parser = chance)]
+    pub late: f64,
+    /// Time by which they come later, ns
+    #[arg(long, default_value_t = 0)]
+    pub late_ns: u32,
+}
+
+impl Link {
+    /// Returns what goes wrong, as the link's file has it.
+    pub fn errors(&self) -> crate::virtual_time::memory::Errors {
+        crate::virtual_time::memory::Errors {
+            lose: (self.lose * 2f64.powi(64)) as u64,
+            flip: (self.flip * 2f64.powi(64)) as u64,
+            late: (self.late * 2f64.powi(32)) as u32,
+            late_ns: self.late_ns,
+        }
+    }
+}
+
+/// Parses a share of at least 0, below 1.
+fn chance(text: &str) -> Result<f64, String> {
+    let found: f64 = text.parse().map_err(|_| format!("{text} is no number"))?;
+    if (0.0..1.0).contains(&found) {
+        return Ok(found);
+    }
+    Err(format!("expected at least 0 and below 1, got {text}"))
 }

@@ -176,7 +176,7 @@ impl Session {
         };
         self.world = None; // the guests of the branch before end
         self.branches += 1;
-        let world = branch::branch(trunk, self.branches, &asked.others)?;
+        let world = branch::branch(trunk, self.branches, &asked.others, asked.seed)?;
         let now_ns = world.now_ns();
         self.numbering = numbering.clone();
         self.world = Some(world);

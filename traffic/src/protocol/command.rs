@@ -111,6 +111,9 @@ pub struct Branch {
     /// The links between guests.
     #[serde(default)]
     pub others: Vec<std::path::PathBuf>,
+    /// The errors of links that err depend on it; 0: there are none.
+    #[serde(default)]
+    pub seed: u64,
 }
 
 fn default_ring() -> usize {

@@ -204,7 +204,9 @@ mod tests {
                 rx_total: 100,
                 merged: 1,
                 esp: Some(EspCounts::default()),
+                link: None,
             }],
+            between: Vec::new(),
             host_stalls: vec![HostStall {
                 cpu: 0,
                 at_ns: 1_170,

@@ -20,6 +20,8 @@ pub struct TrialResult {
     pub streams: Vec<StreamResult>,
     pub noise: Vec<NoiseResult>,
     pub ports: Vec<PortResult>,
+    /// Errors of the links between guests, in virtual time.
+    pub between: Vec<LinkErrors>,
     pub host_stalls: Vec<HostStall>,
     pub host_stall_ms_total: BTreeMap<String, f64>,
     /// Number of host stalls that are not listed, because there were too many.
@@ -208,6 +210,33 @@ pub struct PortResult {
     pub merged: u64,
     /// Is null if all streams come in clear.
     pub esp: Option<EspCounts>,
+    /// Counts of the port's link, and of the gateway at it, in virtual time; null elsewhere.
+    pub link: Option<LinkCounts>,
+}
+
+/// Frames of a link in virtual time that met with an error, of both directions.
+#[derive(Debug, Clone, Default, Serialize, PartialEq, Eq)]
+pub struct LinkErrors {
+    pub lost: u64,
+    pub damaged: u64,
+    pub late: u64,
+}
+
+/// Counts of a port's link in virtual time, and bytes that the gateway at its other end moved.
+#[derive(Debug, Clone, Default, Serialize, PartialEq, Eq)]
+pub struct LinkCounts {
+    #[serde(flatten)]
+    pub errors: LinkErrors,
+    /// Bytes that the gateway's devices moved over its memory's bus: Ethernet reading and writing with descriptors, and
+    /// frames alone.
+    pub port_read: u64,
+    pub port_written: u64,
+    pub port_frame_read: u64,
+    pub port_frame_written: u64,
+    /// Bytes that its security engine read and wrote, and the requests it completed.
+    pub sec_read: u64,
+    pub sec_written: u64,
+    pub sec_descriptors: u64,
 }
 
 /// The packets that came through the SAs of a port. Each is counted once, in the first of these that is true of it.

@@ -80,6 +80,7 @@ fn empty(made: &Made, reports: &[SendReport]) -> TrialResult {
         streams: Vec::new(),
         noise: Vec::new(),
         ports: Vec::new(),
+        between: Vec::new(),
         host_stalls: Vec::new(),
         host_stall_ms_total: BTreeMap::new(),
         host_stalls_more: 0,
@@ -107,6 +108,7 @@ fn add_ports(result: &mut TrialResult, counted: &Counted) {
             rx_total: count.total,
             merged: count.merged,
             esp: esp.clone(),
+            link: None,
         });
         if count.merged > 0 {
             result.warnings.push(format!(

@@ -46,8 +46,9 @@ fn order(trunk: &World, number: u32, name: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Makes a branch of all that stands here; `trunk` stays as it is. `others` are the links between guests.
-pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf]) -> Outcome<World> {
+/// Makes a branch of all that stands here; `trunk` stays as it is. `others` are the links between guests. What goes wrong
+/// on links that err depends on the seed; 0: nothing does.
+pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf], seed: u64) -> Outcome<World> {
     let name = format!(".{number}");
     let (stand, fork) = (2 * number - 1, 2 * number);
     order(trunk, stand, &name)?;
@@ -56,9 +57,14 @@ pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf]) -> Outcome<Wor
     }
     let mut copies = Copies(Vec::new());
     let mut between = Vec::new();
+    let mut links = 0u64;
+    let mut next_seed = || {
+        links += 1;
+        if seed == 0 { 0 } else { seed_of(seed, links) }
+    };
     for path in others {
         let copy = copies.of(path, &name);
-        between.push((path, Memory::open(path)?.copy(path, &copy)?));
+        between.push((path, Memory::open(path)?.copy(path, &copy, next_seed())?));
     }
     let mut ports = Vec::new();
     for port in &trunk.ports {
@@ -67,14 +73,20 @@ pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf]) -> Outcome<Wor
             asked: port.asked.clone(),
             told: port.told.clone(),
             mac: port.mac,
-            link: port.link.copy(&copy)?,
+            link: port.link.copy(&copy, next_seed())?,
             console: port.console.clone(),
             answers: port.answers.clone(),
         });
     }
     order(trunk, fork, &name)?;
     all_come(trunk, &ports, &between)?;
-    Ok(trunk.with(ports))
+    Ok(trunk.with(ports, between.into_iter().map(|(_, memory)| memory).collect()))
+}
+
+/// Returns a seed for each link, far from that of any other; its two ends draw from it and the number after it.
+fn seed_of(seed: u64, link: u64) -> u64 {
+    let mixed = (seed ^ link.wrapping_mul(0xd6e8_feb8_6659_fd93)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (mixed ^ (mixed >> 32)) | 1 // 0 would be: nothing goes wrong
 }
 
 /// Waits for the copies of all guests. If one died before it was copied, only the trunk's link can tell.
@@ -118,7 +130,7 @@ mod tests {
     #[test]
     fn a_guest_that_dies_before_it_is_copied_is_named() {
         let path = std::env::temp_dir().join(format!("esplink-{}-dies", std::process::id()));
-        memory::create(&path, 50_000, STEP_NS, 8).unwrap();
+        memory::create(&path, 50_000, STEP_NS, 8, memory::Errors::default()).unwrap();
         let asked = format!(r#"{{"name": "west", "link": "{}"}}"#, path.display());
         let mut trunk = World::open(&[serde_json::from_str(&asked).unwrap()]).unwrap();
         let guest = Memory::open(&path).unwrap();
@@ -133,7 +145,7 @@ mod tests {
                 }
             }
         });
-        let failure = branch(&mut trunk, 1, &[]).err().unwrap();
+        let failure = branch(&mut trunk, 1, &[], 0).err().unwrap();
         guest.join().unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(

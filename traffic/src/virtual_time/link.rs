@@ -8,16 +8,20 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
 use crate::frame::octets::SHORTEST;
-use crate::virtual_time::memory::{ABSENT, ATTACHED, End, LEFT, Memory};
+use crate::virtual_time::memory::{ABSENT, ATTACHED, COUNTS, End, LEFT, Memory};
 
 /// Bytes that a frame takes on the wire beside itself: preamble and start of frame (8), and FCS (4).
 const AROUND: usize = 12;
 /// Bytes between two frames.
 const GAP: usize = 12;
+/// Bytes of the FCS, which errors can hit as well.
+const FCS: usize = 4;
 
 const RECORD: usize = 16;
 const FRAME: u32 = 0;
 const CONSOLE: u32 = 1;
+/// A frame with a wrong FCS: any port drops it.
+const DAMAGED: u32 = 2;
 
 /// Number of looks within which the other end mostly answers.
 const SPINS: u32 = 500;
@@ -54,6 +58,7 @@ pub struct Link {
     tail: u64,
     /// Time at which the wire is free for our next frame.
     free_ns: u64,
+    chance: Chance,
     pub frames: VecDeque<Arrived>,
     /// Text that the guest at the other end has printed.
     pub printed: VecDeque<Arrived>,
@@ -83,10 +88,12 @@ impl Link {
         }
         mine.pid.store(std::process::id(), Ordering::Relaxed);
         mine.state.store(ATTACHED, Ordering::Release);
+        let chance = Chance(memory.header.seed.wrapping_add(end as u64));
         Ok(Link {
             path: path.into(),
             memory,
             end,
+            chance,
             head: 0,
             tail: 0,
             free_ns: 0,
@@ -95,9 +102,9 @@ impl Link {
         })
     }
 
-    /// Makes the copy of this link that a branch uses, with all that is on its way.
-    pub fn copy(&self, to: &Path) -> Outcome<Self> {
-        let mut copied = Self::take(to, self.memory.copy(&self.path, to)?, self.end)?;
+    /// Makes the copy of this link that a branch uses, with all that is on its way. What goes wrong in it is the seed's.
+    pub fn copy(&self, to: &Path, seed: u64) -> Outcome<Self> {
+        let mut copied = Self::take(to, self.memory.copy(&self.path, to, seed)?, self.end)?;
         (copied.head, copied.tail, copied.free_ns) = (self.head, self.tail, self.free_ns);
         copied.frames.clone_from(&self.frames);
         copied.printed.clone_from(&self.printed);
@@ -167,8 +174,49 @@ impl Link {
         let leaves_ns = self.free_ns.max(ready_ns);
         self.free_ns = leaves_ns + self.busy_ns(bytes.len());
         let at_ns = leaves_ns + self.wire_ns(bytes.len()) + self.latency_ns();
-        self.put(at_ns, FRAME, bytes)?;
+        match self.fate(bytes.len()) {
+            Fate::Lost => {}
+            Fate::Comes { kind, late_ns } => self.put(at_ns + late_ns, kind, bytes)?,
+        }
         Ok(leaves_ns)
+    }
+
+    /// Returns what becomes of the next frame, and counts what goes wrong. Each draws three numbers, whatever can go
+    /// wrong, so that one kind of error does not change where others are.
+    fn fate(&mut self, length: usize) -> Fate {
+        let header = self.memory.header;
+        if header.seed == 0 {
+            return Fate::Comes {
+                kind: FRAME,
+                late_ns: 0,
+            };
+        }
+        let errors = header.errors;
+        let [lose, damage, late] = [(); 3].map(|()| self.chance.draw());
+        let mine = self.mine();
+        if lose < errors.lose {
+            mine.lost.fetch_add(1, Ordering::Relaxed);
+            return Fate::Lost;
+        }
+        let bits = 8 * (length.max(SHORTEST) + FCS) as u64;
+        let mut fate = (FRAME, 0);
+        if damage > intact(errors.flip, bits) {
+            mine.damaged.fetch_add(1, Ordering::Relaxed);
+            fate.0 = DAMAGED;
+        }
+        if late >> 32 < u64::from(errors.late) {
+            mine.late.fetch_add(1, Ordering::Relaxed);
+            fate.1 = u64::from(errors.late_ns);
+        }
+        Fate::Comes {
+            kind: fate.0,
+            late_ns: fate.1,
+        }
+    }
+
+    /// Returns what the gateway at the other end counted, and the frames that both ends lost, damaged and delayed.
+    pub fn counts(&self) -> ([u64; COUNTS], [u64; 3]) {
+        (self.memory.counts(1 - self.end), self.memory.errors())
     }
 
     /// Types into the console of the guest at the other end.
@@ -245,7 +293,8 @@ impl Link {
             let arrived = Arrived { at_ns, bytes };
             match word(12) {
                 CONSOLE => self.printed.push_back(arrived),
-                _ => self.frames.push_back(arrived),
+                DAMAGED => {}
+                _ => queue(&mut self.frames, arrived),
             }
             self.tail += (RECORD + length.next_multiple_of(8)) as u64;
         }
@@ -325,6 +374,55 @@ impl Link {
     }
 }
 
+/// The end that a frame comes to on its way.
+enum Fate {
+    Lost,
+    Comes { kind: u32, late_ns: u64 },
+}
+
+/// Numbers of 64 bits that are each as likely 0 as 1 (splitmix64), the same in each run.
+struct Chance(u64);
+
+impl Chance {
+    fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+fn share_of(share: u64, of: u64) -> u64 {
+    ((u128::from(share) * u128::from(of)) >> 64) as u64
+}
+
+/// Returns how likely it is, as a share of 2^64, that none of so many bits is flipped. In whole numbers: the other end's
+/// program comes to the same.
+fn intact(flip: u64, mut bits: u64) -> u64 {
+    let (mut share, mut power) = (u64::MAX, flip.wrapping_neg());
+    if flip == 0 {
+        return share;
+    }
+    while bits > 0 {
+        if bits & 1 == 1 {
+            share = share_of(share, power);
+        }
+        power = share_of(power, power);
+        bits >>= 1;
+    }
+    share
+}
+
+/// Puts a frame where its arrival is in order: a link may let one come behind others that were sent later.
+fn queue(frames: &mut VecDeque<Arrived>, arrived: Arrived) {
+    let behind = frames
+        .iter()
+        .rev()
+        .take_while(|other| other.at_ns > arrived.at_ns)
+        .count();
+    frames.insert(frames.len() - behind, arrived);
+}
+
 /// Sleeps until the bell is rung, for LOOK at most.
 fn wait_for_bell(bell: &AtomicU32, heard: u32) {
     let patience = libc::timespec {
@@ -354,11 +452,134 @@ impl Drop for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::virtual_time::memory;
+    use crate::virtual_time::memory::{self, Errors};
+
+    /// Sends frames over a copy of a link on which things go wrong; returns what arrived, and what was counted.
+    fn sent(name: &str, errors: Errors, seed: u64, frames: usize, length: usize) -> (Vec<u64>, [u64; 3]) {
+        let path = std::env::temp_dir().join(format!("esplink-{}-{name}", std::process::id()));
+        let copy = path.with_extension("1");
+        memory::create(&path, 50_000, 25_000, 8, errors).unwrap();
+        let trunk = Link::attach(&path, 0).unwrap();
+        let mut from = trunk.copy(&copy, seed).unwrap();
+        let mut to = Link::attach(&copy, 1).unwrap();
+        std::fs::remove_file(path).unwrap();
+        std::fs::remove_file(copy).unwrap();
+        let mut came = Vec::new();
+        for number in 0..frames as u64 {
+            let mut bytes = vec![0; length];
+            bytes[..8].copy_from_slice(&number.to_ne_bytes());
+            from.send(0, &bytes).unwrap();
+            to.drain();
+            // Nothing that is sent later can come before this.
+            let by_ns = from.free_ns();
+            while to.frames.front().is_some_and(|frame| frame.at_ns <= by_ns) {
+                let frame = to.frames.pop_front().unwrap();
+                came.push(u64::from_ne_bytes(frame.bytes[..8].try_into().unwrap()));
+            }
+        }
+        came.extend(
+            to.frames
+                .iter()
+                .map(|frame| u64::from_ne_bytes(frame.bytes[..8].try_into().unwrap())),
+        );
+        let counted = [&from.mine().lost, &from.mine().damaged, &from.mine().late];
+        (came, counted.map(|count| count.load(Ordering::Relaxed)))
+    }
+
+    /// A share of 2^64.
+    fn share(of_one: f64) -> u64 {
+        (of_one * 2f64.powi(64)) as u64
+    }
+
+    /// Counts are as asked for within four standard deviations; what is lost or damaged does not come, all else in order.
+    #[test]
+    fn frames_are_lost_and_damaged_as_often_as_asked() {
+        let errors = Errors {
+            lose: share(0.01),
+            flip: share(1e-5),
+            ..Errors::default()
+        };
+        let (frames, length) = (20_000, 996);
+        let (came, [lost, damaged, late]) = sent("errs", errors, 7, frames, length);
+        assert_eq!((came.len() as u64, late), (frames as u64 - lost - damaged, 0));
+        assert!(came.is_sorted());
+        let bad = 1.0 - (1.0 - 1e-5f64).powi(8_000);
+        for (count, rate) in [(lost, 0.01), (damaged, 0.99 * bad)] {
+            let (mean, spread) = (frames as f64 * rate, (frames as f64 * rate * (1.0 - rate)).sqrt());
+            assert!(
+                (count as f64 - mean).abs() < 4.0 * spread,
+                "{count} of {frames}, {mean}"
+            );
+        }
+    }
+
+    /// The same seed makes the same errors, another one others, and none does nothing, whatever the link is told.
+    #[test]
+    fn errors_are_the_seeds() {
+        let errors = Errors {
+            lose: share(0.1),
+            flip: share(1e-6),
+            late: u32::MAX / 10,
+            late_ns: 5_000,
+        };
+        let one = sent("seed-1", errors, 1, 2_000, 60);
+        assert_eq!(one, sent("seed-1-again", errors, 1, 2_000, 60));
+        assert_ne!(one, sent("seed-2", errors, 2, 2_000, 60));
+        assert_eq!(
+            sent("seed-0", errors, 0, 2_000, 60),
+            ((0..2_000).collect(), [0, 0, 0])
+        );
+    }
+
+    /// A late frame comes behind as many others as leave meanwhile; which are lost does not depend on it.
+    #[test]
+    fn late_frames_come_behind_others() {
+        let lose = share(0.01);
+        let errors = Errors {
+            lose,
+            late: u32::MAX / 50,
+            late_ns: 10 * 672,
+            ..Errors::default()
+        };
+        let (came, [lost, _, late]) = sent("late", errors, 3, 5_000, 60);
+        let overtaken = came.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64;
+        assert!(
+            late > 50 && overtaken > late * 8 / 10 && overtaken <= late,
+            "{late}, {overtaken}"
+        );
+        let (in_order, [also_lost, ..]) = sent(
+            "not-late",
+            Errors {
+                lose,
+                ..Errors::default()
+            },
+            3,
+            5_000,
+            60,
+        );
+        let mut sorted = came.clone();
+        sorted.sort_unstable();
+        assert_eq!((sorted, lost), (in_order, also_lost));
+        let furthest = came
+            .iter()
+            .enumerate()
+            .map(|(place, number)| place as i64 - *number as i64)
+            .max();
+        assert!(furthest.unwrap() <= 10);
+    }
+
+    #[test]
+    fn bits_that_are_flipped_add_up() {
+        for (flip, bits) in [(1e-9, 12_000), (1e-3, 512), (0.5, 1), (1e-12, 1)] {
+            let exact = (1.0f64 - flip).powi(bits);
+            let found = intact(share(flip), bits as u64) as f64 / 2f64.powi(64);
+            assert!((found - exact).abs() < 1e-12, "{flip} {bits}: {found} {exact}");
+        }
+    }
 
     fn ends(name: &str) -> (Link, Link) {
         let path = std::env::temp_dir().join(format!("esplink-{}-{name}", std::process::id()));
-        memory::create(&path, 50_000, 25_000, 8).unwrap();
+        memory::create(&path, 50_000, 25_000, 8, Errors::default()).unwrap();
         let ends = (Link::attach(&path, 0).unwrap(), Link::attach(&path, 1).unwrap());
         std::fs::remove_file(path).unwrap(); // both ends have it open
         ends

@@ -29,6 +29,22 @@ pub struct Header {
     /// Time on the wire of a byte: 8 at 1 Gbps, 80 at 100 Mbps.
     pub ns_per_byte: u32,
     pub ring_bytes: u32,
+    /// The number from which the ends draw; 0, as in a new link: nothing goes wrong.
+    pub seed: u64,
+    pub errors: Errors,
+}
+
+/// Errors on the way once the link has a seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Errors {
+    /// Share of frames that never come, of 2^64.
+    pub lose: u64,
+    /// Share of bits that are flipped, of 2^64. A frame with one comes with a wrong FCS.
+    pub flip: u64,
+    /// Share of frames that come later, of 2^32, by so long; perhaps behind others.
+    pub late: u32,
+    pub late_ns: u32,
 }
 
 /// The words that one end writes for the other.
@@ -49,7 +65,14 @@ pub struct End {
     pub pid: AtomicU32,
     /// Order of end 0: an odd one asks the other to tell when it stands, an even one to branch. The other repeats odd ones.
     pub order: AtomicU32,
+    /// Number of frames of this end's that were lost, damaged, came late.
+    pub lost: AtomicU64,
+    pub damaged: AtomicU64,
+    pub late: AtomicU64,
 }
+
+/// Words of what a gateway at an end tells of itself (harness/emulator/qemu/bus.h): bytes that its devices moved.
+pub const COUNTS: usize = 7;
 
 /// State of an end at which nobody was yet.
 pub const ABSENT: u32 = 0;
@@ -58,10 +81,12 @@ pub const ATTACHED: u32 = 1;
 pub const LEFT: u32 = 2;
 
 const HEADER_BYTES: usize = size_of::<Header>();
+const SEED_AT: u64 = 32;
 const BRANCH_AT: u64 = 64;
 const BRANCH_BYTES: usize = 64;
 const ENDS_AT: usize = 128;
-const _: () = assert!(HEADER_BYTES == 32 && size_of::<End>() == 128);
+const COUNTS_AT: usize = 512;
+const _: () = assert!(HEADER_BYTES == 64 && size_of::<End>() == 128);
 
 /// A mapped link file.
 pub struct Memory {
@@ -80,7 +105,7 @@ fn length_of(ring_bytes: u32) -> usize {
 }
 
 /// Makes the file of a new link, which must not exist yet.
-pub fn create(path: &Path, latency_ns: u64, step_ns: u64, ns_per_byte: u32) -> Outcome<()> {
+pub fn create(path: &Path, latency_ns: u64, step_ns: u64, ns_per_byte: u32, errors: Errors) -> Outcome<()> {
     for (name, ns) in [("latency", latency_ns), ("step", step_ns)] {
         if !(SHORTEST_NS..=LONGEST_NS).contains(&ns) {
             return Err(Failure::new(
@@ -108,6 +133,8 @@ pub fn create(path: &Path, latency_ns: u64, step_ns: u64, ns_per_byte: u32) -> O
         step_ns,
         ns_per_byte,
         ring_bytes: RING_BYTES,
+        seed: 0,
+        errors,
     };
     // SAFETY: `header` lives on, and Header is repr(C) without padding (its size is checked above).
     let bytes = unsafe { std::slice::from_raw_parts((&raw const header).cast::<u8>(), HEADER_BYTES) };
@@ -177,8 +204,8 @@ impl Memory {
         })
     }
 
-    /// Makes a copy that nobody has come to yet; both ends of this one stand.
-    pub fn copy(&self, from: &Path, to: &Path) -> Outcome<Self> {
+    /// Makes a copy that nobody has come to yet, with a seed of its own; both ends of this one stand.
+    pub fn copy(&self, from: &Path, to: &Path, seed: u64) -> Outcome<Self> {
         let failed = |error| {
             Failure::io(
                 format!("copying link {} to {}", from.display(), to.display()),
@@ -192,6 +219,7 @@ impl Memory {
             .open(to)
             .map_err(failed)?;
         std::io::copy(&mut File::open(from).map_err(failed)?, &mut new).map_err(failed)?;
+        std::os::unix::fs::FileExt::write_all_at(&new, &seed.to_ne_bytes(), SEED_AT).map_err(failed)?;
         let copy = Memory::open(to)?;
         for end in [0, 1].map(|end| copy.end(end)) {
             end.order.store(0, Ordering::Relaxed);
@@ -218,6 +246,27 @@ impl Memory {
         // SAFETY: both ends lie within the mapping, which lives as long as `self`, aligned to 128 bytes. Others write
         // only fields that are atomics.
         unsafe { &*self.base.add(ENDS_AT * (1 + (end & 1))).cast::<End>() }
+    }
+
+    /// Returns what the gateway at an end has counted since its boot, as it was at its last promise.
+    pub fn counts(&self, end: usize) -> [u64; COUNTS] {
+        let word = |at: usize| {
+            let offset = COUNTS_AT + 64 * (end & 1) + 8 * at;
+            // SAFETY: the words lie within the mapping, which lives as long as `self`, aligned to 8 bytes. The gateway
+            // writes them before a promise that is acquired before they are read, and not again before the next.
+            unsafe { (*self.base.add(offset).cast::<AtomicU64>()).load(Ordering::Relaxed) }
+        };
+        std::array::from_fn(word)
+    }
+
+    /// Returns the frames that both ends lost, damaged and delayed.
+    pub fn errors(&self) -> [u64; 3] {
+        let of = |pick: fn(&End) -> &AtomicU64| {
+            (0..2)
+                .map(|end| pick(self.end(end)).load(Ordering::Acquire))
+                .sum()
+        };
+        [of(|end| &end.lost), of(|end| &end.damaged), of(|end| &end.late)]
     }
 
     /// Takes this end for as long as the file is open; returns false if another has it.

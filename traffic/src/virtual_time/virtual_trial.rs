@@ -7,7 +7,7 @@ use crate::count::live::Live;
 use crate::failure::Outcome;
 use crate::frame::test_header::RunKey;
 use crate::host::clock::monotonic_ns;
-use crate::protocol::{OpenPort, Trial, TrialResult};
+use crate::protocol::{LinkCounts, LinkErrors, OpenPort, Trial, TrialResult};
 use crate::receive::port_count::PortCount;
 use crate::send::outgoing::Outgoing;
 use crate::send::report::SendReport;
@@ -20,6 +20,7 @@ use crate::trial::progress::{PROGRESS_NS, progress, residue_over};
 use crate::trial::result::{self, Counted, Made};
 use crate::virtual_time::link::Link;
 use crate::virtual_time::link_port::STEP_NS;
+use crate::virtual_time::memory::{COUNTS, Memory};
 use crate::virtual_time::world::World;
 use crate::wire::RxFrame;
 
@@ -51,6 +52,7 @@ pub fn run(
         outgoing,
     } = preparation::prepare(trial, &asked, key, numbering)?;
     let start_ns = world.now_ns();
+    let before = Look::at(world);
     let mut outgoing: Vec<Outgoing> = outgoing.into_iter().flatten().collect();
     for stream in &mut outgoing {
         stream.schedule.begin_at(start_ns);
@@ -82,7 +84,56 @@ pub fn run(
         start_ns,
         stopped_early,
     };
-    result::trial_result(&made, &counted, Vec::new())
+    let mut found = result::trial_result(&made, &counted, Vec::new())?;
+    before.told(&Look::at(world), &mut found);
+    Ok(found)
+}
+
+/// Counts of links and gateways at one moment: for each port those of the gateway at it and of the link, then those of
+/// each link between guests.
+struct Look {
+    ports: Vec<([u64; COUNTS], [u64; 3])>,
+    between: Vec<[u64; 3]>,
+}
+
+impl Look {
+    fn at(world: &World) -> Self {
+        Look {
+            ports: world.ports.iter().map(|port| port.link.counts()).collect(),
+            between: world.between.iter().map(Memory::errors).collect(),
+        }
+    }
+
+    /// Writes down what was counted from this look to a later one.
+    fn told(&self, later: &Look, result: &mut TrialResult) {
+        for (port, (before, after)) in result.ports.iter_mut().zip(self.ports.iter().zip(&later.ports)) {
+            port.link = Some(moved(before, after));
+        }
+        let between = self.between.iter().zip(&later.between);
+        result.between = between.map(|(before, after)| erred(before, after)).collect();
+    }
+}
+
+fn erred(before: &[u64; 3], after: &[u64; 3]) -> LinkErrors {
+    LinkErrors {
+        lost: after[0] - before[0],
+        damaged: after[1] - before[1],
+        late: after[2] - before[2],
+    }
+}
+
+fn moved(before: &([u64; COUNTS], [u64; 3]), after: &([u64; COUNTS], [u64; 3])) -> LinkCounts {
+    let bus = |at: usize| after.0[at] - before.0[at];
+    LinkCounts {
+        errors: erred(&before.1, &after.1),
+        port_read: bus(0),
+        port_written: bus(1),
+        port_frame_read: bus(2),
+        port_frame_written: bus(3),
+        sec_read: bus(4),
+        sec_written: bus(5),
+        sec_descriptors: bus(6),
+    }
 }
 
 /// A trial while virtual time passes.

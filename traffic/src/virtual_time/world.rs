@@ -11,10 +11,13 @@ use crate::virtual_time::console::Console;
 use crate::virtual_time::link::{Arrived, Waited};
 use crate::virtual_time::link_port::STEP_NS;
 use crate::virtual_time::link_port::{self, LinkPort};
+use crate::virtual_time::memory::Memory;
 
 /// All links of the generator, at one virtual time.
 pub struct World {
     pub ports: Vec<LinkPort>,
+    /// Links between guests, of a branch: what they count is told with that of the ports.
+    pub between: Vec<Memory>,
     now_ns: u64,
 }
 
@@ -24,13 +27,18 @@ impl World {
         for (position, port) in asked.iter().enumerate() {
             ports.push(link_port::open(port, position)?);
         }
-        Ok(World { ports, now_ns: 0 })
+        Ok(World {
+            ports,
+            between: Vec::new(),
+            now_ns: 0,
+        })
     }
 
     /// Makes another world at the same time.
-    pub fn with(&self, ports: Vec<LinkPort>) -> Self {
+    pub fn with(&self, ports: Vec<LinkPort>, between: Vec<Memory>) -> Self {
         World {
             ports,
+            between,
             now_ns: self.now_ns,
         }
     }

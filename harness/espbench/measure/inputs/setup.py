@@ -55,7 +55,7 @@ class Request:
     """What a search or another test asks for.
 
     as_offered: whoever asks takes the trial for the load that was offered, as searches do: one that took longer than
-    planned is not void for that.
+    planned is not void for that. bus: the record has what boards moved over their memory's buses.
     """
 
     load_fps: float
@@ -64,6 +64,7 @@ class Request:
     attempt: int = 0
     shape: Shape = Shape()
     as_offered: bool = False
+    bus: bool = False
 
 
 @dataclass

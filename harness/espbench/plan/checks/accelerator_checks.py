@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds an accelerator test that is asked for twice, or of something that is not an emulated board."""
+"""Finds an accelerator test that is asked for twice, and tests of boards of something that is no emulated board."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.resolved.resolved_plan import AUTO, ResolvedPlan
 
+_WHY = {"accelerator": "it runs inside the guest", "bus": "only emulated devices count what they move"}
+
 
 def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find a second accelerator test, and one of a device that is not emulated."""
+    """Find a second accelerator test, and one, or a bus test, of a device that is not emulated."""
     plan = resolved.plan
     asked = [index for index, test in enumerate(plan.tests) if test.accelerator is not None]
     for index in asked[1:]:
         yield Problem(("tests", index), "one accelerator test", "another", "list its sizes and suites in one")
-    for dut, profile in resolved.duts if asked else []:
+    of_boards = [index for index, test in enumerate(plan.tests) if test.name in ("accelerator", "bus")]
+    for index, (dut, profile) in product(of_boards, resolved.duts):
         is_known = profile is not None or dut == AUTO or plan.topology == "external"
         if is_known and (profile is None or profile.board is None):
             yield Problem(
-                ("tests", asked[0]),
-                "an emulated board (platform: qemu_e500) for an accelerator test",
+                ("tests", index),
+                f"an emulated board (platform: qemu_e500) for the test {plan.tests[index].name}",
                 shown(dut),
-                "it runs inside the guest: use dut: mpc8548e, or remove the test",
+                f"{_WHY[plan.tests[index].name]}: use dut: mpc8548e, or remove the test",
                 on_key=True,
                 involves=(("dut",),),
             )

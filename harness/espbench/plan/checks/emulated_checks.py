@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from espbench.catalogue.board_crypto import WITHOUT_DUAL_PASS
 from espbench.plan.duts.boards import LINE_RATES, Board
 from espbench.plan.duts.profiles import Profile
-from espbench.plan.keys.model import Plan
+from espbench.plan.keys.model import SINGLE, Plan
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.plan.reading.reader import KeyPath, Problem, shown
 from espbench.plan.reading.units import Rate
@@ -29,6 +29,7 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     boards = {dut: profile.board for dut, profile in resolved.duts if profile and profile.board}
     if not boards:
         yield from _only_boards(plan)
+    yield from _links(resolved)
     emulated = {dut: profile for dut, profile in resolved.duts if profile and profile.emulated}
     if not emulated:
         return
@@ -159,6 +160,45 @@ def _lean(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
             "it is IPv4's alone: measure IPv6 with xfrm",
             involves=((*at, "stack"),),
         )
+
+
+def _links(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find links that err where there are none that can, and frames that would come when nobody looks any more."""
+    plan = resolved.plan
+    if plan.links is None or not (links := plan.links.by_name):
+        return
+    real = [dut for dut, profile in resolved.duts if profile is None or not profile.emulated]
+    if real or plan.topology == "external":
+        yield Problem(
+            ("links",),
+            f"no links that err{f' with {real[0]}' if real else ''}: gateways in virtual time alone have them",
+            ", ".join(links),
+            "elsewhere links are the kernel's or cables, which lose no frames at chosen times and damage no FCS: "
+            "remove it, or use dut: virt-x86 or mpc8548e",
+            on_key=True,
+            involves=_DUT,
+        )
+        return
+    if plan.topology == SINGLE and "middle" in links:
+        yield Problem(
+            ("links", "middle"),
+            f"west or east with topology: {SINGLE}",
+            "middle",
+            "there is no link between gateways: remove it",
+            on_key=True,
+            involves=(("topology",),),
+        )
+    late_ns = sum((of.delay or 0) + (of.reordering.by if of.reordering else 0) for of in links.values())
+    for index, test in enumerate(plan.tests):
+        residue = getattr(test.settings, "residue", None)
+        if residue is not None and late_ns >= residue * 1e9:
+            yield Problem(
+                ("links",),
+                f"less delay in all than the residue of the test {test.name}, {residue:g} s",
+                f"{late_ns / 1e9:g} s",
+                "a frame that comes later counts as lost: raise residue, or lower delay and reordering",
+                involves=(("tests", index, test.name),),
+            )
 
 
 def _only_boards(plan: Plan) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
 
 from espbench.catalogue.stack_names import BASELINES
+from espbench.plan.keys.board_tests import Bus
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.plan.keys.generator_choice import GeneratorChoice, Native
 from espbench.plan.keys.ipsec_tests import (
@@ -25,6 +26,7 @@ from espbench.plan.keys.ipsec_tests import (
     SetUpRate,
 )
 from espbench.plan.keys.kernel_test import CipherKernels
+from espbench.plan.keys.links import Links
 from espbench.plan.keys.ports import Ports
 from espbench.plan.keys.rfc2544_tests import (
     AroundTrials,
@@ -134,6 +136,8 @@ class Test(Strict):
     """Frame loss rate (RFC 2544 26.3): from the maximum rate down, until two rates in a row lose nothing."""
     flood: Flood | None = None
     """Forwarding rate under flood: all that the line or the tester gives, beside the throughput."""
+    bus: Bus | None = None
+    """What an emulated board moves over its memory's bus for a frame."""
     back_to_back: BackToBack | None = None
     """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without a loss."""
     system_recovery: SystemRecovery | None = None
@@ -287,6 +291,8 @@ class Plan(Strict):
     """Flows the frames are spread over."""
     dont_fragment: bool = False
     """Set DF in the offered IPv4 frames; all frames must then fit the MTU after ESP."""
+    links: Links | None = None
+    """What goes wrong on the links, by chance with a seed: gateways in virtual time only."""
     capture: bool = False
     """Capture a sample of the middle link and decrypt it with the known keys."""
     ports: Ports | None = None

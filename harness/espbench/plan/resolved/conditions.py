@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from espbench.plan.duts.profiles import Profile
+from espbench.plan.keys.links import Links
 from espbench.plan.keys.rfc2544_tests import AroundTrials
 from espbench.plan.reading.units import Rate
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
@@ -38,7 +39,13 @@ def conditions(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str,
         "generator": plan.generator.shown,
         "capture": plan.capture,
         "profiles": {profile.name: _profile(profile) for profile in profiles},
+        **({"links": _links(plan.links)} if plan.links and plan.links.by_name else {}),
     }
+
+
+def _links(links: Links) -> dict[str, Any]:
+    """What goes wrong on each link that errs, in words; and the seed, where any does."""
+    return {name: str(errors) for name, errors in links.by_name.items()} | {"seed": links.seed}
 
 
 def _settings(settings: AroundTrials) -> dict[str, Any]:

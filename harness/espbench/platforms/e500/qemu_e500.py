@@ -13,6 +13,7 @@ from espbench.platforms.base import Placement, Side
 from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.platforms.e500.e500_guest import Coalescing, Machine, command
 from espbench.platforms.virtual import virtual_guest
+from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import FACING, VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
@@ -21,14 +22,23 @@ __all__ = ["Coalescing", "Machine", "QemuE500Platform"]
 
 
 class QemuE500Platform:
-    """Builds pairs of one board. traffic finds the program that makes links, parts what a board is made of."""
+    """Builds pairs of one board. traffic finds the program that makes links, parts what a board is made of.
+
+    errors: what goes wrong on links; None: nothing.
+    """
 
     name = "qemu_e500"
 
     def __init__(
-        self, dut: str, addressing: PairAddressing, traffic: Callable[[], Path], parts: Callable[[], Built]
+        self,
+        dut: str,
+        addressing: PairAddressing,
+        traffic: Callable[[], Path],
+        parts: Callable[[], Built],
+        errors: Errors | None = None,
     ) -> None:
-        self._pairs = VirtualPairs(self.name, dut, addressing, traffic)
+        self._errors = errors or Errors()
+        self._pairs = VirtualPairs(self.name, dut, addressing, traffic, self._errors)
         self._parts = parts
 
     def build(
@@ -61,7 +71,7 @@ class QemuE500Platform:
             placement,
             start,
             machine.ns_per_instruction,
-            facts | facts_of(built),
+            facts | facts_of(built, self._errors),
             single=single,
             line_rate_bps=line_rate_bps,
             profiled=profile is not None,

@@ -32,12 +32,11 @@ from espbench.platforms.base import (
     VirtualClock,
 )
 from espbench.platforms.tester_ports import ciphertext_side, tester_end
+from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.virtual_gateway import VirtualGateway
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.this_machine.registry import Entry, Registry
 
-# Of each link: how far its ends may be apart in virtual time, and so the least that a frame takes.
-LATENCY_NS = 50_000
 # Between the guests: half of it lets one run ahead of the other without either waiting.
 STEP_NS = 25_000
 FACING: Mapping[Side, PortName] = {"home": "west", "office": "east"}
@@ -58,6 +57,7 @@ class VirtualTestbed(Testbed):
     addressing: PairAddressing | None = None
     clock: VirtualClock | None = None
     profiled: bool = False
+    errors: Errors = field(default_factory=Errors)
 
     def attached(self, generator: object) -> None:
         """Boot the guests, make them routers, and wait until their ports are up.
@@ -80,10 +80,10 @@ class VirtualTestbed(Testbed):
             _wait_for_carrier(gateway)
             gateway.weigh_asking()
 
-    def begin_trial(self) -> None:
+    def begin_trial(self, chance: str = "") -> None:
         """Copy the guests as they stood when the first trial began; what was done since is forgotten."""
         assert self.clock is not None
-        self.clock.branch(self.between)
+        self.clock.branch(self.between, self.errors.seed_for(chance))
         for gateway in self.gateways.values():
             if isinstance(gateway, VirtualGateway):
                 gateway.as_before_trials()
@@ -101,15 +101,21 @@ class VirtualTestbed(Testbed):
 
 
 class VirtualPairs:
-    """Builds test beds of guests. traffic finds the program that makes links."""
+    """Builds test beds of guests. traffic finds the program that makes links; errors: what goes wrong on them."""
 
     def __init__(
-        self, platform: str, dut: str, addressing: PairAddressing, traffic: Callable[[], Path]
+        self,
+        platform: str,
+        dut: str,
+        addressing: PairAddressing,
+        traffic: Callable[[], Path],
+        errors: Errors,
     ) -> None:
         self._platform = platform
         self._dut = dut
         self._addressing = addressing
         self._traffic = traffic
+        self._errors = errors
 
     def build(
         self,
@@ -133,7 +139,7 @@ class VirtualPairs:
         folder = _shared_memory(registry)
         links = {name: folder / name for name in ("west", "east", *([] if single else ["middle"]))}
         for name, path in links.items():
-            self._make_link(path, line_rate_bps, between_guests=name == "middle")
+            self._make_link(path, line_rate_bps, self._errors.of(name), between_guests=name == "middle")
         gateways: dict[Side, Gateway] = {
             side: start(side, ends) for side, ends in self._ends(links, single=single).items()
         }
@@ -155,6 +161,7 @@ class VirtualPairs:
             between=[] if single else [links["middle"]],
             addressing=self._addressing,
             profiled=profiled,
+            errors=self._errors,
         )
 
     def _ends(self, links: dict[str, Path], *, single: bool) -> dict[Side, tuple[LinkEnd, LinkEnd]]:
@@ -171,10 +178,12 @@ class VirtualPairs:
             ),
         }
 
-    def _make_link(self, path: Path, line_rate_bps: float, *, between_guests: bool) -> None:
+    def _make_link(
+        self, path: Path, line_rate_bps: float, errors: LinkErrors, *, between_guests: bool
+    ) -> None:
         step = ["--step-ns", str(STEP_NS)] if between_guests else []
         rate = ["--mbps", f"{line_rate_bps / 1e6:.0f}"]
-        argv = [str(self._traffic()), "link", str(path), *rate, "--latency-ns", str(LATENCY_NS), *step]
+        argv = [str(self._traffic()), "link", str(path), *rate, *errors.flags, *step]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:
             raise EspbenchError(f"cannot make the link {path.name}: {done.stderr.strip()}")
@@ -203,9 +212,9 @@ def placement() -> Placement:
     return Placement(cpus={role: [] for role in roles}, policy="none: virtual time does not depend on it")
 
 
-def facts_of(built: Built) -> dict[str, Any]:
+def facts_of(built: Built, errors: Errors) -> dict[str, Any]:
     """Return what identifies links and parts: another kernel, program or QEMU makes another device."""
-    return {"links": f"{LATENCY_NS / 1e3:g} µs long"} | {
+    return {"links": errors.said} | {
         part: ", ".join(f"{name} sha256 {digest[:16]}" for name, digest in manifest["products"].items())
         for part, manifest in built.manifests.items()
     }

@@ -11,6 +11,7 @@ from typing import Any
 from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import Placement, Side
 from espbench.platforms.virtual import virtual_guest
+from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import FACING, VirtualPairs, VirtualTestbed, facts_of
 from espbench.platforms.x86.x86_gateway import X86Gateway
@@ -21,14 +22,23 @@ __all__ = ["Machine", "QemuX86Platform"]
 
 
 class QemuX86Platform:
-    """Builds pairs of one machine. traffic finds the program that makes links, parts what a machine is made of."""
+    """Builds pairs of one machine. traffic finds the program that makes links, parts what a machine is made of.
+
+    errors: what goes wrong on links; None: nothing.
+    """
 
     name = "qemu_x86"
 
     def __init__(
-        self, dut: str, addressing: PairAddressing, traffic: Callable[[], Path], parts: Callable[[], Built]
+        self,
+        dut: str,
+        addressing: PairAddressing,
+        traffic: Callable[[], Path],
+        parts: Callable[[], Built],
+        errors: Errors | None = None,
     ) -> None:
-        self._pairs = VirtualPairs(self.name, dut, addressing, traffic)
+        self._errors = errors or Errors()
+        self._pairs = VirtualPairs(self.name, dut, addressing, traffic, self._errors)
         self._parts = parts
 
     def build(
@@ -45,7 +55,6 @@ class QemuX86Platform:
     ) -> VirtualTestbed:
         """Start both machines; they wait for the generator. single: Home alone, whose eth1 is at the east link.
 
-        MachineLacks when they are not built, UsageError where its memory has no room; EspbenchError quotes QEMU when
         MachineLacks when they are not built, UsageError where its memory has no room; EspbenchError quotes QEMU when
         it ends. What was made until then stays registered: leaving the registry undoes it. profile: where instructions
         are counted into, without the gateway's name. facts: of the machine, for the Security Context.
@@ -64,7 +73,7 @@ class QemuX86Platform:
             placement,
             start,
             machine.ns_per_instruction,
-            facts | facts_of(built) | userland_of(built, machine),
+            facts | facts_of(built, self._errors) | userland_of(built, machine),
             single=single,
             line_rate_bps=line_rate_bps,
             profiled=profile is not None,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only emulated hardware has: the driver-level accelerator test and what a board says of its crypto engine, and
-the cipher kernels of network processors.
+"""What only emulated hardware has: the driver-level accelerator test, bytes over the bus, what a board says of its
+crypto engine, and the cipher kernels of network processors.
 
 May import `catalogue`, `results`, `plan`, `plan.keys`, `plan.duts`, `plan.resolved`, `platforms`, `platforms.e500`,
-`npcrypt` and `generators`.
+`npcrypt`, `generators`, `measure.inputs` and `procedures`.
 """

@@ -49,6 +49,11 @@ _KINDS = {
         "the overload costs the DUT part of what it can do. Above 1: it forwards more than at its throughput, and "
         "loses the rest.",
     ),
+    "bus": Kind(
+        "Bytes over the bus",
+        "What the devices of gateway Home move over its memory's bus for each frame, counted by the emulated devices. "
+        "The CPU's part is an assumed rate of cache misses: no cache is emulated.",
+    ),
     "time_to_first_packet": Kind(
         "Time to first packet",
         "ipsec-meth 10.5: no SA is there; from the first frame sent, which brings the tunnel up, to the first that "

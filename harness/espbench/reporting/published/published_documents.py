@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.claims import Judged, Points, claims, judge_all
-from espbench.claims.points import points
+from espbench.claims.points import bus_counts, points
 from espbench.errors import UsageError
 from espbench.reporting.parts.documents import picture, render, render_page
 from espbench.reporting.published.published_figures import KINDS, figures
@@ -54,6 +54,7 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
         [(run.manifest, run.outcomes()) for run in runs],
         [result for run in runs for result in accelerator.read(run.path)],
         [result for run in runs for result in kernels.read(run.path)],
+        bus_counts((run.manifest, run.findings()) for run in runs),
     )
     return judge_all(claims(), found), found
 

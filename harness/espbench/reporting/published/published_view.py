@@ -127,7 +127,8 @@ def _conclusion(judged: Sequence[Judged]) -> list[str]:
 def _section(device: str | None, judged: Sequence[Judged], points: Points) -> DeviceSection:
     of_device = [j for j in judged if j.claim.device == device]
     stem = (device or "").lower()
-    duts = [dut for dut in points.duts if stem and (dut == stem or dut.startswith(f"{stem}-"))]
+    others = (f"{stem}-", f"{stem} with ")  # boards beside the device's own, and its own on links that err
+    duts = [dut for dut in points.duts if stem and (dut == stem or dut.startswith(others))]
     return DeviceSection(
         anchor=f"published-{stem or 'general'}",
         title=device or "No one device",

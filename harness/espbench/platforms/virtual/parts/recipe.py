@@ -127,10 +127,9 @@ X86_PARTS = (X86_GUEST, X86_KERNEL, X86_USERLAND, X86_QEMU)
 
 
 def x86_qemu_sources(base: Path) -> list[Path]:
-    """The links and the profile, which every guest has, and what is the PC's own."""
-    return _of(
-        base, "qemu/esplink.c", "qemu/esplink_shm.h", "qemu/profile.c", "qemu/profile.h", "qemu/x86/*.c"
-    )
+    """The links with all that they tell and the profile, which every guest has, and what is the PC's own."""
+    links = ("qemu/esplink.c", "qemu/esplink_shm.h", "qemu/bus.c", "qemu/bus.h", "qemu/fcs.h")
+    return _of(base, *links, "qemu/profile.c", "qemu/profile.h", "qemu/x86/*.c")
 
 
 def x86_qemu_patches(base: Path) -> list[Path]:

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`links:` of a plan: what goes wrong on the links of a test bed, in virtual time.
+
+The docstring under each key is also its description in the JSON Schema editors use.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar
+
+from pydantic import Field, PlainSerializer, PlainValidator
+
+from espbench.plan.keys.values import LossGoal, text
+from espbench.plan.reading.reader import Strict
+from espbench.plan.reading.units import Expected
+
+LONGEST_DELAY_NS = 500_000_000
+_DELAY_PATTERN = r"^\d+(us|ms)$"
+_NS = {"us": 1_000, "ms": 1_000_000}
+
+
+def _delay(value: object) -> int:
+    match = re.fullmatch(r"(\d+)(us|ms)", value) if isinstance(value, str) else None
+    if match is None:
+        raise Expected("a delay such as 300us or 2ms", "write a whole number and its unit: us or ms")
+    if not 0 < (ns := int(match[1]) * _NS[match[2]]) <= LONGEST_DELAY_NS:
+        raise Expected("a delay of at most 500ms, above zero", "leave the key out for none")
+    return ns
+
+
+def shown_ns(ns: int) -> str:
+    """`2ms`, `300us`."""
+    return f"{ns // 1_000_000}ms" if ns % 1_000_000 == 0 else f"{ns // 1_000}us"
+
+
+DelayNs = Annotated[
+    int,
+    PlainValidator(_delay),
+    PlainSerializer(shown_ns, return_type=str),
+    text(_DELAY_PATTERN, "300us", "2ms"),
+]
+
+
+class Reordering(Strict):
+    """Frames that others overtake: they come later than they would."""
+
+    keys_are: ClassVar[str] = "a key of reordering: share or by"
+
+    share: LossGoal
+    """Share of frames that come later."""
+    by: DelayNs
+    """By how long."""
+
+    def __str__(self) -> str:
+        return f"{self.share:g} of frames {shown_ns(self.by)} late"
+
+
+class LinkErrors(Strict):
+    """What goes wrong on one link, in either direction, each frame by itself."""
+
+    keys_are: ClassVar[str] = "a key of a link: loss, bit_errors, delay or reordering"
+
+    loss: LossGoal = 0.0
+    """Share of frames that never come."""
+    bit_errors: LossGoal = 0.0
+    """Share of bits that are flipped. A frame with one has a wrong FCS: the port that receives it drops it."""
+    delay: DelayNs | None = None
+    """What the link takes beside the 50 µs that each emulated link takes."""
+    reordering: Reordering | None = None
+    """Frames that come later, so that others overtake them."""
+
+    @property
+    def exist(self) -> bool:
+        """Whether anything is to go wrong."""
+        return self != LinkErrors()
+
+    def __str__(self) -> str:
+        said = [
+            f"loss {self.loss:g}" if self.loss else "",
+            f"bit errors {self.bit_errors:g}" if self.bit_errors else "",
+            f"delay {shown_ns(self.delay)}" if self.delay else "",
+            str(self.reordering or ""),
+        ]
+        return ", ".join(part for part in said if part)
+
+
+class Links(Strict):
+    """What goes wrong on the links, in every trial; while gateways are set up nothing does."""
+
+    keys_are: ClassVar[str] = "a link (west, middle, east) or seed"
+
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
+    """Which frames it happens to. The same seed, load and length of a trial: the same frames."""
+    west: LinkErrors = LinkErrors()
+    """Between the tester's west port and gateway Home."""
+    middle: LinkErrors = LinkErrors()
+    """Between the gateways."""
+    east: LinkErrors = LinkErrors()
+    """Between gateway Office and the tester's east port."""
+
+    @property
+    def by_name(self) -> dict[str, LinkErrors]:
+        """Each link that errs."""
+        links = {"west": self.west, "middle": self.middle, "east": self.east}
+        return {name: errors for name, errors in links.items() if errors.exist}

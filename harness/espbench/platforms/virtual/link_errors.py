@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong on the links of a test bed in virtual time, as the program that makes links is told of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Of each link: how far its ends may be apart in virtual time, and so the least that a frame takes.
+LATENCY_NS = 50_000
+
+
+@dataclass(frozen=True)
+class LinkErrors:
+    """What goes wrong on a link: shares of frames and bits, and delays in ns; said: the same in words."""
+
+    loss: float = 0.0
+    bit_errors: float = 0.0
+    delay_ns: int = 0
+    late: float = 0.0
+    late_ns: int = 0
+    said: str = ""
+
+    @property
+    def flags(self) -> list[str]:
+        """Options of `espbench-traffic link`."""
+        shares = {"--lose": self.loss, "--flip": self.bit_errors, "--late": self.late}
+        found = ["--latency-ns", str(LATENCY_NS + self.delay_ns)]
+        found += [word for flag, share in shares.items() if share for word in (flag, repr(share))]
+        return [*found, "--late-ns", str(self.late_ns)] if self.late else found
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What goes wrong on each link that errs, by name; seed: which frames it happens to."""
+
+    links: Mapping[str, LinkErrors] = field(default_factory=dict)
+    seed: int = 0
+
+    def of(self, link: str) -> LinkErrors:
+        """Of a link, whether it errs or not."""
+        return self.links.get(link, LinkErrors())
+
+    def seed_for(self, chance: str) -> int:
+        """Return a seed of 64 bits for trials whose errors are to be those of this text; 0: there are none."""
+        if not self.links:
+            return 0
+        return int.from_bytes(hashlib.sha256(f"{self.seed} {chance}".encode()).digest()[:8])
+
+    @property
+    def said(self) -> str:
+        """How long links are, and what goes wrong on each that errs."""
+        each = "".join(f"; {name}: {of.said}" for name, of in self.links.items())
+        return f"{LATENCY_NS / 1e3:g} µs long{each}"

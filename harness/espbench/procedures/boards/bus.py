@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bus test: bytes that the devices of gateway Home move over its memory's bus, for each frame that it is given.
+
+Counted by the emulated devices, beside what the first article's section "Bus Bandwidth" counts: frames in and out, data
+and keys to the engine and back. The CPU's own part is an assumed rate of cache misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from espbench.catalogue import bus_bytes
+from espbench.measure.inputs.setup import Request
+from espbench.plan.keys.board_tests import Bus
+from espbench.plan.resolved.cases import Case
+from espbench.procedures.at_throughput import load_note, load_of
+from espbench.procedures.clauses import common
+from espbench.procedures.procedure import Known
+from espbench.procedures.series import Series
+from espbench.quantities import Key, figure
+from espbench.sentences import Code
+from espbench.terms import Deviation, Quantity, Reason, Statement, Trial
+
+# Of a request to the engine: its descriptor is fetched, and its header written back.
+_DESCRIPTOR_BYTES = 64 + 8
+_LINE_BYTES = 32
+_SUITES = ("3des-sha1", "aes128-sha1", "aes256-sha256")  # whose keys the article's account is known for
+
+
+class BusCase(Series):
+    """One trial."""
+
+    def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
+        assert isinstance(case.settings, Bus)
+        self.settings = case.settings
+        self.load_fps, self._no_load = load_of(case, known, case.settings)
+        super().__init__(case, known, trials)
+
+    @property
+    def warm_up_fps(self) -> float:
+        return self.load_fps or self.known.limits.minimum_fps
+
+    def unfit(self) -> Reason | None:
+        return self._no_load
+
+    def wanted(self) -> Request | None:
+        if self.answers or self.load_fps is None:
+            return None
+        return Request(self.load_fps, self.settings.trial, "measure", bus=True)
+
+    def expected_trials(self) -> int:
+        return 1
+
+    def answer(self) -> dict[str, Any]:
+        (trial,) = self.answers
+        quantities = _quantities(trial, self.settings.misses_per_us)
+        by_account = self._by_account()
+        counted = quantities[1].value
+        if by_account is not None and counted is not None:
+            quantities += [
+                figure(Key.BUS_BY_ACCOUNT, by_account),
+                figure(Key.BUS_OF_ACCOUNT, round(counted / by_account, 4)),
+            ]
+        return {
+            "status": "OK",
+            "words": Statement.of(
+                Code.BUS_MOVED, bytes=quantities[0].value, fps=trial.offered_fps, counted=counted
+            ),
+            "load_fps": trial.offered_fps,
+            "quantities": quantities,
+            "warnings": load_note(self.known, self.settings),
+        }
+
+    def _by_account(self) -> float | None:
+        """The article's bytes for a frame, of one size; None where its account is of another kind of setup."""
+        size, suite = self.case.frame_size, self.case.suite
+        if not isinstance(size, int):
+            return None
+        if self.case.stack.kind == "plain":
+            return bus_bytes.plain(size).total
+        return bus_bytes.encrypted(size, suite).total if suite in _SUITES else None
+
+    def deviations(self) -> list[Deviation]:
+        return common(self.settings, self.known.frame_sizes, self.trials)
+
+
+def _quantities(trial: Trial, misses_per_us: float) -> list[Quantity]:
+    """All bytes, those the article counts, and by whom they were moved; each for a frame that was sent to the pair."""
+    moved: dict[str, int] = trial.measured["bus"]["home"]
+
+    def each(*keys: str) -> float:
+        return sum(moved[key] for key in keys) / trial.tx_frames
+
+    frames = each("port_frame_read", "port_frame_written")
+    descriptors = each("port_read", "port_written") - frames
+    engine = each("sec_read", "sec_written")
+    requests = each("sec_descriptors") * _DESCRIPTOR_BYTES
+    cpu_us = trial.gateways["home"].cpu_us_per_frame
+    cpu = 0.0 if cpu_us is None else cpu_us * misses_per_us * _LINE_BYTES
+    total = frames + descriptors + engine + cpu
+    return [
+        figure(Key.BUS_TOTAL, round(total, 2)),
+        figure(Key.BUS_COUNTED, round(frames + engine - requests, 2)),
+        figure(Key.BUS_FRAMES, round(frames, 2)),
+        figure(Key.BUS_ENGINE, round(engine - requests, 2)),
+        figure(Key.BUS_DESCRIPTORS, round(descriptors + requests, 2)),
+        figure(Key.BUS_CPU, round(cpu, 2)),
+        figure(Key.BUS_RATE, round(total * trial.offered_fps / 1e6, 3)),
+    ]

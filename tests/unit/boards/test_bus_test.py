@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bus test: its one trial, and what it makes of the bytes that devices counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from espbench.generators.base import BusBytes
+from espbench.measure.inputs.setup import Request
+from espbench.plan import Case
+from espbench.plan.keys.board_tests import Bus
+from espbench.plan.keys.stack_choice import StackChoice
+from espbench.quantities import Key
+from espbench.runs.procedure_kinds import procedure_for
+from espbench.terms import Finding, GatewayReading, Trial
+from support.simulated.procedures import answer, case_of, known, run
+from support.simulated.queue import QueueDut
+
+# Of each frame of 64 B: in with FCS, out without; two descriptors, each read and written.
+PLAIN = BusBytes(port_read=60 + 16, port_written=64 + 16, port_frame_read=60, port_frame_written=64)
+
+
+class Board(QueueDut):
+    """Moves so much for each frame, and is busy for 2 us, in which 20 lines of 32 B are missed."""
+
+    each = PLAIN
+
+    def trial(self, request: Request, case: str, sequence: int) -> Trial:
+        trial = super().trial(request, case, sequence)
+        moved = {key: count * trial.tx_frames for key, count in self.each.model_dump().items()}
+        gateways = {"home": GatewayReading(cpu_us_per_frame=2.0)}
+        return trial.model_copy(update={"measured": {"bus": {"home": moved}}, "gateways": gateways})
+
+
+def measured(case: Case, board: type[Board] = Board) -> tuple[list[Request], Finding]:
+    procedure = procedure_for(case, known(40_000.0), [])
+    asked = run(procedure, board(50_000))
+    return asked, answer(procedure)
+
+
+def values(found: Finding) -> dict[str, float | None]:
+    return {quantity.key: quantity.value for quantity in found.quantities}
+
+
+def test_one_trial_with_the_buses_in_its_record() -> None:
+    asked, found = measured(case_of(Bus(), "bus"))
+    assert [(r.load_fps, r.duration_s, r.bus) for r in asked] == [(40_000.0, 1.0, True)]
+    assert found.status == "OK"
+
+
+def test_plain_frames_are_counted_as_the_article_counts_them() -> None:
+    """Descriptors stand by themselves, and so does the CPU; the FCS of the frame that leaves is in no memory."""
+    _, found = measured(case_of(Bus(), "bus"))
+    told = values(found)
+    assert (told[Key.BUS_TOTAL], told[Key.BUS_COUNTED], told[Key.BUS_FRAMES]) == (156 + 640, 124, 124)
+    assert (told[Key.BUS_ENGINE], told[Key.BUS_DESCRIPTORS], told[Key.BUS_CPU]) == (0, 32, 640)
+    assert told[Key.BUS_RATE] == pytest.approx((156 + 640) * 40_000 / 1e6)
+    assert (told[Key.BUS_BY_ACCOUNT], told[Key.BUS_OF_ACCOUNT]) == (128, round(124 / 128, 4))
+
+
+class Engine(Board):
+    """Moves 200 B into the engine and 60 out of it for each frame, and one request of 72 B, which are among them."""
+
+    each = PLAIN.model_copy(update={"sec_read": 200 + 64, "sec_written": 60 + 8, "sec_descriptors": 1})
+
+
+@pytest.mark.parametrize(("suite", "has_an_account"), [("3des-sha1", True), ("aes128gcm16", False)])
+def test_an_engines_requests_are_descriptors(suite: str, has_an_account: bool) -> None:
+    case = replace(case_of(Bus(), "bus"), suite=suite, stack=StackChoice(stack="xfrm"))
+    told = values(measured(case, Engine)[1])
+    assert (told[Key.BUS_ENGINE], told[Key.BUS_DESCRIPTORS], told[Key.BUS_COUNTED]) == (260, 32 + 72, 384)
+    assert (Key.BUS_OF_ACCOUNT in told) == has_an_account
