@@ -31,7 +31,10 @@ def profiles(run: RunDirectory) -> list[Profile]:
     for case in run.manifest.base_loads:
         trials = run.trials_of(case)
         if len(trials) != 1 or not trials[0].gateways:
-            told = "; ".join(str(reason) for trial in trials for reason in trial.reasons)
+            reasons = dict.fromkeys(
+                str(reason).partition("\n")[0] for trial in trials for reason in trial.reasons
+            )
+            told = "; ".join(reasons)
             raise EspbenchError(
                 f"{case}: expected one trial with its gateways, got {len(trials)} ({told or 'nothing was measured'})"
             )

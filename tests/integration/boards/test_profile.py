@@ -148,6 +148,7 @@ def test_mistakes_are_one_message(measured: tuple[Path, Path], tmp_path: Path) -
 # At the beginning of esp_output: mov $6,%ecx and a push. The same in two instructions, of as many bytes:
 # xor %ecx,%ecx; add $6,%ecx; and the push.
 MODULE_BYTES = 40_000
+SIGNED = b"~Module signature appended~"
 ONE, TWO = bytes.fromhex("b9060000004156"), bytes.fromhex("31c983c1064156")
 
 
@@ -157,7 +158,8 @@ def test_one_instruction_planted_in_esp_output_is_found_there(
 ) -> None:
     """Debian's own module with one instruction more for each frame that Home encrypts, and none for Office.
 
-    At half of the throughput: at the whole of it a busy gateway's queues move other functions as well.
+    At half of the throughput: at the whole of it a busy gateway's queues move more of the other functions. Those of
+    allocators and timers move in any case.
     """
     run, _ = measured
     half = ["--half", "--case", CASE, "--out"]
@@ -167,15 +169,14 @@ def test_one_instruction_planted_in_esp_output_is_found_there(
     plant(tmp_path / "cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     done = espbench(
-        "profile", run, "--against", was, "--case", CASE, "--out", tmp_path / "now", timeout=PATIENCE_S
-    )
+        "profile", run, "--against", was, "--case", CASE, "--top", "2000", "--out", tmp_path / "now",
+        timeout=PATIENCE_S,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     home, office = re.split(r"(?=^\S.* instructions per frame)", done.stdout, flags=re.MULTILINE)[1:3]
-    rows = [line.split() for line in home.splitlines() if "[" not in line and "esp4" in line]
-    assert ["esp_output", "esp4", "+1.000"] in [[row[0], row[1], row[-1]] for row in rows]
-    first = next(line.split() for line in home.splitlines() if len(line.split()) == 5 and "." in line)
-    assert first[0] == "esp_output"
-    assert "esp4" not in office
+    rows = [line.split() for line in home.splitlines()]
+    assert [(row[0], row[-1]) for row in rows if "esp4" in row] == [("esp_output", "+1.000")]
+    assert not [line for line in office.splitlines() if "esp4" in line.split()]
 
 
 def plant(cache: Path) -> None:
@@ -189,7 +190,10 @@ def plant(cache: Path) -> None:
     module = text.index(b"modules/esp4.ko")
     place = text.find(ONE, module, module + MODULE_BYTES)
     assert place > 0, "Debian's esp4 is not as it was: find another instruction to make two of"
-    modules.write_bytes(text[:place] + TWO + text[place + len(TWO) :])
+    text = text[:place] + TWO + text[place + len(TWO) :]
+    # A signature that is wrong is refused, none is not.
+    signature = text.index(SIGNED, place)
+    modules.write_bytes(text[:signature] + SIGNED.swapcase() + text[signature + len(SIGNED) :])
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["products"][modules.name] = recipe.digest(modules)
     (folder / "manifest.json").write_text(json.dumps(manifest))
