@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan measured from Python: interrupted, gone on with by the same line, held against itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import espbench
+from espbench.terms import WITH_FIGURE
+from support.plans import pair_plan, write_plan
+
+pytestmark = pytest.mark.uml
+
+
+class Enough(Exception):
+    """What a notebook's user pressed."""
+
+
+def test_a_plan_is_measured_interrupted_gone_on_with_and_checked(tmp_path: Path) -> None:
+    wanted = pair_plan(
+        "uml", throughput={"loss_goals": [0], "resolution": "40%"}, name="notebook", frame_sizes=[64, 512]
+    )
+    write_plan(tmp_path, wanted)
+    plan = espbench.Plan(tmp_path / "notebook.yaml")
+    seen: list[espbench.Progress] = []
+
+    def stop_after_a_trial(progress: espbench.Progress) -> None:
+        seen.append(progress)
+        if progress.trials:
+            raise Enough
+
+    with pytest.raises(Enough):
+        plan.run(tmp_path / "runs", wait=True, on_progress=stop_after_a_trial)
+    begun = seen[-1].run
+    assert seen[-1].cases_done < seen[-1].cases == 2
+
+    run = plan.run(tmp_path / "runs", wait=True, on_progress=seen.append)
+    assert run.path == begun
+    assert (seen[-1].cases_done, seen[-1].trials) == (2, len(run.trials))
+    assert set(run.results["status"]) <= set(WITH_FIGURE)
+
+    verdict = espbench.check(plan.path, run.path, out=tmp_path / "checks", wait=True)
+    # Of one repeat each nothing can be said in real time.
+    assert verdict.attrs["verdict"] == "not judged"
+    assert set(verdict["word"]) == {"no verdict"}
+    assert len(espbench.history(tmp_path, index=tmp_path / "index.sqlite").runs) == 2
