@@ -204,9 +204,13 @@ mod tests {
                 rx_total: 100,
                 merged: 1,
                 esp: Some(EspCounts::default()),
-                link: None,
+                link: Some(LinkCounts::default()),
             }],
-            between: Vec::new(),
+            between: vec![LinkErrors {
+                lost: 1,
+                damaged: 2,
+                late: 3,
+            }],
             host_stalls: vec![HostStall {
                 cpu: 0,
                 at_ns: 1_170,
