@@ -145,6 +145,7 @@ class TruthLab:
     """The truth DUT for every case."""
 
     virtual_time = True
+    profiled = False
 
     def __init__(self, registry: Registry, logs: Path) -> None:
         self._registry = registry

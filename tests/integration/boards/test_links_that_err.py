@@ -35,7 +35,11 @@ def spread(share: float, of: int = FRAMES) -> Any:
     return pytest.approx(of * share, abs=4 * (of * share * (1 - share)) ** 0.5)
 
 
-@pytest.fixture(scope="module", params=MACHINES, ids=[dut for dut, *_ in MACHINES])
+@pytest.fixture(
+    scope="module",
+    params=[MACHINES[0], pytest.param(MACHINES[1], marks=pytest.mark.slow)],
+    ids=[dut for dut, *_ in MACHINES],
+)
 def twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Measured]:
     """One plan, measured two times."""
     dut, kit, suite = request.param

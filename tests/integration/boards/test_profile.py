@@ -121,6 +121,7 @@ def called(box: dict[str, Any], names: list[str]) -> bool:
     return not rest or any(called(child, rest) for child in box.get("c", []))
 
 
+@pytest.mark.slow
 def test_against_itself_nothing_differs(measured: tuple[Path, Path], tmp_path: Path) -> None:
     """Measured again at its loads: every function is the same."""
     run, profiled = measured

@@ -17,7 +17,8 @@ from support.plans import pair_plan, write_plan
 from support.runs import assert_complete, espbench, rows
 from support.virtual_runs import PATIENCE_S, Measured, busy_host, frames, measured, without_the_host
 
-pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+# What make test shows of these machines is in test_x86_daemons.py.
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 SIZE = 512
 
