@@ -11,7 +11,7 @@ import espbench
 from espbench.terms import WITH_FIGURE
 from support.plans import pair_plan, write_plan
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.slow]
 
 
 class Enough(Exception):
