@@ -12,7 +12,7 @@ from support.e500_machine import built_by_command
 from support.plans import quick, write_plan
 from support.runs import espbench
 
-pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 PATIENCE_S = 1800.0
 PLAN = {

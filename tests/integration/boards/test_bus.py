@@ -12,7 +12,7 @@ from support.e500_machine import built_by_command
 from support.plans import pair_plan, write_plan
 from support.virtual_runs import measured
 
-pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 LOAD_FPS, TRIAL_MS, SIZE = 20_000, 100, 512
 FRAMES = LOAD_FPS * TRIAL_MS // 1000

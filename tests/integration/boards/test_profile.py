@@ -18,7 +18,7 @@ from espbench.platforms.virtual.parts import recipe
 from support.plans import pair_plan, write_plan
 from support.runs import espbench
 
-pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 PATIENCE_S = 1800.0
 CASE = "0002-xfrm-aes128gcm16-512-one-way"
@@ -121,7 +121,6 @@ def called(box: dict[str, Any], names: list[str]) -> bool:
     return not rest or any(called(child, rest) for child in box.get("c", []))
 
 
-@pytest.mark.slow
 def test_against_itself_nothing_differs(measured: tuple[Path, Path], tmp_path: Path) -> None:
     """Measured again at its loads: every function is the same."""
     run, profiled = measured
@@ -153,7 +152,6 @@ SIGNED = b"~Module signature appended~"
 ONE, TWO = bytes.fromhex("b9060000004156"), bytes.fromhex("31c983c1064156")
 
 
-@pytest.mark.slow
 def test_one_instruction_planted_in_esp_output_is_found_there(
     measured: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
