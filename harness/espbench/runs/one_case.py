@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -21,7 +22,7 @@ from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.stacks.plain import Plain
 from espbench.terms import Encryption, Reason, Remark, Trial
 
-# A pair that dies again and again is not worth more rebuilding than this.
+# A load at which gateways die again and again is not worth more rebuilding than this.
 MAXIMUM_REBUILDS = 2
 # After a trial that the host spoilt, some time for whatever did it to end, s; doubled each time.
 HOST_PAUSE_S, MAXIMUM_PAUSE_S = 0.25, 2.0
@@ -36,6 +37,36 @@ class TrialObserver(Protocol):
     ) -> None: ...
     def trial_progress(self, event: dict[str, Any]) -> None: ...
     def trial_done(self, record: Trial) -> None: ...
+
+
+class _Deaths:
+    """Counts at which loads the gateways of a case died.
+
+    A load at which they did too often is tried no more: a lower one may do. Where they die at another load too, and
+    lived through none since, it is not the load.
+    """
+
+    def __init__(self) -> None:
+        self._at: Counter[float] = Counter()
+        self._given_up: dict[float, Reason] = {}
+        self._lived_since = True
+
+    def reason(self, load_fps: float) -> Reason | None:
+        """Why no more trials are made at this load; None: they are."""
+        return self._given_up.get(load_fps)
+
+    def went_through(self) -> None:
+        """A trial came to its end."""
+        self._lived_since = True
+
+    def died(self, load_fps: float, why: Reason) -> bool:
+        """Count a trial in which gateways died; True when they do wherever they are tried."""
+        elsewhere = bool(self._given_up) and not self._lived_since
+        self._at[load_fps] += 1
+        if self._at[load_fps] > MAXIMUM_REBUILDS:
+            self._given_up[load_fps] = why
+            self._lived_since = False
+        return elsewhere
 
 
 class OneCase:
@@ -63,11 +94,14 @@ class OneCase:
         seconds the rest takes.
         """
         case = running.case
-        broken = 0
+        deaths = _Deaths()
         warm = False
         while (request := running.next()) is not None:
             sequence = len(running.trials)
             self._observer.trial_started(request, running.brackets())
+            if why := deaths.reason(request.load_fps):
+                self._take(running, trial.broken(request, why, case=case.id, sequence=sequence))
+                continue
             try:
                 if pair is None:
                     pair = self._set_up(case)
@@ -79,17 +113,18 @@ class OneCase:
                 if self._virtual_time:
                     spent_s = request.duration_s + case.settings.learning + case.settings.residue
                     self.pace = (time.monotonic() - began) / spent_s
+                deaths.went_through()
             except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
                 why = Reason.of(error.code, text=str(error))
                 record = trial.broken(request, why, case=case.id, sequence=sequence)
                 self._setups.discard(pair)
                 pair, warm = None, False
-                broken += 1
+                elsewhere = deaths.died(request.load_fps, why)
                 if isinstance(error, NegotiationFailed) and error.final:
                     self._hopeless[self._kind(case)] = str(error)
                 # In virtual time what was not ready once never will be.
                 for_good = self._virtual_time and isinstance(error, readiness.NotReady)
-                if broken > MAXIMUM_REBUILDS or for_good or self._kind(case) in self._hopeless:
+                if elsewhere or for_good or self._kind(case) in self._hopeless:
                     self._give_up(running, why)
                     return pair
             self._take(running, record)

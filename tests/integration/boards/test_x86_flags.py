@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QEMU as espbench builds it leaves the right flags: Debian's does not, and a guest's kernel crashed of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from espbench.platforms.virtual.parts.kits import X86_KIT
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+
+PROGRAM = Path(__file__).parents[2] / "support" / "x86_flags.S"
+
+
+@pytest.fixture(scope="module")
+def qemu() -> Path:
+    """In the user's cache: the first test that needs it builds it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "espbench", "build", "x86"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    built = X86_KIT.find()
+    assert built is not None
+    return built.qemu
+
+
+def test_comparing_and_exchanging_leaves_every_flag_but_zf(qemu: Path, tmp_path: Path) -> None:
+    """An interrupt behind it stores EFLAGS, and loads them again: TF, DF or NT in there damage the guest."""
+    kernel = tmp_path / "flags"
+    ways = "-nostdlib -static -no-pie -Wl,-Ttext=0x100000,--build-id=none,-z,noexecstack,-e,start32"
+    subprocess.run(["gcc", *ways.split(), "-o", str(kernel), str(PROGRAM)], check=True)
+    machine = "-M q35 -cpu Haswell-noTSX -m 16 -nodefaults -display none -no-reboot -serial stdio"
+    machine += " -global apic-common.vapic=off -icount shift=0,sleep=off"
+    done = subprocess.run(
+        [str(qemu), "-L", str(qemu.parent), *machine.split(), "-kernel", str(kernel)],
+        capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    pf, zf, always = 0x04, 0x40, 0x02
+    assert [int(line, 16) for line in done.stdout.split()] == [always | pf | zf, always | pf]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways that die are built anew, but not for ever; a load that kills them does not take lower ones with it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from espbench.measure.inputs.setup import Request, TrialBroken
+from espbench.runs.one_case import MAXIMUM_REBUILDS, OneCase
+from espbench.terms import Trial
+
+
+class Loads:
+    """A procedure that wants each of these loads, one after the other; gateways die at those above `dies_above`."""
+
+    warm_up_fps = 1.0
+
+    def __init__(self, loads: list[float], dies_above: float) -> None:
+        self.case = SimpleNamespace(
+            id="c", pair="p", settings=SimpleNamespace(warm_up=0, learning=0, residue=0, settle=0)
+        )
+        self.trials: list[Any] = []
+        self.measured: list[float] = []
+        self._loads = loads
+        self._dies_above = dies_above
+
+    def next(self) -> Request | None:
+        done = len(self.trials)
+        return Request(self._loads[done], 1.0, "final") if done < len(self._loads) else None
+
+    def measure(self, request: Request, maker: object) -> Any:
+        self.measured.append(request.load_fps)
+        if request.load_fps > self._dies_above:
+            raise TrialBroken(f"gateway office died at {request.load_fps}")
+        return SimpleNamespace(load_fps=request.load_fps, disturbed=False, validity="OK")
+
+    def add(self, record: Trial) -> None:
+        self.trials.append(record)
+
+    def brackets(self) -> list[Any]:
+        return []
+
+    def remaining_s(self) -> float:
+        return 0.0
+
+
+class Counted:
+    """Set-ups that can always be made, and are counted."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def set_up(self, case: object) -> object:
+        self.made += 1
+        return self
+
+    def discard(self, pair: object) -> None:
+        pass
+
+    def traffic(self, case: object) -> None:
+        return None
+
+
+def run(loads: list[float], dies_above: float) -> tuple[Loads, int]:
+    procedure, setups = Loads(loads, dies_above), Counted()
+    observer = SimpleNamespace(trial_started=lambda *_: None, trial_done=lambda *_: None)
+    one = OneCase(cast(Any, setups), lambda _: None, cast(Any, observer), virtual_time=False)
+    one.measure(cast(Any, procedure), None, lambda _: None)
+    assert len(procedure.trials) == len(loads)
+    return procedure, setups.made
+
+
+def test_a_load_that_kills_the_gateways_is_given_up_and_lower_ones_are_measured() -> None:
+    procedure, made = run([9, 9, 9, 9, 9, 5, 5], dies_above=8)
+    assert procedure.measured == [9] * (MAXIMUM_REBUILDS + 1) + [5, 5]
+    assert [trial.validity for trial in procedure.trials] == ["INVALID"] * 5 + ["OK"] * 2
+    assert "gateway office died at 9" in str(procedure.trials[4].reasons[0])
+    assert made == MAXIMUM_REBUILDS + 2
+
+
+def test_gateways_that_die_at_every_load_are_given_up() -> None:
+    procedure, _ = run([9, 9, 9, 9, 5, 5, 3, 3], dies_above=0)
+    assert procedure.measured == [9] * (MAXIMUM_REBUILDS + 1) + [5]
+    assert {trial.validity for trial in procedure.trials} == {"INVALID"}
+
+
+@pytest.mark.parametrize("loads", [[5, 9, 5, 9, 5], [9, 5, 5]])
+def test_dying_now_and_then_costs_those_trials_alone(loads: list[float]) -> None:
+    procedure, _ = run(loads, dies_above=8)
+    assert procedure.measured == loads
+    assert [trial.validity == "OK" for trial in procedure.trials] == [load < 8 for load in loads]
