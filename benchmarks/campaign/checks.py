@@ -145,6 +145,13 @@ def true_reasons(
     return faults
 
 
+def disturbed_cases(trials: Sequence[Trial]) -> frozenset[str]:
+    """The cases in which this machine itself kept the tester from a trial."""
+    return frozenset(
+        str(trial["case"]) for trial in trials if any(r["code"] in OF_THE_HOST for r in trial["reason_codes"])
+    )
+
+
 def _told_again(trials: Sequence[Trial], line: int) -> bool:
     """What is left of a case that was given up repeats the reason of the trial before it."""
     before = trials[line - 1] if line else None

@@ -73,6 +73,8 @@ class DisturbedRow(Row):
     reasons: Sequence[Code]
     of_the_dut = False
     """What is hit is part of what is measured: less than the truth is then the truth of its trials."""
+    starves_unseen = False
+    """Its boxes are of this machine, which espbench cannot know: where others disturb it, they are slower."""
     program: Sequence[str] = ESPBENCH
 
     def __enter__(self) -> Self:
@@ -174,6 +176,8 @@ class DisturbedRow(Row):
             slowed = frozenset(
                 t["case"] for n, t in enumerate(trials) if any(a <= n <= b for a, b in touched)
             )
+        if self.starves_unseen:
+            slowed |= checks.disturbed_cases(trials)
         rows = checks.rows_of((directory / "results.csv").read_text())
         outcomes, faults = checks.right(rows, self.truth, slowed)
         verdict.outcomes += outcomes
@@ -454,6 +458,7 @@ class RemoteHelperHit(HitRow):
     truth = PAIR_TRUTH
     reasons = (*GATEWAY, *TESTER)
     of_the_dut = True
+    starves_unseen = True
 
     def missing(self) -> str:
         if os.geteuid() != 0:

@@ -68,6 +68,16 @@ def test_less_is_right_only_where_the_gateway_was_hit() -> None:
     assert len(checks.right([row(throughput_fps="1200")], TRUTH, frozenset({"0001"}))[1]) == 1
 
 
+def test_only_cases_that_this_machine_disturbed_may_be_slower_unseen() -> None:
+    trials = [
+        trial(),
+        invalid(Code.HOST_STALL) | {"case": "0002"},
+        invalid(Code.GATEWAY_DIED) | {"case": "0003"},
+        invalid(Code.GATEWAY_DIED, Code.HOST_STARVATION) | {"case": "0004"},
+    ]
+    assert checks.disturbed_cases(trials) == {"0002", "0004"}
+
+
 @pytest.mark.parametrize(
     ("code", "said", "words"),
     [
