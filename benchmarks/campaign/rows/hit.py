@@ -87,7 +87,7 @@ class DisturbedRow(Row):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @abstractmethod
-    def plan(self, seed: int) -> dict[str, Any]:
+    def plan(self, repetition: int) -> dict[str, Any]:
         """Of some ten seconds."""
 
     @abstractmethod
@@ -116,7 +116,7 @@ class DisturbedRow(Row):
         verdict = Verdict(moments=0)
         done: list[str] = []
         touched: list[tuple[int, int]] = []
-        arguments: list[str | Path] = [written(folder, self.plan(seed)), "--out", folder / "runs"]
+        arguments: list[str | Path] = [written(folder, self.plan(repetition)), "--out", folder / "runs"]
         directory: Path | None = None
         with self.around() as unlike:
             for attempt in range(1 + RESUMED):
@@ -259,7 +259,7 @@ class _OnABox(DisturbedRow):
         super().__exit__(kind, error, trace)
         self._box.__exit__(kind, error, trace)
 
-    def plan(self, seed: int) -> dict[str, Any]:
+    def plan(self, repetition: int) -> dict[str, Any]:
         """Four repeats of one case: long enough for all moments."""
         plan = self._box.plan(repeat=4, generator=GENERATOR)
         return plan | {"tests": [{"throughput": throughput()}]}
@@ -314,7 +314,7 @@ class AgentHit(HitRow):
     truth = PAIR_TRUTH
     reasons = (*GATEWAY, *TESTER)
 
-    def plan(self, seed: int) -> dict[str, Any]:
+    def plan(self, repetition: int) -> dict[str, Any]:
         return _pair("netns", repeat=4)
 
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
@@ -346,7 +346,7 @@ class GatewayHit(_OnGuests, HitRow):
     name = "gateway"
     what = "a gateway (a User-Mode Linux guest with ESP) killed or stopped"
 
-    def plan(self, seed: int) -> dict[str, Any]:
+    def plan(self, repetition: int) -> dict[str, Any]:
         return _pair("uml", stacks=["xfrm"], suites=["aes128gcm16"], repeat=3)
 
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
@@ -398,9 +398,9 @@ class DaemonHit(_InGuests):
     disturbs = "daemon"
     stacks = ("strongswan", "libreswan", "strongswan-libipsec")
 
-    def plan(self, seed: int) -> dict[str, Any]:
+    def plan(self, repetition: int) -> dict[str, Any]:
         suites = ["aes128-sha1", "aes128gcm16", "aes256gcm16", "3des-sha1"]
-        stack = self.stacks[seed % len(self.stacks)]
+        stack = self.stacks[repetition % len(self.stacks)]
         return _pair("uml", stacks=[stack], suites=suites)
 
 
@@ -412,8 +412,8 @@ class GatewayClockSteps(_InGuests):
     repetitions = 3
     disturbs = "gateway-clock"
 
-    def plan(self, seed: int) -> dict[str, Any]:
-        stack = ("strongswan", "libreswan", "xfrm")[seed % 3]
+    def plan(self, repetition: int) -> dict[str, Any]:
+        stack = ("strongswan", "libreswan", "xfrm")[repetition % 3]
         return _pair("uml", stacks=[stack], suites=["aes128gcm16", "aes128-sha1", "3des-sha1"])
 
 
@@ -479,7 +479,7 @@ class RemoteHelperHit(HitRow):
         self._made.__exit__(kind, error, trace)
         super().__exit__(kind, error, trace)
 
-    def plan(self, seed: int) -> dict[str, Any]:
+    def plan(self, repetition: int) -> dict[str, Any]:
         return _pair(
             str(self._lab.profile()), name="remote", stacks=["xfrm"], suites=["aes128gcm16"], repeat=2
         )

@@ -313,9 +313,9 @@ def test_a_process_is_stopped_for_some_time_and_killed_for_good() -> None:
 def test_the_plan_of_each_row_is_a_plan(
     tmp_path: Path, row: hit.DisturbedRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For the first seeds: every stack has its turn."""
+    """For the first repetitions: every stack has its turn."""
     profile = data_dir("dut-profiles") / "remote-example.yaml"
     monkeypatch.setattr(row, "_box", RouterBox(), raising=False)
     monkeypatch.setattr(row, "_lab", SimpleNamespace(profile=lambda: profile), raising=False)
-    for seed in range(3):
-        assert cases(load_plan(written(tmp_path, row.plan(seed))))
+    for repetition in range(3):
+        assert cases(load_plan(written(tmp_path, row.plan(repetition))))
