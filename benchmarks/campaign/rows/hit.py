@@ -29,8 +29,8 @@ from espbench.this_machine.processes import descendants
 from support.boxes import RouterBox
 from support.remote_boxes import RemoteLab, remote_lab
 
-MOMENTS = 10  # of one run
-WAIT_S = (0.1, 2.5)  # between two of them
+MOMENTS = 20  # of one run
+WAIT_S = (0.1, 4.0)  # between two of them
 # Shorter than a poll, about a trial, longer than one; and once a row for longer than anything waits.
 STOPS_S = ((0.01, 0.1), (0.1, 0.6), (0.6, 3.0))
 FOR_GOOD_S = 75.0
@@ -68,7 +68,7 @@ def throughput(**changes: Any) -> dict[str, Any]:
 class DisturbedRow(Row):
     """One run a repetition, disturbed; a run that ends of it is resumed until it is whole."""
 
-    repetitions = 5
+    repetitions = 3
     truth: checks.Truth
     reasons: Sequence[Code]
     of_the_dut = False
@@ -88,7 +88,7 @@ class DisturbedRow(Row):
 
     @abstractmethod
     def plan(self, repetition: int) -> dict[str, Any]:
-        """Of some ten seconds."""
+        """Of about a minute, with what its hits cost."""
 
     @abstractmethod
     def disturb(
@@ -208,7 +208,7 @@ class HitRow(DisturbedRow):
             seconds: float | None = None
             if random_number.random() < 0.5:
                 seconds = random_number.uniform(*random_number.choice(STOPS_S))
-            if repetition == 1 and len(done) == MOMENTS - 1:
+            if repetition == 1 and len(done) == MOMENTS // 2:
                 seconds = FOR_GOOD_S
             first = run.lines()
             if run.process.poll() is None and (what := self.hit(run, random_number, seconds)):
@@ -260,8 +260,8 @@ class _OnABox(DisturbedRow):
         self._box.__exit__(kind, error, trace)
 
     def plan(self, repetition: int) -> dict[str, Any]:
-        """Four repeats of one case: long enough for all moments."""
-        plan = self._box.plan(repeat=4, generator=GENERATOR)
+        """Six repeats of one case: long enough for all moments."""
+        plan = self._box.plan(repeat=6, generator=GENERATOR)
         return plan | {"tests": [{"throughput": throughput()}]}
 
     def missing(self) -> str:
@@ -315,7 +315,7 @@ class AgentHit(HitRow):
     reasons = (*GATEWAY, *TESTER)
 
     def plan(self, repetition: int) -> dict[str, Any]:
-        return _pair("netns", repeat=4)
+        return _pair("netns", repeat=6)
 
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         side = random_number.choice(SIDES)
