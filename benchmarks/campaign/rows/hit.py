@@ -121,12 +121,12 @@ class DisturbedRow(Row):
         with self.around() as unlike:
             for attempt in range(1 + RESUMED):
                 before = _log(directory)
-                # Resumed, it no longer disturbs itself: it must become whole.
-                program = self.program if attempt == 0 else ESPBENCH
-                env = self.environment(seed) if attempt == 0 else {}
+                # Once it has disturbed itself it no longer does when it is resumed: it must become whole.
+                program = ESPBENCH if done else self.program
+                env = {} if done else self.environment(seed)
                 with Observed(folder, *arguments, program=self.prefix() + list(program), env=env) as run:
                     # A run that a hit ended is hit again when it is resumed, until it had its share.
-                    disturbed = attempt == 0 or (
+                    disturbed = not done or (
                         len(done) < MOMENTS and attempt < RESUMED and self.program is ESPBENCH
                     )
                     if disturbed:
