@@ -33,7 +33,8 @@ def test_comparing_and_exchanging_leaves_every_flag_but_zf(qemu: Path, tmp_path:
     kernel = tmp_path / "flags"
     ways = "-nostdlib -static -no-pie -Wl,-Ttext=0x100000,--build-id=none,-z,noexecstack,-e,start32"
     subprocess.run(["gcc", *ways.split(), "-o", str(kernel), str(PROGRAM)], check=True)
-    machine = "-M q35 -cpu Haswell-noTSX -m 16 -nodefaults -display none -no-reboot -serial stdio"
+    machine = "-M q35,smm=off,sata=off,smbus=off,vmport=off,hpet=off,usb=off -cpu Haswell-noTSX -m 16"
+    machine += " -nodefaults -display none -vga none -no-reboot -serial stdio"
     machine += " -global apic-common.vapic=off -icount shift=0,sleep=off"
     done = subprocess.run(
         [str(qemu), "-L", str(qemu.parent), *machine.split(), "-kernel", str(kernel)],
