@@ -2,11 +2,10 @@
 """Holds trials at the loads of a base against it: what is the same, what moved, what is worse than its limit.
 
 **Instructions.** At half of the throughput (at the throughput itself where the base has no other load) the base's
-repeats are a band, from the least to the greatest figure; a repeat has a
-seed of its own where the device takes seeds, so that the band is what luck of layout is worth. Of one repeat, or where
-repeats are the same trial again, the band has no width. The new figure is the median over the same repeats. Within the
-band it is `same`; outside it `moved`; where it is above the band by more than the limit, `regressed`, and where it is
-below it by more, `improved`.
+repeats are a band, from the least to the greatest figure; each repeat has random numbers of its own, the same in base
+and check, so that the band is what luck of layout is worth. Of one repeat it has no width. The new figure is the median
+over the same repeats. Within the band it is `same`; outside it `moved`; where it is above the band by more than the
+limit, `regressed`, and where it is below it by more, `improved`.
 
 **Throughput.** No search is made again: the trial at the base's throughput still meets the loss goal (`same`), or it
 does not, and then the one at the least throughput that the limit allows does (`moved`) or does not (`regressed`).

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from espbench.errors import EspbenchError
+from espbench.platforms.chance import Chance
 
 Side = Literal["home", "office"]
 PortName = Literal["west", "east"]
@@ -186,6 +187,8 @@ class Testbed(ABC):
     gateway_netns: dict[Side, str] = field(default_factory=dict)
     # Nothing of the host is in what happens: no stalls, no waits, and each trial begins in the same state.
     virtual_time: bool = False
+    # In virtual time, what all that is drawn at random depends on.
+    chance: Chance = Chance()  # noqa: RUF009  (frozen)
     # In virtual time what each instruction of a gateway takes, ns; None: not known.
     ns_per_instruction: Fraction | None = None
     # What else the gateways are made of, for the Security Context.

@@ -22,6 +22,7 @@ from espbench.plan.keys.stack_choice import StackChoice
 from espbench.platforms import external, netns
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
+from espbench.platforms.chance import Chance
 from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.remote import remote_platform
 from espbench.platforms.remote.remote_gateway import Box
@@ -64,6 +65,10 @@ class _FromProfile:
 
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
         return {}, []
+
+    def _chance(self, case: Case) -> Chance:
+        """What is drawn at random for the case's gateways, in virtual time: each repeat has its own."""
+        return Chance(self._plan.seed, case.repeat)
 
     def _named(self, bed: Testbed) -> Testbed:
         """Give a test bed the profile's name and queues."""
@@ -158,7 +163,8 @@ class Boards(_FromProfile):
         assert board is not None
         return self._named(
             self._builder.build(
-                w.registry, w.logs, w.placement, _machine(self._profile, board, case), _facts_of(board),
+                w.registry, w.logs, w.placement,
+                _machine(self._profile, board, case, self._chance(case)), _facts_of(board),
                 single=self._single, line_rate_bps=self.line_rate_bps,
                 profile=w.profile(case),
             )
@@ -199,7 +205,7 @@ class Machines(_FromProfile):
         assert machine is not None
         return self._named(
             self._builder.build(
-                w.registry, w.logs, w.placement, _x86_machine(self._profile.memory, machine, case),
+                w.registry, w.logs, w.placement, _x86_machine(self._profile.memory, machine, case, self._chance(case)),
                 _facts_of_machine(machine), single=self._single, line_rate_bps=self.line_rate_bps,
                 profile=w.profile(case),
             )
@@ -442,7 +448,7 @@ def _guests_of(profile: Profile) -> uml_platform.UmlProfile:
     )
 
 
-def _machine(profile: Profile, board: Board, case: Case) -> qemu_e500.Machine:
+def _machine(profile: Profile, board: Board, case: Case, chance: Chance) -> qemu_e500.Machine:
     return qemu_e500.Machine(
         memory_mb=profile.memory,
         ns_per_instruction=board.ns_per_instruction,
@@ -451,6 +457,7 @@ def _machine(profile: Profile, board: Board, case: Case) -> qemu_e500.Machine:
         sec_costs=board.sec.costs,
         crypto=case.stack.crypto or "",
         coalescing=_coalescing(board),
+        chance=chance,
     )
 
 
@@ -503,7 +510,7 @@ def _facts_of(board: Board) -> dict[str, str]:
     }
 
 
-def _x86_machine(memory_mb: int, machine: Machine, case: Case) -> qemu_x86.Machine:
+def _x86_machine(memory_mb: int, machine: Machine, case: Case, chance: Chance) -> qemu_x86.Machine:
     return qemu_x86.Machine(
         memory_mb=memory_mb,
         ns_per_instruction=machine.ns_per_instruction,
@@ -512,6 +519,7 @@ def _x86_machine(memory_mb: int, machine: Machine, case: Case) -> qemu_x86.Machi
         transmit_ring=machine.rings.transmit,
         interrupts=machine.interrupts,
         images=_images(case.stack),
+        chance=chance,
     )
 
 

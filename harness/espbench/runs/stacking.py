@@ -58,7 +58,7 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
         found = builds_of(choice, plan_path, on_note)
     if not found:
         return (LeanEsp if choice.kind == LeanEsp.name else Xfrm)(bed, tunnel, suite, options)
-    made = credentials.make(options.auth, seeded=bed.virtual_time)
+    made = credentials.make(options.auth, bed.chance if bed.virtual_time else None)
     charons: dict[Side, StrongSwan] = {}
     daemons: dict[Side, Daemon] = {}
     for side in SIDES:

@@ -53,7 +53,11 @@ class Xfrm:
         self._options = options
         self._interface_id = devices.XFRM_IF_ID if options.interface else 0
         # In virtual time a run is to be repeated to the bit, and what a key is can show in a few instructions.
-        self._random = random.Random(2544) if bed.virtual_time else random.SystemRandom()
+        self._random = (
+            random.Random(bed.chance.number("keys and SPIs", 2544))
+            if bed.virtual_time
+            else random.SystemRandom()
+        )
         # Both directions of every tunnel, from each gateway's own address.
         spis = self._spis(2 * len(tunnel.pairs))
         self._sas = {

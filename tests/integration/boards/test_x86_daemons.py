@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from espbench.platforms.chance import Chance
 from espbench.platforms.virtual.parts.kits import X86_KIT
 from espbench.stacks.daemons import credentials
 from support.plans import pair_plan, write_plan
@@ -88,7 +89,7 @@ def test_the_context_says_what_negotiated_and_no_file_has_the_secret(
     assert context["home"]["daemon"].startswith("strongSwan 5.9")
     assert context["keying"] == "IKEv2, PSK, of a seed"
     assert "strongswan.cpio sha256" in context["emulation"]["x86-userland"]
-    secret = credentials.make("psk", seeded=True)["home"].psk.encode()
+    secret = credentials.make("psk", Chance())["home"].psk.encode()
     for file in first.directory.rglob("*"):
         if file.is_file():
             data = file.read_bytes()

@@ -207,7 +207,7 @@ def test_nothing_of_the_host_is_in_the_command_line() -> None:
         LinkEnd(Path("/dev/shm/a,b"), 1, "02:00:00:00:00:11"),
         LinkEnd(Path("/dev/shm/m"), 0, "02:00:00:00:00:12"),
     ]
-    words = command(BUILT, MACHINE, ends, Path("/r/console"))
+    words = command(BUILT, MACHINE, ends, 1, Path("/r/console"))
     text = " ".join(words)
     assert "-icount shift=0,sleep=off,ns=5/3 -seed 1 -rtc base=2026-01-01,clock=vm" in text
     assert "espbench.crypto=polling" in words[words.index("-append") + 1].split()
@@ -219,6 +219,6 @@ def test_nothing_of_the_host_is_in_the_command_line() -> None:
         "eTSEC,netdev=port1,mac=02:00:00:00:00:12",
         "esplink,netdev=link1,path=/dev/shm/m,end=0",
     ]
-    whole = command(BUILT, Machine(128, Fraction(1), "2.1", 1, ""), ends, Path("/r/console"))
+    whole = command(BUILT, Machine(128, Fraction(1), "2.1", 1, ""), ends, 1, Path("/r/console"))
     assert "shift=0,sleep=off" in whole
     assert not re.search(r"espbench\.crypto", " ".join(whole))

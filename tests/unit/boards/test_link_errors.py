@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import subprocess
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.paths import data_dir
+from espbench.platforms.chance import Chance
 from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 
 ALL = 2**64
@@ -104,9 +106,18 @@ def test_a_link_that_loses_more_loses_those_as_well(
 @given(seed=st.integers(0, 2**32 - 1), chance=st.text(), other=st.text())
 def test_a_trials_errors_are_those_of_seed_and_text(seed: int, chance: str, other: str) -> None:
     errors = Errors({"west": LinkErrors(loss=0.5)}, seed)
-    assert errors.seed_for(chance) == errors.seed_for(chance) < ALL
-    assert (errors.seed_for(chance) == errors.seed_for(other)) == (chance == other)
-    assert Errors({}, seed).seed_for(chance) == 0
+    first = Chance()
+    assert errors.seed_for(first, chance) == errors.seed_for(first, chance) < ALL
+    assert (errors.seed_for(first, chance) == errors.seed_for(first, other)) == (chance == other)
+    assert Errors({}, seed).seed_for(first, chance) == 0
+
+
+def test_each_repeat_has_other_errors_and_the_first_those_it_always_had() -> None:
+    errors = Errors({"west": LinkErrors(loss=0.5)}, 1)
+    told = "20000.0 0.05 0"
+    drawn = [errors.seed_for(Chance(seed, repeat), told) for seed in (1, 2) for repeat in (1, 2, 3)]
+    assert len(set(drawn)) == 6
+    assert drawn[0] == int.from_bytes(hashlib.sha256(f"1 {told}".encode()).digest()[:8])
 
 
 def test_the_program_is_told_of_what_goes_wrong_alone() -> None:

@@ -214,7 +214,7 @@ def test_nothing_of_the_host_is_in_the_command_line(built: Built) -> None:
         LinkEnd(Path("/dev/shm/w"), 1, "02:00:00:00:00:11"),
         LinkEnd(Path("/dev/shm/m"), 0, "02:00:00:00:00:12"),
     ]
-    words = command(built, Path("/r/root"), MACHINE, ends, Path("/r/console"))
+    words = command(built, Path("/r/root"), MACHINE, ends, 1, Path("/r/console"))
     text = " ".join(words)
     assert "-icount shift=0,sleep=off -seed 1 -rtc base=2026-01-01,clock=vm" in text
     assert words[words.index("-cpu") + 1].startswith("Haswell-noTSX,level=21,-")

@@ -272,6 +272,25 @@ def test_no_link_of_the_kernel_errs(duts: str) -> None:
     assert "got middle, east" in told
 
 
+@pytest.mark.parametrize("duts", ["uml", "netns", "auto", "[mpc8548e, uml]"])
+def test_a_seed_is_of_gateways_in_virtual_time_alone(duts: str) -> None:
+    text = PLAN.replace("tests:", "seed: 2\ntests:", 1)
+    assert resolve(read_text(text, "plan.yaml", "plan")).plan.seed == 2
+    with pytest.raises(UsageError) as error:
+        resolve(read_text(text.replace("dut: mpc8548e", f"dut: {duts}"), "plan.yaml", "plan"))
+    real = "uml" if "uml" in duts else duts
+    assert f"seed: expected no seed with {real}: gateways in virtual time alone take one, got 2" in str(
+        error.value
+    )
+
+
+def test_another_seed_is_a_condition() -> None:
+    """The first one is none, as before there were seeds: bases of then stay good."""
+    assert conditions(plan("tests:", "seed: 2\ntests:"), [])["seed"] == 2
+    assert "seed" not in conditions(plan("tests:", "seed: 1\ntests:"), [])
+    assert "seed: expected" in said("tests:", "seed: -1\ntests:")
+
+
 def test_a_single_gateway_has_no_link_to_another() -> None:
     text = PLAN.replace("topology: gateway-to-gateway", "topology: single-gateway").replace(
         "tests:", LINKS, 1

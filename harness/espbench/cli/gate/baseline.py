@@ -56,4 +56,4 @@ def band(repeats: int) -> str:
     """What a base of so many repeats can say of scatter."""
     if repeats == 1:
         return "one repeat: its band has no width, and the limit alone decides what is a regression"
-    return f"bands of {repeats} repeats"
+    return f"bands of {repeats} repeats, each with random numbers of its own: what luck of layout is worth"

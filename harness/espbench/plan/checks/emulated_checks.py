@@ -29,6 +29,7 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     boards = {dut: profile.board for dut, profile in resolved.duts if profile and profile.board}
     if not boards:
         yield from _only_boards(plan)
+    yield from _seed(resolved)
     yield from _links(resolved)
     emulated = {dut: profile for dut, profile in resolved.duts if profile and profile.emulated}
     if not emulated:
@@ -199,6 +200,21 @@ def _links(resolved: ResolvedPlan) -> Iterator[Problem]:
                 "a frame that comes later counts as lost: raise residue, or lower delay and reordering",
                 involves=(("tests", index, test.name),),
             )
+
+
+def _seed(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find a seed where chance is the kernels' own."""
+    plan = resolved.plan
+    real = [dut for dut, profile in resolved.duts if profile is None or not profile.emulated]
+    if "seed" in plan.model_fields_set and (real or plan.topology == "external"):
+        yield Problem(
+            ("seed",),
+            f"no seed{f' with {real[0]}' if real else ''}: gateways in virtual time alone take one",
+            str(plan.seed),
+            "elsewhere keys and places of memory are drawn by chance: remove it, or use dut: virt-x86 or mpc8548e",
+            on_key=True,
+            involves=_DUT,
+        )
 
 
 def _only_boards(plan: Plan) -> Iterator[Problem]:

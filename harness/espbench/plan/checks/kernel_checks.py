@@ -59,10 +59,11 @@ def keys_of_no_network(resolved: ResolvedPlan) -> Iterator[Problem]:
                 on_key=True,
                 involves=(("topology",),),
             )
-    if plan.repeat > 1:
-        yield Problem(
-            ("repeat",), "1", str(plan.repeat), "in virtual time a repeat measures nothing new: remove it"
-        )
+    for key in ("repeat", "seed"):
+        if key in plan.model_fields_set and getattr(plan, key) != 1:
+            yield Problem(
+                (key,), "1", str(getattr(plan, key)), "of engines nothing is drawn by chance: remove it"
+            )
 
 
 def _of_test(test: CipherKernels, at: KeyPath, processors: dict[str, Processor]) -> Iterator[Problem]:

@@ -57,6 +57,8 @@ SINGLE = "single-gateway"
 NO_NETWORK = "no-network"
 COMPARED_REPEATS = 5
 """`repeat` of a plan that compares and does not say."""
+FIRST_SEED = 1
+"""`seed` of a plan that does not say."""
 
 
 def _list_of(*default: JsonValue, shown: list[JsonValue] | None = None) -> Any:
@@ -291,6 +293,8 @@ class Plan(Strict):
     """Flows the frames are spread over."""
     dont_fragment: bool = False
     """Set DF in the offered IPv4 frames; all frames must then fit the MTU after ESP."""
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = FIRST_SEED
+    """What gateways in virtual time draw all random numbers from: keys, hash seeds, addresses; each repeat its own."""
     links: Links | None = None
     """What goes wrong on the links, by chance with a seed: gateways in virtual time only."""
     capture: bool = False

@@ -8,6 +8,7 @@ from typing import Any
 
 from espbench.plan.duts.profiles import Profile
 from espbench.plan.keys.links import Links
+from espbench.plan.keys.model import FIRST_SEED
 from espbench.plan.keys.rfc2544_tests import AroundTrials
 from espbench.plan.reading.units import Rate
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
@@ -39,6 +40,7 @@ def conditions(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str,
         "generator": plan.generator.shown,
         "capture": plan.capture,
         "profiles": {profile.name: _profile(profile) for profile in profiles},
+        **({"seed": plan.seed} if plan.seed != FIRST_SEED else {}),
         **({"links": _links(plan.links)} if plan.links and plan.links.by_name else {}),
     }
 

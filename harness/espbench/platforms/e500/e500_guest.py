@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from espbench.platforms.chance import Chance
 from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 
@@ -24,7 +25,10 @@ class Coalescing:
 
 @dataclass(frozen=True)
 class Machine:
-    """Says what is emulated: costs is the SEC's as its model takes them; crypto empty: the kernel's own default."""
+    """Says what is emulated: costs is the SEC's as its model takes them; crypto empty: the kernel's own default.
+
+    chance: what its random numbers are drawn from.
+    """
 
     memory_mb: int
     ns_per_instruction: Fraction
@@ -33,12 +37,18 @@ class Machine:
     sec_costs: str
     crypto: str = ""
     coalescing: Coalescing = Coalescing()
+    chance: Chance = Chance()  # noqa: RUF009  (frozen)
 
 
 def command(
-    built: Built, machine: Machine, ports: Sequence[LinkEnd], console: Path, more: Sequence[str] = ()
+    built: Built,
+    machine: Machine,
+    ports: Sequence[LinkEnd],
+    seed: int,
+    console: Path,
+    more: Sequence[str] = (),
 ) -> list[str]:
-    """QEMU's command line; more are words that the guest does not see.
+    """QEMU's command line; seed is the guest's own, more are words that it does not see.
 
     Whatever could tell the guest the host's time or chance is fixed (LINK.md).
     """
@@ -49,7 +59,7 @@ def command(
         str(built.qemu), "-M", "ppce500", "-cpu", "e500v2_v30", "-m", str(machine.memory_mb), "-nodefaults",
         "-display", "none", "-no-reboot", "-kernel", str(built.kernel), "-initrd", str(built.initramfs),
         "-append", " ".join(kernel_words), *virtual_guest.lines(console),
-        *virtual_guest.clock(machine.ns_per_instruction),
+        *virtual_guest.clock(machine.ns_per_instruction, seed),
         "-device",
         f"fsl-sec,version={machine.sec_version},clock={machine.sec_clock_hz},costs={machine.sec_costs}",
         "-device", "espbench-idle", *virtual_guest.network(ports, "eTSEC"), *more,

@@ -62,11 +62,14 @@ class QemuE500Platform:
         built = self._parts()
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> E500Gateway:
-            words = partial(command, built, machine, ends, more=virtual_guest.profile(profile, side))
+            words = partial(
+                command, built, machine, ends, virtual_guest.seed_of(machine.chance, side),
+                more=virtual_guest.profile(profile, side),
+            )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
             return E500Gateway(side, FACING[side], guest, logs / f"{side}.log", machine.coalescing)
 
-        return self._pairs.build(
+        bed = self._pairs.build(
             registry,
             placement,
             start,
@@ -76,3 +79,5 @@ class QemuE500Platform:
             line_rate_bps=line_rate_bps,
             profiled=profile is not None,
         )
+        bed.chance = machine.chance
+        return bed

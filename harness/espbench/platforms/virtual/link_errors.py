@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from espbench.platforms.chance import Chance
+
 # Of each link: how far its ends may be apart in virtual time, and so the least that a frame takes.
 LATENCY_NS = 50_000
 
@@ -42,11 +44,12 @@ class Errors:
         """Of a link, whether it errs or not."""
         return self.links.get(link, LinkErrors())
 
-    def seed_for(self, chance: str) -> int:
-        """Return a seed of 64 bits for trials whose errors are to be those of this text; 0: there are none."""
+    def seed_for(self, chance: Chance, trial: str) -> int:
+        """Return a seed of 64 bits for trials whose errors are to be those of this chance and trial; 0: none."""
         if not self.links:
             return 0
-        return int.from_bytes(hashlib.sha256(f"{self.seed} {chance}".encode()).digest()[:8])
+        of_chance = f"{chance.said} " if chance.said else ""
+        return int.from_bytes(hashlib.sha256(f"{self.seed} {of_chance}{trial}".encode()).digest()[:8])
 
     @property
     def said(self) -> str:

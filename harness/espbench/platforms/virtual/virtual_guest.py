@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.errors import EspbenchError
+from espbench.platforms.chance import Chance
 from espbench.platforms.gateway import LAST_WORDS_BYTES
 from espbench.this_machine.registry import Registry
 
@@ -112,11 +113,23 @@ def start(
     return guest
 
 
-def clock(ns_per_instruction: Fraction) -> list[str]:
-    """QEMU's words that let nothing of the host's time or chance into a guest (LINK.md)."""
+def clock(ns_per_instruction: Fraction, seed: int) -> list[str]:
+    """QEMU's words that let nothing of the host's time or chance into a guest (LINK.md).
+
+    seed, of 64 bits, is what its random numbers are a function of: those of an instruction that x86-64 has, and what a
+    board's device tree tells the kernel.
+    """
     ns = ns_per_instruction
     rate = "" if ns == 1 else f",ns={ns.numerator}/{ns.denominator}"
-    return ["-icount", f"shift=0,sleep=off{rate}", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
+    return ["-icount", f"shift=0,sleep=off{rate}", "-seed", str(seed), "-rtc", "base=2026-01-01,clock=vm"]
+
+
+def seed_of(chance: Chance, side: str) -> int:
+    """Return the seed of a gateway's guest. Each has its own, or both would draw the same keys and cookies.
+
+    But for the first chance of all: there both have had the same ever since.
+    """
+    return chance.number(f"guest {side}", 1)
 
 
 def profile(path: Path | None, side: str) -> list[str]:

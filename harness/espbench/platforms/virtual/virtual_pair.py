@@ -83,7 +83,7 @@ class VirtualTestbed(Testbed):
     def begin_trial(self, chance: str = "") -> None:
         """Copy the guests as they stood when the first trial began; what was done since is forgotten."""
         assert self.clock is not None
-        self.clock.branch(self.between, self.errors.seed_for(chance))
+        self.clock.branch(self.between, self.errors.seed_for(self.chance, chance))
         for gateway in self.gateways.values():
             if isinstance(gateway, VirtualGateway):
                 gateway.as_before_trials()

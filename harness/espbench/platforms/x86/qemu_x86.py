@@ -64,7 +64,10 @@ class QemuX86Platform:
         root.write_bytes(initramfs(built, machine))
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> X86Gateway:
-            words = partial(command, built, root, machine, ends, more=virtual_guest.profile(profile, side))
+            words = partial(
+                command, built, root, machine, ends, virtual_guest.seed_of(machine.chance, side),
+                more=virtual_guest.profile(profile, side),
+            )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
             return X86Gateway(side, FACING[side], guest, logs / f"{side}.log", machine)
 
@@ -78,5 +81,6 @@ class QemuX86Platform:
             line_rate_bps=line_rate_bps,
             profiled=profile is not None,
         )
+        bed.chance = machine.chance
         bed.held = held(built, machine)
         return bed

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from espbench.errors import UsageError
 from espbench.platforms.base import HeldDaemon
+from espbench.platforms.chance import Chance
 from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
 from espbench.platforms.virtual.parts.x86_kernel import MODULES
@@ -38,6 +39,7 @@ class Machine:
     cpu is one of QEMU's named models, with what is added or taken away; rings are frames; interrupts is what the
     driver's InterruptThrottleRate says: 3 adapts itself, 100 and more are at most so many a second. images: what it
     runs beside its init, by the names of the userland's archives (parts/userland.py), in the order of laying.
+    chance: what its random numbers are drawn from.
     """
 
     memory_mb: int
@@ -47,6 +49,7 @@ class Machine:
     transmit_ring: int
     interrupts: int
     images: tuple[str, ...] = ()
+    chance: Chance = Chance()  # noqa: RUF009  (frozen)
 
 
 def initramfs(built: Built, machine: Machine) -> bytes:
@@ -109,10 +112,11 @@ def command(
     root: Path,
     machine: Machine,
     ports: Sequence[LinkEnd],
+    seed: int,
     console: Path,
     more: Sequence[str] = (),
 ) -> list[str]:
-    """QEMU's command line; root is the file of initramfs(), more are words that the guest does not see.
+    """QEMU's command line; root is the file of initramfs(), seed the guest's own, more are words that it does not see.
 
     Nothing of the host's time, chance or CPU is in it.
     """
@@ -122,7 +126,7 @@ def command(
         "-m", str(machine.memory_mb), "-nodefaults", "-display", "none", "-vga", "none", "-no-reboot",
         "-global", "apic-common.vapic=off", "-kernel", str(built.kernel), "-initrd", str(root),
         "-append", " ".join(_KERNEL_WORDS), *virtual_guest.lines(console),
-        *virtual_guest.clock(machine.ns_per_instruction), "-device", "espbench-idle-port",
+        *virtual_guest.clock(machine.ns_per_instruction, seed), "-device", "espbench-idle-port",
         *virtual_guest.network(ports, "e1000e,romfile="), *more,
     ]  # fmt: skip
 

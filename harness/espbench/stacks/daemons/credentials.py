@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PSKs and certificates for one pair of gateways, kept in memory only: new for each pair, or of a seed.
 
-In virtual time two runs are the same to the byte, so there they are the same ones in each run: functions of a seed that
-anybody can read here, as the frames they protect are. They are no secret and protect nothing else.
+In virtual time two runs are the same to the byte, so there they are the same ones in each run: functions of the
+plan's seed and of a text that anybody can read here. They are no secret and protect nothing else.
 """
 
 from __future__ import annotations
@@ -19,23 +19,29 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
 from espbench.platforms.base import SIDES, Side
+from espbench.platforms.chance import Chance
 from espbench.stacks.daemons.daemon import PKCS12_PASSWORD, Credentials
 
 _RSA_BITS = 2048
 _PSK_BYTES = 32
-_SEEDED_PSK = hashlib.sha256(b"espbench: the PSK of gateways in virtual time").hexdigest()
+_SEEDED_PSK = "espbench: the PSK of gateways in virtual time"
 # Guests may have a clock of their own: a certificate must be valid on it too.
 _VALID = timedelta(days=30)
 
 
-def make(auth: Literal["psk", "certificates"], *, seeded: bool = False) -> dict[Side, Credentials]:
-    """Make what both ends of a pair need; identities are the sides' names. seeded: the same every time."""
+def make(auth: Literal["psk", "certificates"], chance: Chance | None = None) -> dict[Side, Credentials]:
+    """Make what both ends of a pair need; identities are the sides' names. chance: a PSK of it, the same every time."""
     if auth == "psk":
-        psk = _SEEDED_PSK if seeded else secrets.token_hex(_PSK_BYTES)
+        psk = secrets.token_hex(_PSK_BYTES) if chance is None else _seeded_psk(chance)
         return dict.fromkeys(SIDES, Credentials(psk=psk))
     ca_key = _key()
     ca = _certificate("espbench CA", ca_key.public_key(), "espbench CA", ca_key, is_ca=True)
     return {side: _of(side, ca, ca_key) for side in SIDES}
+
+
+def _seeded_psk(chance: Chance) -> str:
+    text = f"{_SEEDED_PSK}: {chance.said}" if chance.said else _SEEDED_PSK
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _of(side: Side, ca: x509.Certificate, ca_key: rsa.RSAPrivateKey) -> Credentials:
