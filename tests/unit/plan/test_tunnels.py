@@ -15,6 +15,7 @@ from espbench.catalogue.suites import suites
 from espbench.errors import UsageError
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Port, Testbed
+from espbench.platforms.chance import Chance
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks.base import StackOptions, Tunnel, split
 from espbench.stacks.policies import SideView, few, floor, sa_entries
@@ -104,13 +105,16 @@ def test_every_sa_of_every_tunnel_is_its_own() -> None:
 
 
 def test_in_virtual_time_a_run_has_the_keys_of_the_one_before() -> None:
-    """Elsewhere no two have one in common."""
-    emulated = cast(Testbed, SimpleNamespace(virtual_time=True))
+    """Of the same seed and repeat; elsewhere no two have one in common."""
+    emulated = cast(Testbed, SimpleNamespace(virtual_time=True, chance=Chance()))
+    repeated = cast(Testbed, SimpleNamespace(virtual_time=True, chance=Chance(repeat=2)))
 
     def known(bed: Testbed) -> list[dict[str, Any]]:
         return Xfrm(bed, tunnel_of(4, 1), suites()["3des-sha1"], StackOptions()).secrets()
 
     assert known(emulated) == known(emulated)
+    assert known(repeated) == known(repeated)
+    assert not {sa["spi"] for sa in known(emulated)} & {sa["spi"] for sa in known(repeated)}
     assert not {sa["spi"] for sa in known(BED)} & {sa["spi"] for sa in known(BED)}
 
 
