@@ -119,5 +119,5 @@ def _is_own_kernel(manifest: Manifest, key: str) -> bool:
     """Whether a condition is of a kernel that the profile names by its path."""
     dut = _scope(key)
     profile = manifest.conditions.get("profiles", {}).get(dut, {})
-    named = [value for part, value in flat({"kernel": profile.get("kernel")}) if part]
+    named = [value for part, value in flat({key: profile.get(key) for key in _OF_KERNELS}) if part]
     return any("/" in path for path in named) and is_named(key, _OF_KERNELS)

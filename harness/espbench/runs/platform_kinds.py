@@ -194,11 +194,14 @@ class Machines(_FromProfile):
     def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
         super().__init__(resolved, profile)
         self._builder = qemu_x86.QemuX86Platform(
-            self._profile.name, self._addressing, native.binary, X86_KIT.require, _errors(self._plan.links)
-        )
+            self._profile.name, self._addressing, native.binary, X86_KIT.require, _errors(self._plan.links),
+            _own_kernels(self._profile),
+        )  # fmt: skip
 
     def require(self, on_note: OnNote) -> None:
+        """Demand what guests are made of; UsageError where one cannot run the profile's kernel or modules."""
         demand([X86_KIT.readiness()])
+        self._builder.examine()
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w, machine = workspace, self._profile.machine
@@ -521,6 +524,19 @@ def _x86_machine(memory_mb: int, machine: Machine, case: Case, chance: Chance) -
         images=_images(case.stack),
         chance=chance,
     )
+
+
+def _own_kernels(profile: Profile) -> dict[Side, qemu_x86.Own]:
+    """The kernels and modules that a profile names, by gateway; empty where all are Debian's."""
+    kernel, modules = profile.own_kernel, profile.modules
+    if kernel is None and modules is None:
+        return {}
+    return {
+        side: qemu_x86.Own(
+            Path(getattr(kernel, side)) if kernel else None, Path(getattr(modules, side)) if modules else None
+        )
+        for side in SIDES
+    }
 
 
 def _images(choice: StackChoice) -> tuple[str, ...]:

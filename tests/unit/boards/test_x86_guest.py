@@ -22,6 +22,7 @@ from espbench.platforms.virtual.parts import recipe, userland, x86_kernel
 from espbench.platforms.virtual.parts.packages import parse_show
 from espbench.platforms.virtual.parts.recipe import BinaryPackage
 from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd, Userland
+from espbench.platforms.x86.own_kernel import debians
 from espbench.platforms.x86.x86_gateway import X86Gateway
 from espbench.platforms.x86.x86_guest import Machine, command, held, initramfs, userland_of
 from espbench.stacks.strongswan.strongswan_config import strongswan_conf
@@ -142,7 +143,7 @@ def built(tmp_path: Path) -> Built:
 
 
 def test_the_root_says_in_which_order_modules_are_loaded_and_how(built: Built) -> None:
-    root = initramfs(built, MACHINE)
+    root = initramfs(built, MACHINE, debians(built))
     assert root.startswith(b"ROOTMODULES.070701")
     assert b"modules/order\0" in root
     assert b"xfrm_algo.ko\ne1000e.ko InterruptThrottleRate=8000,8000\n" in root
@@ -150,7 +151,10 @@ def test_the_root_says_in_which_order_modules_are_loaded_and_how(built: Built) -
 
 def test_a_stack_with_a_daemon_has_it_in_its_root_and_no_other_has(built: Built) -> None:
     with_daemon = replace(MACHINE, images=("base", "strongswan"))
-    assert initramfs(built, with_daemon) == initramfs(built, MACHINE) + b"BASECHARON.."
+    assert (
+        initramfs(built, with_daemon, debians(built))
+        == initramfs(built, MACHINE, debians(built)) + b"BASECHARON.."
+    )
     assert held(built, with_daemon)["strongswan"].packages == {"strongswan-charon": "5.9"}
     assert held(built, MACHINE) == {}
     assert userland_of(built, MACHINE) == {}
@@ -165,8 +169,8 @@ def test_a_machine_without_room_for_its_root_is_one_message(built: Built) -> Non
     with pytest.raises(
         UsageError, match=r"memory: expected at least 136M, for the kernel and for base and strongswan"
     ):
-        initramfs(built, small)
-    initramfs(built, replace(small, memory_mb=136))
+        initramfs(built, small, debians(built))
+    initramfs(built, replace(small, memory_mb=136), debians(built))
 
 
 def packages_unpacked(root: Path) -> None:
@@ -214,7 +218,7 @@ def test_nothing_of_the_host_is_in_the_command_line(built: Built) -> None:
         LinkEnd(Path("/dev/shm/w"), 1, "02:00:00:00:00:11"),
         LinkEnd(Path("/dev/shm/m"), 0, "02:00:00:00:00:12"),
     ]
-    words = command(built, Path("/r/root"), MACHINE, ends, 1, Path("/r/console"))
+    words = command(built, debians(built), Path("/r/root"), MACHINE, ends, 1, Path("/r/console"))
     text = " ".join(words)
     assert "-icount shift=0,sleep=off -seed 1 -rtc base=2026-01-01,clock=vm" in text
     assert words[words.index("-cpu") + 1].startswith("Haswell-noTSX,level=21,-")

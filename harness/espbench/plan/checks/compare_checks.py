@@ -120,7 +120,7 @@ def _duts(profiles: Sequence[Profile], by: str | None) -> Iterator[Problem]:
                     f"profiles compared by {by} must share it" if by else "measure it in a plan of its own",
                     involves=(_BY,),
                 )
-        if by == "kernel" and profile.kernel in [earlier.kernel for earlier in profiles[:index]]:
+        if by == "kernel" and _kernels(profile) in [_kernels(earlier) for earlier in profiles[:index]]:
             yield Problem(
                 at,
                 "a kernel that no profile before it has",
@@ -134,8 +134,15 @@ def _number(value: object) -> str:
     return f"{value / 1e9:g}G" if isinstance(value, float) else str(value)
 
 
+def _kernels(profile: Profile) -> object:
+    """What tells kernels apart: with qemu_x86 the user's modules too, which stand beside Debian's kernel."""
+    return (profile.kernel, profile.modules) if profile.platform == "qemu_x86" else profile.kernel
+
+
 def _kernel(profile: Profile) -> str:
-    if profile.platform != "uml":
+    if profile.platform not in ("uml", "qemu_x86"):
         return "the host's"
+    if profile.platform == "qemu_x86" and profile.own_kernel is None:
+        return "Debian's"
     home, office = profile.kernel.home, profile.kernel.office
     return home if home == office else f"{home} and {office}"

@@ -62,9 +62,9 @@ class Profile(Strict):
     memory: Annotated[int, PlainValidator(_memory)] = 256
     """Memory of one gateway, MiB (uml, qemu_e500, qemu_x86)."""
     kernel: PerGateway = PerGateway(home="linux.uml", office="linux.uml")
-    """UML kernel: a path, or a name on PATH; for both gateways or as {home: …, office: …} (uml)."""
+    """Kernel: a path, for both gateways or as {home: …, office: …}. uml: or a name on PATH. qemu_x86: a bzImage."""
     modules: PerGateway | None = None
-    """Folder that holds the kernel's modules (uml). Default: Debian's /usr/lib/uml/modules."""
+    """Folder that holds the kernel's modules (uml, qemu_x86). qemu_x86: also a .ko file, loaded after Debian's own."""
     boxes: Boxes | None = None
     """The two gateways, reached over ssh (remote)."""
     ports: TesterPorts | None = None
@@ -77,6 +77,11 @@ class Profile(Strict):
     """The machine that is emulated (qemu_x86)."""
     processor: Processor | None = None
     """The network processor, which has no gateways but engines (ixp)."""
+
+    @property
+    def own_kernel(self) -> PerGateway | None:
+        """The kernel that the profile itself names; None: the platform's usual one."""
+        return self.kernel if "kernel" in self.model_fields_set else None
 
     @property
     def emulated(self) -> bool:
@@ -120,7 +125,7 @@ _KEYS_OF = {
     "uml": {"kernel", "modules", "memory"},
     "remote": {"boxes", "ports", "i_own_this_network"},
     "qemu_e500": {"board", "memory"},
-    "qemu_x86": {"machine", "memory"},
+    "qemu_x86": {"machine", "memory", "kernel", "modules"},
     "ixp": {"processor"},
 }
 _WHY_NOT = {
@@ -159,14 +164,16 @@ def _problems(profile: Profile) -> list[Problem]:
 
 
 def _with_paths_beside(profile: Profile, folder: Path) -> Profile:
-    """Relative paths start at the profile; bare names of kernels are left to PATH."""
+    """Relative paths start at the profile; bare names of UML kernels are left to PATH."""
 
     def beside(gateways: PerGateway) -> PerGateway:
         def resolved(path: str) -> str:
-            return str((folder / path).absolute()) if "/" in path else path
+            named = profile.platform == "uml" and "/" not in path
+            return path if named else str((folder / path).absolute())
 
         return PerGateway(home=resolved(gateways.home), office=resolved(gateways.office))
 
     modules = beside(profile.modules) if profile.modules else None
     boxes = with_files_beside(profile.boxes, folder) if profile.boxes else None
-    return profile.model_copy(update={"kernel": beside(profile.kernel), "modules": modules, "boxes": boxes})
+    kernel = {"kernel": beside(profile.own_kernel)} if profile.own_kernel else {}
+    return profile.model_copy(update={**kernel, "modules": modules, "boxes": boxes})

@@ -71,7 +71,8 @@ def _profile(profile: Profile) -> dict[str, Any]:
         found |= {
             "machine": profile.machine.model_dump(mode="json"),
             "memory": memory,
-            "kernel": "Debian's",
+            "kernel": own_kernel.model_dump() if (own_kernel := profile.own_kernel) else "Debian's",
+            **({"modules": profile.modules.model_dump()} if profile.modules else {}),
         }
     else:
         own = profile.platform == "uml"

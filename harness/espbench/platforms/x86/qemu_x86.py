@@ -3,28 +3,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from espbench.platforms.addressing import PairAddressing
-from espbench.platforms.base import Placement, Side
+from espbench.platforms.base import SIDES, Placement, Side
 from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import FACING, VirtualPairs, VirtualTestbed, facts_of
+from espbench.platforms.x86 import own_kernel
+from espbench.platforms.x86.own_kernel import Kernel, Own
 from espbench.platforms.x86.x86_gateway import X86Gateway
 from espbench.platforms.x86.x86_guest import Machine, command, held, initramfs, userland_of
 from espbench.this_machine.registry import Registry
 
-__all__ = ["Machine", "QemuX86Platform"]
+__all__ = ["Machine", "Own", "QemuX86Platform"]
 
 
 class QemuX86Platform:
     """Builds pairs of one machine. traffic finds the program that makes links, parts what a machine is made of.
 
-    errors: what goes wrong on links; None: nothing.
+    errors: what goes wrong on links; None: nothing. own: the kernels and modules of the user's, by gateway.
     """
 
     name = "qemu_x86"
@@ -36,10 +39,18 @@ class QemuX86Platform:
         traffic: Callable[[], Path],
         parts: Callable[[], Built],
         errors: Errors | None = None,
+        own: Mapping[Side, Own] | None = None,
     ) -> None:
         self._errors = errors or Errors()
         self._pairs = VirtualPairs(self.name, dut, addressing, traffic, self._errors)
         self._parts = parts
+        self._own = own or {}
+
+    def examine(self) -> None:
+        """Look at the kernels and modules of the user's; UsageError where they are not such as a gateway could run."""
+        built = self._parts()
+        for own in dict.fromkeys(self._own.values()):
+            own_kernel.read(own, built)
 
     def build(
         self,
@@ -60,23 +71,27 @@ class QemuX86Platform:
         are counted into, without the gateway's name. facts: of the machine, for the Security Context.
         """
         built = self._parts()
-        root = registry.directory("boot") / "initramfs.cpio"
-        root.write_bytes(initramfs(built, machine))
+        boots = _boots(
+            registry.directory("boot"), built, machine, [self._own.get(side, Own()) for side in SIDES]
+        )
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> X86Gateway:
+            kernel, root = boots[self._own.get(side, Own())]
             words = partial(
-                command, built, root, machine, ends, virtual_guest.seed_of(machine.chance, side),
+                command, built, kernel, root, machine, ends, virtual_guest.seed_of(machine.chance, side),
                 more=virtual_guest.profile(profile, side),
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
-            return X86Gateway(side, FACING[side], guest, logs / f"{side}.log", machine)
+            return X86Gateway(
+                side, FACING[side], guest, logs / f"{side}.log", machine, own_kernel=bool(kernel.data)
+            )
 
         bed = self._pairs.build(
             registry,
             placement,
             start,
             machine.ns_per_instruction,
-            facts | facts_of(built, self._errors) | userland_of(built, machine),
+            facts | facts_of(built, self._errors) | userland_of(built, machine) | self._facts(boots),
             single=single,
             line_rate_bps=line_rate_bps,
             profiled=profile is not None,
@@ -84,3 +99,29 @@ class QemuX86Platform:
         bed.chance = machine.chance
         bed.held = held(built, machine)
         return bed
+
+    def _facts(self, boots: Mapping[Own, tuple[Kernel, Path]]) -> dict[str, dict[str, str]]:
+        """What identifies the user's kernels and modules: `kernel`, `modules`, each by gateway; nothing of Debian's."""
+        told: dict[str, dict[str, str]] = {}
+        for side, own in self._own.items():
+            for what, value in boots[own][0].facts.items():
+                told.setdefault(what, {})[side] = value
+        if self._own and all(own.kernel for own in self._own.values()):
+            told["x86-kernel"] = dict.fromkeys(self._own, "the profile's, not Debian's")
+        return told
+
+
+def _boots(
+    folder: Path, built: Built, machine: Machine, owns: Sequence[Own]
+) -> dict[Own, tuple[Kernel, Path]]:
+    """What each gateway boots, as files of this folder; once where both boot the same."""
+    found: dict[Own, tuple[Kernel, Path]] = {}
+    for own in dict.fromkeys(owns):
+        kernel, root = own_kernel.read(own, built), folder / f"initramfs-{len(found)}.cpio"
+        root.write_bytes(initramfs(built, machine, kernel))
+        if kernel.image is None:
+            image = folder / f"vmlinux-{len(found)}"
+            image.write_bytes(kernel.data)
+            kernel = replace(kernel, image=image)
+        found[own] = kernel, root
+    return found

@@ -16,6 +16,7 @@ from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
 from espbench.platforms.virtual.parts.x86_kernel import MODULES
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+from espbench.platforms.x86.own_kernel import PORTS, Kernel
 
 # The clock is known and reliable, the kernel stands where it was linked to, and nobody tests timers or ciphers at boot.
 _KERNEL_WORDS = (
@@ -23,7 +24,7 @@ _KERNEL_WORDS = (
     "random.trust_cpu=on", "cryptomgr.notests=1",
 )  # fmt: skip
 _BOARD = "q35,smm=off,sata=off,smbus=off,vmport=off,hpet=off,usb=off"
-_DRIVER = "e1000e.ko"
+_DRIVER = f"{PORTS}.ko"
 # What the kernel, its tables and the programs take beside the root, MiB.
 _KERNEL_MB = 96
 # Which of their models' features this QEMU does not have; it would warn of each.
@@ -52,21 +53,17 @@ class Machine:
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
 
 
-def initramfs(built: Built, machine: Machine) -> bytes:
+def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
     """What the guest's root is: /init, the kernel's modules and how they are loaded, the userland that is asked for.
 
     UsageError where the machine has too little memory for it.
     """
-    folder = built.kernel.parent
-    order = "".join(
-        f"{file} {_parameters(file, machine)}".strip() + "\n"
-        for file in (folder / "modules.txt").read_text().split()
-    )
-    settings = archive([Entry.file(f"{MODULES}/order", order.encode())])
+    order = "".join(f"{file} {_parameters(file, machine)}".strip() + "\n" for file in kernel.order)
+    settings = [archive([Entry.file(f"{MODULES}/order", order.encode())])] if order else []
     whole = joined(
         built.initramfs.read_bytes(),
-        (folder / "modules.cpio").read_bytes(),
-        settings,
+        kernel.modules,
+        *settings,
         *((_userland(built) / f"{name}.cpio").read_bytes() for name in machine.images),
     )
     # While the kernel unpacks it, it is there twice.
@@ -109,6 +106,7 @@ def _userland(built: Built) -> Path:
 
 def command(
     built: Built,
+    kernel: Kernel,
     root: Path,
     machine: Machine,
     ports: Sequence[LinkEnd],
@@ -116,16 +114,23 @@ def command(
     console: Path,
     more: Sequence[str] = (),
 ) -> list[str]:
-    """QEMU's command line; root is the file of initramfs(), seed the guest's own, more are words that it does not see.
+    """QEMU's command line; kernel's image is a file by now, and root the one of initramfs().
+
+    seed is the guest's own, more are words that it does not see.
 
     Nothing of the host's time, chance or CPU is in it.
     """
+    # A driver that is built in is told at boot what another is told when it is loaded.
+    words = [
+        *_KERNEL_WORDS,
+        *([] if _DRIVER in kernel.order else [f"{PORTS}.{_parameters(_DRIVER, machine)}"]),
+    ]
     return [
         str(built.qemu), "-L", str(built.qemu.parent), "-M", _BOARD, "-cpu",
         f"{machine.cpu},level={_CPUID_LEVEL},{_NOT_EMULATED}", "-smp", "1",
         "-m", str(machine.memory_mb), "-nodefaults", "-display", "none", "-vga", "none", "-no-reboot",
-        "-global", "apic-common.vapic=off", "-kernel", str(built.kernel), "-initrd", str(root),
-        "-append", " ".join(_KERNEL_WORDS), *virtual_guest.lines(console),
+        "-global", "apic-common.vapic=off", "-kernel", str(kernel.image), "-initrd", str(root),
+        "-append", " ".join(words), *virtual_guest.lines(console),
         *virtual_guest.clock(machine.ns_per_instruction, seed), "-device", "espbench-idle-port",
         *virtual_guest.network(ports, "e1000e,romfile="), *more,
     ]  # fmt: skip

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an x86-64 guest boots: Debian's kernel as it was built, or the user's, and modules of the user's beside either.
+
+The user's kernel is a bzImage. Its modules are a release's folder (`make modules_install`), of which those are taken
+that a gateway needs, and all in `extra` or `updates`. With Debian's kernel they are one file or a folder of files,
+which are loaded after Debian's, or in the place of the one that has their name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from espbench.errors import EspbenchError, UsageError
+from espbench.platforms.virtual.parts import recipe, x86_kernel
+from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
+from espbench.platforms.virtual.parts.x86_kernel import MODULES, name_of
+from espbench.platforms.virtual.virtual_guest import Built
+
+PORTS = "e1000e"
+# Without these no gateway forwards, and none encrypts; other modules are taken where a kernel has them.
+_NEEDED = {
+    PORTS: "the driver of its network ports (CONFIG_E1000E)",
+    "esp4": "ESP (CONFIG_INET_ESP)",
+    "xfrm_user": "XFRM (CONFIG_XFRM_USER)",
+}
+_ADDED = ("extra", "updates")  # of a release's folder: where modules from elsewhere are installed
+_RELEASE = re.compile(rb"Linux version (\S+) \(")
+_DIGITS = 16
+_PT_NOTE, _PVH_NOTE = 4, 18  # XEN_ELFNOTE_PHYS32_ENTRY
+
+
+@dataclass(frozen=True)
+class Own:
+    """The paths that a profile names for one gateway; None: Debian's."""
+
+    kernel: Path | None = None
+    modules: Path | None = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel as a guest boots it.
+
+    image: its ELF file, or None where it has yet to be written: data. modules: the cpio archives of its modules; order:
+    their files as they are loaded; facts: what identifies what is the user's.
+    """
+
+    image: Path | None
+    data: bytes = b""
+    modules: bytes = b""
+    order: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+def debians(built: Built) -> Kernel:
+    """Debian's, as `espbench build x86` made it."""
+    folder = built.kernel.parent
+    return Kernel(
+        built.kernel,
+        modules=(folder / "modules.cpio").read_bytes(),
+        order=tuple((folder / "modules.txt").read_text().split()),
+    )
+
+
+def read(own: Own, built: Built) -> Kernel:
+    """What a gateway boots; UsageError where the user's kernel or modules are not such as it could boot or load."""
+    if own.kernel is None:
+        usual = debians(built)
+        return (
+            usual
+            if own.modules is None
+            else _with_modules(usual, own.modules, _release(built.kernel.read_bytes()))
+        )
+    file = _bytes(own.kernel, "kernel")
+    try:
+        data = x86_kernel.kernel_of(file)
+    except (EspbenchError, struct.error, IndexError) as error:
+        raise _refused("kernel", own.kernel, "a bzImage (a vmlinuz) for x86-64", str(error)) from None
+    release = _release(data)
+    if not release:
+        raise _refused("kernel", own.kernel, "a Linux kernel that tells its version", "none in it")
+    if not _starts_directly(data):
+        raise _refused(
+            "kernel",
+            own.kernel,
+            "a kernel that QEMU can start directly (CONFIG_PVH=y)",
+            f"{release} without it",
+        )
+    found = _of_release(own.modules, release) if own.modules else {}
+    if own.modules is None and b"\0e1000e." not in data and b"\0e1000e\0" not in data:
+        raise _refused(
+            "kernel", own.kernel, f"{_NEEDED[PORTS]} built in, or modules:", f"{release} with neither"
+        )
+    config = _config(data)
+    facts = {"kernel": f"{release}, {own.kernel.name} sha256 {_digest(file)}"}
+    facts |= {"configuration of the kernel": f"sha256 {_digest(config)}"} if config else {}
+    facts |= {"modules": _said(found)} if found else {}
+    return Kernel(None, data, _archive(found), tuple(found), facts)
+
+
+def _with_modules(usual: Kernel, path: Path, release: str) -> Kernel:
+    """Debian's kernel with the user's modules, each in the place of the one with its name, or after all."""
+    files = sorted(path.glob("*.ko")) if path.is_dir() else [path]
+    if not files:
+        raise _refused(
+            "modules", path, "a module (a file whose name ends in .ko), or a folder of some", "none"
+        )
+    found = {f"{name_of(file.name)}.ko": _module(file, release) for file in files}
+    there = {name_of(name) for name in (*usual.order, *found)}
+    for name, data in found.items():
+        if missing := [need for need in _depends(data) if need not in there]:
+            raise _refused(
+                "modules", path, f"modules that need no other than the gateway has ({', '.join(sorted(there))})",
+                f"{name}, which needs {', '.join(missing)}",
+            )  # fmt: skip
+    order = (*usual.order, *(name for name in found if name not in usual.order))
+    return Kernel(
+        usual.image,
+        modules=joined(usual.modules, _archive(found)),
+        order=order,
+        facts={"modules": _said(found)},
+    )
+
+
+def _of_release(folder: Path, release: str) -> dict[str, bytes]:
+    """The modules of a release's folder that a gateway needs, and those that were added to it, in order of loading."""
+    if not folder.is_dir():
+        raise _refused(
+            "modules", folder, f"the folder of the modules of {release} (lib/modules/{release})", "none"
+        )
+    there = {name_of(file.name) for file in folder.glob("**/*.ko*")}
+    builtin = folder / "modules.builtin"
+    there |= (
+        {name_of(Path(line).name) for line in builtin.read_text().split()} if builtin.is_file() else set()
+    )
+    for name, what in _NEEDED.items():
+        if name not in there:
+            raise _refused("modules", folder, f"{what}: {name}, as a module or in modules.builtin", "none")
+    lines = (recipe.folder() / "x86/modules.txt").read_text().split("\n")
+    wanted = [line for line in lines if line and not line.startswith("#") and name_of(line) in there]
+    added = sorted(name_of(file.name) for part in _ADDED for file in (folder / part).glob("**/*.ko*"))
+    try:
+        found = x86_kernel.modules(folder, [*wanted, *added])
+    except EspbenchError as error:
+        raise _refused("modules", folder, "modules with all that they need", str(error)) from None
+    for name, data in found.items():
+        _check_release(folder / name, data, release)
+    return found
+
+
+def _module(file: Path, release: str) -> bytes:
+    data = _bytes(file, "modules")
+    _check_release(file, data, release)
+    return data
+
+
+def _check_release(file: Path, data: bytes, release: str) -> None:
+    """A kernel loads modules of its own version alone."""
+    said = re.search(rb"\0?vermagic=(\S+)", data)
+    if said is None:
+        raise _refused("modules", file, "a module of the kernel", "a file that names no version of it")
+    if (of := said[1].decode(errors="replace")) != release:
+        raise _refused("modules", file, f"a module of the kernel {release}", f"one of {of}")
+
+
+def _depends(data: bytes) -> list[str]:
+    needs = re.search(rb"\0depends=([^\0]*)\0", data)
+    return [name_of(name) for name in needs[1].decode().split(",") if name] if needs else []
+
+
+def _archive(found: Mapping[str, bytes]) -> bytes:
+    entries = [Entry.file(f"{MODULES}/{name}", data) for name, data in found.items()]
+    return archive([Entry.folder(MODULES), *entries]) if found else b""
+
+
+def _said(found: Mapping[str, bytes]) -> str:
+    """What identifies the modules: of few each one, of a release's all together."""
+    if len(found) <= len(_NEEDED):
+        return ", ".join(f"{name} sha256 {_digest(data)}" for name, data in found.items())
+    together = b"".join(hashlib.sha256(data).digest() for data in found.values())
+    return f"{len(found)} files, sha256 {_digest(together)}"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGITS]
+
+
+def _bytes(file: Path, key: str) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise _refused(key, file, "a file that can be read", error.strerror or str(error)) from None
+
+
+def _release(image: bytes) -> str:
+    found = _RELEASE.search(image)
+    return found[1].decode() if found else ""
+
+
+def _config(image: bytes) -> bytes:
+    """The kernel's configuration, compressed, where it has it in itself (CONFIG_IKCONFIG); else empty."""
+    _, begins, rest = image.partition(b"IKCFG_ST")
+    return rest.partition(b"IKCFG_ED")[0] if begins else b""
+
+
+def _starts_directly(image: bytes) -> bool:
+    """Whether the ELF image has the note that says where a virtual machine enters it (PVH)."""
+    return any(name == b"Xen" and kind == _PVH_NOTE for name, kind in _notes(image))
+
+
+def _notes(image: bytes) -> Iterator[tuple[bytes, int]]:
+    table, size, count = struct.unpack_from("<Q", image, 32)[0], *struct.unpack_from("<HH", image, 54)
+    for number in range(count):
+        kind, _, at, _, _, length = struct.unpack_from("<IIQQQQ", image, table + number * size)
+        end = at + length
+        while kind == _PT_NOTE and at + 12 <= end:
+            name_size, data_size, note = struct.unpack_from("<III", image, at)
+            yield image[at + 12 : at + 12 + name_size].rstrip(b"\0"), note
+            at += 12 + (name_size + 3 & ~3) + (data_size + 3 & ~3)
+
+
+def _refused(key: str, path: Path, expected: str, got: str) -> UsageError:
+    return UsageError(
+        f"{key}: {path}\n  expected: {expected}\n  got: {got}\n  what to do: mend it, or remove {key}:"
+    )

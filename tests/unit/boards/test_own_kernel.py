@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's own kernel and modules in an x86-64 guest: what is taken of them, and each fault as one message."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import struct
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from espbench.errors import UsageError
+from espbench.paths import data_dir
+from espbench.plan import conditions, load_profile, resolve
+from espbench.plan.duts.profiles import Profile
+from espbench.plan.reading.reader import read_text
+from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+from espbench.platforms.x86.own_kernel import Kernel, Own, debians, read
+from espbench.platforms.x86.x86_guest import Machine, command, initramfs
+from support.plans import plan_text
+
+OURS = "6.9.0-mine"
+MACHINE = Machine(256, Fraction(1), "Haswell-noTSX", 256, 256, 8000)
+
+
+def elf(release: str = OURS, *, note: int = 18, more: bytes = b"") -> bytes:
+    """A kernel's image as far as anybody looks into it: a program header with a note of Xen's, and its version."""
+    name = struct.pack("<III", 4, 8, note) + b"Xen\0" + bytes(8)
+    head = bytearray(64)
+    head[:4] = b"\x7fELF"
+    struct.pack_into("<Q", head, 32, 64)
+    struct.pack_into("<HH", head, 54, 56, 1)
+    table = struct.pack("<IIQQQQQQ", 4, 0, 120, 0, 0, len(name), len(name), 4)
+    return bytes(head) + table + name + f"Linux version {release} (me@here) #1\n".encode() + more
+
+
+def bzimage(image: bytes) -> bytes:
+    """The image as a bzImage holds it."""
+    payload = gzip.compress(image)
+    header = bytearray(3 * 512)
+    header[0x1F1] = 2
+    header[0x202:0x206] = b"HdrS"
+    struct.pack_into("<II", header, 0x248, 0, len(payload))
+    return bytes(header) + payload
+
+
+def module(depends: str = "", release: str = OURS) -> bytes:
+    """A module's file in the same way."""
+    said = f"\0license=GPL\0depends={depends}\0vermagic={release} SMP mod_unload \0"
+    return b"\x7fELF" + bytes(12) + said.encode()
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Built:
+    """What was built of Debian's: a kernel of OURS with two modules."""
+    folder = tmp_path / "debian"
+    folder.mkdir()
+    (folder / "vmlinux").write_bytes(elf())
+    (folder / "modules.txt").write_text("xfrm_algo.ko\ne1000e.ko\nesp4.ko\n")
+    (folder / "modules.cpio").write_bytes(b"MODULES.")
+    (tmp_path / "initramfs.cpio").write_bytes(b"ROOT")
+    return Built(folder / "vmlinux", tmp_path / "initramfs.cpio", tmp_path / "qemu", {})
+
+
+def release(folder: Path, *modules: str, builtin: str = "kernel/xfrm_user.ko\n") -> Path:
+    """A release's folder with these modules, each of nothing but itself."""
+    (folder / "kernel").mkdir(parents=True)
+    for name in modules:
+        (folder / "kernel" / f"{name}.ko").write_bytes(module())
+    (folder / "modules.builtin").write_text(builtin)
+    return folder
+
+
+def kernel(folder: Path, data: bytes) -> Path:
+    (folder / "bzImage").write_bytes(data)
+    return folder / "bzImage"
+
+
+def test_without_any_it_is_debians_to_the_byte(built: Built) -> None:
+    assert read(Own(), built) == debians(built)
+    assert debians(built).facts == {}
+
+
+def test_the_users_kernel_is_unpacked_and_told(built: Built, tmp_path: Path) -> None:
+    modules = release(tmp_path / "lib", "e1000e", "esp4", "something-else")
+    found = read(Own(kernel(tmp_path, bzimage(elf())), modules), built)
+    assert (found.image, found.data) == (None, elf())
+    assert found.order == ("e1000e.ko", "esp4.ko")
+    assert b"something" not in found.modules
+    assert re.fullmatch(rf"{OURS}, bzImage sha256 [0-9a-f]{{16}}", found.facts["kernel"])
+    assert "esp4.ko sha256" in found.facts["modules"]
+    configured = read(Own(kernel(tmp_path, bzimage(elf(more=b"IKCFG_STxxIKCFG_ED"))), modules), built)
+    assert configured.facts["configuration of the kernel"].startswith("sha256 ")
+
+
+def test_modules_that_were_installed_beside_its_own_are_loaded_too(built: Built, tmp_path: Path) -> None:
+    modules = release(tmp_path / "lib", "e1000e", "esp4")
+    (modules / "updates").mkdir()
+    (modules / "updates" / "spin.ko").write_bytes(module())
+    assert read(Own(kernel(tmp_path, bzimage(elf())), modules), built).order[-1] == "spin.ko"
+
+
+def test_a_module_of_the_users_comes_after_debians_or_in_the_place_of_one(
+    built: Built, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for name in ("spin", "esp4"):
+        (mine / f"{name}.ko").write_bytes(module("xfrm-algo"))
+    found = read(Own(modules=mine), built)
+    assert found.image == built.kernel
+    assert found.order == ("xfrm_algo.ko", "e1000e.ko", "esp4.ko", "spin.ko")
+    assert found.modules.startswith(b"MODULES.070701")
+    assert b"modules/esp4.ko\0" in found.modules
+    alone = read(Own(modules=mine / "spin.ko"), built)
+    assert alone.order[-1] == "spin.ko"
+    assert re.fullmatch(r"spin\.ko sha256 [0-9a-f]{16}", alone.facts["modules"])
+
+
+def test_the_kernel_that_is_told_is_the_one_that_boots(built: Built) -> None:
+    """A driver that is built in gets its settings from the kernel's command line."""
+    ends = [LinkEnd(Path("/dev/shm/w"), 1, "02:00:00:00:00:11")]
+    own = Kernel(Path("/b/vmlinux-0"), order=("esp4.ko",))
+    words = command(built, own, Path("/r"), MACHINE, ends, 1, Path("/c"))
+    assert words[words.index("-kernel") + 1] == "/b/vmlinux-0"
+    assert "e1000e.InterruptThrottleRate=8000,8000" in words[words.index("-append") + 1].split()
+    usual = command(built, debians(built), Path("/r"), MACHINE, ends, 1, Path("/c"))
+    assert "InterruptThrottleRate" not in usual[usual.index("-append") + 1]
+    assert b"modules/order" not in initramfs(built, MACHINE, Kernel(Path("/b")))
+
+
+def refused(own: Own, built: Built, words: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read(own, built)
+    text = str(error.value)
+    assert re.search(words, text, re.DOTALL), text
+    assert "what to do:" in text
+
+
+def test_what_is_no_kernel_that_could_boot_is_one_message(built: Built, tmp_path: Path) -> None:
+    modules = release(tmp_path / "lib", "e1000e", "esp4")
+    for data, words in (
+        (b"#!/bin/sh\n", "kernel: .*bzImage.*expected: a bzImage .*got: .*without its header"),
+        (b"MZ" + bytes(5000), "expected: a bzImage"),
+        (bzimage(b"no image"), "expected: a bzImage"),
+        (bzimage(elf())[:-20], "expected: a bzImage"),
+        (bzimage(elf(note=1)), rf"CONFIG_PVH=y.*got: {OURS} without it"),
+        (bzimage(elf().replace(b"Linux version", b"Other version")), "a Linux kernel that tells its version"),
+    ):
+        refused(Own(kernel(tmp_path, data), modules), built, words)
+    refused(Own(tmp_path / "nothing", modules), built, "nothing.*a file that can be read.*No such file")
+
+
+def test_a_kernel_without_the_ports_driver_or_without_esp_is_one_message(
+    built: Built, tmp_path: Path
+) -> None:
+    good = kernel(tmp_path, bzimage(elf()))
+    refused(Own(good), built, r"the driver of its network ports \(CONFIG_E1000E\) built in, or modules:")
+    refused(Own(good, release(tmp_path / "a", "esp4")), built, "CONFIG_E1000E.*e1000e, as a module")
+    refused(Own(good, release(tmp_path / "b", "e1000e")), built, r"ESP \(CONFIG_INET_ESP\): esp4")
+    refused(Own(good, release(tmp_path / "c", "e1000e", "esp4", builtin="")), built, "CONFIG_XFRM_USER")
+    refused(Own(good, tmp_path / "nowhere"), built, rf"the folder of the modules of {OURS}")
+    built_in = kernel(tmp_path, bzimage(elf(more=b"\0e1000e.InterruptThrottleRate\0")))
+    assert read(Own(built_in), built).order == ()
+
+
+def test_a_module_of_another_kernel_is_one_message(built: Built, tmp_path: Path) -> None:
+    other = tmp_path / "spin.ko"
+    other.write_bytes(module(release="6.1.0-1-amd64"))
+    refused(Own(modules=other), built, rf"spin\.ko.*a module of the kernel {OURS}.*one of 6\.1\.0-1-amd64")
+    other.write_bytes(b"\x7fELF no module")
+    refused(Own(modules=other), built, "a file that names no version of it")
+    other.write_bytes(module("nf_tables"))
+    refused(Own(modules=other), built, r"spin\.ko, which needs nf_tables")
+    (tmp_path / "empty").mkdir()
+    refused(Own(modules=tmp_path / "empty"), built, r"expected: a module .*got: none")
+    modules = release(tmp_path / "lib", "e1000e")
+    (modules / "kernel" / "esp4.ko").write_bytes(module(release="6.9.1-mine"))
+    refused(Own(kernel(tmp_path, bzimage(elf())), modules), built, "esp4.*got: one of 6.9.1-mine")
+
+
+def profile(folder: Path, more: str) -> Profile:
+    text = (data_dir("dut-profiles") / "virt-x86.yaml").read_text()
+    (folder / "mine.yaml").write_text(
+        re.sub("^name: .*", f"name: mine\n{more}", text, count=1, flags=re.MULTILINE)
+    )
+    return load_profile(str(folder / "mine.yaml"))
+
+
+def test_a_profile_names_them_beside_itself(tmp_path: Path) -> None:
+    """And a base of the gate takes them for what is under test."""
+    plan = resolve(read_text(plan_text(dut="virt-x86"), "plan.yaml", "plan"))
+    usual = conditions(plan, [load_profile("virt-x86")])["profiles"]["virt-x86"]
+    assert usual["kernel"] == "Debian's"
+    assert "modules" not in usual
+    assert load_profile("virt-x86").own_kernel is None
+    own = conditions(plan, [profile(tmp_path, "kernel: bzImage\nmodules: {home: a.ko, office: lib/b.ko}")])
+    assert own["profiles"]["mine"]["kernel"] == dict.fromkeys(("home", "office"), str(tmp_path / "bzImage"))
+    assert own["profiles"]["mine"]["modules"]["office"] == str(tmp_path / "lib/b.ko")
