@@ -242,10 +242,11 @@ class Answers:
         raise AssertionError
 
 
-def gateway(folder: Path, *answers: dict[str, Any]) -> tuple[X86Gateway, Answers]:
+def gateway(folder: Path, *answers: dict[str, Any], own_kernel: bool = False) -> tuple[X86Gateway, Answers]:
     process = cast(Any, type("Running", (), {"poll": lambda self: None})())
     guest = Guest("home", process, folder / "console", folder / "qemu.log")
-    made, clock = X86Gateway("home", "west", guest, folder / "notes", MACHINE), Answers({}, *answers)
+    clock = Answers({}, *answers)
+    made = X86Gateway("home", "west", guest, folder / "notes", MACHINE, own_kernel=own_kernel)
     made.started_by(clock)
     return made, clock
 
@@ -261,3 +262,26 @@ def test_a_driver_with_other_rings_is_not_believed(tmp_path: Path) -> None:
     home, _ = gateway(tmp_path, {"receive": 256, "transmit": 256})
     with pytest.raises(EspbenchError, match=r"rings of eth0: expected .*512.* frames, its driver has .*256"):
         home.set_up_ports()
+
+
+NO_SUCH_DEVICE = {"ok": False, "error": "interface eth0: No such device", "errno": 19}
+
+
+@pytest.mark.parametrize(
+    ("own_kernel", "answers", "words"),
+    [
+        (True, [NO_SUCH_DEVICE, {"links": {}}], r"gateway home: expected eth0 and eth1, .*CONFIG_E1000E"),
+        (
+            False,
+            [NO_SUCH_DEVICE],
+            "`ip link set eth0 up` failed: gateway home: interface eth0: No such device",
+        ),
+    ],
+)
+def test_a_kernel_that_found_no_ports_is_one_message(
+    tmp_path: Path, own_kernel: bool, answers: list[dict[str, Any]], words: str
+) -> None:
+    """Where the user could do something about it; asked when something failed, since each request takes time."""
+    home, _ = gateway(tmp_path, *answers, own_kernel=own_kernel)
+    with pytest.raises(EspbenchError, match=words):
+        home.ip(["link set eth0 up"])
