@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from espbench.errors import EspbenchError, MachineLacks, UsageError
-from espbench.platforms.base import SIDES
+from espbench.errors import EspbenchError, GatewayFailed, MachineLacks, UsageError
+from espbench.platforms.base import SIDES, Gateway
+from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.placement import NICE
 from espbench.platforms.uml.uml_kernel import UmlProfile
 from espbench.platforms.uml.uml_platform import UmlPlatform, UmlTestbed
@@ -39,21 +40,60 @@ def fresh_id() -> str:
     return f"t{uuid.uuid4().hex[:10]}"
 
 
+class SharedPair:
+    """One pair for the tests of this file, built anew after one that left a gateway which answers nothing."""
+
+    def __init__(self, registry: Registry, logs: Path, *, capture: bool) -> None:
+        self._registry = registry
+        self._logs = logs
+        self._capture = capture
+        self.patience_s = 10.0
+        self.built: UmlTestbed | None = None
+
+    def ready(self) -> UmlTestbed:
+        """Return a pair whose gateways answer."""
+        if self.built is not None and not all(map(self._answers, self.built.gateways.values())):
+            self.close()
+        if self.built is None:
+            self.built = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(
+                self._registry, self._logs, PLACEMENT, capture=self._capture
+            )
+        return self.built
+
+    def close(self) -> None:
+        """End it; nothing of it is left."""
+        assert self.built is not None
+        pids = guest_pids(self.built)
+        self.built.close()
+        self.built = None
+        assert self._registry.entries == []
+        assert not [pid for pid in pids if start_time(pid) is not None]
+
+    def _answers(self, gateway: Gateway) -> bool:
+        """Whether it starts programs, for which its kernel needs its timer, and does not only read its line."""
+        assert isinstance(gateway, AgentGateway)
+        try:
+            return bool(gateway.channel.request("exec", self.patience_s, argv=["true"])["ok"])
+        except GatewayFailed:
+            return False
+
+
 @pytest.fixture(scope="module", params=[False, True], ids=["socketpair", "capture"])
-def testbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[UmlTestbed]:
-    """A running pair, once with each kind of middle link; afterwards nothing of it is left."""
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedPair]:
+    """A pair, once with each kind of middle link; afterwards nothing of it is left."""
     run_id = fresh_id()
-    logs = tmp_path_factory.mktemp("logs")
     with Registry(run_id) as registry:
-        built = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(
-            registry, logs, PLACEMENT, capture=request.param
-        )
-        yield built
-        pids = guest_pids(built)
-        built.close()
-        assert registry.entries == []
-    assert not [pid for pid in pids if start_time(pid) is not None]
+        pair = SharedPair(registry, tmp_path_factory.mktemp("logs"), capture=request.param)
+        pair.ready()
+        yield pair
+        pair.close()
     assert leftovers(run_id) == set()
+
+
+@pytest.fixture
+def testbed(shared: SharedPair) -> UmlTestbed:
+    """The pair, with gateways that answer: what one test did to a gateway fails no other."""
+    return shared.ready()
 
 
 def main_process(testbed: UmlTestbed, side: str) -> int:
@@ -144,6 +184,20 @@ def test_cpu_time_grows_with_work_of_that_gateway(testbed: UmlTestbed) -> None:
     used = (home.cpu_ns() or 0) - before[0], (office.cpu_ns() or 0) - before[1]
     assert used[0] > 5 * used[1]
     assert used[0] > 0
+
+
+def test_a_pair_with_a_gateway_that_answers_nothing_is_built_anew(
+    shared: SharedPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next test gets another pair: here Home's agent has been stopped."""
+    before = shared.ready()
+    assert shared.ready() is before
+    before.gateways["home"].run(["sh", "-c", "(sleep 0.2; kill -STOP $PPID) &"])
+    monkeypatch.setattr(shared, "patience_s", 2.0)
+    deadline = time.monotonic() + 20
+    while shared.ready() is before:
+        assert time.monotonic() < deadline
+    assert send(shared.ready(), 4, 50)["received"] == 50
 
 
 def test_the_guests_run_where_they_were_put(testbed: UmlTestbed) -> None:

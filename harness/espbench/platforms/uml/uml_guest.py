@@ -16,6 +16,7 @@ from espbench.errors import UsageError
 from espbench.platforms.channel import AGENT, AgentChannel
 from espbench.platforms.gateway import tail
 from espbench.platforms.placement import NICE
+from espbench.platforms.uml.beat import Beat
 from espbench.platforms.uml.uml_kernel import (
     GUEST_PATH,
     UmlKernel,
@@ -24,7 +25,7 @@ from espbench.platforms.uml.uml_kernel import (
     find_modules,
     needs_xstate_shim,
 )
-from espbench.this_machine.processes import renice_sessions
+from espbench.this_machine.processes import descendants, renice_sessions
 from espbench.this_machine.registry import Registry, Surroundings, interpreter
 
 BOOT_TIMEOUT_S = 60.0
@@ -81,6 +82,7 @@ class Guest:
     channel: AgentChannel
     notebook: Path
     console: Path
+    beat: Beat
 
     def wait_ready(self) -> dict[str, Any]:
         """Wait for the agent's greeting and return it; from then on the guest comes before others on its CPU.
@@ -89,7 +91,12 @@ class Guest:
         """
         greeting = self.channel.wait_ready(BOOT_TIMEOUT_S)
         renice_sessions(self.process.pid, NICE)
+        self.beat.begin(self.kernel())
         return greeting
+
+    def kernel(self) -> int:
+        """The process of this machine that is the guest's kernel."""
+        return descendants(self.process.pid)[1]  # after process 1 of its PID namespace
 
 
 def boot(
@@ -168,4 +175,6 @@ def boot(
             pass_fds=(fd, *pass_fds),
             grace_s=0,
         )
-    return Guest(name, process, channel, notebook, console)
+    beat = Beat(f"beat of {name}")
+    registry.closing(f"beat of {name}", beat.stop)
+    return Guest(name, process, channel, notebook, console, beat)
