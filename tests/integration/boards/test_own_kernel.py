@@ -23,7 +23,8 @@ from support.virtual_runs import Measured, frames, measured
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 FEW, MANY = 1, 5001
-FPS = 20_000
+# Each frame finds an idle gateway: at a higher load what it costs beside the module depends on the time that takes.
+FPS = 5_000
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,9 +46,9 @@ def profile(folder: Path, name: str, more: str) -> str:
 
 
 def measure(folder: Path, duts: list[str]) -> Measured:
-    """At a load that all of them forward."""
+    """At one load."""
     throughput = {
-        "loss_goals": [0], "minimum": f"{FPS // 2}fps", "maximum": f"{FPS}fps", "trial": "20ms", "final_trial": "50ms",
+        "loss_goals": [0], "minimum": f"{FPS // 2}fps", "maximum": f"{FPS}fps", "trial": "20ms", "final_trial": "100ms",
         "warm_up": "10ms", "resolution": "20%",
     }  # fmt: skip
     plan = pair_plan(
