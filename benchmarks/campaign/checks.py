@@ -153,13 +153,11 @@ def disturbed_cases(trials: Sequence[Trial]) -> frozenset[str]:
 
 
 def _told_again(trials: Sequence[Trial], line: int) -> bool:
-    """What is left of a case that was given up repeats the reason of the trial before it."""
-    before = trials[line - 1] if line else None
-    return (
-        before is not None
-        and before["case"] == trials[line]["case"]
-        and all(reason in before["reason_codes"] for reason in trials[line]["reason_codes"])
-    )
+    """What is left of a case that was given up repeats the reason of the trial before it; so does a load that was."""
+    told = trials[line]
+    before = [t for t in trials[:line] if t["case"] == told["case"]]
+    alike = [t for t in before if t.get("intended_fps") == told.get("intended_fps")] + before[-1:]
+    return any(all(reason in t["reason_codes"] for reason in told["reason_codes"]) for t in alike)
 
 
 def nothing_left(things: set[str], living: Sequence[int]) -> list[str]:

@@ -159,6 +159,14 @@ def test_a_case_that_was_given_up_repeats_its_reason() -> None:
     assert len(checks.true_reasons(other, [(0, 1)], [Code.GENERATOR_FAILED])) == 1
 
 
+def test_a_load_that_was_given_up_repeats_its_reason_later() -> None:
+    dead = invalid(Code.GATEWAY_DIED) | {"intended_fps": 2000.0}
+    lower = trial(intended_fps=1000.0)
+    assert checks.true_reasons([dead, dead, lower, dead], [(0, 1)], [Code.GATEWAY_DIED]) == []
+    elsewhere = [dead, dead, lower, dead | {"intended_fps": 1500.0}]
+    assert len(checks.true_reasons(elsewhere, [(0, 1)], [Code.GATEWAY_DIED])) == 1
+
+
 def test_json_of_a_trial_reads_back() -> None:
     data = "".join(json.dumps(t) + "\n" for t in (trial(), invalid(Code.BROKEN))).encode()
     assert len(checks.trials_of(data)[0]) == 2
