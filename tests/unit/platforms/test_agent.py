@@ -20,6 +20,8 @@ from espbench.platforms import agent as agent_module
 from espbench.platforms.base import NetlinkRefused
 from espbench.platforms.channel import AgentChannel, AgentRefused
 from espbench.platforms.gateway import AgentGateway
+from espbench.platforms.remote.remote_gateway import Box, RemoteGateway, SshChannel, ssh_log_of
+from espbench.platforms.remote.ssh import Login
 from espbench.this_machine.registry import interpreter
 
 NETLINK_ROUTE = 0
@@ -213,6 +215,17 @@ def test_a_dead_gateway_is_named_with_its_last_words() -> None:
     with pytest.raises(EspbenchError, match=r"(?s)gateway home died.*Kernel panic"):
         started.channel.request("ping")
     started.channel.close()
+
+
+def test_the_last_words_of_a_box_have_its_banner_once(tmp_path: Path) -> None:
+    """It comes with each connection of a run; what ssh says of the last one's end stays."""
+    ours, theirs = socket.socketpair()
+    box = Box(Login("10.0.0.1"), lan="lan0", wan="wan0")
+    gateway = RemoteGateway(SshChannel("home", ours, str), "home", box, tmp_path, lambda: None)
+    ssh_log_of(tmp_path, "home").write_text("Keep out.\n" * 3 + "Connection to 10.0.0.1 closed.\n")
+    assert gateway.last_words() == "Keep out.\nConnection to 10.0.0.1 closed."
+    theirs.close()
+    ours.close()
 
 
 def test_a_late_answer_is_not_taken_for_the_next() -> None:

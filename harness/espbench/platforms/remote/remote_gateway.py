@@ -213,9 +213,13 @@ class RemoteGateway(AgentGateway):
         self._brought.clear()
 
     def last_words(self) -> str:
-        """The end of what ssh said, and of the box's console where it is captured."""
+        """The end of what ssh said, and of the box's console where it is captured.
+
+        A line that ssh said with each connection of the run, as the box's banner, is there once.
+        """
         shown = tail(self._console_log).strip()
-        return super().last_words() + (f"\non its console:\n{shown}" if shown else "")
+        said = "\n".join(dict.fromkeys(super().last_words().splitlines()))
+        return said + (f"\non its console:\n{shown}" if shown else "")
 
     def note(self, text: str) -> None:
         """Write something into its notebook."""
