@@ -121,6 +121,11 @@ class Observed:
                 return int(entry["pid"]) if start_time(entry["pid"]) == entry["start"] else None
         return None
 
+    def measures(self) -> bool:
+        """Whether a program that stands in its journal still runs."""
+        programs = [entry for entry in self.look() if entry["kind"] == "process"]
+        return any(start_time(entry["pid"]) == entry["start"] for entry in programs)
+
     def ended(self, patience_s: float = PATIENCE_S) -> int | None:
         """Its exit code; None: it does not end (and is then killed by leaving the context)."""
         deadline = time.monotonic() + patience_s

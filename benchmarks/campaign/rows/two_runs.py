@@ -95,14 +95,21 @@ def _refused_writer(first: Observed, directory: Path) -> list[str]:
 
 
 def _began_after(first: Observed, second: Observed) -> bool:
-    """Watch both to the end; False if the second made something while the first one ran."""
+    """Watch both to the end; False if the second had a program running while the first one still had one.
+
+    The machine is free once those of the first are gone: its own process ends a little later.
+    """
     alone = True
     while first.process.poll() is None and second.process.poll() is None:
-        first.look()
-        if any(entry["kind"] == "process" for entry in second.look()) and first.process.poll() is None:
+        if both_measure(first, second):
             alone = False
         time.sleep(0.05)
     return alone
+
+
+def both_measure(first: Observed, second: Observed) -> bool:
+    """Both have a program running; the first one is asked last, or it could have ended before the second began."""
+    return second.measures() and first.measures()
 
 
 def _judge(run: Observed) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from campaign import hits, plan_mutations, table
+from campaign.observed import Observed
 from campaign.row import Row, Verdict
 from campaign.rows import ROWS, hit, mutated, tampered, truth_dut, two_runs
 from campaign.runner import run, seed_of, time_left
@@ -29,6 +30,7 @@ from espbench.paths import data_dir
 from espbench.plan import cases, load_plan
 from espbench.sentences import Code
 from espbench.terms import Reason, Statement
+from espbench.this_machine.processes import start_time
 from support.boxes import RouterBox
 
 
@@ -210,6 +212,28 @@ def test_a_second_run_that_is_not_refused_by_name_is_found() -> None:
     assert len(two_runs.refused_by_name(4, "process 78 holds this machine; --wait waits", 77)) == 1
     assert len(two_runs.refused_by_name(4, "process 77 holds this machine", 77)) == 1
     assert len(two_runs.refused_by_name(0, "process 77; --wait", 77)) == 1
+
+
+def test_a_second_run_that_begins_when_the_first_has_ended_measures_alone() -> None:
+    """However late it is looked at: each look takes time, in which the first ends and the second begins."""
+    looks = iter(range(100))
+    first = SimpleNamespace(measures=lambda: next(looks) < 1)
+    second = SimpleNamespace(measures=lambda: next(looks) >= 1)
+    assert not two_runs.both_measure(first, second)  # type: ignore[arg-type]
+    always = SimpleNamespace(measures=lambda: True)
+    assert two_runs.both_measure(always, always)  # type: ignore[arg-type]
+
+
+def test_a_run_measures_while_a_program_of_its_journal_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = {"kind": "process", "name": "generator", "pid": os.getpid(), "start": start_time(os.getpid())}
+    run = Observed.__new__(Observed)
+    for made, measures in (
+        ([entry], True),
+        ([entry | {"start": 1}], False),
+        ([{"kind": "netns", "name": "a"}], False),
+    ):
+        monkeypatch.setattr(run, "look", lambda made=made: made)
+        assert run.measures() is measures
 
 
 @pytest.mark.parametrize(
