@@ -31,6 +31,8 @@ from support.remote_boxes import RemoteLab, remote_lab
 
 MOMENTS = 20  # of one run
 WAIT_S = (0.1, 4.0)  # between two of them
+# Of gateways: else most of them would be hit while they boot.
+BOOTED_WAIT_S = (0.1, 10.0)
 # Shorter than a poll, about a trial, longer than one; and once a row for longer than anything waits.
 STOPS_S = ((0.01, 0.1), (0.1, 0.6), (0.6, 3.0))
 FOR_GOOD_S = 75.0
@@ -188,6 +190,8 @@ class DisturbedRow(Row):
 class HitRow(DisturbedRow):
     """Disturbed from outside: a process of the run is hit MOMENTS times."""
 
+    wait_s = WAIT_S
+
     @abstractmethod
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         """Kill (seconds: None) or stop for so long; what was done, empty: what is to be hit is not there now."""
@@ -201,7 +205,7 @@ class HitRow(DisturbedRow):
         repetition: int,
     ) -> None:
         while len(done) < MOMENTS and run.process.poll() is None:
-            deadline = time.monotonic() + random_number.uniform(*WAIT_S)
+            deadline = time.monotonic() + random_number.uniform(*self.wait_s)
             while time.monotonic() < deadline and run.process.poll() is None:
                 run.look()
                 time.sleep(0.01)
@@ -345,6 +349,7 @@ class GatewayHit(_OnGuests, HitRow):
 
     name = "gateway"
     what = "a gateway (a User-Mode Linux guest with ESP) killed or stopped"
+    wait_s = BOOTED_WAIT_S
 
     def plan(self, repetition: int) -> dict[str, Any]:
         return _pair("uml", stacks=["xfrm"], suites=["aes128gcm16"], repeat=3)
