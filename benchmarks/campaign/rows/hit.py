@@ -475,7 +475,11 @@ class RemoteHelperHit(HitRow):
         super().__enter__()
         (self._folder / "lab").mkdir()
         self._made = remote_lab(self._folder / "lab")
-        self._lab: RemoteLab = self._made.__enter__()
+        try:
+            self._lab: RemoteLab = self._made.__enter__()
+        except BaseException:
+            super().__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(

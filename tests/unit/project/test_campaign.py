@@ -125,6 +125,13 @@ def test_faults_are_counted_and_told_in_the_table(tmp_path: Path) -> None:
     assert "not tried: a moon" in text
 
 
+def test_a_lab_that_cannot_be_made_takes_no_repetitions_place(tmp_path: Path) -> None:
+    """Else the next run, of more repetitions, would leave one out."""
+    kept = state(tmp_path)
+    run([Unmakeable()], kept, count=1, say=lambda text: None)
+    assert not {("unmakeable", n) for n in range(Unmakeable.repetitions)} & set(kept.done)
+
+
 def test_the_table_replaces_the_one_before_it(tmp_path: Path) -> None:
     before = f"# Head\n{table.BEGIN}\nold\n{table.END}\ntail\n"
     once = table.put_between(before, "new\n")
