@@ -57,6 +57,7 @@ class Workshop:
         try:
             watched = sorted({c for cpus in self.placed.cpus.values() for c in cpus})
             self.generator.open(list(bed.ports.values()), watched)
+            bed.attached(self.generator)
             hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
             yield Setup(bed, self.generator, lab.stack(bed, case), hops), case
         finally:

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from espbench.measure.proof import readiness
 from espbench.platforms.chance import Chance
 from espbench.platforms.virtual.parts.kits import X86_KIT
 from espbench.stacks.daemons import credentials
 from support.plans import pair_plan, write_plan
 from support.runs import assert_complete, rows
 from support.virtual_runs import Measured, measured, without_the_host
+from support.workshop import TRAFFIC, Workshop
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 
@@ -95,6 +97,18 @@ def test_the_context_says_what_negotiated_and_no_file_has_the_secret(
             data = file.read_bytes()
             assert secret not in data, file
             assert secret.hex().encode() not in data, file
+
+
+@pytest.mark.slow
+def test_a_charon_that_died_in_its_guest_is_named(shop: Workshop) -> None:
+    """With its gateway; the set-up is then not what was asked for."""
+    with shop.pair("strongswan", "aes128gcm16", dut="virt-x86") as (bench, _):
+        assert bench.stack is not None
+        readiness.establish(bench, TRAFFIC)
+        assert bench.stack.security_context()["mismatches"] == []
+        bench.bed.gateways["home"].run(["sh", "-c", "kill -9 $(cat /run/espbench/strongswan/pid)"])
+        first, *_ = bench.stack.security_context()["mismatches"]
+    assert first.startswith("home: charon does not answer: ")
 
 
 @pytest.mark.slow
