@@ -113,6 +113,7 @@ def test_its_qemu_has_the_repairs_of_the_clock_and_its_own() -> None:
     names = [patch.name for patch in recipe.x86_qemu_patches(recipe.folder())]
     assert [name for name in names if "-icount-" in name] == [
         "10-icount-idle.patch", "12-icount-rate.patch", "13-icount-speed.patch", "15-icount-profile.patch",
+        "19-icount-notify.patch",
     ]  # fmt: skip
     assert "30-e1000e-rings.patch" in names
     assert not [name for name in names if "etsec" in name or "ppce500" in name]
