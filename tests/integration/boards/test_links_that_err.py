@@ -13,7 +13,7 @@ import pytest
 from support.plans import pair_plan, write_plan
 from support.virtual_runs import Measured, measured, without_the_host
 
-pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 LOAD_FPS, TRIAL_MS, SIZE = 20_000, 250, 512
 FRAMES = LOAD_FPS * TRIAL_MS // 1000
@@ -37,7 +37,7 @@ def spread(share: float, of: int = FRAMES) -> Any:
 
 @pytest.fixture(
     scope="module",
-    params=[MACHINES[0], pytest.param(MACHINES[1], marks=pytest.mark.slow)],
+    params=MACHINES,
     ids=[dut for dut, *_ in MACHINES],
 )
 def twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Measured]:

@@ -321,6 +321,7 @@ def test_the_next_trial_knows_nothing_of_the_one_before(pairs: Any) -> None:
     assert seen[0][2] == seen[1][2]
 
 
+@pytest.mark.slow
 def test_a_single_board_does_each_operation_by_itself(tmp_path: Path) -> None:
     """The tester is its ESP peer, in virtual time too: proven, and every lossless trial with equal counts."""
     single = measure(tmp_path, plan("xfrm", topology="single-gateway"))
