@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests on real traffic: stalls of the host that explain a failure excuse it, a few times (host_stalls.py); the longest begin (order.py)."""
+"""Stalls of the host that explain a failure excuse it, a few times (host_stalls.py); long files begin (order.py)."""
 
 from support.session.host_stalls import pytest_runtest_protocol, pytest_sessionfinish, pytest_terminal_summary
 from support.session.order import pytest_collection_modifyitems

@@ -105,11 +105,11 @@ def all_arrived(offered: Offered, intended: int) -> None:
 
 @pytest.mark.alone
 def test_an_idle_pair_loses_nothing(bench: Bench) -> None:
-    """All that was intended is sent and arrives; nobody is to blame for anything."""
+    """All that was intended is sent and arrives; nobody is to blame for more than that the machine stood still."""
     offered = bench.offer()
     all_arrived(offered, round(bench.rate * 0.5))
     faults = tester_faults(offered, sum(p.rx_overrun for p in offered.ports), {})
-    assert [fault for fault in faults if fault.code != Code.SENT_FEWER] == []
+    assert [fault for fault in faults if fault.code not in (Code.SENT_FEWER, Code.SENT_SLOWLY)] == []
 
 
 def test_both_ways_at_once(bench: Bench) -> None:
