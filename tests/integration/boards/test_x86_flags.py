@@ -11,7 +11,7 @@ import pytest
 
 from espbench.platforms.virtual.parts.kits import X86_KIT
 
-pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.needs("gcc")]
 
 PROGRAM = Path(__file__).parents[2] / "support" / "x86_flags.S"
 
