@@ -46,8 +46,8 @@ class Measured:
         return {file.name: file.read_bytes() for file in (*files, *self.directory.glob("figures/*.svg"))}
 
     def of(self, stack: str) -> list[dict[str, Any]]:
-        """The trials of one stack."""
-        return [trial for trial in self.trials if f"-{stack}-" in trial["case"]]
+        """The trials of one stack, whose name follows the case's number."""
+        return [trial for trial in self.trials if trial["case"].partition("-")[2].startswith(f"{stack}-")]
 
 
 def measured(plan: Path, out: Path, *options: str) -> Measured:
