@@ -50,6 +50,13 @@ class Measured:
         return [trial for trial in self.trials if trial["case"].partition("-")[2].startswith(f"{stack}-")]
 
 
+def build(kit: str) -> None:
+    """Have these guests (e500, x86) in the user's cache: the first test that needs them builds them."""
+    command = [sys.executable, "-m", "espbench", "build", kit]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def measured(plan: Path, out: Path, *options: str) -> Measured:
     """Run a plan to its end."""
     done = espbench("run", plan, "--out", out, *options, timeout=PATIENCE_S)

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from support.plans import pair_plan, write_plan
-from support.virtual_runs import Measured, measured, without_the_host
+from support.virtual_runs import Measured, build, measured, without_the_host
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
@@ -43,9 +41,7 @@ def spread(share: float, of: int = FRAMES) -> Any:
 def twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Measured]:
     """One plan, measured two times."""
     dut, kit, suite = request.param
-    build = [sys.executable, "-m", "espbench", "build", kit]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    build(kit)
     stacks = [{"stack": "plain", "policies": "none"}, "xfrm"]
     plan = pair_plan(dut, stacks=stacks, suites=[suite], frame_sizes=[SIZE], links=LINKS)
     plan["tests"] = [{"latency": LATENCY}]

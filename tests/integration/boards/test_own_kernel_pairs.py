@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from espbench.platforms.virtual.parts.tools import Runner
 from espbench.this_machine.registry import Registry
 from support.own_module import TURN, headers, spinning
 from support.plans import pair_plan, write_plan
-from support.virtual_runs import Measured, frames, measured
+from support.virtual_runs import Measured, build, frames, measured
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
@@ -30,10 +28,7 @@ FPS = 5_000
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
     """In the user's cache: the first test that needs it builds it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "espbench", "build", "x86"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    build("x86")
 
 
 def profile(folder: Path, name: str, more: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from espbench.paths import cache_dir
 from espbench.platforms.virtual.parts.kits import X86_KIT
 from support.plans import pair_plan, write_plan
 from support.runs import assert_complete, espbench, rows
-from support.virtual_runs import PATIENCE_S, Measured, busy_host, frames, measured, without_the_host
+from support.virtual_runs import PATIENCE_S, Measured, build, busy_host, frames, measured, without_the_host
 
 # What make test shows of these machines is in test_x86_daemons.py.
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
@@ -26,10 +25,7 @@ SIZE = 512
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
     """In the user's cache: the first test that needs it builds it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "espbench", "build", "x86"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    build("x86")
     assert X86_KIT.find() is not None
 
 

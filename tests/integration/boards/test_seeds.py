@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.plans import pair_plan, write_plan
-from support.virtual_runs import Measured, frames, measured, without_the_host
+from support.virtual_runs import Measured, build, frames, measured, without_the_host
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
@@ -35,9 +33,7 @@ def measure(folder: Path, dut: str, **changes: Any) -> Measured:
 
 @pytest.mark.parametrize("dut", ["virt-x86", "mpc8548e"])
 def test_repeats_and_seeds_differ_and_are_the_same_in_each_run(tmp_path: Path, dut: str) -> None:
-    build = [sys.executable, "-m", "espbench", "build", BUILD[dut]]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    build(BUILD[dut])
 
     def of_repeat(run: Measured, repeat: int) -> list[dict[str, Any]]:
         return frames([trial for trial in run.of("xfrm") if trial["case"].endswith(f"-r{repeat}")])

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from espbench.platforms.virtual.parts.kits import X86_KIT
 from espbench.stacks.daemons import credentials
 from support.plans import pair_plan, write_plan
 from support.runs import assert_complete, rows
-from support.virtual_runs import Measured, measured, without_the_host
+from support.virtual_runs import Measured, build, measured, without_the_host
 from support.workshop import TRAFFIC, Workshop
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
@@ -26,10 +24,7 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
     """In the user's cache: the first test that needs it builds it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "espbench", "build", "x86"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    build("x86")
     assert X86_KIT.find() is not None
 
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from espbench.platforms.virtual.parts.kits import X86_KIT
+from support.virtual_runs import build
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.needs("gcc")]
 
@@ -19,13 +19,10 @@ PROGRAM = Path(__file__).parents[2] / "support" / "x86_flags.S"
 @pytest.fixture(scope="module")
 def qemu() -> Path:
     """In the user's cache: the first test that needs it builds it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "espbench", "build", "x86"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    built = X86_KIT.find()
-    assert built is not None
-    return built.qemu
+    build("x86")
+    found = X86_KIT.find()
+    assert found is not None
+    return found.qemu
 
 
 def test_comparing_and_exchanging_leaves_every_flag_but_zf(qemu: Path, tmp_path: Path) -> None:
