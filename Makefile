@@ -13,7 +13,8 @@ UID := $(shell id -u)
 PARALLEL := (virtual_time or browser or untimed) and not alone
 # What scripts/setup.sh installs must be here: a skip for its lack is a failure.
 STRICT := --nothing-missing
-BESIDE := $(PY) -m pytest tests/integration $(STRICT) --durations=15 -n $(shell expr 2 \* $(CPUS)) --dist loadfile
+# What fails there is tried once more, alone.
+BESIDE = scripts/beside.sh $(PY) "$(1)" $(shell expr 2 \* $(CPUS)) $(STRICT) --durations=15
 UNIT := $(PY) -m pytest -q tests/unit -n $(CPUS) --dist worksteal
 TIMED := scripts/timed.sh
 ALONE := $(PY) -m pytest tests/integration $(STRICT) --durations=25
@@ -35,7 +36,7 @@ check: setup static unit
 test:
 	@$(TIMED) "set-up" scripts/setup.sh test
 	@$(TIMED) "boards, static and unit" $(MAKE) --no-print-directory -j2 boards check-built MORE=$(STRICT)
-	@$(TIMED) "beside each other" $(BESIDE) -m "($(PARALLEL)) and not slow"
+	@$(TIMED) "beside each other" $(call BESIDE,($(PARALLEL)) and not slow)
 	@$(TIMED) "alone" $(ALONE) -m "not ($(PARALLEL)) and not slow"
 
 test-all: test
@@ -44,7 +45,7 @@ test-all: test
 # What `test` leaves out.
 rest:
 	@$(TIMED) "unit, the rest" $(UNIT) -m "slow or hypothesis" --hypothesis-profile thorough $(STRICT)
-	@$(TIMED) "beside each other, the rest" $(BESIDE) -m "($(PARALLEL)) and slow"
+	@$(TIMED) "beside each other, the rest" $(call BESIDE,($(PARALLEL)) and slow)
 	@$(TIMED) "alone, the rest" $(ALONE) -m "not ($(PARALLEL)) and slow"
 
 boards:

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stalls of the host that explain a failure excuse it, a few times (host_stalls.py); long files begin (order.py)."""
+"""Stalls of the host that explain a failure excuse it, a few times (host_stalls.py); what failed beside others is tried
+alone (company.py); long files begin (order.py).
+"""
 
+from support.session.company import (
+    pytest_addoption,
+    pytest_collection_finish,
+    pytest_report_collectionfinish,
+)
 from support.session.host_stalls import pytest_runtest_protocol, pytest_sessionfinish, pytest_terminal_summary
 from support.session.order import pytest_collection_modifyitems
 from support.wire import generator, net, router, wire
@@ -9,7 +16,10 @@ from support.workshop import shop
 __all__ = [
     "generator",
     "net",
+    "pytest_addoption",
+    "pytest_collection_finish",
     "pytest_collection_modifyitems",
+    "pytest_report_collectionfinish",
     "pytest_runtest_protocol",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
