@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where espbench's own data files are, in the clone or inside an installed wheel, and where it keeps what it made."""
+"""Where espbench's own data files are, in the clone or inside an installed wheel, and where it keeps what it made.
+
+Its own YAML is read by libyaml, ten times as fast as PyYAML's own reader; that of users has `plan.reading`.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import yaml
 
 from espbench.errors import EspbenchError
 
@@ -48,6 +53,11 @@ def data_dir(kind: DataKind) -> Path:
 def data_names(kind: DataKind) -> list[str]:
     """The names of the YAML files of one kind, sorted, without suffix."""
     return sorted(file.stem for file in data_dir(kind).glob("*.yaml"))
+
+
+def own_yaml(path: Path) -> Any:
+    """Read a YAML file of espbench's own; OSError, or YAMLError for what is none."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 
 
 def program(name: str, variable: str) -> Path:

@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
+
+from espbench.paths import own_yaml
 
 Mode = Literal["tunnel", "transport"]
 
@@ -99,7 +100,7 @@ def _outer_header(ip_version: int, udp: bool) -> int:
 @cache
 def suites() -> dict[str, Suite]:
     """Every suite by name, in the order of suites.yaml."""
-    data = yaml.safe_load((Path(__file__).parent / "suites.yaml").read_text(encoding="utf-8"))
+    data = own_yaml(Path(__file__).parent / "suites.yaml")
     found = [
         Suite.model_validate(
             entry

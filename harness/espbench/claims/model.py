@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from espbench.errors import EspbenchError
-from espbench.paths import data_dir
+from espbench.paths import data_dir, own_yaml
 from espbench.results.published import Qualifier, documents
 from espbench.terms import Direction
 
@@ -223,9 +223,7 @@ class Claim(_Data):
 def read_claims(path: Path) -> list[Claim]:
     """The claims of one file; EspbenchError names the file and every key that is wrong."""
     try:
-        # libyaml's, of which every report reads hundreds of lines, is ten times as fast.
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-        return [Claim.model_validate(entry) for entry in data]
+        return [Claim.model_validate(entry) for entry in own_yaml(path)]
     except (OSError, yaml.YAMLError, ValidationError, TypeError) as error:
         raise EspbenchError(f"{path}: expected a list of claims: {error}") from error
 

@@ -3,5 +3,5 @@
 
 What a command does is done by the parts below. May import `catalogue`, `this_machine`, `results`, `plan.*`,
 `platforms.*`, `stacks.daemons`, `generators`, `measure.*`, `procedures.boards`, `runs`, `runs.workers`,
-`comparison.*`, `reporting.*`, `cli.gate` and `cli.history`.
+`comparison.*`, `reporting.*`, `cli.gate`, `cli.history` and `cli.profile`.
 """

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
 from espbench.errors import UsageError
-from espbench.paths import data_dir, data_names
+from espbench.paths import data_dir, data_names, own_yaml
 
 
 def example(
@@ -31,7 +31,11 @@ def example(
 
 
 def _text(name: str) -> str:
-    return (data_dir("plans") / f"{name}.yaml").read_text(encoding="utf-8")
+    return _file(name).read_text(encoding="utf-8")
+
+
+def _file(name: str) -> Path:
+    return data_dir("plans") / f"{name}.yaml"
 
 
 def _first_sentence(name: str) -> str:
@@ -43,4 +47,4 @@ def _first_sentence(name: str) -> str:
         if "SPDX" not in line:
             lines.append(line.strip("# "))
     sentence = " ".join(lines).strip().partition(". ")[0].rstrip(".:")
-    return sentence or f"dut: {yaml.safe_load(_text(name)).get('dut', 'auto')}"
+    return sentence or f"dut: {own_yaml(_file(name)).get('dut', 'auto')}"

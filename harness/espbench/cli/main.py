@@ -22,8 +22,9 @@ from espbench.cli import (
     schema,
     validate,
 )
-from espbench.cli.gate import baseline, bisect, check, profile
+from espbench.cli.gate import baseline, bisect, check
 from espbench.cli.history import history
+from espbench.cli.profile import profile
 from espbench.errors import EspbenchError, Interrupted, UsageError
 from espbench.this_machine import ending, registry
 from espbench.version import __version__

@@ -21,7 +21,7 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
 from espbench.measure import machine
-from espbench.plan import Case, ResolvedPlan, cases, load_plan, notes
+from espbench.plan import ResolvedPlan, load_plan, notes
 from espbench.plan.resolved.arms import compare_settings, execution_order
 from espbench.plan.resolved.asked import asked
 from espbench.plan.resolved.conditions import conditions
@@ -32,6 +32,7 @@ from espbench.runs import parts
 from espbench.runs.beds import (
     Beds,
     Choice,
+    cases_of,
     choose,
     place,
     profiles_of,
@@ -191,7 +192,7 @@ def _tasks(resolved: ResolvedPlan, choices: list[Choice]) -> int:
     """How much there is that could be measured at once."""
     asked = resolved.plan.accelerator
     figures = len(choices) * len(asked.suites) * len(asked.sizes) if asked else 0
-    return len(_cases(resolved, choices)) + figures
+    return len(cases_of(resolved, choices)) + figures
 
 
 def _tell(note: Callable[[str], None], resolved: ResolvedPlan, choices: list[Choice]) -> None:
@@ -216,7 +217,7 @@ def _one_after_the_other(
     def new_generator() -> Generator:
         return parts.new_generator(resolved, registry, directory.logs)
 
-    session = Session(resolved, _cases(resolved, choices), directory, beds, new_generator, observer)
+    session = Session(resolved, cases_of(resolved, choices), directory, beds, new_generator, observer)
     results = session.run()
     if resolved.plan.accelerator is not None and not directory.manifest.base_loads:
         duts = [choice.dut for choice in choices]
@@ -240,7 +241,7 @@ def _side_by_side(
     devices = [(choice.dut, choice.profile) for choice in choices]
     session = SideBySide(
         resolved,
-        _cases(resolved, choices),
+        cases_of(resolved, choices),
         devices,
         directory,
         beds,
@@ -268,7 +269,7 @@ def _manifest(resolved: ResolvedPlan, choices: list[Choice], base_loads: Path | 
         platform_reason="; ".join(_why(choices)) or "the plan's own boxes",
         topology=resolved.plan.topology,
         line_rate_bps=choices[0].platform.line_rate_bps,
-        cases=[case.entry() for case in _cases(resolved, choices)],
+        cases=[case.entry() for case in cases_of(resolved, choices)],
         tools=machine.tools(),
         host=machine.describe(),
         warnings=notes(resolved),
@@ -300,7 +301,7 @@ def _same_run(directory: RunDirectory, resolved: ResolvedPlan, choices: list[Cho
         profiles_of(choices),
         platform=_platform(choices),
         reasons="; ".join(_why(choices)),
-        entries=[case.entry() for case in _cases(resolved, choices)],
+        entries=[case.entry() for case in cases_of(resolved, choices)],
     )
 
 
@@ -318,7 +319,7 @@ def _write_report(path: Path) -> Path:
 
 
 def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
-    listed = _cases(resolved, choices)
+    listed = cases_of(resolved, choices)
     duts = ", ".join(dict.fromkeys([case.dut for case in listed] or [choice.dut for choice in choices]))
     where = "; ".join(dict.fromkeys(_reasons(choices))) or "external boxes"
     print(f"{resolved.plan.name}: {len(listed)} cases on {duts} ({where})")
@@ -332,10 +333,6 @@ def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
         print(f"  {text}")
     for case in execution_order(listed, resolved):
         print(f"  {case.id}" + "".join(f"  ({note})" for note in case.notes))
-
-
-def _cases(resolved: ResolvedPlan, choices: list[Choice]) -> list[Case]:
-    return cases(resolved, [choice.dut for choice in choices], mtu=min(choice.mtu for choice in choices))
 
 
 def _now() -> str:

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from espbench.errors import EspbenchError
-from espbench.paths import data_dir
+from espbench.paths import data_dir, own_yaml
 from espbench.terms import Direction, layer2_mbps, line_rate_fps
 
 SizeInWords = Literal["smallest", "small", "small to medium", "large", "all"]
@@ -179,7 +179,7 @@ class Document(_Data):
 def read_document(path: Path) -> Document:
     """One document; EspbenchError names the file and every key that is wrong."""
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = own_yaml(path)
         for kind in ("figures", "ratios", "times"):
             data[kind] = [{"document": path.stem, **entry} for entry in data.get(kind, [])]
         return Document.model_validate(data)

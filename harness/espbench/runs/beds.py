@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from espbench.errors import MachineLacks
 from espbench.measure import machine
-from espbench.plan import Case, Profile, ResolvedPlan, load_topology
+from espbench.plan import Case, Profile, ResolvedPlan, cases, load_topology
 from espbench.plan.keys.model import SINGLE
 from espbench.plan.resolved.frame_sizes import USUAL_MTU
 from espbench.platforms import capture, placement
@@ -67,6 +67,11 @@ def _choice(resolved: ResolvedPlan, dut: str, profile: Profile | None, virtual_t
         chosen = Automatic(profile, f"the plan asks for {dut}")
     made = PLATFORMS[chosen.profile.platform].make(resolved, chosen.profile)
     return Choice(chosen.profile.name, made, chosen.profile, chosen.reason, chosen.instead)
+
+
+def cases_of(resolved: ResolvedPlan, choices: Sequence[Choice]) -> list[Case]:
+    """List the plan's cases on the devices they came to, whose narrowest links say what fragments."""
+    return cases(resolved, [choice.dut for choice in choices], mtu=min(choice.mtu for choice in choices))
 
 
 def profiles_of(choices: Sequence[Choice]) -> list[Profile]:

@@ -10,10 +10,9 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from typer.testing import CliRunner
@@ -28,6 +27,7 @@ from espbench.platforms.virtual.parts.kits import E500_KIT
 from espbench.platforms.virtual.parts.recipe import GUEST, KERNEL, PARTS, Part, SourcePackage
 from espbench.this_machine import kept
 from espbench.this_machine.registry import Registry
+from support.command_line import in_process
 
 SHA = "a" * 64
 
@@ -292,37 +292,35 @@ def test_another_series_is_no_substitute(
 # --- tools -----------------------------------------------------------------------------------
 
 
-def test_what_is_missing_is_one_message_with_the_command(tmp_path: Path) -> None:
+def build_with(programs: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> CompletedProcess[str]:
+    """`espbench build e500` of a user who has these programs and nothing else."""
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", str(programs))
+    return in_process("build", "e500")
+
+
+def test_what_is_missing_is_one_message_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit code 4, before anything is fetched or built."""
-    done = subprocess.run(
-        [sys.executable, "-m", "espbench", "build", "e500"],
-        env={"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = build_with(tmp_path, tmp_path, monkeypatch)
     assert done.returncode == 4, done.stderr
     assert "apt-get install --no-install-recommends gcc-powerpc-linux-gnu" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list((tmp_path / ".cache/espbench/e500").glob("[!.]*"))
 
 
-def test_a_missing_cross_compiler_is_named(tmp_path: Path) -> None:
+def test_a_missing_cross_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its package, beside nothing that is here."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in tools.NEEDS:
         if not name.startswith(("/", tools.CROSS)) and (found := shutil.which(name)):
             (programs / name).symlink_to(found)
-    done = subprocess.run(
-        [sys.executable, "-m", "espbench", "build", "e500"],
-        env={"PATH": str(programs), "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     compiler = tools.NEEDS[f"{tools.CROSS}gcc"]
     lacking = [compiler, *(package for package in tools.missing() if package != compiler)]
+    done = build_with(programs, tmp_path, monkeypatch)
     assert done.returncode == 4, done.stderr
     assert f"building the e500 guests needs {', '.join(lacking)}\n" in done.stderr
     assert done.stderr.endswith(f"apt-get install --no-install-recommends {' '.join(lacking)}\n")

@@ -76,10 +76,11 @@ MAY_IMPORT = {
     "reporting.over_time": "results over_time reporting.parts",
     "reporting": "results comparison comparison.sorting reporting.*",
     "frames": "results comparison comparison.sorting over_time",
-    "cli.gate": "results plan plan.resolved runs comparison gate gate.* profile",
+    "cli.gate": "results plan plan.resolved runs comparison gate gate.*",
+    "cli.profile": "results plan runs gate profile cli.gate",
     "cli.history": "over_time reporting.over_time",
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
-    "runs runs.workers comparison.* reporting.* cli.gate cli.history",
+    "runs runs.workers comparison.* reporting.* cli.gate cli.history cli.profile",
 }
 # What may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
 DOORS = {"espbench": "frames", "espbench.__main__": "cli"}

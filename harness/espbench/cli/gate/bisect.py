@@ -24,9 +24,9 @@ from espbench.gate.judging import judge
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.limits import limits as read_limits
 from espbench.gate.verdict import NOT_JUDGED, Row
-from espbench.plan import cases, load_plan
+from espbench.plan import load_plan
 from espbench.results.durable import write_atomically
-from espbench.runs.beds import choose, virtual
+from espbench.runs.beds import cases_of, choose, virtual
 from espbench.terms import CaseEntry, kind_of_test
 
 _DIGITS = 12  # of a commit's name in a folder's
@@ -54,7 +54,7 @@ def bisect(
             f"{plan}: expected a plan in virtual time, where a commit's cost is a number, got "
             f"{choices[0].platform.name}; name a dut that keeps virtual time"
         )
-    listed = cases(resolved, [choice.dut for choice in choices], mtu=min(choice.mtu for choice in choices))
+    listed = cases_of(resolved, choices)
     entries = [case.entry() for case in listed if kind_of_test(case.test) == GATED]
     how = building(resolved, tree, build, Path())
     span = how.tree.between(how.tree.commit(good), how.tree.commit(bad))

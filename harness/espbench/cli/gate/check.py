@@ -26,11 +26,11 @@ from espbench.gate.judging import judge
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.limits import limits as read_limits
 from espbench.gate.verdict import Check, Problem
-from espbench.plan import ResolvedPlan, cases, load_plan
+from espbench.plan import ResolvedPlan, load_plan
 from espbench.plan import conditions as plan_conditions
 from espbench.plan.resolved.arms import arms
 from espbench.results import RunDirectory
-from espbench.runs.beds import Choice, choose, profiles_of, virtual
+from espbench.runs.beds import Choice, cases_of, choose, profiles_of, virtual
 from espbench.terms import CaseEntry, kind_of_test
 from espbench.version import __version__
 
@@ -57,8 +57,7 @@ class Asked:
     @property
     def entries(self) -> list[CaseEntry]:
         """The plan's cases whose throughput is measured."""
-        mtu = min(choice.mtu for choice in self.choices)
-        listed = cases(self.resolved, [choice.dut for choice in self.choices], mtu=mtu)
+        listed = cases_of(self.resolved, self.choices)
         return [case.entry() for case in listed if kind_of_test(case.test) == GATED]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from espbench.errors import EspbenchError
-from espbench.paths import cache_dir, data_dir
+from espbench.paths import cache_dir, data_dir, own_yaml
 
 # To be raised when a step of kernel.py, guest.py or qemu.py makes something else of the same files.
 RECIPE = 1
@@ -141,7 +141,7 @@ def pinned() -> dict[str, SourcePackage]:
     """The source packages that versions.yaml names."""
     path = folder() / "versions.yaml"
     try:
-        read: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())
+        read: dict[str, dict[str, Any]] = own_yaml(path)
         return {name: SourcePackage(name, **facts) for name, facts in read.items()}
     except (OSError, yaml.YAMLError, TypeError, AttributeError) as error:
         raise EspbenchError(
@@ -188,7 +188,7 @@ def pinned_packages() -> dict[str, BinaryPackage]:
     """The binary packages that packages.yaml names, by what they are for."""
     path = folder() / "packages.yaml"
     try:
-        read: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())
+        read: dict[str, dict[str, Any]] = own_yaml(path)
         return {what: BinaryPackage(**facts) for what, facts in read.items()}
     except (OSError, yaml.YAMLError, TypeError, AttributeError) as error:
         raise EspbenchError(
@@ -203,9 +203,9 @@ def used_packages() -> dict[str, BinaryPackage]:
 
 def packages_of(part: Part) -> list[str]:
     """The names in packages.yaml of all binary packages that a part is made of."""
-    grouped = (
-        what for what, package in pinned_packages().items() if part.group and package.group == part.group
-    )
+    if not part.group:
+        return [*part.packages]
+    grouped = (what for what, package in pinned_packages().items() if package.group == part.group)
     return [*part.packages, *grouped]
 
 
@@ -233,9 +233,9 @@ def inputs(part: Part) -> dict[str, str]:
     found = {str(file.relative_to(base)): digest(file) for file in part.files(base) if file.is_file()}
     if part.source:
         found |= used()[part.source].files
-    used_here = used_packages()
-    for name in packages_of(part):
-        found[used_here[name].file] = used_here[name].sha256
+    if names := packages_of(part):
+        used_here = used_packages()
+        found |= {used_here[name].file: used_here[name].sha256 for name in names}
     return {"recipe": str(RECIPE), **found}
 
 

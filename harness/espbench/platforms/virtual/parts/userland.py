@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from espbench.errors import EspbenchError
+from espbench.paths import own_yaml
 from espbench.platforms.virtual.parts import packages, recipe
 from espbench.platforms.virtual.parts.cpio import Entry, archive
 from espbench.platforms.virtual.parts.tools import Runner
@@ -49,7 +50,7 @@ def images() -> dict[str, Image]:
     """Those of x86/userland.yaml by name, base first; EspbenchError where it cannot be read."""
     path = recipe.folder() / "x86/userland.yaml"
     try:
-        read: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text())
+        read: dict[str, dict[str, Any]] = own_yaml(path)
         return {
             name: Image(**facts) for name, facts in sorted(read.items(), key=lambda item: item[0] != BASE)
         }

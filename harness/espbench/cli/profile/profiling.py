@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench profile RUN|PLAN`: where the instructions of each frame go, by function of the gateways' kernels."""
+"""Makes profiles of runs and plans: their trials are measured again, at the same loads, by gateways that count."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from rich.console import Console
-
-from espbench.cli.gate import profile_table
 from espbench.cli.gate.measuring import Measuring
 from espbench.errors import UsageError
 from espbench.gate import instructions
 from espbench.gate.base import HALF, Point
 from espbench.gate.from_run import GATED
-from espbench.plan import cases, load_plan
+from espbench.plan import load_plan
 from espbench.profile import csv_file, flame, from_run
 from espbench.profile.attribution import Profile
 from espbench.results import RunDirectory
 from espbench.results.durable import write_atomically
-from espbench.runs.beds import choose, virtual
+from espbench.runs.beds import cases_of, choose, virtual
 from espbench.terms import BaseLoad, CaseEntry, Outcome, kind_of_test
 
 CSV, GRAPH = "profile.csv", "profile.html"
-_PIPED_WIDTH = 160
 _ANY_LOSS = 1.0  # of a load's goal: the trial is as it is
 _PERF = (
     "in real time nobody counts a gateway's instructions one by one; sample them with perf on the gateway itself "
@@ -38,47 +32,6 @@ _UNNAMED = (
 )
 Loads = dict[tuple[Point, int], tuple[float, float]]
 """Of each point and repeat: the load, frames/s, and how long the trial lasts, s."""
-
-
-def profile(
-    subject: Annotated[
-        Path, typer.Argument(metavar="RUN|PLAN", help="A run directory, or a plan, in virtual time.")
-    ],
-    case: Annotated[list[str] | None, typer.Option(help="Only this case of it; may be repeated.")] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            help="What to hold it against, at whose loads it is measured: a run, or what profile left."
-        ),
-    ] = None,
-    half: Annotated[
-        bool,
-        typer.Option("--half", help="At half of the throughput, where no gateway is busy all the time."),
-    ] = False,
-    top: Annotated[int, typer.Option(min=1, help="How many functions are shown of each gateway.")] = 20,
-    out: Annotated[Path, typer.Option(help="Where run directories go.")] = Path("runs"),
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="How many cases are measured at once.")
-    ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
-    ] = False,
-) -> None:
-    """Count the instructions of the final trials' frames by function: a table, a CSV file and a flame graph."""
-    options = [*(["--wait"] if wait else []), *(["--jobs", str(jobs)] if jobs else [])]
-    how = Profiling(out, options, half=half, chosen=case or [])
-    console = Console(highlight=False, emoji=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
-    if against is None:
-        run, found = how.of(subject)
-        profile_table.show(found, console, top)
-    else:
-        _refuse_real_time(subject)
-        other, was = how.of(against)
-        run, found = how.of(subject, loads=_loads_used(other))
-        profile_table.show_differences(_pairs(other, was, run, found), console, top)
-    print(run.path / GRAPH)
 
 
 class Profiling:
@@ -98,12 +51,12 @@ class Profiling:
         if (subject / CSV).is_file() and loads is None:
             return self._kept(subject)
         if subject.is_dir():
-            run = _open(subject)
+            run = open_run(subject)
             plan, beside = run.path / "plan.yaml", run.manifest.plan_path
             entries = run.manifest.cases
         else:
             plan, beside = subject, ""
-            entries = _entries(subject)
+            entries = entries_of(subject)
             if loads is None:
                 run = Measuring(self._out, self._options).run(plan)
         own = loads is None
@@ -121,7 +74,7 @@ class Profiling:
 
     def _kept(self, subject: Path) -> tuple[RunDirectory, list[Profile]]:
         file = subject / CSV
-        run = _open(subject)
+        run = open_run(subject)
         entries = [entry for entry in run.manifest.cases if entry.case in run.manifest.base_loads]
         names = {entry.case for entry in self._choose(entries, subject)}
         return run, [p for p in csv_file.read(file.read_text(), str(file)) if p.case in names]
@@ -150,41 +103,29 @@ class Profiling:
         return [entry for entry in entries if not self._chosen or entry.case in self._chosen]
 
 
-def _open(path: Path) -> RunDirectory:
+def open_run(path: Path) -> RunDirectory:
+    """Open a run; UsageError where its instructions were not counted, or would have no names."""
     run = RunDirectory.open(path)
-    if not instructions.are_counted(run.manifest):
-        raise UsageError(
-            f"{path}: no instructions to profile\n  expected: a run in virtual time\n"
-            f"  got: one on {run.manifest.platform}\n  what to do: {_PERF}"
-        )
-    _demand_names(path, run.manifest.platform)
+    _demand(path, "run", run.manifest.platform, counted=instructions.are_counted(run.manifest))
     return run
 
 
-def _entries(plan: Path) -> list[CaseEntry]:
+def entries_of(plan: Path) -> list[CaseEntry]:
+    """List a plan's cases; UsageError where its instructions would not be counted, or have no names."""
     resolved = load_plan(plan)
     choices = choose(resolved)
-    if not virtual(choices):
+    _demand(plan, "plan", choices[0].platform.name, counted=virtual(choices))
+    return [case.entry() for case in cases_of(resolved, choices)]
+
+
+def _demand(where: Path, what: str, platform: str, *, counted: bool) -> None:
+    if not counted:
         raise UsageError(
-            f"{plan}: no instructions to profile\n  expected: a plan in virtual time\n"
-            f"  got: one on {choices[0].platform.name}\n  what to do: {_PERF}"
+            f"{where}: no instructions to profile\n  expected: a {what} in virtual time\n"
+            f"  got: one on {platform}\n  what to do: {_PERF}"
         )
-    _demand_names(plan, choices[0].platform.name)
-    listed = cases(resolved, [choice.dut for choice in choices], mtu=min(choice.mtu for choice in choices))
-    return [case.entry() for case in listed]
-
-
-def _demand_names(where: Path, platform: str) -> None:
     if platform != _PROFILED:
         raise UsageError(f"{where}: no names to profile\n  expected: {_UNNAMED}\n  got: {platform}")
-
-
-def _refuse_real_time(subject: Path) -> None:
-    """Before anything else is measured."""
-    if subject.is_dir():
-        _open(subject)
-    else:
-        _entries(subject)
 
 
 def _loads_of(run: RunDirectory, share: float) -> Loads:
@@ -196,29 +137,6 @@ def _loads_of(run: RunDirectory, share: float) -> Loads:
             trial = run.trials_of(outcome.case)[outcome.final_trial]
             found[at] = (round(share * trial.intended_fps, 3), trial.intended_duration_s)
     return found
-
-
-def _loads_used(profiled: RunDirectory) -> Loads:
-    """Those at which a run of ours was measured."""
-    entries = {entry.case: entry for entry in profiled.manifest.cases}
-    found: Loads = {}
-    for name, loads in profiled.manifest.base_loads.items():
-        at = Point.of(entries[name]), entries[name].repeat
-        found[at] = (loads[0].load_fps, loads[0].duration_s)
-    return found
-
-
-def _pairs(
-    other: RunDirectory, was: Sequence[Profile], run: RunDirectory, now: Sequence[Profile]
-) -> list[tuple[Profile, Profile]]:
-    """The profiles of the same point and gateway in both."""
-
-    def at(of: RunDirectory) -> dict[str, tuple[Point, int]]:
-        return {entry.case: (Point.of(entry), entry.repeat) for entry in of.manifest.cases}
-
-    before, after = at(other), at(run)
-    known = {(before[p.case], p.side): p for p in was}
-    return [(known[key], p) for p in now if (key := (after[p.case], p.side)) in known]
 
 
 def _say_if_another(run: RunDirectory, made: RunDirectory) -> None:

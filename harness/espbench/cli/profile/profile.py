@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench profile RUN|PLAN`: where the instructions of each frame go, by function of the gateways' kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from espbench.cli.profile import tables
+from espbench.cli.profile.profiling import GRAPH, Loads, Profiling, entries_of, open_run
+from espbench.gate.base import Point
+from espbench.profile.attribution import Profile
+from espbench.results import RunDirectory
+
+_PIPED_WIDTH = 160
+
+
+def profile(
+    subject: Annotated[
+        Path, typer.Argument(metavar="RUN|PLAN", help="A run directory, or a plan, in virtual time.")
+    ],
+    case: Annotated[list[str] | None, typer.Option(help="Only this case of it; may be repeated.")] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="What to hold it against, at whose loads it is measured: a run, or what profile left."
+        ),
+    ] = None,
+    half: Annotated[
+        bool,
+        typer.Option("--half", help="At half of the throughput, where no gateway is busy all the time."),
+    ] = False,
+    top: Annotated[int, typer.Option(min=1, help="How many functions are shown of each gateway.")] = 20,
+    out: Annotated[Path, typer.Option(help="Where run directories go.")] = Path("runs"),
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="How many cases are measured at once.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
+    ] = False,
+) -> None:
+    """Count the instructions of the final trials' frames by function: a table, a CSV file and a flame graph."""
+    options = [*(["--wait"] if wait else []), *(["--jobs", str(jobs)] if jobs else [])]
+    how = Profiling(out, options, half=half, chosen=case or [])
+    console = Console(highlight=False, emoji=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
+    if against is None:
+        run, found = how.of(subject)
+        tables.show(found, console, top)
+    else:
+        _refuse_early(subject)
+        other, was = how.of(against)
+        run, found = how.of(subject, loads=_loads_used(other))
+        tables.show_differences(_pairs(other, was, run, found), console, top)
+    print(run.path / GRAPH)
+
+
+def _refuse_early(subject: Path) -> None:
+    """Say what is wrong with the subject before anything else is measured."""
+    if subject.is_dir():
+        open_run(subject)
+    else:
+        entries_of(subject)
+
+
+def _loads_used(profiled: RunDirectory) -> Loads:
+    """Those at which a run of ours was measured."""
+    entries = {entry.case: entry for entry in profiled.manifest.cases}
+    found: Loads = {}
+    for name, loads in profiled.manifest.base_loads.items():
+        at = Point.of(entries[name]), entries[name].repeat
+        found[at] = (loads[0].load_fps, loads[0].duration_s)
+    return found
+
+
+def _pairs(
+    other: RunDirectory, was: Sequence[Profile], run: RunDirectory, now: Sequence[Profile]
+) -> list[tuple[Profile, Profile]]:
+    """The profiles of the same point and gateway in both."""
+
+    def at(of: RunDirectory) -> dict[str, tuple[Point, int]]:
+        return {entry.case: (Point.of(entry), entry.repeat) for entry in of.manifest.cases}
+
+    before, after = at(other), at(run)
+    known = {(before[p.case], p.side): p for p in was}
+    return [(known[key], p) for p in now if (key := (after[p.case], p.side)) in known]

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `espbench profile` refuses, before it measures anything: each is one message with what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from espbench.cli.gate import measuring
+from support.command_line import in_process
+from support.plans import pair_plan, write_plan
+from support.synthetic.gate import PLAN, World, world_of
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(argv: list[str]) -> tuple[int, str]:
+        raise AssertionError(f"measured {argv}")
+
+    monkeypatch.setattr(measuring, "_waited_for", measured)
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> World:
+    """A run of an emulated board, whose kernel does not tell its functions."""
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    return world_of(plan)
+
+
+def refused(tmp_path: Path, subject: Path, *options: str | Path) -> str:
+    """What is said of it."""
+    done = in_process("profile", subject, "--out", tmp_path / "out", *options)
+    assert done.returncode == 2, done.stderr
+    assert not (tmp_path / "out").exists()
+    return done.stderr
+
+
+def test_a_plan_in_real_time_counts_no_instructions(tmp_path: Path) -> None:
+    write_plan(tmp_path, pair_plan("netns", name="real"))
+    said = refused(tmp_path, tmp_path / "real.yaml")
+    assert "real.yaml: no instructions to profile" in said
+    assert "expected: a plan in virtual time\n  got: one on netns\n  what to do: in real time nobody" in said
+    assert "perf record" in said
+
+
+def test_a_run_in_real_time_counts_none(tmp_path: Path, board: World) -> None:
+    run = replace(board, ns_per_instruction=None, asked={}).run(tmp_path)
+    said = refused(tmp_path, run.path)
+    assert f"{run.path}: no instructions to profile" in said
+    assert "expected: a run in virtual time\n" in said
+    assert "perf record" in said
+
+
+def test_a_kernel_that_tells_no_functions_is_named(tmp_path: Path, board: World) -> None:
+    """Of a run and of a plan, and of what is held against another before that is measured."""
+    run, plan = board.run(tmp_path).path, tmp_path / "plan.yaml"
+    asked: list[tuple[str, Path, list[str | Path]]] = [
+        ("made-up", run, []),
+        ("qemu_e500", plan, []),
+        ("qemu_e500", plan, ["--against", run]),
+    ]
+    for got, subject, options in asked:
+        said = refused(tmp_path, subject, *options)
+        assert "no names to profile\n  expected: a kernel that tells its functions: dut: virt-x86" in said
+        assert f"got: {got}" in said
