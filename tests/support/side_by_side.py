@@ -73,7 +73,10 @@ def workers(run: Observed) -> dict[int, str]:
     """Its worker processes, each with what its journal is called."""
     found = {}
     for pid in descendants(run.process.pid):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended since it was listed
         if b"campaign.truth_worker" in words:
             found[pid] = words[-2].decode()
     return found
