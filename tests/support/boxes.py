@@ -194,8 +194,8 @@ def _ownerless() -> set[str]:
     for path in Path("/run/netns").glob("espbench-*"):
         if path.name.split("-")[1] not in living:
             names.add(f"netns {path.name}")
-    for path in Path("/sys/fs/cgroup").glob("**/espbench-*"):
-        if path.name.split("-")[1] not in living:
+    for path in _control_groups():
+        if path.name.startswith("espbench-") and path.name.split("-")[1] not in living:
             names.add(f"control group {path.name}")
     return names | _orphans()
 
@@ -203,13 +203,19 @@ def _ownerless() -> set[str]:
 def _of_run(run_id: str) -> set[str]:
     places = (Path("/run/netns"), Path("/run/espbench"), Path(tempfile.gettempdir()), Path("/dev/shm"))
     names = {str(path) for place in places for path in place.glob(f"*{run_id}*")}
-    names |= {str(path) for path in Path("/sys/fs/cgroup").glob(f"**/*{run_id}*")}
+    names |= {str(path) for path in _control_groups() if run_id in path.name}
     names |= {line for line in Path("/proc/self/mounts").read_text().splitlines() if run_id in line}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             if run_id.encode() in path.read_bytes():
                 names.add(f"process {path.parent.name}")
     return names
+
+
+def _control_groups() -> Iterator[Path]:
+    """All of the machine; not by glob(), which fails where one vanishes while it looks."""
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        yield from (Path(folder, name) for name in names)
 
 
 def _orphans() -> set[str]:

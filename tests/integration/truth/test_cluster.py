@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +175,8 @@ def descendants_of(cluster: Cluster) -> list[int]:
 
 
 def run_id_of(pid: int) -> str:
-    """What a worker process calls its journal; empty of another."""
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    """What a worker process calls its journal; empty of another, or of one that has ended."""
+    words: list[bytes] = []
+    with suppress(FileNotFoundError, ProcessLookupError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     return words[-2].decode() if b"campaign.truth_worker" in words else ""
