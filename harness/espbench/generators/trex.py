@@ -190,6 +190,7 @@ class TrexGenerator:
         It goes on until it has sent all. Whatever still sends when the longest time is over (base.longest_s) is
         stopped.
         """
+        told = time.monotonic()
         for s in streams:
             self._trex.start(s.from_, s.rate_fps or _FLOOD_FPS)
         started = time.monotonic()
@@ -219,10 +220,11 @@ class TrexGenerator:
                 if asked > give_up:
                     raise GeneratorFailed("generator: TRex does not stop sending")
         # It ended between the last look that found it sending and the one that did not. Only if even the
-        # first is late did it take longer than intended; then no rate is to come out too high.
+        # first is late did it take longer than intended; then no rate is to come out too high: it may have begun as
+        # soon as it was told to.
         is_late = flood or last_seen - started - _NOTICED_S > duration_s
         unseen_s = ended - max(last_seen, started + duration_s)
-        return ended - started if is_late else duration_s, unseen_s, dropped
+        return ended - told if is_late else duration_s, unseen_s, dropped
 
     def _final_counters(
         self,

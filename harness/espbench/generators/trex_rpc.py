@@ -12,7 +12,7 @@ import ctypes
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import zmq
@@ -21,9 +21,12 @@ from espbench.errors import EspbenchError, GeneratorFailed
 
 RPC_PORT = 4501
 API_NAME, API_MAJOR, API_MINOR = "STL", 5, 1
-TIMEOUT_S = 5.0
+TIMEOUT_S = 30.0
+# So often, while an answer is waited for, it is asked whether the server lives. These looks are counted and not the
+# clock: where all of us stand still for a while, nobody has waited.
+_LOOK_S = 0.5
 _TRY_AGAIN = -32001  # the server is busy with a task of its own
-_BUSY_S, _BUSY_POLL_S = 3.0, 0.05
+_BUSY_S, _BUSY_POLL_S = 30.0, 0.05
 _CLONE_NEWNET = 0x40000000
 
 
@@ -38,11 +41,15 @@ class TrexRefused(EspbenchError):
 class TrexClient:
     """One connection; every call is one request and its answer.
 
-    netns: path of the network namespace from which the server is reached; None: this one.
+    netns: path of the network namespace from which the server is reached; None: this one. check: raises what is wrong
+    with a server that does not answer, as that it has died; without it, only silence tells.
     """
 
-    def __init__(self, host: str, port: int, netns: str | None = None) -> None:
+    def __init__(
+        self, host: str, port: int, netns: str | None = None, check: Callable[[], None] | None = None
+    ) -> None:
         self.where = f"{host}:{port}"
+        self._check = check
         self._api: str | None = None
         self._count = 0
         with _inside(netns):
@@ -67,7 +74,7 @@ class TrexClient:
         return str(self.call("get_version").get("version", "of unknown version"))
 
     def call(self, method: str, *, timeout_s: float | None = None, **params: Any) -> Any:
-        """The `result` of a method. TrexRefused where the server says no, EspbenchError where it is silent."""
+        """The `result` of a method. TrexRefused where the server says no, EspbenchError where it is silent or dead."""
         deadline = time.monotonic() + _BUSY_S
         while True:
             answer = self._exchange(method, params, timeout_s or TIMEOUT_S)
@@ -95,10 +102,12 @@ class TrexClient:
             params = {"api_h": self._api, **params}
         request = {"jsonrpc": "2.0", "id": self._count, "method": method, "params": params}
         self._socket.send(json.dumps(request).encode())
-        if not self._socket.poll(round(timeout_s * 1e3), zmq.POLLIN):
+        try:
+            self._wait(method, timeout_s)
+        except EspbenchError:
             # A request socket cannot be used again before its answer: this connection is over.
             self._socket.close()
-            raise GeneratorFailed(f"TRex at {self.where}: no answer to `{method}` within {timeout_s:g} s")
+            raise
         try:
             answer = json.loads(self._socket.recv())
         except ValueError:
@@ -106,6 +115,15 @@ class TrexClient:
         if not isinstance(answer, dict) or answer.get("id") != self._count:
             raise EspbenchError(f"TRex at {self.where}: what answers `{method}` there is no TRex server")
         return answer
+
+    def _wait(self, method: str, timeout_s: float) -> None:
+        left_s = timeout_s
+        while not self._socket.poll(round(min(left_s, _LOOK_S) * 1e3), zmq.POLLIN):
+            if self._check is not None:
+                self._check()
+            left_s -= _LOOK_S
+            if left_s <= 0:
+                raise GeneratorFailed(f"TRex at {self.where}: no answer to `{method}` within {timeout_s:g} s")
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from support.addresses import GATEWAY_TO_GATEWAY
 pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 PROGRAM = """#!{python}
-import json, pathlib, signal, sys
+import json, pathlib, sys
 sys.path.insert(0, {tests!r})
 from support.trex_server import FakeTrex
 pathlib.Path({told!r}).write_text(json.dumps(
@@ -41,8 +41,8 @@ interfaces = tuple(
     vdev.split("iface=")[1].split(",")[0]
     for vdev in json.loads(pathlib.Path(sys.argv[sys.argv.index("--cfg") + 1]).read_text())[0]["interfaces"]
 )
-with FakeTrex(listen_on=4501, interfaces=interfaces, **json.loads({traps!r})):
-    signal.pause()
+with FakeTrex(listen_on=4501, interfaces=interfaces, **json.loads({traps!r})) as server:
+    server.serve()
 """
 
 

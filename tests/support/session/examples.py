@@ -12,8 +12,9 @@ LEAST = 10  # of one that says how many
 
 def load_profiles() -> None:
     """Let the quick profile hold until pytest is asked for another. A busy host is no fault of what is tested."""
-    hypothesis.settings.register_profile("quick", deadline=None, max_examples=QUICK)
-    hypothesis.settings.register_profile("thorough", deadline=None, max_examples=THOROUGH)
+    patient = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+    hypothesis.settings.register_profile("quick", patient, max_examples=QUICK)
+    hypothesis.settings.register_profile("thorough", patient, max_examples=THOROUGH)
     hypothesis.settings.load_profile("quick")
 
 

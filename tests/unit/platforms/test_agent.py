@@ -28,6 +28,7 @@ NETLINK_ROUTE = 0
 RTM_GETLINK = 18
 RTM_DELLINK = 17
 NLM_F_DUMP = 0x300
+PATIENCE_S = 120  # only ends a hang
 
 
 def link_message(kind: int, flags: int, index: int = 0) -> bytes:
@@ -46,7 +47,7 @@ class Running:
         )
         theirs.close()
         self.channel = AgentChannel("home", self.ours, lambda: console)
-        self.greeting = self.channel.wait_ready(10)
+        self.greeting = self.channel.wait_ready(PATIENCE_S)
 
     def gateway(self, logs: Path) -> AgentGateway:
         """The same agent as a gateway."""
@@ -61,7 +62,7 @@ def running() -> Iterator[Running]:
     started = Running("its last words")
     yield started
     started.channel.close()
-    assert started.process.wait(10) == 0
+    assert started.process.wait(PATIENCE_S) == 0
 
 
 def test_a_long_request_given_up_halfway_does_not_spoil_the_next(running: Running) -> None:
@@ -235,7 +236,7 @@ def test_a_late_answer_is_not_taken_for_the_next() -> None:
         started.channel.request("exec", 0.1, argv=["sh", "-c", "sleep 0.5; echo late"])
     assert started.channel.request("exec", argv=["echo", "right"])["out"] == "right\n"
     started.channel.close()
-    started.process.wait(10)
+    started.process.wait(PATIENCE_S)
 
 
 def test_dies_with_its_parent() -> None:
@@ -256,10 +257,10 @@ def test_dies_with_its_parent() -> None:
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     channel = AgentChannel("home", ours, str)
-    channel.wait_ready(10)
+    channel.wait_ready(PATIENCE_S)
     parent.kill()
     parent.communicate()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while (state := state_of(pid)) not in ("gone", "Z") and time.monotonic() < deadline:
         time.sleep(0.01)
     channel.close()

@@ -21,7 +21,7 @@ from espbench.platforms.remote import labgrid_worker
 from espbench.platforms.remote.labgrid_board import Board, LabgridTarget, Unsuitable, examine
 from espbench.this_machine.registry import UNDO, Registry
 
-# A board that boots whenever its switch, a file, goes from off to on, and says `login:` each time.
+# A board that boots whenever its switch, a file, goes from off to on, and then says `login:`; going off it says so too.
 _BOARD = """\
 import sys, time
 from pathlib import Path
@@ -31,7 +31,9 @@ while True:
     if now == "on" and was != "on":
         number += 1
         sys.stdout.write(f"U-Boot\\nboot {number}\\nlogin: \\n")
-        sys.stdout.flush()
+    if now == "off" and was != "off":
+        sys.stdout.write(f"end of boot {number}\\n")
+    sys.stdout.flush()
     was = now or was
     time.sleep(0.01)
 """
@@ -72,7 +74,7 @@ def board_of(registry: Registry, environment: Path) -> Board:
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -90,7 +92,7 @@ def test_each_power_cycle_is_a_boot_whose_console_is_in_the_log(
     assert (board.has_power, board.has_console, board.delay_s) == (True, True, 0.25)
     for number in (1, 2):
         board.off()
-        time.sleep(0.1)
+        wait_until(lambda before=number - 1: not before or f"end of boot {before}\n" in log.read_text())  # type: ignore[misc]
         board.on()
         wait_until(lambda number=number: f"boot {number}\nlogin:" in log.read_text())  # type: ignore[misc]
     marks = [

@@ -266,7 +266,7 @@ def test_a_very_long_word_is_mutated_in_no_time() -> None:
     began = time.process_time()
     for seed in range(20):
         plan_mutations._key(text, random.Random(seed))
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 20.0  # of CPU time; from each character it was hours
 
 
 def test_a_plan_that_kills_its_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,13 +303,25 @@ def state_of(pid: int, thread: int) -> str:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
 
-def test_one_thread_stands_still_and_the_other_goes_on() -> None:
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """What is stopped stays so until this is set, however late the test comes to look at it."""
+    event = threading.Event()
+
+    def sleep(seconds: float) -> None:
+        assert event.wait(120)
+
+    monkeypatch.setattr(hits, "time", SimpleNamespace(sleep=sleep))
+    return event
+
+
+def test_one_thread_stands_still_and_the_other_goes_on(seen: threading.Event) -> None:
     process = subprocess.Popen([sys.executable, "-c", _TWO_THREADS], stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -319,6 +331,7 @@ def test_one_thread_stands_still_and_the_other_goes_on() -> None:
         stopping.start()
         until(lambda: state_of(process.pid, other) == "t")
         assert state_of(process.pid, main) != "t"
+        seen.set()
         stopping.join()
         until(lambda: state_of(process.pid, other) == "S")
         assert not hits.stop_thread(1 << 22, 0.0)  # there is none of this number
@@ -327,15 +340,16 @@ def test_one_thread_stands_still_and_the_other_goes_on() -> None:
         process.communicate()
 
 
-def test_a_process_is_stopped_for_some_time_and_killed_for_good() -> None:
+def test_a_process_is_stopped_for_some_time_and_killed_for_good(seen: threading.Event) -> None:
     process = subprocess.Popen(["sleep", "60"])
     stopping = threading.Thread(target=hits.stop, args=([process.pid], 0.2))
     stopping.start()
     until(lambda: state_of(process.pid, process.pid) == "T")
+    seen.set()
     stopping.join()
     until(lambda: state_of(process.pid, process.pid) == "S")
     hits.kill([process.pid])
-    assert process.wait(30) == -signal.SIGKILL
+    assert process.wait(120) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(

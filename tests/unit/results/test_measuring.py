@@ -18,7 +18,8 @@ from support.synthetic import run as synthetic_run
 from support.synthetic.series import Night, write
 
 PLAN = "name: nightly\n"
-# In the place of `espbench run`: takes a run that is there, and answers one case of it at a time.
+# In the place of `espbench run`: takes a run that is there, and answers one case of it at a time; with SEEN, only when
+# that file has as many as it has answered.
 STAND_IN = """
 import json, os, shutil, sys, time
 from pathlib import Path
@@ -38,7 +39,11 @@ for number in range(1, len(lines) + 1):
     whole = "\\n".join([head, ",\\n".join(lines[:number]), end])
     (run / "new").write_text(whole)
     (run / "new").rename(run / "results.json")
-    time.sleep(float(os.environ.get("EACH", "0.6")))
+    seen, deadline = Path(os.environ.get("SEEN", "/nonexistent")), time.monotonic() + 120
+    while "SEEN" in os.environ and (not seen.exists() or int(seen.read_text() or 0) < number):
+        assert time.monotonic() < deadline, "nobody saw it"
+        time.sleep(0.01)
+    time.sleep(float(os.environ.get("EACH", "0")))
 print(run / "results.csv")
 sys.exit(int(os.environ.get("CODE", "0")))
 """
@@ -69,11 +74,18 @@ def told(tmp_path: Path) -> list[str]:
     return found
 
 
-def test_progress_is_told_case_by_case_and_the_run_comes_back(tmp_path: Path) -> None:
+def test_progress_is_told_case_by_case_and_the_run_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[espbench.Progress] = []
-    run = plan(tmp_path).run(tmp_path / "out", jobs=2, wait=True, on_progress=seen.append)
-    assert [progress.cases_done for progress in seen] == sorted({progress.cases_done for progress in seen})
-    assert len(seen) >= 2
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen"))
+
+    def note(progress: espbench.Progress) -> None:
+        seen.append(progress)
+        (tmp_path / "seen").write_text(str(progress.cases_done))
+
+    run = plan(tmp_path).run(tmp_path / "out", jobs=2, wait=True, on_progress=note)
+    assert [progress.cases_done for progress in seen if progress.cases_done] == [1, 2, 3]
     assert (seen[-1].cases_done, seen[-1].cases) == (3, 3)
     assert {progress.run for progress in seen} == {run.path}
     assert len(run.results) == 3
@@ -118,7 +130,6 @@ def test_each_end_is_one_exception(
 def test_a_run_with_bounds_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 3: the results say of which case."""
     monkeypatch.setenv("CODE", "3")
-    monkeypatch.setenv("EACH", "0")
     assert len(plan(tmp_path).run(tmp_path / "out").results) == 3
 
 

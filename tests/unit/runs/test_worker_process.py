@@ -28,6 +28,7 @@ from espbench.runs.workers.process import WorkerLost, WorkerProcess, keep_logs
 from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import state_dir
 
+PATIENCE_S = 120  # only ends a hang
 # As worker.py serves, without what a run needs: the task is a word that says what to do.
 STUB = """
 import os, signal, sys, time
@@ -101,18 +102,18 @@ def test_a_process_serves_many_tasks_and_a_trial_waits_until_it_is_kept(command:
 
     def hear(told: Told, kept: Any) -> None:
         heard.append(told)
-        threading.Thread(target=lambda: (release.wait(30), kept())).start()
+        threading.Thread(target=lambda: (release.wait(PATIENCE_S), kept())).start()
 
-    first = workers.submit(word("a"), nobody).result(30)
-    second = workers.submit(word("b"), nobody).result(30)
+    first = workers.submit(word("a"), nobody).result(PATIENCE_S)
+    second = workers.submit(word("b"), nobody).result(PATIENCE_S)
     trial = workers.submit(word("trial"), hear)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while not heard and time.monotonic() < deadline:
         time.sleep(0.01)
     assert isinstance(heard[0], TrialMade)
     assert not trial.done()
     release.set()
-    assert trial.result(30) == first == second
+    assert trial.result(PATIENCE_S) == first == second
     assert isinstance(first, Done)
     workers.close()
     assert start_time(first.result[0]) is None
@@ -121,13 +122,13 @@ def test_a_process_serves_many_tasks_and_a_trial_waits_until_it_is_kept(command:
 def test_one_that_is_killed_is_named_with_its_last_words_and_replaced(command: list[str]) -> None:
     """What stood in its logs is not lost; what it had made is undone."""
     workers = LocalWorkers(1, command)
-    before = workers.submit(word("a"), nobody).result(30)
+    before = workers.submit(word("a"), nobody).result(PATIENCE_S)
     with pytest.raises(
         WorkerLost, match=r"die: its worker, process \d+, ended by SIGKILL: last words"
     ) as lost:
-        workers.submit(word("die"), nobody).result(30)
+        workers.submit(word("die"), nobody).result(PATIENCE_S)
     assert lost.value.logs == {"home.log": b"die\n"}
-    after = workers.submit(word("a"), nobody).result(30)
+    after = workers.submit(word("a"), nobody).result(PATIENCE_S)
     assert isinstance(before, Done)
     assert isinstance(after, Done)
     assert before.result != after.result
@@ -139,8 +140,8 @@ def test_closing_ends_who_is_in_the_middle(command: list[str]) -> None:
     workers = LocalWorkers(2, command)
     asleep = threading.Semaphore(0)
     tasks = [workers.submit(word("sleep"), lambda told, kept: asleep.release()) for _ in range(2)]
-    assert asleep.acquire(timeout=30)
-    assert asleep.acquire(timeout=30)
+    assert asleep.acquire(timeout=PATIENCE_S)
+    assert asleep.acquire(timeout=PATIENCE_S)
     pids = [worker.pid for worker in workers._all]
     workers.close()
     assert all(isinstance(task.exception(), WorkerLost) for task in tasks)
@@ -172,7 +173,7 @@ def test_one_whose_driver_is_gone_undoes_all_and_ends(command: list[str], tmp_pa
         assert started.stdout.readline() == "on\n"
         assert journal(run_id).exists()
         os.kill(started.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while start_time(int(pid)) is not None and time.monotonic() < deadline:
         time.sleep(0.02)
     assert start_time(int(pid)) is None

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,11 +107,18 @@ def test_one_who_waits_is_told_for_whom_and_gets_it(other: subprocess.Popen[str]
 
 
 def test_waiting_is_told_once_without_a_terminal(
-    other: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
+    other: subprocess.Popen[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And again when another holds it."""
-    ending = threading.Timer(1.2, other.kill)
-    ending.start()
+    """However often it is asked whether it is free: here the third time."""
+    asked: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        asked.append(seconds)
+        if len(asked) == 3:
+            other.kill()
+            other.wait()
+
+    monkeypatch.setattr(time, "sleep", sleep)
     with measuring(wait=True):
         pass
     said = capsys.readouterr().err

@@ -38,7 +38,11 @@ def test_the_tree_counts_living_and_ended_children() -> None:
 def test_what_had_no_cpu_waited_also_when_it_has_ended() -> None:
     """It wants 0.2 s of a CPU on which another never rests: at a fair half it waits about as long as it runs."""
     on_one_cpu = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
-    rival = subprocess.Popen([*on_one_cpu, sys.executable, "-c", "while True: pass"])
+    rival = subprocess.Popen(
+        [*on_one_cpu, sys.executable, "-c", "print(1, flush=True)\nwhile True: pass"], stdout=subprocess.PIPE
+    )
+    assert rival.stdout is not None
+    rival.stdout.readline()
     with subprocess.Popen(
         [*on_one_cpu, sys.executable, "-c", BURN + "print(1, flush=True); input()"],
         stdin=subprocess.PIPE,
@@ -48,7 +52,7 @@ def test_what_had_no_cpu_waited_also_when_it_has_ended() -> None:
         assert process.stdout is not None
         process.stdout.readline()
         rival.kill()
-        rival.wait()
+        rival.communicate()
         waited = account.ns()
         process.communicate(b"\n")
     assert waited >= 50_000_000
