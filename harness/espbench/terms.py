@@ -530,7 +530,8 @@ class Manifest(Record):
     """`manifest.json`: everything about a run that is not a trial or an outcome."""
 
     format: int
-    espbench: str
+    espbench: str  # its version
+    code: dict[str, str] = Field(default_factory=dict)  # which espbench that was (measure/own_code.py)
     name: str
     started: str  # ISO 8601, UTC
     plan_path: str = ""  # where the plan was read: a profile's relative path starts beside it
@@ -557,3 +558,11 @@ class Manifest(Record):
     compare: dict[str, Any] = Field(default_factory=dict)  # by, reference, seed; empty: no comparison
     # Case → the loads of a base, in the place of its test; empty: no run of `espbench check`.
     base_loads: dict[str, list[BaseLoad]] = Field(default_factory=dict)
+
+    @property
+    def made_by(self) -> str:
+        """Which espbench: `0.1.0, commit 0123456789ab, code 0123456789abcdef`; of older runs the version alone."""
+        hexadecimal, _, changed = self.code.get("commit", "").partition(" ")
+        commit = f"commit {hexadecimal[:12]} {changed}".rstrip() if hexadecimal else ""
+        code = f"code {self.code['code']}" if "code" in self.code else ""
+        return ", ".join(filter(None, [self.espbench, commit, code]))

@@ -8,10 +8,11 @@ from typing import Any
 
 from espbench.errors import UsageError
 from espbench.measure import machine
+from espbench.measure.own_code import own_code
 from espbench.plan import Profile, ResolvedPlan, conditions
 from espbench.plan.resolved.asked import Change, asked, changes, recorded_changes
 from espbench.results import FORMAT, RunDirectory
-from espbench.terms import CaseEntry
+from espbench.terms import CaseEntry, Manifest
 from espbench.version import __version__
 
 _MACHINE = ("cpu", "kernel", "cpus usable")  # the generator's ceiling is of these
@@ -69,6 +70,15 @@ def same_run(
         moved = _machine_changes(begun.host, machine.describe())
         if moved:
             raise _changed(directory, moved)
+
+
+def other_code(begun: Manifest) -> list[str]:
+    """Warn of a run that goes on with other code of the same version; empty where that is the same, or not known."""
+    was, now = begun.code, own_code()
+    if all(was.get(key, now.get(key)) == now.get(key) for key in ("code", "generator")):
+        return []
+    after = begun.model_copy(update={"code": now})
+    return [f"resumed with other code of espbench: begun by {begun.made_by}; resumed by {after.made_by}"]
 
 
 def _machine_changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:

@@ -15,12 +15,13 @@ from typing import Annotated
 import typer
 
 from espbench.cli.progress import TerminalObserver, measuring, terminal
-from espbench.cli.resumption import same_run
+from espbench.cli.resumption import other_code, same_run
 from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
 from espbench.measure import machine
+from espbench.measure.own_code import own_code
 from espbench.plan import ResolvedPlan, load_plan, notes
 from espbench.plan.resolved.arms import compare_settings, execution_order
 from espbench.plan.resolved.asked import asked
@@ -131,7 +132,8 @@ def run(  # noqa: PLR0913  (its options)
             for text in directory.mend():
                 print(text, file=sys.stderr)
             moments = [*directory.manifest.resumed, _now()]
-            directory.save_manifest(directory.manifest.model_copy(update={"resumed": moments}))
+            warnings = [*directory.manifest.warnings, *other_code(directory.manifest)]
+            directory.update_manifest(resumed=moments, warnings=warnings)
         with directory:
             results = _measure(resolved, choices, directory, at_once, elsewhere, profiled=profiled)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
@@ -262,6 +264,7 @@ def _manifest(resolved: ResolvedPlan, choices: list[Choice], base_loads: Path | 
     return Manifest(
         format=FORMAT,
         espbench=__version__,
+        code=own_code(),
         name=resolved.plan.name,
         started=_now(),
         plan_path=str(resolved.path.resolve()) if resolved.path else "",

@@ -30,6 +30,10 @@ def facts(manifest: Manifest) -> dict[str, str]:
     exact = is_exact(manifest)
     told = conditions.of_run(manifest, virtual=exact)
     found = {**told.instrument, **told.subject, "platform": manifest.platform}
+    # Not the commit: most change nothing of what measures.
+    found |= {
+        f"espbench's {key}": manifest.code[key] for key in ("code", "generator") if key in manifest.code
+    }
     tools = {name: version for name, version in manifest.tools.items() if name not in READERS}
     found |= {f"tool: {name}": version for name, version in flat(tools)}
     if not exact:

@@ -175,7 +175,7 @@ def facts(found: Sequence[Run], axis: Axis) -> dict[str, str]:
         of_run |= {
             name: str(run.manifest.host[key]) for key, name in _FACTS.items() if key in run.manifest.host
         }
-        for name, value in (of_run | {"espbench": run.manifest.espbench}).items():
+        for name, value in (of_run | {"espbench": run.manifest.made_by}).items():
             told.setdefault(name, {})[value] = None
     shown = {name: " / ".join(values) for name, values in told.items()}
     if follows := comparability.following(found, axis):

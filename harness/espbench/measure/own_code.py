@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which espbench measured: the commit of its clone, and a digest of the code itself.
+
+A version number says little between two releases. Two runs with equal digests were made by the same code, wherever
+it lies and whatever else is in the clone; the commit is there so that it can be looked up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from espbench.paths import clone_root, program
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_DIGITS = 16
+_PATIENCE_S = 20.0
+
+
+@cache
+def own_code() -> dict[str, str]:
+    """Describe this espbench as the manifest keeps it.
+
+    `code`: SHA-256 of its Python files with their names; `generator`: of its traffic generator's program, missing where
+    that is not built; 16 digits each. `commit`: of a clone, followed by " with changes" if files that belong to it were
+    changed since; missing where espbench is installed from a wheel, or git is not here.
+    """
+    found = {"code": _digest_of_files(_PACKAGE)}
+    with contextlib.suppress(OSError):
+        found["generator"] = _digest(program("espbench-traffic", "ESPBENCH_TRAFFIC").read_bytes())
+    root = clone_root()
+    if root is not None and (commit := _commit(root)):
+        found["commit"] = commit
+    return found
+
+
+def _digest_of_files(folder: Path) -> str:
+    total = hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        total.update(f"{file.relative_to(folder).as_posix()}\0".encode())
+        total.update(hashlib.sha256(file.read_bytes()).digest())
+    return total.hexdigest()[:_DIGITS]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_DIGITS]
+
+
+def _commit(root: Path) -> str:
+    """The commit that is checked out; empty where nobody can say."""
+    top, _, commit = _git(root, "rev-parse", "--show-toplevel", "--verify", "HEAD").partition("\n")
+    if (
+        not commit or Path(top) != root
+    ):  # git refuses another user's clone; a copy may lie in a clone of something else
+        return ""
+    changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    return f"{commit} with changes" if changed else commit
+
+
+def _git(root: Path, *words: str) -> str:
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # to look changes nothing in the clone
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *words],
+            capture_output=True, text=True, check=False, timeout=_PATIENCE_S, env=environment,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which espbench measured: clones made up here, and the words that stand in reports."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from espbench.cli.resumption import other_code
+from espbench.measure import own_code
+from support.synthetic.run import manifest
+
+GIT = ["git", "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false"]
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone with one Python file, from which espbench seems to run; its program is two bytes."""
+    package = tmp_path / "clone" / "harness" / "espbench"
+    package.mkdir(parents=True)
+    (package / "a.py").write_text("one = 1\n")
+    root = tmp_path / "clone"
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*GIT, *words], cwd=root, check=True)
+    program = tmp_path / "program"
+    program.write_bytes(b"ab")
+    monkeypatch.setattr(own_code, "_PACKAGE", package)
+    monkeypatch.setattr(own_code, "clone_root", lambda: root)
+    monkeypatch.setattr(own_code, "program", lambda name, variable: program)
+    return root
+
+
+def described() -> dict[str, str]:
+    """What a new process would say."""
+    own_code.own_code.cache_clear()
+    return own_code.own_code()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_each_change_shows_and_nothing_else_does(clone: Path) -> None:
+    """Code, its names, the program; a file of no matter only in the commit."""
+    first = described()
+    assert len(first["commit"]) == 40
+    (clone / "notes.txt").write_text("not of the clone")
+    assert described() == first
+    file = clone / "harness" / "espbench" / "a.py"
+    file.write_text("one = 2\n")
+    changed = described()
+    assert changed["code"] != first["code"]
+    assert changed["commit"] == f"{first['commit']} with changes"
+    assert changed["generator"] == first["generator"]
+    file.write_text("one = 1\n")
+    assert described() == first
+    file.rename(file.with_name("b.py"))
+    assert described()["code"] != first["code"]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_copy_within_another_clone_has_no_commit(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit would be of something else."""
+    monkeypatch.setattr(own_code, "clone_root", lambda: clone / "harness")
+    assert described().keys() == {"code", "generator"}
+
+
+def test_what_is_not_there_is_left_out(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Installed from a wheel, without git, or with no generator built."""
+
+    def absent(name: str, variable: str) -> Path:
+        raise FileNotFoundError(name)
+
+    monkeypatch.setattr(own_code, "program", absent)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert described().keys() == {"code"}
+    monkeypatch.setattr(own_code, "clone_root", lambda: None)
+    assert described().keys() == {"code"}
+
+
+def test_the_words() -> None:
+    """Of older runs the version alone."""
+    of = manifest([], "words")
+    assert of.made_by == "0.1.0"
+    told = {"commit": f"{'0123456789abcdef' * 2}01234567 with changes", "code": "ab"}
+    assert of.model_copy(update={"code": told}).made_by == "0.1.0, commit 0123456789ab with changes, code ab"
+
+
+def test_a_run_that_goes_on_with_other_code_says_so() -> None:
+    """With the same, and of an older run that did not record it, nothing is said."""
+    begun = manifest([], "begun")
+    assert other_code(begun) == []
+    now = own_code.own_code()
+    assert other_code(begun.model_copy(update={"code": now | {"commit": "another"}})) == []
+    (said,) = other_code(begun.model_copy(update={"code": now | {"code": "0123"}}))
+    assert "begun by 0.1.0" in said
+    assert "code 0123" in said
+    assert f"code {now['code']}" in said
