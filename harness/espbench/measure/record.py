@@ -23,6 +23,17 @@ from espbench.platforms.base import LinkCounters, PortName, Side
 from espbench.sentences import Code
 from espbench.terms import NOT_SENT, DirectionReading, GatewayReading, Latency, Reason, Trial
 
+# Of such a trial the counts before and after do not belong together, or contradict each other: that cleartext crossed
+# cannot be told from them. Whatever else makes a trial void, a leak in it is one.
+_COUNTS_IN_DOUBT = {
+    Code.COUNTER_BACKWARDS,
+    Code.GENERATOR_FAULT,
+    Code.LINK_CHANGED,
+    Code.MORE_RECEIVED,
+    Code.SAS_CHANGED,
+    Code.SAS_REPLACED,
+}
+
 
 @dataclass(frozen=True)
 class OfCase:
@@ -78,7 +89,8 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
     ]
     if not upset and (replaced := counters.rekeyed(delta)):
         reasons.append(Reason.of(Code.SAS_REPLACED, sides=replaced))
-    proof = _proof(setup, offered, delta, fragments=of.fragments, upset=upset, trusted=not reasons)
+    trusted = not any(reason.code in _COUNTS_IN_DOUBT for reason in reasons)
+    proof = _proof(setup, offered, delta, fragments=of.fragments, upset=upset, trusted=trusted)
     reasons += [Reason.of(Code.NOT_PROVEN, problem=p) for p in proof.get("problems", [])]
     if setup.bed.virtual_time:
         reasons += virtual_faults(offered, traffic)
@@ -324,7 +336,7 @@ def _loss_places(
 def _proof(
     setup: Setup, offered: Offered, delta: counters.Counters, *, fragments: bool, upset: bool, trusted: bool
 ) -> dict[str, Any]:
-    """The record's `proof`; trusted: the counters are those of the same SAs and links before and after."""
+    """The record's `proof`; trusted: the counters are right, and of the same SAs and links before and after."""
     proof: dict[str, Any] = {"kind": _proof_kind(setup, upset=upset)}
     if not setup.encrypts or upset:
         return proof

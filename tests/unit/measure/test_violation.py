@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A leak is for ever (decision 0029): in which trials cleartext that crossed ends the case."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from espbench.generators.base import Generator, Offered, PortCounts, StreamCounts
+from espbench.measure.inputs.setup import Request, Setup
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof.counters import Counters, GatewayCounters
+from espbench.measure.record import OfCase, Seen, record
+from espbench.platforms import placement
+from espbench.platforms.base import LinkCounters, Testbed
+from espbench.stacks.base import SaCounters, Stack
+from espbench.terms import Trial
+
+SENT, CLEAR = 1000, 10
+
+
+class Bed(Testbed):
+    """No ports: nothing is sent here."""
+
+    def close(self) -> None: ...
+
+
+def link(rx: int, tx: int) -> LinkCounters:
+    return LinkCounters(rx, tx, 0, 0, 0, 0)
+
+
+def moved(spis: frozenset[Any] = frozenset()) -> Counters:
+    """All frames crossed, of which Home encrypted but SENT - CLEAR."""
+    sas = SaCounters(encrypted=SENT - CLEAR, decrypted=SENT - CLEAR, spis=spis)
+    return {
+        "home": GatewayCounters(sas, link(SENT, 0), link(0, SENT)),
+        "office": GatewayCounters(sas, link(0, SENT), link(SENT, 0)),
+    }
+
+
+def trial_of(delta: Counters, *, phase: Any = "final", overrun: int = 0, **changes: Any) -> Trial:
+    """The record of a trial of 1 s in which the counters moved like this."""
+    stream = StreamCounts.model_validate(
+        {
+            "id": 0, "from": "west", "to": "east", "intended_frames": SENT, "tx_frames": SENT, "unsent": 0,
+            "rx_frames": SENT, "lost": 0, "duplicated": 0, "reordered": 0, "corrupted": 0, "rx_after_stop": 0,
+            "drain_s": 0.0, "latency_us": None,
+        }
+    )  # fmt: skip
+    offered = Offered(
+        start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream],
+        ports=[
+            PortCounts(name="west", rx_overrun=0, foreign=0), PortCounts(name="east", rx_overrun=overrun, foreign=0)
+        ],
+    ).model_copy(update=changes)  # fmt: skip
+    bed = Bed("netns", "", {}, {}, placement.choose(), {})
+    setup = Setup(bed, cast(Generator, None), cast(Stack, SimpleNamespace(encrypts=True)), {})
+    return record(
+        setup,
+        Traffic(((64, 1),), 4, "one-way"),
+        Request(float(SENT), 1.0, phase),
+        OfCase("c", 0, 0.01),
+        Seen(offered, delta, {}, {}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ({}, ""),
+        ({"overrun": 3}, "receiver overrun"),
+        ({"clock_step_ns": 50_000_000}, "clock stepped"),
+        ({"stopped_early": True}, "stopped"),
+        ({"phase": "measure", "duration_s": 1.2}, "instead of 1.000 s"),
+    ],
+)
+def test_what_the_tester_did_wrong_does_not_heal_a_leak(what: dict[str, Any], said: str) -> None:
+    """The gateways' counters say that ten frames crossed in clear, however the tester sent or received."""
+    trial = trial_of(moved(), **what)
+    assert any(said in reason.text for reason in trial.reasons)
+    assert trial.violated
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        {"delta": moved(spis=frozenset({1, 2}))},  # what the old SAs carried is not known
+        {"delta": moved(), "faults": ["of which stream the frames were is not known"]},
+    ],
+)
+def test_counts_that_do_not_belong_together_accuse_nobody(what: dict[str, Any]) -> None:
+    """The trial is void, and the next one will tell."""
+    trial = trial_of(**what)
+    assert (trial.validity, trial.violated) == ("INVALID", False)
