@@ -33,6 +33,8 @@ from espbench.version import __version__
 FORMAT = 2
 
 _NAME_LIMIT = 60
+# An arm of a comparison at fixed loads, under which its trials are filed: a case, and which arm (runs/paired_run.py).
+_OF_PAIR = re.compile(r"(.+)-at-[ab]")
 
 
 class RunDirectory:
@@ -125,7 +127,8 @@ class RunDirectory:
     def mend(self) -> list[str]:
         """Make the run fit to go on: cut each damaged case off where the damage begins; what was done, in sentences.
 
-        A case of another test at the same point, whose load may be the damaged case's answer, is begun anew. Results
+        A case of another test at the same point, whose load may be the damaged case's answer, is begun anew; so is a
+        comparison at fixed loads if its loads may be others now, or the trials of one arm are not whole. Results
         that are not backed by trials any more are removed; the damaged file is kept beside the new one.
         """
         self.lock()
@@ -135,16 +138,19 @@ class RunDirectory:
         cut = {found.case for found in damage}
         entries = {entry.case: entry for entry in self.manifest.cases}
         begun = self._log.counts()
+        searched_again = [
+            entries[case] for case in cut & set(entries) if kind_of_test(entries[case].test) == "throughput"
+        ]
         anew = sorted(
             {
                 entry.case
-                for case in cut & set(entries)
-                if kind_of_test(entries[case].test) == "throughput"
+                for again in searched_again
                 for entry in entries.values()
                 if kind_of_test(entry.test) != "throughput"
-                and _point(entry) == _point(entries[case])
+                and _point(entry) == _point(again)
                 and begun.get(entry.case)
             }
+            | {case for case in begun if self._is_pair_in_doubt(case, entries, searched_again, cut)}
         )
         kept = [result for result in self.results() if result.case not in cut and result.case not in anew]
         if len(kept) < len(self.results()):
@@ -153,9 +159,23 @@ class RunDirectory:
         self._log.mend(copy, without=anew)
         said = [f"{self._log.path}: {found}; measured again from there" for found in damage]
         said += [
-            f"{case}: begun anew, its load was the answer of a case that is measured again" for case in anew
+            f"{case}: begun anew, its loads or its other half are of trials that are measured again"
+            for case in anew
         ]
         return [*said, f"the damaged file is kept as {copy}"]
+
+    def _is_pair_in_doubt(
+        self, case: str, entries: dict[str, CaseEntry], searched_again: Sequence[CaseEntry], cut: set[str]
+    ) -> bool:
+        """Whether it is an arm of a comparison at fixed loads whose loads, or whose other arm's trials, are not kept.
+
+        Its loads are shares of what was found of both arms, which stand at the same point but for one axis.
+        """
+        arm = _OF_PAIR.fullmatch(case)
+        if arm is None or case in entries or (entry := entries.get(arm[1])) is None:
+            return False
+        arms = {f"{arm[1]}-at-{letter}" for letter in "ab"}
+        return bool(arms & cut) or any(_beside(entry) == _beside(again) for again in searched_again)
 
     def arrange(self, cases: Sequence[str]) -> None:
         """Put the trials of these cases into this order, those of others behind them; nothing of a line changes."""
@@ -223,6 +243,11 @@ def _point(entry: CaseEntry) -> tuple[object, ...]:
     return (
         entry.dut, entry.stack, entry.suite, entry.ip_version, entry.frame_size, entry.direction, entry.repeat
     )  # fmt: skip
+
+
+def _beside(entry: CaseEntry) -> tuple[object, ...]:
+    """What a case has in common with those that it is compared with, whatever is compared."""
+    return entry.test, entry.frame_size, entry.direction, entry.ip_version
 
 
 def _free_name(path: Path) -> Path:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from espbench.measure import trial
-from espbench.measure.inputs.setup import TrialBroken
+from espbench.measure.inputs.setup import Request, TrialBroken
 from espbench.measure.record import OfCase
 from espbench.plan import Case, ResolvedPlan, cases, load_plan
 from espbench.procedures.paired_trials import Ask
@@ -33,6 +33,7 @@ PLAN = plan_text(
     tests="\n  - throughput: {loss_goals: [0], warm_up: 0}",
 )
 PAIRS_OF_TRIALS = 3 * (2 * 2 + 7)
+SEARCHED = Ask("a", 0, None, Request(100.0, 1.0, "search"))  # type: ignore[arg-type]
 
 
 class Quiet:
@@ -183,6 +184,70 @@ def test_a_resumed_run_finds_what_an_uninterrupted_one_does(
     with RunDirectory.open(run.path) as again:
         # What the machine has room for now is not asked again.
         assert compared(asked, again, Gateways(), apart="") == whole
+
+
+def interrupted(
+    folder: Path, asked: ResolvedPlan, monkeypatch: pytest.MonkeyPatch, after: int = 31
+) -> RunDirectory:
+    """A run that was killed in its comparison, with a trial of each search."""
+    run = directory(folder, asked)
+    run.update_manifest(cases=[case.entry() for case in cases(asked)])
+    for case in cases(asked):
+        run.append(sim.made(SEARCHED, 50.0, lost=False).model_copy(update={"case": case.id}))
+    append, count = run.append, itertools.count()
+
+    def cut(record: Trial) -> None:
+        if next(count) == after:
+            raise KeyboardInterrupt
+        append(record)
+
+    with monkeypatch.context() as patched, run:
+        patched.setattr(run, "append", cut)
+        with pytest.raises(KeyboardInterrupt):
+            compared(asked, run, Gateways())
+    return RunDirectory.open(run.path)
+
+
+def lines_of(run: RunDirectory) -> list[bytes]:
+    return (run.path / "trials.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def damage(run: RunDirectory, at: int) -> None:
+    """Another number in this line."""
+    lines = lines_of(run)
+    lines[at] = lines[at].replace(b'"tx_frames":', b'"tx_frames":1')
+    (run.path / "trials.jsonl").write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize("damaged", ["-at-a", "-at-b"])
+def test_where_a_trial_of_one_arm_is_damaged_both_arms_are_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: str
+) -> None:
+    """What is left of the other arm would be taken for trials at loads that it was not made at."""
+    asked = plan(tmp_path)
+    with directory(tmp_path / "whole", asked) as whole_run:
+        whole = compared(asked, whole_run, Gateways())
+    run = interrupted(tmp_path / "cut", asked, monkeypatch)
+    damage(run, next(n for n, line in enumerate(lines_of(run)) if f'{damaged}"'.encode() in line))
+    with RunDirectory.open(run.path) as again:
+        again.mend()
+        assert not [case for case in again.trial_counts() if "-at-" in case]
+        assert compared(asked, again, Gateways()) == whole
+        for case in again.trial_counts():
+            assert [trial.sequence for trial in again.trials_of(case)] == [*range(again.trial_counts()[case])]
+
+
+@pytest.mark.parametrize("arm", [0, 1])
+def test_where_a_search_is_made_again_its_comparison_is_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arm: int
+) -> None:
+    """Its loads are shares of what the searches found, which may be something else the next time."""
+    asked = plan(tmp_path)
+    run = interrupted(tmp_path, asked, monkeypatch)
+    damage(run, arm)
+    with RunDirectory.open(run.path) as again:
+        assert "begun anew" in " ".join(again.mend())
+        assert not [case for case in again.trial_counts() if "-at-" in case]
 
 
 def test_a_dead_gateway_voids_its_pair_and_is_built_again(tmp_path: Path, arithmetic: dict[str, Any]) -> None:
