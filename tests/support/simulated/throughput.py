@@ -25,9 +25,18 @@ def case(folder: Path) -> Case:
 
 
 def short(
-    case: Case, sequence: int, *, share: float = 0.65, lost: float = 0.0, disturbed: bool = False
+    case: Case,
+    sequence: int,
+    *,
+    share: float = 0.65,
+    lost: float = 0.0,
+    disturbed: bool = False,
+    taken_pct: float = 0.0,
 ) -> Trial:
-    """Return a first trial at the maximum, its `sequence`-th attempt, of which the tester offered a share."""
+    """Return a first trial at the maximum, its `sequence`-th attempt, of which the tester offered a share.
+
+    taken_pct: of the sender's CPU, by others.
+    """
     tx = int(2.0 * MAXIMUM * share)
     rx = round(tx * (1 - lost))
     direction = DirectionReading(
@@ -40,13 +49,13 @@ def short(
         rx_frames=rx, lost=tx - rx, duplicated=0, reordered=0, corrupted=0, frame_loss_ratio=lost,
         validity="INVALID" if disturbed else "VALID", reasons=[Reason.told("host starvation")] if disturbed else [],
         per_direction={"west-east": direction},
-        host={"disturbed": disturbed},
+        host={"disturbed": disturbed, "sender_foreign_pct": taken_pct},
     )  # fmt: skip
 
 
-def maximum_after(folder: Path, *disturbed: bool) -> float:
+def maximum_after(folder: Path, *disturbed: bool, taken_pct: float = 0.0) -> float:
     """Return the search's maximum after trials that all fell short, each disturbed by the host or not, frames/s."""
     measured = case(folder)
-    trials = [short(measured, n, disturbed=host) for n, host in enumerate(disturbed)]
+    trials = [short(measured, n, disturbed=host, taken_pct=taken_pct) for n, host in enumerate(disturbed)]
     running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], trials)
     return running.search.maximum_fps

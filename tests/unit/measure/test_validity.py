@@ -172,6 +172,9 @@ def test_waiting_for_the_testers_own_receiver_is_nobodys_fault(together: bool, e
     both_ways = waited.model_copy(update={"streams": waited.streams * 2})  # by the same CPU
     assert taken_from_senders(both_ways, [0], together=together) == {"sender_foreign_pct": expected}
     assert taken_from_senders(offered(), [0], together=together) == {}
+    unwatched = waited.model_copy(update={"stalls_watched": False})  # by a watcher that had to wait itself
+    less = {"sender_foreign_pct": expected - 2.0}
+    assert taken_from_senders(unwatched, [0], together=together) == less
 
 
 def test_stat_is_read_field_by_field() -> None:

@@ -55,6 +55,15 @@ def test_what_the_host_spoilt_before_does_not_count(tmp_path: Path) -> None:
     assert maximum_after(tmp_path, True, False) == MAXIMUM
 
 
+@pytest.mark.parametrize(("taken_pct", "bound"), [(1.0, 0.647), (35.0, 1.0), (50.0, 1.0), (20.0, 0.809)])
+def test_what_others_took_of_the_senders_cpu_is_not_its_limit(
+    tmp_path: Path, taken_pct: float, bound: float
+) -> None:
+    """Twice 65 % of the load left: with 35 % taken that is all the generator could, with 20 % it manages 81 % alone."""
+    found = maximum_after(tmp_path, False, False, taken_pct=taken_pct) / MAXIMUM
+    assert found == pytest.approx(bound, rel=0.011)
+
+
 def leaking(trial: Trial) -> Trial:
     """The same, and some of its frames crossed in clear."""
     problems = ["west-east: 10 frames arrived, office decrypted 9"]

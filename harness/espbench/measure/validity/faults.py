@@ -41,7 +41,8 @@ def taken_from_senders(offered: Offered, cpus: Collection[int], *, together: boo
     if offered.senders_wait_ms is None:
         return {}
     taken_ms = max(0.0, offered.senders_wait_ms - (offered.receivers_run_ms if together else 0.0))
-    taken_ms += sum(offered.host_stall_ms_total.get(str(cpu), 0.0) for cpu in cpus)
+    if offered.stalls_watched:
+        taken_ms += sum(offered.host_stall_ms_total.get(str(cpu), 0.0) for cpu in cpus)
     sending_ms = 1e3 * offered.intended_duration_s * max(1, len(cpus))
     return {"sender_foreign_pct": round(100 * taken_ms / max(1e-3, sending_ms), 2)}
 

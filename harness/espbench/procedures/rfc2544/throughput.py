@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from espbench.errors import UsageError
@@ -34,6 +35,8 @@ from espbench.terms import (
 TESTER_LIMITED = 0.9
 # Of what the generator managed when it fell short: a trial sends at least that share of its load.
 REACHABLE = 0.995
+# Of a sender's CPU: what others took of it and is not worth correcting for.
+NOT_WORTH_PCT = 2.0
 RFC2544_FINAL_S = 60.0
 
 
@@ -94,7 +97,7 @@ class ThroughputCase:
         self.trials.append(trial)
         self.search.add(observation(trial))
         if self._tester_gave_up(trial):
-            self.search.limit(REACHABLE * trial.offered_fps)
+            self.search.limit(REACHABLE * _unhindered_fps(trial))
 
     def brackets(self) -> list[tuple[float, float | None, float | None]]:
         """For the terminal: loss goal, load known to meet it, load known to miss it."""
@@ -158,16 +161,13 @@ class ThroughputCase:
         return ThroughputSearch(spec, hints_fps=hints_fps, loss_verification=s.loss_verification)
 
     def _tester_gave_up(self, trial: Trial) -> bool:
-        """The generator fell short of this load twice: beyond it nothing can be said of this DUT.
-
-        Not where others kept it from its CPU: such a trial is disturbed.
-        """
+        """The generator fell short of this load twice: beyond it nothing can be said of this DUT."""
         fell_short = [t for t in self.trials if self._too_fast(t) and t.intended_fps == trial.intended_fps]
         return self._too_fast(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
 
     def _too_fast(self, trial: Trial) -> bool:
         """Whether nothing kept the generator from its load but itself, or in virtual time the link."""
-        short = trial.offered_fps < (1 - self.settings.resolution) * trial.intended_fps
+        short = _unhindered_fps(trial) < (1 - self.settings.resolution) * trial.intended_fps
         beyond_link = [reason.code for reason in trial.reasons] in ([Code.LATE], [Code.LATE_IN_VIRTUAL_TIME])
         return (trial.validity == "VALID" and short) or beyond_link
 
@@ -229,6 +229,15 @@ class ThroughputCase:
 def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
     """In %; None where there is no figure, or the port does not tell its speed."""
     return 100 * fps / line_rate_fps if fps is not None and line_rate_fps > 0 else None
+
+
+def _unhindered_fps(trial: Trial) -> float:
+    """What the generator had offered in the time that it had its CPUs, frames/s: what others took is not its limit."""
+    taken_pct = trial.host.get("sender_foreign_pct") or 0.0
+    if taken_pct <= NOT_WORTH_PCT:
+        return trial.offered_fps
+    left_s = trial.duration_s - taken_pct / 100 * trial.intended_duration_s
+    return trial.tx_frames / left_s if left_s > 0 else math.inf
 
 
 def observation(trial: Trial) -> Observation:
