@@ -180,8 +180,12 @@ class Evidence:
         return [entry for entry, what in told if what in PASSES]
 
     def void_finals(self, load: float) -> list[Entry]:
-        """The final trials at a load that were INVALID."""
-        return [e for e in self._entries if e.seen.final and not e.seen.valid and e.load_fps == load]
+        """The final trials at a load that say nothing: INVALID, or what they lost was lost in stalls."""
+        return [
+            e
+            for e in self._entries
+            if e.seen.final and e.load_fps == load and self._judgements[e.index] in _SAYS_NOTHING
+        ]
 
     def bound(self, floor: float) -> Entry | None:
         """The final trial that shows the highest load known to pass: a valid one, or one of a load given up.
