@@ -85,6 +85,7 @@ class Code(StrEnum):
     GIVEN_UP = "given-up"
     INVALID_TRIALS = "invalid-trials"
     OFFERED_LESS = "offered-less"
+    OFFERED_MORE = "offered-more"
     ONLY_OFFERED = "only-offered"
     LOST_IN_STALLS = "lost-in-stalls"
     AND_MORE = "and-more"
@@ -295,6 +296,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.GIVEN_UP: "{trials} trials at {fps:,.0f} frames/s could not be judged{why:?: }",
     Code.INVALID_TRIALS: "{trials} trials at {fps:,.0f} frames/s were INVALID{why:?: }",
     Code.OFFERED_LESS: "less was offered than was asked for",
+    Code.OFFERED_MORE: "more was offered than was asked for, and frames were lost",
     Code.ONLY_OFFERED: "only {fps:,.0f} frames/s were offered",
     Code.LOST_IN_STALLS: "frames were lost only while the host or the sender stood still",
     Code.AND_MORE: "and more of the kind",

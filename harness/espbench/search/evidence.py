@@ -18,6 +18,7 @@ from espbench.terms import Phase
 CLEAR_LOSS = 0.05
 PASSES = (Judgement.MET, Judgement.MET_PROVISIONALLY)
 _SAYS_NOTHING = (Judgement.INVALID, Judgement.DISTURBED)
+RECORDED_TO = 1e-3  # frames/s: a record has its load with so many decimals
 # Final trials at one load, at most, until it can be said whether it meets a goal.
 MOST_FINALS_AT_A_LOAD = 6
 
@@ -63,6 +64,17 @@ class Entry:
         """Whether less was offered than was asked for, by more than the resolution."""
         return self.pass_fps < self.load_fps
 
+    @property
+    def went_beyond(self) -> bool:
+        """Whether more was offered than was asked for, by more than the resolution."""
+        return self.miss_fps > self.load_fps
+
+    def judges_its_load(self, what: Judgement) -> bool:
+        """Whether it is evidence for the load that was asked for: no pass at less is, and no miss at more."""
+        return not (self.fell_short and what in PASSES) and not (
+            self.went_beyond and what is Judgement.MISSED
+        )
+
 
 @dataclass(frozen=True)
 class GivenUp:
@@ -86,9 +98,9 @@ class Evidence:
     passing load below it. So a DUT that passes above a load it failed is reported below its first
     failure, and no load with a missed trial, short or final, is ever reported.
 
-    A load that could not be judged (`retries` repeats of a trial were all INVALID, disturbed, or short of
-    the load) is gone round: it counts as passed or missed by what most of its trials showed, for the search's
-    course only (`upper`, `lower`). What is reported rests on valid trials (`hard_upper`, `confirmed`).
+    A load that could not be judged (`retries` repeats of a trial were all INVALID, disturbed, short of the load, or
+    missed at more than it) is gone round: it counts as passed or missed by what most of its trials showed, for the
+    search's course only (`upper`, `lower`). What is reported rests on valid trials (`hard_upper`, `confirmed`).
 
     With loss verification (ETSI GS NFV-TST 009) a load that lost little misses the goal only when more
     than `verified` of its short trials did, or of its final ones.
@@ -130,7 +142,7 @@ class Evidence:
         for entry in reversed(self._entries):
             if entry.load_fps == load and entry.asked.phase == phase:
                 what = self._judgements[entry.index]
-                if what not in _SAYS_NOTHING and not (entry.fell_short and what in PASSES):
+                if what not in _SAYS_NOTHING and entry.judges_its_load(what):
                     break
                 found.append(entry)
         return found[::-1]
@@ -395,7 +407,8 @@ def check_answer(asked: TrialRequest | None, seen: Observation) -> TrialRequest:
     if asked is None:
         raise ValueError(f"no trial was asked for, but one at {seen.load_fps:g} frames/s came")
     same_phase = seen.final == (asked.phase == "final")
-    if not math.isclose(seen.load_fps, asked.load_fps, rel_tol=1e-4) or not same_phase:
+    same_load = math.isclose(seen.load_fps, asked.load_fps, rel_tol=1e-4, abs_tol=RECORDED_TO)
+    if not same_load or not same_phase:
         came = f"a {'final' if seen.final else 'search'} trial at {seen.load_fps:g}"
         wanted = f"a {asked.phase} trial at {asked.load_fps:g} frames/s"
         raise ValueError(f"{wanted} was asked for, {came} came")

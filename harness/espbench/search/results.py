@@ -64,6 +64,8 @@ def why_given_up(given_up: GivenUp, goal: float) -> Reason:
             reasons[Reason.of(Code.OFFERED_LESS)] = None
         elif judge(entry.seen, goal) is Judgement.DISTURBED:
             reasons[Reason.of(Code.LOST_IN_STALLS)] = None
+        elif entry.went_beyond:
+            reasons[Reason.of(Code.OFFERED_MORE)] = None
     why = list(reasons)[:_REASONS_TOLD]
     if len(reasons) > _REASONS_TOLD:
         why.append(Reason.of(Code.AND_MORE))

@@ -40,6 +40,7 @@ from dataclasses import dataclass
 from espbench.search.arguments import SearchSpec
 from espbench.search.evidence import (
     MOST_FINALS_AT_A_LOAD,
+    RECORDED_TO,
     Entry,
     Evidence,
     TrialRequest,
@@ -195,7 +196,8 @@ class ThroughputSearch:
     def _evidence_for(self, intended: float, seen: Observation) -> tuple[float | None, float | None]:
         """The loads of the row that a pass, and a miss, at what was offered is evidence for; None: as intended."""
         offered = seen.offered_fps
-        if offered is None or offered <= 0 or abs(offered - intended) <= self.resolution * intended:
+        near = max(self.resolution * intended, RECORDED_TO)
+        if offered is None or offered <= 0 or abs(offered - intended) <= near:
             return None, None
         if offered > intended:
             return intended, self._loads.up(offered)

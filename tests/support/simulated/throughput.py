@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from espbench.measure.inputs.setup import Request
 from espbench.plan import Case, cases, load_plan
 from espbench.procedures.limits import Limits
 from espbench.procedures.rfc2544.throughput import ThroughputCase
@@ -59,3 +60,20 @@ def maximum_after(folder: Path, *disturbed: bool, taken_pct: float = 0.0) -> flo
     trials = [short(measured, n, disturbed=host, taken_pct=taken_pct) for n, host in enumerate(disturbed)]
     running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], trials)
     return running.search.maximum_fps
+
+
+def answer(wanted: Request, case: Case, sequence: int, *, limit_fps: float) -> Trial:
+    """Return the trial of a DUT that loses half the frames beyond its limit, as a record has it."""
+    tx = round(wanted.load_fps * wanted.duration_s)
+    rx = tx if wanted.load_fps <= limit_fps else tx // 2
+    load = round(wanted.load_fps, 3)
+    direction = DirectionReading(
+        intended_fps=load, offered_fps=load, tx_frames=tx, rx_frames=rx, lost=tx - rx, duplicated=0, reordered=0,
+        corrupted=0,
+    )  # fmt: skip
+    return Trial(
+        case=case.id, sequence=sequence, phase=wanted.phase, attempt=wanted.attempt, intended_fps=load,
+        offered_fps=load, duration_s=wanted.duration_s, intended_duration_s=wanted.duration_s, tx_frames=tx,
+        rx_frames=rx, lost=tx - rx, duplicated=0, reordered=0, corrupted=0,
+        frame_loss_ratio=(tx - rx) / tx if tx else 0.0, validity="VALID", per_direction={"west-east": direction},
+    )  # fmt: skip

@@ -16,7 +16,7 @@ from espbench.procedures.rfc2544.throughput import ThroughputCase, rfc2544_devia
 from espbench.search import MlrSearch
 from espbench.sentences import Code
 from espbench.terms import Reason, Trial
-from support.simulated.throughput import MAXIMUM, PLAN, case, maximum_after, short
+from support.simulated.throughput import MAXIMUM, PLAN, answer, case, maximum_after, short
 
 
 def test_a_plans_maximum_is_held_to_line_rate_where_frames_are_too_large_for_it(tmp_path: Path) -> None:
@@ -62,6 +62,25 @@ def test_what_others_took_of_the_senders_cpu_is_not_its_limit(
     """Twice 65 % of the load left: with 35 % taken that is all the generator could, with 20 % it manages 81 % alone."""
     found = maximum_after(tmp_path, False, False, taken_pct=taken_pct) / MAXIMUM
     assert found == pytest.approx(bound, rel=0.011)
+
+
+@pytest.mark.parametrize(
+    ("maximum", "limit", "status"),
+    [(87.78, 20.0, "OK"), (87.78, 3.0, "OK"), (81.27, 0.0, "BELOW_MINIMUM"), (0.45, 0.0, "UNRESOLVABLE")],
+)
+def test_a_few_frames_a_second_are_loads_like_others(
+    tmp_path: Path, maximum: float, limit: float, status: str
+) -> None:
+    """1 Mbps of 1424 B is 87.78 frames/s: a record has three decimals of the loads that are searched below it."""
+    measured = case(tmp_path)
+    settings = measured.settings.model_copy(update={"trial": 20.0, "final_trial": 20.0})
+    slow = dataclasses.replace(measured, settings=settings)
+    running = ThroughputCase(slow, Limits(maximum / 100, maximum, maximum, None), [512])
+    while (wanted := running.next()) is not None:
+        running.add(answer(wanted, slow, len(running.trials), limit_fps=limit))
+    (outcome,) = running.outcomes("dut", "baseline")
+    assert outcome.status == status
+    assert [*running.trials] == ThroughputCase(slow, running.bounds, [512], running.trials).trials
 
 
 def leaking(trial: Trial) -> Trial:

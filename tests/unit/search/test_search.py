@@ -431,6 +431,27 @@ def test_what_was_offered_is_the_load() -> None:
     assert sum(asked.load_fps > 61_000 for asked, _ in log) == 1
 
 
+@pytest.mark.parametrize("goals", [(0.0,), (0.0, 1e-5)])
+@pytest.mark.parametrize("share", [1.011, 1.05, 1.3])
+def test_a_tester_that_always_offers_more_than_asked_ends_in_a_bound(
+    goals: tuple[float, ...], share: float
+) -> None:
+    """A miss at more than the load is none at the load: it is repeated as often as others are, and not for ever."""
+    limit = HardLimit(37_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        offered = dataclasses.replace(asked, load_fps=share * asked.load_fps)
+        return dataclasses.replace(limit(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
+
+    search = a_search(goals)
+    assert len(run(search, dut)) < 40
+    for result in search.results():
+        assert result.status == "LOWER_BOUND"
+        assert result.throughput_fps is not None
+        assert 0.97 * 37_000 <= share * result.throughput_fps <= 37_000
+        assert "more was offered" in result.reasons[0].text
+
+
 def test_a_final_trial_short_of_its_load_confirms_what_it_offered() -> None:
     """Each trial above 20,000 is offered 3 % less: repeated, then reported at what was offered, as a bound."""
     limit = HardLimit(37_000)
