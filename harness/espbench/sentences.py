@@ -9,8 +9,8 @@ template is a format string of its values; beside Python's own format specificat
     {sides:and}   the items of a list, parted by `and`; {names:comma} by commas; {rates:listed} numbers, by commas
     {n:times}     `1 time`, `2 times`; {pct:share} `at most 5 %`, or `nothing` of 0
 
-A value may be a statement itself, or a list of some, told one after the other. Run directories of format 1 hold
-sentences without codes: `results/format_1.py` has those sentences as they were, and is never changed with these.
+A value may be a statement itself, or a list of statements, which are joined by semicolons. Run directories of format
+1 hold sentences without codes: `results/format_1.py` has those sentences as they were, and is never changed with these.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 
 class Code(StrEnum):
-    """What is said; which values go with it stands in the template of the code."""
+    """What a sentence says. The template of a code names the values that it needs."""
 
     NOTE = "note"  # text that espbench did not make, or that only people look at
 
@@ -234,9 +234,9 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOTE: "{text}",
     Code.SENT_FEWER: "generator sent {sent} of {intended} frames ({pct:.2f} %){why:?: }",
     Code.SENT_SLOWLY: "generator sent {sent} frames in {took_s:.3f} s instead of {intended_s:.3f} s",
-    Code.SENDER_STARVED: "host starvation: others, or the host, had {pct:.1f} % of the sender's CPU",
-    Code.LATE: "departures late: half of the frames left {half_ms:.1f} ms after their time or later, "
-    "1 % {slowest_ms:.1f} ms",
+    Code.SENDER_STARVED: "host starvation: other programs or the hypervisor took {pct:.1f} % of the sender's CPU",
+    Code.LATE: "departures late: half of the frames left at least {half_ms:.1f} ms late, "
+    "1 % at least {slowest_ms:.1f} ms",
     Code.LATE_IN_VIRTUAL_TIME: "departures late: up to {most_us:.1f} µs in virtual time, beyond the rate of the link",
     Code.BURST_SLOW: "generator sent the burst at {fps:,.0f} frames/s instead of {intended_fps:,.0f}",
     Code.BURST_PAUSED: "departures late: within the burst the tester paused for {pause_us:,.0f} µs",
@@ -246,13 +246,14 @@ TEMPLATES: Mapping[str, str] = {
     Code.RECEIVER_OVERRUN: "receiver overrun: {frames} frames reached the tester and were dropped there",
     Code.MORE_RECEIVED: "{way}: more received ({received}) than sent ({sent})",
     Code.CLOCK_STEPPED: "the system clock stepped by {ms:.1f} ms during the trial",
-    Code.HOST_STALL: "host stall: host or sender stood still, or made it good, for {pct:.1f} % of the trial",
-    Code.HOST_STALL_IN_OUTAGE: "host stall: {pct:.0f} % of the time without traffic the host stood still",
+    Code.HOST_STALL: "host stall: the host or the sender stood still, or was catching up, for {pct:.1f} % of "
+    "the trial",
+    Code.HOST_STALL_IN_OUTAGE: "host stall: the host stood still for {pct:.0f} % of the time without traffic",
     Code.HOST_STALL_OF_LOSS: "host stall: {frames} lost frames were due while host or sender stood still",
     Code.HOST_STARVATION: "host starvation: others took {starved_pct:.1f} % of the gateways' CPU, "
     "the hypervisor stole up to {stolen_pct:.1f} %",
-    Code.ACTION_UNTIMELY: "host: {action}, meant for {at_s:g} s after the first frame, "
-    "was from {began_s:.1f} s to {ended_s:.1f} s",
+    Code.ACTION_UNTIMELY: "host: {action} was planned for {at_s:g} s after the first frame, "
+    "but took place from {began_s:.1f} s to {ended_s:.1f} s",
     Code.COUNTER_BACKWARDS: "counter ran backwards: {counter}",
     Code.SAS_REPLACED: "the SAs of {sides:and} were replaced during the trial (rekeying)",
     Code.LINK_CHANGED: "link of {whose}, {interface}: {changes} after the first frame",
@@ -271,12 +272,11 @@ TEMPLATES: Mapping[str, str] = {
     Code.REKEYED_MEANWHILE: "{rekeys} rekeys during the test",
     Code.NONE_CAME_UP: "not even {wanted} came up: {why}",
     Code.NO_REKEY: "no rekey of phase {phase} was seen",
-    Code.FEW_REKEYS: "{seen} rekeys were seen, at least {least} belong into {trial_s:g} s",
-    Code.TUNNELS_BY_THEMSELVES: "{found} tunnels with an IKE SA each were set up by themselves, "
-    "{wanted} were asked for",
-    Code.CHILD_SAS_BY_THEMSELVES: "{found} CHILD SAs were set up by themselves, {wanted} were asked for",
+    Code.FEW_REKEYS: "{seen} rekeys were seen; at least {least} were due in {trial_s:g} s",
+    Code.TUNNELS_BY_THEMSELVES: "{found} tunnels with an IKE SA each were set up, but {wanted} were asked for",
+    Code.CHILD_SAS_BY_THEMSELVES: "{found} CHILD SAs were set up, but {wanted} were asked for",
     Code.NOT_ONE_TUNNEL: "{found} tunnels were set up instead of one",
-    Code.NOT_MISSED: "no frame was lost: what was taken away was not missed",
+    Code.NOT_MISSED: "no frame was lost, so there is no outage to measure",
     Code.NO_POWER_SWITCH: "what: power: espbench cannot switch gateways of platform {platform} off and on; "
     "use dut: uml, or boxes with a power switch behind labgrid (docs/remote.md)",
     Code.NO_POWER_SWITCH_OF_BOX: "{lack}",
@@ -299,20 +299,20 @@ TEMPLATES: Mapping[str, str] = {
     Code.OFFERED_MORE: "more was offered than was asked for, and frames were lost",
     Code.ONLY_OFFERED: "only {fps:,.0f} frames/s were offered",
     Code.LOST_IN_STALLS: "frames were lost only while the host or the sender stood still",
-    Code.AND_MORE: "and more of the kind",
+    Code.AND_MORE: "and others like these",
     Code.NO_THROUGHPUT: "no throughput with the loss goal {goal:goal} was measured at this point",
     Code.THROUGHPUT_IS: "its throughput at {goal:goal} is {status}",
     Code.NO_FLOOD: "the load is below the throughput of {fps:,.0f} frames/s, which is no flood",
     Code.NO_LINE_RATE_FOR_BURSTS: "bursts leave at the line rate (RFC 2544 26.4), which neither the plan (line_rate) "
     "nor a port tells: write line_rate, or maximum for the rate of the bursts",
-    Code.UDP_NOT_FORGED: "ESP in UDP is not forged here",
-    Code.NO_REPLAY_WINDOW: "its replay window is 0: replays are taken for new",
+    Code.UDP_NOT_FORGED: "espbench cannot forge ESP in UDP",
+    Code.NO_REPLAY_WINDOW: "its replay window is 0, so it accepts replayed packets as new",
     Code.NOT_RECOVERED: "it had not recovered when the trial ended: lengthen {key}",
     Code.NO_FRAME_CAME: "no frame had arrived when the trial ended: lengthen trial",
     Code.TAGS_LOST: "every tagged frame was lost, or the generator cannot tag",
     Code.VOID_TRIALS: "{void} of {trials} trials void: {why}",
-    Code.OTHER_LOAD: "the tester offered another load than it was asked for",
-    Code.NO_BOUNDS: "no throughput of both arms is known, not even a lower bound",
+    Code.OTHER_LOAD: "the tester did not offer the load that it was asked for",
+    Code.NO_BOUNDS: "the throughputs of both arms are not known, not even a lower bound",
     Code.CROSSED_IN_CLEAR: "frames crossed without encryption in trial {trial}",
     Code.TESTER_LIMITED: "tester-limited: within 10 % of what the generator itself can offer "
     "({ceiling_fps:,.0f} frames/s); the DUT may be faster",
@@ -322,19 +322,19 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOT_MONOTONE: "not monotone: {passed_fps:,.0f} frames/s passed although {missed_fps:,.0f} frames/s missed",
     Code.LOSS_VERIFIED: "loss verification: {lossy} of {trials} trials at this load lost frames ({lost:,} in all); "
     "the last one did not",
-    Code.DISTURBED_PASS: "the final trial that passed was disturbed, which takes from a DUT and gives nothing: {why}",
+    Code.DISTURBED_PASS: "the final trial that passed was disturbed, which can only make a DUT look slower: {why}",
     Code.EXCEEDED: "{missed} of {trials} final trials at this load missed the goal",
-    Code.AT_BOUND: "at a lower bound ({fps:,.0f} frames/s at {goal:goal}): above it the throughput that this test "
-    "builds on could not be judged; the DUT may carry more",
-    Code.AT_BOUND_BUFFER: "at a lower bound ({fps:,.0f} frames/s at {goal:goal}): above it the throughput that this "
-    "test builds on could not be judged; the DUT may carry more; the corrected buffer is at most what is given",
+    Code.AT_BOUND: "at a lower bound ({fps:,.0f} frames/s at {goal:goal}): this test uses the throughput, and "
+    "higher loads could not be judged; the DUT may forward more",
+    Code.AT_BOUND_BUFFER: "at a lower bound ({fps:,.0f} frames/s at {goal:goal}): this test uses the throughput, "
+    "and higher loads could not be judged; the DUT may forward more, and the corrected buffer may be smaller",
     Code.STORED_IN_SOME: "in {stored} of {trials} trials the load was stored, not forwarded",
     Code.STORED_AT_LOAD: "at {fps:,.0f} frames/s no frame was lost, but a queue grew: that load was stored, "
     "not forwarded",
     Code.LOST_AT_LOAD: "frames were lost at this load in {lossy} of {trials} trials ({lost:,} in all): it is not the "
     "throughput of trials as long as these",
     Code.LOSSLESS_OVERLOADS: "{lossless} of {trials} overloads lost no frame",
-    Code.PLAN_LIMIT_REACHED: "the limit of the plan ({limit}) was reached: it may hold more",
+    Code.PLAN_LIMIT_REACHED: "the limit of the plan ({limit}) was reached: the gateway may hold more",
     Code.BURSTS_BELOW_LINE_RATE: "bursts at {fps:,.0f} frames/s, not at the line rate of {line_rate_fps:,.0f}",
     Code.BURSTS_WITHOUT_LINE_RATE: "bursts at {fps:,.0f} frames/s, the line rate is not known",
     Code.NO_BURST_LOST: "the longest burst tried lost nothing: the buffer is larger than that shows",
@@ -344,14 +344,14 @@ TEMPLATES: Mapping[str, str] = {
     Code.STANDING_IN: "{text}",
     Code.CPUS_SHARED: "{text}",
     Code.OF_CASE: "{text}",
-    Code.BACKLOG_NOT_JUDGED: "backlog not judged: TRex does not tell when a frame left, so a rate that a queue only "
-    "stored passes as forwarded; a long final trial makes that less likely",
-    Code.LEAVES_IN_BURSTS: "sent in bursts: through AF_PACKET TRex sends a millisecond's frames back to back; a DUT "
-    "may lose frames that it would forward were they spaced evenly",
-    Code.FIRST_LOSS_UNSEEN: "first loss unseen: TRex's AF_PACKET port offers frames again that the next device "
-    "refused, and that server's kernel cannot be asked; a DUT without loss may only have been waited for",
+    Code.BACKLOG_NOT_JUDGED: "backlog not judged: TRex does not report when a frame left, so a rate that was only "
+    "stored in a queue counts as forwarded; longer final trials make this less likely",
+    Code.LEAVES_IN_BURSTS: "sent in bursts: through AF_PACKET TRex sends the frames of a millisecond back to back; a "
+    "DUT may lose frames that it would forward if they were spaced evenly",
+    Code.FIRST_LOSS_UNSEEN: "first loss unseen: if the next device refuses a frame, TRex's AF_PACKET port sends it "
+    "again, and espbench cannot read that server's kernel; so zero loss may only mean that TRex waited for the DUT",
     Code.BROUGHT_ANEW: "{clause}: the time includes that espbench brings its agent and the daemon to the box again, "
-    "which keeps neither",
+    "because neither is installed there",
     Code.SHORT_FINAL_TRIALS: "{clause}: final trials of {got:g} s instead of {wanted:g} s",
     Code.SHORT_TRIALS: "{clause}: trials of {got:g} s instead of {wanted:g} s",
     Code.SHORT_TRIAL: "{clause}: a trial of {got:g} s instead of {wanted:g} s",
@@ -372,33 +372,33 @@ TEMPLATES: Mapping[str, str] = {
     Code.LOSS_VERIFICATION: "{clause}: a load that missed the goal was tried again, up to {times:times} "
     "(loss_verification)",
     Code.WEAK_OVERLOAD: "{clause}: the overload is below 110 % of the throughput",
-    Code.LOAD_OF_PLAN: "{clause}: at a load of the plan's, not at the throughput",
-    Code.LOAD_OF_PLAN_FROM: "{clause}: from a load of the plan's, not from the throughput",
+    Code.LOAD_OF_PLAN: "{clause}: at a load that the plan sets, not at the throughput",
+    Code.LOAD_OF_PLAN_FROM: "{clause}: from a load that the plan sets, not from the throughput",
     Code.MAXIMUM_NOT_LINE_RATE: "the load is the tester's or the plan's maximum, not the line rate",
     Code.MAXIMUM_DOWN: "{clause}: from the tester's or the plan's maximum down, not from the line rate",
     Code.BURSTS_AT_MAXIMUM: "{clause}: bursts at the tester's or the plan's maximum, not at the line rate",
-    Code.ALL_AT_ONCE: "{clause}: all at once, not each after the one before",
+    Code.ALL_AT_ONCE: "{clause}: all at once, not one after the other",
     Code.NO_REDUNDANT_PAIR: "{clause}: the standby is the same gateway, started cold; there is no redundant pair",
     Code.PASSES: "{goal:name} passes: {fps:,.0f} frames/s{at_maximum:? or more (the maximum tried)|}",
-    Code.PASSES_AT_LEAST: "{goal:name} passes at {fps:,.0f} frames/s at least; more could not be judged: {why}",
+    Code.PASSES_AT_LEAST: "{goal:name} passes at {fps:,.0f} frames/s or more; higher loads could not be judged: {why}",
     Code.PASSES_MLR: "{goal:name} passes: {fps:,.0f} frames/s{at_maximum:? or more (the maximum tried)|} (MLRsearch's "
     "conditional throughput; {exceed_pct:share} of {sum_s:g} s may exceed the goal)",
     Code.FAILS_AT_EVERY_RATE: "{goal:name} fails at every rate with enough frames: {failing}{why:?; }",
     Code.NO_RESULT: "{goal:name} has no result: {why}",
     Code.NOT_MEASURED: "Not measured: {why}.",
     Code.VIOLATED: "VIOLATED: frames crossed without encryption in trial {trial}.",
-    Code.INVALID: "INVALID: of {trials} trials the last could not be trusted.",
-    Code.NOT_SEARCHED: "Not searched: its throughput is the load of the bursts, {fps:,.0f} frames/s, so no burst fills "
-    "a buffer (RFC 9004 6.1).",
-    Code.NOT_OVERLOADED: "Not overloaded: its throughput is the highest load there is, {fps:,.0f} frames/s, so there "
-    "is nothing to recover from.",
+    Code.INVALID: "INVALID: the last of {trials} trials could not be trusted.",
+    Code.NOT_SEARCHED: "Not searched: the throughput equals the rate of the bursts, {fps:,.0f} frames/s, so no burst "
+    "fills a buffer (RFC 9004 6.1).",
+    Code.NOT_OVERLOADED: "Not overloaded: the throughput equals the highest possible load, {fps:,.0f} frames/s, so "
+    "there is nothing to recover from.",
     Code.NOT_COMPARED: "Not compared at fixed loads: {why}.",
     Code.TUNNELS: "tunnels",
     Code.SA_PAIRS: "pairs of ESP SAs under one IKE SA",
-    Code.CARRIED_UNTIL: "{most} {what} carried traffic; with {next} it was over: {refused}.",
+    Code.CARRIED_UNTIL: "{most} {what} carried traffic, {next} did not: {refused}.",
     Code.CARRIED_ALL: "At least {most} {what}: all that were asked for came up and carried traffic.",
-    Code.SIGNS: "Home signs {per_s:,.0f} times/s with RSA-2048 on one CPU, no set-up that needs a signature of its "
-    "is faster.",
+    Code.SIGNS: "Home can sign {per_s:,.0f} times/s with RSA-2048 on one CPU; a set-up that needs its signature cannot "
+    "be faster.",
     Code.PUBLIC_KEY_OPERATIONS: "Home's public-key operations.",
     Code.LOAD_FELL: "from {fps:,.0f} frames/s ({pct:.4g} % of its throughput) to {reduced_fps:,.0f}",
     Code.STILL_LOSING: "UNRESOLVABLE: in {never} of {trials} trials frames were still lost {after_s:g} s after the "
@@ -421,7 +421,7 @@ TEMPLATES: Mapping[str, str] = {
     "{counted:,.0f} as the article counts.",
     Code.FORWARDED_OF: "Of {fps:,.0f} frames/s it forwarded {forwarded_fps:,.0f}, {beside}.",
     Code.TIMES_THROUGHPUT: "{ratio:.3g} times its throughput",
-    Code.NOTHING_BESIDE: "with nothing to compare: {why}",
+    Code.NOTHING_BESIDE: "and cannot be compared: {why}",
     Code.REKEYED: "{sas} SAs with a lifetime of {lifetime_s:g} s, for {lifetimes} lifetimes: {phases}.",
     Code.REKEYS_OF_PHASE: "phase {phase} {per_s:,.4g} rekeys/s ({seen} of {due} due)",
     Code.LOST_WHILE_REKEYED: "While phase 2 was rekeyed {rekeys} times, {lost:,} of {sent:,} frames were "
@@ -439,8 +439,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_TRAFFIC_AGAIN: "UNRESOLVABLE: in {never} of {trials} trials no traffic flowed {after_s:g} s after "
     "{event}.",
     Code.TRAFFIC_AGAIN: "Traffic flowed again {s:.4g} s after {event} (mean of {n}, {least:.4g} to {greatest:.4g}).",
-    Code.IPSEC_DIED: "Office's IPsec had died without a word (its standby started {dead_s:g} s later)",
-    Code.DAEMON_STOPPED: "{gateway}'s daemon began to stop, to be started again at once",
+    Code.IPSEC_DIED: "Office's IPsec was killed (its standby started {dead_s:g} s later)",
+    Code.DAEMON_STOPPED: "{gateway}'s daemon began to restart",
     Code.SAS_DELETED: "the SAs of {gateway}'s kernel were deleted",
     Code.SWITCHED_OFF: "{gateway} was switched off, and on again at once",
     Code.UNDER_ATTACK: "Under {fps:,.0f} packets/s of {what} legitimate traffic keeps {kept_pct:.4g} % of its "

@@ -20,12 +20,12 @@ LINE_SHOWN = 60
 
 
 def build(
-    profile: Annotated[str, typer.Argument(help="e500: emulated PowerQUICC boards. x86: x86-64 machines.")],
+    profile: Annotated[str, typer.Argument(help="e500: PowerQUICC boards. x86: x86-64 machines.")],
     again: Annotated[
-        bool, typer.Option("--again", help="Build it although it is there, and compare the bits.")
+        bool, typer.Option("--again", help="Build it again, and check that the result is identical.")
     ] = False,
 ) -> None:
-    """Build the guest kernel, its initramfs and QEMU from Debian's packages. Offline once that is done."""
+    """Build emulated gateways from Debian's packages, once. Later runs need no network."""
     kit = next((kit for kit in KITS if kit.name == profile), None)
     if kit is None:
         known = " or ".join(kit.name for kit in KITS)

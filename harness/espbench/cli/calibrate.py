@@ -42,32 +42,39 @@ _Attach = Callable[[Generator], tuple[Testbed, dict[PortName, str], tuple[str, s
 
 def calibrate(
     frame_size: Annotated[
-        list[int] | None, typer.Option("--frame-size", min=64, max=1518, help="May be repeated.")
+        list[int] | None,
+        typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes; may be repeated."),
     ] = None,
     generator: Annotated[
         list[str] | None, typer.Option("--generator", help="native, trex or scapy; may be repeated.")
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", min=1, help="Of the paced trial, frames/s. Default: half the ceiling."),
+        typer.Option(
+            "--rate", min=1, help="Rate of the paced trial, frames/s. Default: half of the highest rate."
+        ),
     ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=600, help="Of the paced trial.")] = 3.0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.5, max=600, help="Length of the paced trial.")
+    ] = 3.0,
     west: Annotated[
         str | None,
-        typer.Option("--west", help="A port of yours, INTERFACE or INTERFACE@NETNS, cabled to --east."),
+        typer.Option(
+            "--west", help="Your port that sends, INTERFACE or INTERFACE@NETNS, joined to --east by a cable."
+        ),
     ] = None,
     east: Annotated[
-        str | None, typer.Option("--east", help="Where its frames arrive, INTERFACE or INTERFACE@NETNS.")
+        str | None, typer.Option("--east", help="Your port that receives, INTERFACE or INTERFACE@NETNS.")
     ] = None,
     i_own_this_network: Annotated[
         bool,
         typer.Option("--i-own-this-network", help="Allow ports of the initial namespace (RFC 6815)."),
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
+        bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")
     ] = False,
 ) -> None:
-    """Ceiling, accuracy, lateness and jitter of each generator, on a veth pair or on your own two ports."""
+    """Measure the generators without a gateway: highest rate, accuracy, lateness and jitter."""
     if (west is None) != (east is None):
         raise UsageError("calibrate: expected both --west and --east, or neither, got one of them")
     for name in generator or []:

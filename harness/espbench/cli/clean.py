@@ -9,7 +9,7 @@ from espbench.this_machine import registry
 
 
 def clean() -> None:
-    """Remove namespaces, processes and files of runs whose controller is dead; living runs stay."""
+    """Remove what interrupted runs left behind; do not touch runs that are still running."""
     removed = registry.clean()
     for line in removed:
         print(f"removed {line}")

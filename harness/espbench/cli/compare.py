@@ -29,21 +29,23 @@ def compare(
     by: Annotated[
         str | None,
         typer.Option(
-            help="stack, suite, dut, kernel, version, frame_size or run; or published: what documents print "
-            "of these devices; or topology: encryption and decryption of a single gateway beside a pair. "
-            "Default: the plan's."
+            help="What to compare: stack, suite, dut, kernel, version, frame_size or run. "
+            "published: with the figures in published documents. topology: a single gateway with a pair. "
+            "Default: what the plan says."
         ),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="What the others are held against. Default: the first.")
+        str | None, typer.Option(help="What the others are compared with. Default: the first.")
     ] = None,
     allow_different: Annotated[
         bool,
-        typer.Option("--allow-different", help="Compare runs whose other conditions differ, and say so."),
+        typer.Option(
+            "--allow-different", help="Compare runs even if other conditions differ; the comparison says so."
+        ),
     ] = False,
-    out: Annotated[Path, typer.Option(help="Where the directory of the comparison goes.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(help="The folder for the directory of the comparison.")] = Path("runs"),
 ) -> None:
-    """Compare finished runs, or what one run measured, and write comparison.html, .md and .json."""
+    """Compare finished runs, or the configurations in one run; write comparison.html, .md and .json."""
     from espbench.reporting.compared import operations_documents  # noqa: PLC0415  (charts: slow to import)
     from espbench.reporting.compared.comparison_documents import write  # noqa: PLC0415
 

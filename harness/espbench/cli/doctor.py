@@ -27,9 +27,9 @@ _EMULATED = (_BOARDS, "qemu_x86")
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Say for each platform, stack and generator: ready, or what is missing and what installs it."""
+    """Show what this machine can measure, what is missing, and the command that installs it."""
     found = survey()
     if as_json:
         print(json.dumps({kind: [asdict(r) for r in answers] for kind, answers in found.items()}, indent=2))

@@ -14,9 +14,9 @@ from espbench.paths import data_dir, data_names, own_yaml
 
 
 def example(
-    name: Annotated[str | None, typer.Argument(help="Which; without it they are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The plan to print. Default: list all.")] = None,
 ) -> None:
-    """Print a plan that comes with espbench: espbench example quick > quick.yaml."""
+    """List or print the plans that come with espbench: espbench example quick > quick.yaml."""
     names = data_names("plans")
     if name is None:
         width = max(map(len, names))

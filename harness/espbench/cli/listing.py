@@ -33,7 +33,7 @@ class What(StrEnum):
 
 
 def listing(what: Annotated[What, typer.Argument(help="What to list.")]) -> None:
-    """List what a plan may name."""
+    """List the names that a plan can use."""
     match what:
         case What.duts:
             profiles = {name: load_profile(name) for name in profile_names()}

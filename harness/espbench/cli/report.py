@@ -22,11 +22,11 @@ def report(
         list[str] | None,
         typer.Option(
             "--format",
-            help=f"One of {', '.join(FORMATS)}; may be repeated. Without it: {', '.join(_DEFAULT)}.",
+            help=f"{', '.join(FORMATS)}; may be repeated. Default: {', '.join(_DEFAULT)}.",
         ),
     ] = None,
 ) -> None:
-    """Write report.html, report.md, results.csv and figures/ from what the run measured, or what --format names."""
+    """Write the report and tables of a run again, from its recorded trials."""
     from espbench.reporting.report import write_report  # noqa: PLC0415  (charts: slow to import)
 
     asked = set(format or _DEFAULT)

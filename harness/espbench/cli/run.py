@@ -55,33 +55,33 @@ ANSWERED = ("OK", "BELOW_MINIMUM")  # all there is to say of a case was found
 
 def run(  # noqa: PLR0913  (its options)
     plan: Annotated[Path | None, typer.Argument(help="The plan, a YAML file.")] = None,
-    out: Annotated[Path, typer.Option(help="Where run directories go.")] = Path("runs"),
-    resume: Annotated[Path | None, typer.Option(help="Go on with an interrupted run.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for new run directories.")] = Path("runs"),
+    resume: Annotated[Path | None, typer.Option(help="Continue this interrupted run directory.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the cases and say where they would run; measure nothing.")
+        bool, typer.Option("--dry-run", help="List the cases and where they would run; measure nothing.")
     ] = False,
     no_report: Annotated[
-        bool, typer.Option("--no-report", help="Measure, and leave the report to espbench report.")
+        bool, typer.Option("--no-report", help="Do not write the report; espbench report can write it later.")
     ] = False,
     jobs: Annotated[
         int | None,
         typer.Option(
             "--jobs",
             min=1,
-            help="How many cases of virtual time are measured at once; without it, as there are CPUs.",
+            help="In virtual time: measure N cases at once. Default: the number of CPUs.",
         ),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
-            "--cluster", help="Have cases of virtual time measured by a Dask cluster: tls://HOST:PORT."
+            "--cluster", help="In virtual time: measure the cases on a Dask cluster, tls://HOST:PORT."
         ),
     ] = None,
     real_time: Annotated[
-        bool, typer.Option("--real-time", help="dut: auto never comes to gateways in virtual time.")
+        bool, typer.Option("--real-time", help="Do not let dut: auto choose gateways in virtual time.")
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
+        bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")
     ] = False,
     base_loads: Annotated[
         Path | None,
@@ -95,7 +95,7 @@ def run(  # noqa: PLR0913  (its options)
         bool, typer.Option("--profiled", hidden=True, help="What espbench profile reads is left in logs/.")
     ] = False,
 ) -> None:
-    """Run a plan: calibrate, measure every case, write the report. After Ctrl-C it can be resumed."""
+    """Measure a plan and write the report. After Ctrl-C, continue with --resume."""
     if (plan is None) == (resume is None):
         raise UsageError(
             "run: expected a plan, or --resume with a run directory; got "

@@ -9,5 +9,5 @@ from espbench.plan import plan_schema
 
 
 def schema() -> None:
-    """Print the JSON Schema of plans (point your editor's YAML support at it)."""
+    """Print the JSON Schema of plans, for your editor's YAML support."""
     print(json.dumps(plan_schema(), indent=2))

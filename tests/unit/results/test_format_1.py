@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,30 @@ SHAPE = synthetic_run.Shape(
 NUMBERS = {"fps": 12345.0, "planned_fps": 7e6, "ceiling_fps": 1234567.0, "line_rate_fps": 1e5}
 
 
+@contextlib.contextmanager
+def sentences_of_then() -> Iterator[None]:
+    """Word each code as format 1 did, in the block."""
+    then: dict[str, str] = dict(sentences.TEMPLATES)
+    for table in (format_1._REASONS, format_1._WARNINGS, format_1._DEVIATIONS, format_1._WORDS):
+        then.update((code.value, template) for code, template in table.items())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sentences, "TEMPLATES", then)
+        yield
+
+
+@sentences_of_then()
 def as_format_1(run: RunDirectory) -> None:
-    """Take the codes and keys out of its files, and their format back."""
+    """Rewrite its files as an espbench of format 1 wrote them: that format's sentences, no codes and no keys."""
+
+    def said(statement: dict[str, Any]) -> str:
+        # A deviation's clause and numbers stand beside its values.
+        return sentences.text(statement["code"], statement["values"] | statement)
 
     def plain(record: dict[str, Any]) -> dict[str, Any]:
         kept = {key: value for key, value in record.items() if key not in (*CODES.values(), "answer")}
+        kept |= {key: list(map(said, record[codes])) for key, codes in CODES.items() if codes in record}
+        if record.get("answer"):
+            kept["words"] = said(record["answer"])
         for quantity in kept.get("quantities", []):
             for key in ("key", "label", "way", "better"):
                 del quantity[key]
@@ -52,7 +73,8 @@ def test_an_old_run_gives_the_same_report(tmp_path: Path) -> None:
     texts = []
     for name in ("new", "old"):
         (tmp_path / name).mkdir()
-        run = synthetic_run.build(tmp_path / name, SHAPE, "same")
+        with sentences_of_then():  # an answer is read as it was written
+            run = synthetic_run.build(tmp_path / name, SHAPE, "same")
         if name == "old":
             as_format_1(run)
         write_report(RunDirectory.open(run.path), {"md"})

@@ -20,15 +20,16 @@ from espbench.results.durable import write_atomically
 
 def baseline(
     run: Annotated[Path, typer.Argument(help="A run directory, in virtual time.")],
-    out: Annotated[Path, typer.Option(help="The file.")] = Path("baseline.json"),
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("baseline.json"),
     runs: Annotated[
-        Path | None, typer.Option(help="Where the run at half of the throughputs goes. Default: beside RUN.")
+        Path | None,
+        typer.Option(help="The folder for the run at half of the throughputs. Default: the folder of RUN."),
     ] = None,
 ) -> None:
-    """Write the base for espbench check: each case's throughput, and the instructions per frame at half of it.
+    """Write the base for espbench check: each case's throughput, and its instructions per frame at half of that.
 
-    For that each case is measured once more, on the same gateways.
-    Cases of a base that is there already keep their lines where nothing was found to be otherwise.
+    This measures each case once more, on the same gateways.
+    If the file exists, the lines of cases that did not change stay as they are.
     """
     directory = RunDirectory.open(run)
     base = base_of(directory)

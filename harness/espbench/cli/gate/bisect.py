@@ -34,18 +34,19 @@ _DIGITS = 12  # of a commit's name in a folder's
 
 def bisect(
     plan: Annotated[Path, typer.Argument(help="The plan, in virtual time.")],
-    good: Annotated[str, typer.Option(help="A revision that is not worse.")],
-    bad: Annotated[str, typer.Option(help="A later revision that is.")],
+    good: Annotated[str, typer.Option(help="A revision without the regression.")],
+    bad: Annotated[str, typer.Option(help="A later revision with the regression.")],
     build: Annotated[
-        str, typer.Option(help="The command that builds a revision; it puts what the plan names in place.")
+        str,
+        typer.Option(help="The command that builds a revision and installs it where the plan looks for it."),
     ],
     limit: Annotated[
-        list[str] | None, typer.Option(help="How much worse counts: instructions=0.1% or instructions=50.")
+        list[str] | None, typer.Option(help="What counts as worse: instructions=0.1% or instructions=50.")
     ] = None,
-    tree: Annotated[Path | None, typer.Option(help="The git tree. Default: here.")] = None,
-    out: Annotated[Path, typer.Option(help="Where its folder goes.")] = Path("runs"),
+    tree: Annotated[Path | None, typer.Option(help="The git tree. Default: the current folder.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for its own folder.")] = Path("runs"),
 ) -> None:
-    """Find the commit between two that made a frame dearer; the same command again goes on where it was interrupted."""
+    """Find the commit that made a frame cost more. After an interruption, the same command continues."""
     limits = read_limits(limit or [])
     resolved = load_plan(plan)
     choices = choose(resolved)

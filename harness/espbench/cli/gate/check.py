@@ -66,22 +66,24 @@ def check(  # noqa: PLR0913
     against: Annotated[
         str,
         typer.Option(
-            help="The base: a run directory, a file of espbench baseline, the reference of the plan's compare, or "
-            "with --build a git revision."
+            help="What to compare with: a file of espbench baseline, a run directory, the reference of the plan's "
+            "compare, or with --build a git revision."
         ),
     ],
     limit: Annotated[
         list[str] | None,
         typer.Option(
-            help="How much worse a figure may be: instructions=0.1%, instructions=50 or throughput=2%."
+            help="How much worse a figure may get: instructions=0.1%, instructions=50 or throughput=2%."
         ),
     ] = None,
     build: Annotated[
         str | None,
-        typer.Option(help="The command that builds a revision; it puts what the plan names in place."),
+        typer.Option(help="The command that builds a revision and installs it where the plan looks for it."),
     ] = None,
-    tree: Annotated[Path | None, typer.Option(help="The git tree of the revision. Default: here.")] = None,
-    out: Annotated[Path, typer.Option(help="Where run directories go.")] = Path("runs"),
+    tree: Annotated[
+        Path | None, typer.Option(help="The git tree of the revision. Default: the current folder.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for new run directories.")] = Path("runs"),
     json: Annotated[Path | None, typer.Option(help="Write the verdict as JSON.")] = None,
     junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a summary for a pull request.")] = None,
@@ -89,17 +91,17 @@ def check(  # noqa: PLR0913
         list[str] | None,
         typer.Option(
             "--allow-different",
-            help="A condition that may differ from the base's, such as kernel; cases: the base may have more.",
+            help="A condition that may differ from the base, such as kernel; cases: the base may have more cases.",
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="How many cases of virtual time are measured at once.")
+        int | None, typer.Option("--jobs", min=1, help="In virtual time: measure N cases at once.")
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
+        bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")
     ] = False,
 ) -> None:
-    """Hold a plan against a base: exit 0 nothing is worse, 5 something is, 3 something could not be judged."""
+    """Check a plan for regressions. Exit code 0: none; 5: some; 3: a case could not be judged."""
     outputs = Outputs(json, junit, markdown)
     outputs.clear()
     limits = read_limits(limit or [])

@@ -24,24 +24,26 @@ class What(StrEnum):
 
 def history(
     folders: Annotated[
-        list[Path], typer.Argument(help="Folders with run directories in them, at any depth.", metavar="DIR…")
+        list[Path], typer.Argument(help="Folders that contain run directories, at any depth.", metavar="DIR…")
     ],
-    what: Annotated[What, typer.Option("--list", help="What is listed.")] = What.changes,
-    plan: Annotated[str, typer.Option(help="Only plans with this in their name.")] = "",
-    case: Annotated[str, typer.Option(help="Only cases with this in their name: `aes128gcm16 64 B`.")] = "",
-    figure: Annotated[str, typer.Option(help="Only figures with this in their name: `throughput`.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="List them as JSON, one object a line.")] = False,
+    what: Annotated[What, typer.Option("--list", help="What to list.")] = What.changes,
+    plan: Annotated[str, typer.Option(help="Only plans with this text in their name.")] = "",
+    case: Annotated[
+        str, typer.Option(help="Only cases with this text in their name: `aes128gcm16 64 B`.")
+    ] = "",
+    figure: Annotated[
+        str, typer.Option(help="Only figures with this text in their name: `throughput`.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="List as JSON, one object per line.")] = False,
     html: Annotated[
-        Path | None, typer.Option(help="Write a folder with a page that shows all of them, and list nothing.")
+        Path | None, typer.Option(help="Write a page with everything into this folder; list nothing.")
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option(
-            help="Where the index is kept; without it, in the cache. It can be thrown away at any time."
-        ),
+        typer.Option(help="The file of the index. Default: in the cache. You can delete it at any time."),
     ] = None,
 ) -> None:
-    """List where the figures of runs changed over time, the newest change first; or series, or runs."""
+    """List where figures changed from run to run, the newest change first; or list series or runs."""
     with History.open(folders, index, lambda text: print(text, file=sys.stderr)) as found:
         runs = found.runs()
         for run in runs:

@@ -23,27 +23,23 @@ def profile(
     subject: Annotated[
         Path, typer.Argument(metavar="RUN|PLAN", help="A run directory, or a plan, in virtual time.")
     ],
-    case: Annotated[list[str] | None, typer.Option(help="Only this case of it; may be repeated.")] = None,
+    case: Annotated[list[str] | None, typer.Option(help="Only this case; may be repeated.")] = None,
     against: Annotated[
         Path | None,
-        typer.Option(
-            help="What to hold it against, at whose loads it is measured: a run, or what profile left."
-        ),
+        typer.Option(help="Compare with this run or earlier profile, at its loads."),
     ] = None,
     half: Annotated[
         bool,
-        typer.Option("--half", help="At half of the throughput, where no gateway is busy all the time."),
+        typer.Option("--half", help="Measure at half of the throughput, where no gateway is always busy."),
     ] = False,
-    top: Annotated[int, typer.Option(min=1, help="How many functions are shown of each gateway.")] = 20,
-    out: Annotated[Path, typer.Option(help="Where run directories go.")] = Path("runs"),
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="How many cases are measured at once.")
-    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many functions of each gateway to show.")] = 20,
+    out: Annotated[Path, typer.Option(help="The folder for new run directories.")] = Path("runs"),
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Measure N cases at once.")] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until no other measurement uses this machine's CPUs.")
+        bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")
     ] = False,
 ) -> None:
-    """Count the instructions of the final trials' frames by function: a table, a CSV file and a flame graph."""
+    """Show which kernel functions execute the instructions of each frame: table, CSV file, flame graph."""
     options = [*(["--wait"] if wait else []), *(["--jobs", str(jobs)] if jobs else [])]
     how = Profiling(out, options, half=half, chosen=case or [])
     console = Console(highlight=False, emoji=False, markup=False)
