@@ -24,7 +24,8 @@ from support.boxes import leftovers
 ESPBENCH = (sys.executable, "-m", "espbench")
 TRUTH = (sys.executable, "-m", "campaign.truth_run")
 IN_GATEWAYS = (sys.executable, "-m", "campaign.disturbed_run")
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0
+_GONE_S = 60.0
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -67,7 +68,7 @@ class Observed:
             self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(60)
+                self.process.wait(_GONE_S)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -135,8 +136,8 @@ class Observed:
         return self.process.poll()
 
     def left(self) -> list[str]:
-        """Faults: what is still there of a run that ended. Processes get a second to be gone."""
-        deadline = time.monotonic() + 5
+        """Faults: what is still there of a run that ended. Processes that were killed get the time to be gone."""
+        deadline = time.monotonic() + _GONE_S
         while (living := self._living()) and time.monotonic() < deadline:
             time.sleep(0.02)
         return checks.nothing_left(leftovers(self.id) if self.id else set(), living)

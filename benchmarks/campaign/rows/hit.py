@@ -35,7 +35,7 @@ WAIT_S = (0.1, 4.0)  # between two of them
 BOOTED_WAIT_S = (0.1, 10.0)
 # Shorter than a poll, about a trial, longer than one; and once a row for longer than anything waits.
 STOPS_S = ((0.01, 0.1), (0.1, 0.6), (0.6, 3.0))
-FOR_GOOD_S = 75.0
+FOR_GOOD_S = 90.0
 RESUMED = MOMENTS + 2  # at most, of one run that a hit ended
 RESOLUTION = 0.1
 BOX_BPS, FRAME_BYTES = 700_000, 60  # tbf counts without FCS

@@ -101,7 +101,7 @@ class Gateway(Protocol):
     wan: str
     byte_order: Literal["little", "big"]
 
-    def run(self, argv: list[str], stdin: str = "", timeout_s: float = 30.0) -> CommandResult: ...
+    def run(self, argv: list[str], stdin: str = "", timeout_s: float = 60.0) -> CommandResult: ...
 
     def ip(self, lines: list[str]) -> None:
         """Feed lines to `ip -batch -`; EspbenchError names the line that failed."""

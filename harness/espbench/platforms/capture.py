@@ -15,8 +15,8 @@ from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.base import Testbed
 from espbench.this_machine.registry import Registry, Surroundings
 
-_READY_S = 10.0
-_QUIET_S = 0.4
+_READY_S = 60.0
+_QUIET_S = 1.0
 
 
 def _let_grow(file: Path) -> None:
@@ -68,7 +68,7 @@ def capturing(registry: Registry, bed: Testbed, file: Path) -> Iterator[None]:
             _let_grow(file)
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(5)
+                process.wait(_READY_S)
         finally:
             registry.undo(registry.entries[before:])
     log.unlink()

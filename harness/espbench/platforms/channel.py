@@ -52,7 +52,7 @@ class AgentChannel:
         """The agent's greeting: its kernel and uptime. Before it a terminal would echo what is sent."""
         return self._receive(0, time.monotonic() + timeout_s, f"did not come up within {timeout_s:g} s")
 
-    def request(self, op: str, within_s: float = 30.0, **fields: Any) -> dict[str, Any]:
+    def request(self, op: str, within_s: float = 60.0, **fields: Any) -> dict[str, Any]:
         """The agent's answer to one request.
 
         AgentRefused when it cannot be done, GatewayFailed when the gateway is dead or silent.

@@ -74,7 +74,7 @@ class AgentGateway:
         self._cpu_ns = cpu_ns
         self._waited_ns = waited_ns
 
-    def run(self, argv: list[str], stdin: str = "", timeout_s: float = 30.0) -> CommandResult:
+    def run(self, argv: list[str], stdin: str = "", timeout_s: float = 60.0) -> CommandResult:
         """Run a command inside; AgentRefused when it cannot be started or does not end in time."""
         self._note(shlex.join(argv))
         reply = self.channel.request(

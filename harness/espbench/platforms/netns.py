@@ -37,7 +37,7 @@ from espbench.this_machine.processes import WaitAccount, tree_cpu_ns
 from espbench.this_machine.registry import Entry, Registry, Surroundings, interpreter
 
 VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c
-_AGENT_TIMEOUT_S = 15.0
+_AGENT_TIMEOUT_S = 120.0  # one that dies is told at once
 _BEDS = itertools.count()
 _ESP_PROBE = (  # what `doctor` asks a fresh namespace: may ESP be had at all?
     "import socket,struct,sys;"

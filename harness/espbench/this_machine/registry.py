@@ -297,10 +297,10 @@ def _end(process: subprocess.Popen[bytes], grace_s: float, own_pids: bool) -> No
         with contextlib.suppress(ProcessLookupError):
             os.kill(below[0], signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(10)
+            process.wait(_KILLED_S)
             return
     _signal_group(process.pid, signal.SIGKILL)
-    process.wait(10)
+    process.wait(_KILLED_S)
 
 
 def _signal_group(leader: int, number: int) -> None:
@@ -348,7 +348,8 @@ def _undo_file(record: dict[str, Any]) -> None:
     Path(record["name"]).unlink(missing_ok=True)
 
 
-_GROUP_EMPTIES_S = 2.0
+# What was killed ends as soon as it has a CPU, which on a busy host may take a while.
+_GROUP_EMPTIES_S = _KILLED_S = 60.0
 _LIVING: list[Registry] = []
 UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
     "netns": _undo_netns,

@@ -35,7 +35,7 @@ NEEDS_PYTHON = (3, 9)
 READ_ONLY_SINCE = (5, 12)  # mount_setattr(2); before, the agent's mount namespace is private but writable
 CLONE_NEWNET = 0x40000000
 OTHER_WAIT_S = 40.0  # more than the silence after which a helper whose connection broke gives its ports back
-BACK_WAIT_S = 10.0  # until the kernel has taken apart the namespace of a helper that was killed
+BACK_WAIT_S = 30.0  # until the kernel has taken apart the namespace of a helper that was killed
 # Gone after a reboot, as what the ports were.
 STATE_PLACES = ("/run", "/var/run", "/tmp")
 STATE = "espbench-box/ports.json"

@@ -39,7 +39,7 @@ _BOOTSTRAP = (
 READY_S = 75.0  # a box may first have to end what a broken connection left
 # A sign of life this often; without any for so long the box gives its ports back by itself.
 BEAT_S, SILENCE_S = 5.0, 30
-GIVE_BACK_S = 30.0
+GIVE_BACK_S = 60.0
 # USER_HZ, in which every Linux that espbench can meet counts /proc/stat for programs.
 _TICK_NS = 10**9 // 100
 _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian")

@@ -33,7 +33,7 @@ from espbench.platforms.remote.remote_power import PoweredBox
 from espbench.this_machine import own_ssh
 from espbench.this_machine.registry import Entry, Registry
 
-CARRIER_S = 20.0
+CARRIER_S = 60.0
 
 
 @dataclass(frozen=True)

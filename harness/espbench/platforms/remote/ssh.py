@@ -16,7 +16,7 @@ from pathlib import Path
 from espbench.errors import EspbenchError, GatewayFailed, UsageError
 from espbench.platforms.base import Readiness
 
-CONNECT_S = 10
+CONNECT_S = 30
 # A box that is gone is an error after ALIVE_S * ALIVE_COUNT seconds, whatever TCP still hopes for.
 ALIVE_S, ALIVE_COUNT = 3, 3
 _OPTIONS = {

@@ -28,7 +28,7 @@ from espbench.platforms.uml.uml_kernel import (
 from espbench.this_machine.processes import descendants, renice_sessions
 from espbench.this_machine.registry import Registry, Surroundings, interpreter
 
-BOOT_TIMEOUT_S = 60.0
+BOOT_TIMEOUT_S = 300.0  # one that dies is told at once
 
 INIT = """\
 #!/bin/sh

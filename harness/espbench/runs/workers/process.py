@@ -22,7 +22,7 @@ from espbench.this_machine import registry
 
 COMMAND = (sys.executable, "-m", "espbench.runs.workers.worker")
 # A worker that is told to end undoes what it made; one that takes longer is killed, s.
-_GRACE_S = 20.0
+_GRACE_S = 60.0
 _LAST_WORDS_BYTES = 2000
 
 OnTold = Callable[[Told, Callable[[], None]], None]

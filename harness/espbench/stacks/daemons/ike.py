@@ -14,7 +14,7 @@ from espbench.stacks.base import SaCounters, Tunnel, both, udp_sent
 from espbench.stacks.daemons.daemon import Daemon, IkeOptions, NegotiationFailed, final_words
 from espbench.stacks.read_back import policy_mismatches, sa_mismatches
 
-INITIATE_S = 15.0
+INITIATE_S = 60.0
 PER_TUNNEL_S = 0.1
 _KEYING = {"psk": "PSK", "certificates": "RSA certificates"}
 
