@@ -116,7 +116,7 @@ class RemoteLab:
 
     def run(self, side: Side, script: str) -> str:
         """What a shell in the guest says, on its serial line, whatever ssh does."""
-        reply = self.consoles[side].request("exec", argv=["sh", "-c", script], stdin="", timeout_s=20)
+        reply = self.consoles[side].request("exec", 120.0, argv=["sh", "-c", script], stdin="", timeout_s=60)
         assert reply["rc"] == 0, (script, reply["err"])
         return str(reply["out"])
 

@@ -12,12 +12,12 @@ from typing import Any
 from campaign import truth
 from campaign.observed import Observed
 
-from espbench.this_machine.processes import descendants, start_time
+from espbench.this_machine.processes import descendants, parent, start_time
 from support.boxes import leftovers
 
 # It keeps many frames before it loses one, so that searches take many trials and later sizes begin with a guess.
 DEEP = {"service_ns": 100_000, "buffer": 3000}
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0  # only ends a hang
 
 
 def content() -> dict[str, Any]:
@@ -70,14 +70,17 @@ def until(run: Observed, condition: Callable[[], object]) -> None:
 
 
 def workers(run: Observed) -> dict[int, str]:
-    """Its worker processes, each with what its journal is called."""
+    """Its worker processes, each with what its journal is called.
+
+    Its own children only: what a worker is about to start still has the worker's command line.
+    """
     found = {}
     for pid in descendants(run.process.pid):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
             continue  # it ended since it was listed
-        if b"campaign.truth_worker" in words:
+        if b"campaign.truth_worker" in words and parent(pid) == run.process.pid:
             found[pid] = words[-2].decode()
     return found
 
@@ -85,6 +88,9 @@ def workers(run: Observed) -> dict[int, str]:
 def nothing_left(run: Observed, ids: dict[int, str]) -> None:
     """No process, and of no worker a journal, a file, or a link in memory."""
     assert run.left() == []
+    deadline = time.monotonic() + PATIENCE_S
     for pid, run_id in ids.items():
-        assert start_time(pid) is None
+        while start_time(pid) is not None:
+            assert time.monotonic() < deadline, f"worker {pid} lives"
+            time.sleep(0.02)
         assert leftovers(run_id) == set()

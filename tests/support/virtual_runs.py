@@ -67,13 +67,13 @@ def measured(plan: Path, out: Path, *options: str) -> Measured:
 
 @contextlib.contextmanager
 def busy_host() -> Iterator[None]:
-    """While others take every CPU of this machine; they did take them: each had one for seconds."""
+    """While others take every CPU of this machine; they did take them: each had one at many moments."""
     # At a lower weight: they come between at any moment all the same, and the run ends sooner.
     burn = ["nice", "-n", "5", sys.executable, "-c", "while True: pass"]
     burning = [subprocess.Popen(burn) for _ in range(os.cpu_count() or 1)]
     try:
         yield
-        assert all(cpu_s(process.pid) > 2 for process in burning)
+        assert all(cpu_s(process.pid) > 0.5 for process in burning)
     finally:
         for process in burning:
             process.kill()

@@ -27,7 +27,7 @@ from espbench.this_machine.registry import Registry
 from support.plans import pair_plan, write_plan
 
 TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
-_WAITS = Waits(learning_s=0.0, residue_s=0.3, settle_s=0.0)
+_WAITS = Waits(learning_s=0.0, residue_s=1.0, settle_s=0.0)
 
 
 class Workshop:

@@ -26,7 +26,7 @@ def calibrate(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=900,
         env={**os.environ, "COLUMNS": "80"},
     )
 

@@ -59,7 +59,7 @@ class Bench:
         hops = {name: port.next_hop_mac or "" for name, port in self.bed.ports.items()}
         wanted = Traffic(**usual | traffic)
         load = None if flood else (rate or self.rate) * wanted.directions
-        return self.generator.offer(wanted.streams(self.bed, hops, load), duration_s, 0.5, quiet_s=0.2)
+        return self.generator.offer(wanted.streams(self.bed, hops, load), duration_s, 2.0, quiet_s=0.2)
 
 
 @pytest.fixture(params=GENERATORS)
@@ -160,7 +160,7 @@ def test_a_burst_is_so_many_frames(bench: Bench) -> None:
         with pytest.raises(UsageError, match="got a burst back to back"):
             bench.generator.offer(burst, 2.0, 0.5)
         return
-    offered = bench.generator.offer(burst, 2.0, 0.5, quiet_s=0.2)
+    offered = bench.generator.offer(burst, 2.0, 30.0, quiet_s=0.2)
     all_arrived(offered, 20)
     [counts] = offered.streams
     assert counts.unsent == 0

@@ -11,19 +11,12 @@ import json
 import os
 import threading
 import time
-from typing import Any
 
 import pytest
 
-from support.wire import Generator, Net, open_ports, stream, trial
+from support.wire import Generator, Net, arrived, open_ports, stream, trial
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
-
-
-def whole(one: dict[str, Any]) -> None:
-    """All that left arrived, once and intact."""
-    assert one["rx_frames"] == one["tx_frames"] > 0
-    assert (one["lost"], one["duplicated"], one["reordered"], one["corrupted"]) == (0, 0, 0, 0)
 
 
 STEPS = [
@@ -43,11 +36,11 @@ def test_the_rate_steps(generator: Generator, wire: Net) -> None:
     result = trial(generator, asked, duration_s=1.0)
     [one] = result["streams"]
     assert one["intended_frames"] == one["tx_frames"] + one["unsent"] == 10_200
-    whole(one)
+    arrived(one)
     steps = one["steps"]
     assert [step["intended_frames"] for step in steps] == [8_000, 200, 0, 2_000]
     assert sum(step["tx_frames"] for step in steps) == one["tx_frames"]
-    assert [step["lost"] for step in steps] == [0, 0, 0, 0]
+    assert sum(step["lost"] for step in steps) == one["tx_refused"]
     since = [step["at_ns"] - result["start_ns"] for step in steps]
     assert since == [0, 4 * 10**8, 6 * 10**8, 8 * 10**8]
     if (
@@ -76,7 +69,7 @@ def test_two_cpus_step_together(wire: Net) -> None:
         [one] = trial(generator, asked, duration_s=1.0)["streams"]
     finally:
         generator.close()
-    whole(one)
+    arrived(one)
     assert [step["intended_frames"] for step in one["steps"]] == [8_001, 200, 0, 1_999]
     assert one["tagged"]["latency_us"] > 0
     assert (
@@ -108,6 +101,7 @@ def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
             "port": port,
             "address": f"198.{number}.0.2",
             "gateway": f"198.{number}.0.1",
+            "timeout_s": 60.0,
         }
         hops[port] = generator.ask(asked)["mac"]
 
@@ -120,7 +114,7 @@ def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
     during = threading.Thread(target=outage)
     during.start()
     asked = stream(ports, dst_mac=hops["west"], rate_fps=5_000.0, gaps_over_s=0.1)
-    [one] = trial(generator, asked, duration_s=1.5)["streams"]
+    [one] = trial(generator, asked, duration_s=1.5, residue_s=0.5)["streams"]
     during.join()
     assert one["rx_frames"] + one["lost"] == one["tx_frames"]
     assert one["lost"] > 500
@@ -152,7 +146,7 @@ def test_noise_beside_a_stream(generator: Generator, wire: Net) -> None:
     moved = bytes_in(wire) - before
     [one], [told] = result["streams"], result["noise"]
     assert one["intended_frames"] == told["intended_frames"] == 3_000
-    whole(one)
+    arrived(one)
     assert told["tx_frames"] + told["unsent"] == 3_000
     assert told["tx_frames"] > 0
     assert result["ports"][1]["foreign"] == told["tx_frames"] - told["tx_refused"]

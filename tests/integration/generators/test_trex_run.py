@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.plans import RETRIES
 from support.runs import espbench
 from support.trex_server import FakeTrex
 
@@ -39,7 +40,7 @@ def test_a_run_on_a_server_finds_the_truth_and_says_what_was_not_measured(tmp_pa
             "tests": [{"throughput": {
                 "loss_goals": [0], "minimum": "1000fps", "maximum": "6000fps", "trial": "500ms",
                 "final_trial": "1s", "resolution": "10%", "settle": "0s", "residue": "0s", "learning": "0s",
-                "warm_up": "0s",
+                "warm_up": "0s", "retries": RETRIES,
             }}],
         }  # fmt: skip
         file = tmp_path / "plan.yaml"

@@ -27,6 +27,7 @@ from support.wire import Generator
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "harness" / "emulator" / "qemu" / "mirror.c"
+PATIENCE_S = 120  # only ends a hang
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
@@ -76,7 +77,7 @@ class Rig(Generator):
     def end(self) -> dict[str, Any]:
         """Close the generator's ports; what the mirror says it did."""
         self.ask({"cmd": "close"})
-        out, errors = self.mirror.communicate(timeout=10)
+        out, errors = self.mirror.communicate(timeout=PATIENCE_S)
         assert self.mirror.returncode == 0, errors
         said: dict[str, Any] = json.loads(out)
         return said
@@ -86,7 +87,7 @@ class Rig(Generator):
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=PATIENCE_S)
         self.process.stdout.close()
         if self.mirror.poll() is None:
             self.mirror.kill()
@@ -326,7 +327,7 @@ def test_a_generator_that_dies_ends_the_gateway(rigs: Any) -> None:
     rig.trial(stream(64, rate_fps=1_000.0), duration_s=0.01)
     rig.process.send_signal(signal.SIGKILL)
     rig.process.wait()
-    _, errors = rig.mirror.communicate(timeout=10)
+    _, errors = rig.mirror.communicate(timeout=PATIENCE_S)
     assert rig.mirror.returncode == 1
     assert "the process at its other end died" in errors
 

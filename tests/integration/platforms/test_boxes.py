@@ -28,12 +28,13 @@ class Bench:
         hops = {}
         for number, port in enumerate(("west", "east"), start=1):
             asked = {"port": port, "address": f"10.0.{number}.2", "gateway": f"10.0.{number}.1"}
-            hops[port] = generator.ask({"cmd": "resolve", **asked})["mac"]
+            hops[port] = generator.ask({"cmd": "resolve", "timeout_s": 60.0, **asked})["mac"]
         self._asked = {"src": "10.0.1.2", "dst": "10.0.2.2", "dst_mac": hops["west"]}
 
     def offer(self, duration_s: float = 1.0, **more: object) -> dict[str, Any]:
         asked = stream(self._ports, **self._asked, **more)
-        one: dict[str, Any] = trial(self._generator, asked, duration_s=duration_s)["streams"][0]
+        result = trial(self._generator, asked, duration_s=duration_s, residue_s=0.5)
+        one: dict[str, Any] = result["streams"][0]
         return one
 
 

@@ -40,6 +40,7 @@ from support.workshop import Workshop, workshop
 
 pytestmark = [pytest.mark.uml, pytest.mark.needs("openssh-client"), pytest.mark.untimed]
 TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
+PATIENCE_S = 1800.0  # only ends a hang
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def bring_up(bench: Setup) -> None:
     assert bench.stack.security_context()["mismatches"] == []
 
 
-def assert_as_before(lab: RemoteLab, before: dict[Any, dict[str, str]], within_s: float = 10) -> None:
+def assert_as_before(lab: RemoteLab, before: dict[Any, dict[str, str]], within_s: float = 90) -> None:
     """Both boxes are what they were, at once or soon; in as much of their state as `before` has."""
 
     def state(side: Any) -> dict[str, str]:
@@ -220,7 +221,7 @@ def espbench_run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
 
 
@@ -338,7 +339,9 @@ def power_cycled(
         "suites": ["aes128gcm16"], "frame_sizes": [256], "directions": ["both-ways"],
         "tests": [{"reset": {**reset, "settle": "50ms", "learning": "50ms", "residue": "100ms"}}],
     }  # fmt: skip
-    return subprocess.run(run_of(lab, folder, plan), capture_output=True, text=True, check=False, timeout=400)
+    return subprocess.run(
+        run_of(lab, folder, plan), capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
 
 
 @pytest.mark.slow
@@ -419,7 +422,7 @@ def test_a_kernel_panic_of_a_box_is_in_its_console_log(lab: RemoteLab, shop: Wor
             lab.consoles["office"].request(
                 "exec", 2, argv=["sh", "-c", "echo c > /proc/sysrq-trigger"], stdin="", timeout_s=1
             )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while "Kernel panic" not in bench.bed.gateways["office"].last_words():
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -440,7 +443,7 @@ def test_after_kill_9_of_the_controller_the_boxes_are_as_before(lab: RemoteLab, 
     with (tmp_path / "said").open("w") as said:
         run = subprocess.Popen(command, stdout=said, stderr=said)
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 600
             while "vec0" in lab.run("home", "ls /sys/class/net") or not list(
                 tmp_path.glob("runs/*/trials.jsonl")
             ):
@@ -450,7 +453,7 @@ def test_after_kill_9_of_the_controller_the_boxes_are_as_before(lab: RemoteLab, 
         finally:
             run.send_signal(signal.SIGKILL)
             run.wait()
-    assert_as_before(lab, before, within_s=20)
+    assert_as_before(lab, before)
     assert clean(lab).returncode == 0  # its journal, and it asks both boxes
 
 
@@ -458,14 +461,14 @@ def clean(lab: RemoteLab) -> subprocess.CompletedProcess[str]:
     """`espbench clean` where ssh finds the boxes."""
     return subprocess.run(
         ["nsenter", f"--net=/run/netns/{lab.management}", sys.executable, "-m", "espbench", "clean"],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
 
 
 def kill_the_helper(lab: RemoteLab) -> None:
     """SIGKILL to what runs on Home behind its sshd, which is then in no state to give anything back."""
     lab.run("home", "kill -9 $(pgrep -f 'import [b]ase64,json,zlib' | tail -n 1)")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while "vec0" not in lab.run("home", "ls /sys/class/net"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -511,7 +514,7 @@ def abandoned(lab: RemoteLab, box: Box, folder: Path) -> None:
         "import sys,time,pickle; from pathlib import Path; from espbench.this_machine.registry import Registry;"
         "from espbench.platforms.remote.remote_gateway import connect; box = pickle.loads(bytes.fromhex(sys.argv[1]))\n"
         "with Registry('abandoned') as r:\n"
-        " connect(r, 'home', box, Path(sys.argv[2]))(); print('up', flush=True); time.sleep(100)"
+        " connect(r, 'home', box, Path(sys.argv[2]))(); print('up', flush=True); time.sleep(1000)"
     )
     argv = [sys.executable, "-c", script, pickle.dumps(box).hex(), str(folder)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as controller:
@@ -552,7 +555,7 @@ def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
                 )
             assert time.monotonic() - began < 20
             assert bench.bed.gateways["office"].alive()
-        assert_as_before(lab, before, within_s=20)
+        assert_as_before(lab, before)
     finally:
         sh(f"{link} up")
 

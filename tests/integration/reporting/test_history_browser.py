@@ -198,6 +198,6 @@ def test_a_page_that_is_damaged_is_noticed(browser: Browser, page: Path, tmp_pat
         assert damaged != whole
         copy = tmp_path / "index.html"
         copy.write_text(damaged, encoding="utf-8")
-        record = browser.visit(copy, READY, "1", timeout_s=10)
+        record = browser.visit(copy, READY, "1", timeout_s=60)
         assert record.errors
         assert not record.ready

@@ -178,7 +178,7 @@ def test_the_check_notices_a_damaged_report(
     assert damaged != whole
     copy = tmp_path / "report.html"
     copy.write_text(damaged, encoding="utf-8")
-    record = browser.visit(copy, READY, MARKS, timeout_s=20)
+    record = browser.visit(copy, READY, MARKS, timeout_s=60)
     assert expected in "\n".join(problems(record, points_in(page)))
 
 
@@ -266,5 +266,5 @@ def test_the_check_notices_what_a_comparison_lost(
     copy = tmp_path / "comparison.html"
     copy.write_text(damaged, encoding="utf-8")
     kind = {"intervals": "rules", "one": "rules"}.get(lost, lost)
-    found = "\n".join(missing(browser.visit(copy, READY, MARKS, timeout_s=20), compared))
+    found = "\n".join(missing(browser.visit(copy, READY, MARKS, timeout_s=60), compared))
     assert re.search(rf"comparison-1-\w+: \d+ of \d+ {kind}", found)

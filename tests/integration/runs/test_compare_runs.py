@@ -36,7 +36,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "at": False,
     }  # searches only: test_at_the_same_loads…
     file = write_plan(folder, plan("stacks", stacks, compare=compare))
-    done = espbench("run", file, "--out", folder, timeout=900)
+    done = espbench("run", file, "--out", folder, timeout=3600)
     assert done.returncode in (0, 3), done.stderr
     run = Path(done.stdout.strip().splitlines()[-1]).parent
     with (run / "results.csv").open() as table:
@@ -81,7 +81,7 @@ def test_at_the_same_loads_the_arms_take_turns(tmp_path: Path) -> None:
     at = {"loads": ["50%"], "pairs": 6, "rounds": 3, "trial": "200ms"}
     compare = {"by": "stack", "reference": "xfrm", "at": at}
     asked = plan("turns", ["xfrm", "strongswan-libipsec"], compare=compare, repeat=1)
-    done = espbench("run", write_plan(tmp_path, asked), "--out", tmp_path, timeout=900)
+    done = espbench("run", write_plan(tmp_path, asked), "--out", tmp_path, timeout=3600)
     assert done.returncode in (0, 3), done.stderr
     run = Path(done.stdout.strip().splitlines()[-1]).parent
     done = espbench("compare", run, "--out", tmp_path)
@@ -118,7 +118,7 @@ def test_the_run_directory_holds_no_secret(compared: Path) -> None:
 def test_a_run_of_other_conditions_is_not_compared_unless_allowed(compared: Path, tmp_path: Path) -> None:
     """The message names what differs; with --allow-different the report says so."""
     other = write_plan(tmp_path, plan("other", ["xfrm"], flows={"ports": 7}, repeat=1))
-    done = espbench("run", "--no-report", other, "--out", tmp_path, timeout=300)
+    done = espbench("run", "--no-report", other, "--out", tmp_path, timeout=1800)
     assert done.returncode in (0, 3), done.stderr
     second = Path(done.stdout.strip().splitlines()[-1]).parent
     refused = espbench("compare", compared, second, "--out", tmp_path)

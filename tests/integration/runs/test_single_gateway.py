@@ -272,7 +272,7 @@ def test_a_whole_run_says_which_operation_each_row_is(tmp_path: Path) -> None:
     }  # fmt: skip
     done = subprocess.run(
         [*ESPBENCH, "run", str(write_plan(tmp_path, plan)), "--out", str(tmp_path / "runs")],
-        capture_output=True, text=True, check=False, timeout=240,
+        capture_output=True, text=True, check=False, timeout=1800,
     )  # fmt: skip
     assert done.returncode in ENDED, done.stderr
     (run,) = (tmp_path / "runs").iterdir()

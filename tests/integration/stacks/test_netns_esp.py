@@ -45,7 +45,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentGateway]:
 
 
 def run_inside(
-    guest: AgentGateway, plan: dict[str, Any], timeout_s: float = 400
+    guest: AgentGateway, plan: dict[str, Any], timeout_s: float = 1800
 ) -> tuple[list[dict[str, str]], list[dict[str, Any]], dict[str, Any]]:
     """Run a plan inside; rows of results.csv, trials, manifest."""
     name = f"/tmp/{secrets.token_hex(4)}"
@@ -84,7 +84,7 @@ def plan(**changes: Any) -> dict[str, Any]:
 def test_auto_takes_namespaces_where_the_kernel_has_esp(guest: AgentGateway) -> None:
     """Inside the guest `auto` is netns, and says why."""
     guest.write("/tmp/auto.yaml", yaml.safe_dump(plan(suites=["3des-sha1"])))
-    done = guest.run([sys.executable, "-m", "espbench", "run", "/tmp/auto.yaml", "--dry-run"], timeout_s=120)
+    done = guest.run([sys.executable, "-m", "espbench", "run", "/tmp/auto.yaml", "--dry-run"], timeout_s=900)
     assert "(netns: auto: the running kernel does ESP in namespaces)" in done.out
 
 

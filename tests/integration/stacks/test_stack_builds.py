@@ -58,7 +58,7 @@ def test_two_builds_of_one_stack_are_compared(own_build: Path, tmp_path: Path) -
         "uml", stacks=stacks, suites=["aes128gcm16"], frame_sizes=[256], repeat=3, name="builds",
         compare={"by": "version"}, throughput=quick(),
     )  # fmt: skip
-    done = espbench("run", write_plan(tmp_path, plan), "--out", tmp_path / "runs", timeout=500)
+    done = espbench("run", write_plan(tmp_path, plan), "--out", tmp_path / "runs", timeout=1800)
     assert done.returncode in (0, 3), done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     with (run / "results.csv").open() as table:

@@ -89,7 +89,7 @@ def running(folder: Path) -> Iterator[Cluster]:
     found = Cluster(folder)
     try:
         log = folder / "cluster.log"
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while log.read_text().count("Registered to:") < 2:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
@@ -134,7 +134,10 @@ def test_a_cluster_leaves_the_files_of_one_job(
     file = truth.written(folder, content())
     with cluster.run(folder, file, "--out", folder / "runs") as run:
         assert files(ended(run)) == one_job
-    assert descendants_of(cluster) == []
+    deadline = time.monotonic() + 600
+    while descendants_of(cluster):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_killed_worker_is_replaced_by_another(
@@ -145,7 +148,7 @@ def test_a_killed_worker_is_replaced_by_another(
     file = truth.written(folder, content())
     with cluster.run(folder, file, "--out", folder / "runs") as run:
         until(run, lambda: run.lines() >= 3)
-        left = {pid: run_id_of(pid) for pid in descendants_of(cluster) if run_id_of(pid)}
+        left = {pid: run_id for pid in descendants_of(cluster) if (run_id := run_id_of(pid))}
         assert left
         cluster.workers[0].kill()
         cluster.workers[0].wait()

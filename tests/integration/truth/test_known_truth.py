@@ -31,7 +31,7 @@ def box() -> Iterator[RouterBox]:
         yield router
 
 
-def espbench(*arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+def espbench(*arguments: str, timeout: float = 1800) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "espbench", *arguments],
         capture_output=True,
