@@ -532,7 +532,7 @@ class Manifest(Record):
 
     format: int
     espbench: str  # its version
-    code: dict[str, str] = Field(default_factory=dict)  # which espbench that was (measure/own_code.py)
+    code: dict[str, str] = Field(default_factory=dict)  # which espbench that was (own_code.py)
     name: str
     started: str  # ISO 8601, UTC
     plan_path: str = ""  # where the plan was read: a profile's relative path starts beside it

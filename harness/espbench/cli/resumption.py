@@ -8,7 +8,7 @@ from typing import Any
 
 from espbench.errors import UsageError
 from espbench.measure import machine
-from espbench.measure.own_code import own_code
+from espbench.own_code import own_code
 from espbench.plan import Profile, ResolvedPlan, conditions
 from espbench.plan.resolved.asked import Change, asked, changes, recorded_changes
 from espbench.results import FORMAT, RunDirectory

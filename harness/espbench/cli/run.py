@@ -21,7 +21,7 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
 from espbench.measure import machine
-from espbench.measure.own_code import own_code
+from espbench.own_code import own_code
 from espbench.plan import ResolvedPlan, load_plan, notes
 from espbench.plan.resolved.arms import compare_settings, execution_order
 from espbench.plan.resolved.asked import asked

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.own_code import own_code
 from espbench.runs.workers.messages import Done, Failed, Learnt, Task, Told, TrialMade
 from espbench.runs.workers.process import OnTold, WorkerLost, WorkerProcess
 from espbench.version import __version__
@@ -131,11 +132,12 @@ def connect(address: str) -> ClusterWorkers:
 def _examine(client: Client, address: str) -> None:
     if not client.nthreads():
         raise MachineLacks(f"--cluster {address}: it has no workers", f"dask worker {address} --nthreads 1")
+    here = version_here()
     for where, version in client.run(version_here).items():
-        if version != __version__:
+        if version != here:
             raise UsageError(
-                f"--cluster {address}: the worker at {where}\n  expected: espbench {__version__}\n"
-                f"  got: espbench {version}\n  what to do: install one version on all machines"
+                f"--cluster {address}: the worker at {where}\n  expected: espbench {here}\n"
+                f"  got: espbench {version}\n  what to do: install the same espbench on all machines"
             )
 
 
@@ -189,8 +191,8 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
 
 
 def version_here() -> str:
-    """Of espbench on this machine."""
-    return __version__
+    """Which espbench is on this machine: its version and a digest of its code."""
+    return f"{__version__}, code {own_code()['code']}"
 
 
 def stop() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from espbench.paths import clone_root, program
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parent
 _DIGITS = 16
 _PATIENCE_S = 20.0
 

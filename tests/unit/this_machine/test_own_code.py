@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from espbench import own_code
 from espbench.cli.resumption import other_code
-from espbench.measure import own_code
 from support.synthetic.run import manifest
 
 GIT = ["git", "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false"]
@@ -39,7 +38,6 @@ def described() -> dict[str, str]:
     return own_code.own_code()
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_each_change_shows_and_nothing_else_does(clone: Path) -> None:
     """Code, its names, the program; a file of no matter only in the commit."""
     first = described()
@@ -58,7 +56,6 @@ def test_each_change_shows_and_nothing_else_does(clone: Path) -> None:
     assert described()["code"] != first["code"]
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_a_copy_within_another_clone_has_no_commit(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit would be of something else."""
     monkeypatch.setattr(own_code, "clone_root", lambda: clone / "harness")

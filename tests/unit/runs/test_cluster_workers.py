@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which workers of a cluster are refused, asked by a client that stands in for Dask's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from espbench.errors import EspbenchError, UsageError
+from espbench.runs.workers import cluster
+
+HERE = cluster.version_here()
+
+
+class Client:
+    """A cluster whose workers say these versions of themselves."""
+
+    def __init__(self, *versions: str) -> None:
+        self._versions = {f"tls://192.0.2.{n}:1": version for n, version in enumerate(versions, start=1)}
+
+    def nthreads(self) -> dict[str, int]:
+        """Workers and their threads."""
+        return dict.fromkeys(self._versions, 1)
+
+    def run(self, function: Callable[[], Any]) -> dict[str, Any]:
+        """What the function gives on each."""
+        assert function is cluster.version_here
+        return self._versions
+
+
+def test_workers_with_the_same_code_are_taken() -> None:
+    """Nothing is said."""
+    cluster._examine(Client(HERE, HERE), "tls://192.0.2.9:8786")
+
+
+@pytest.mark.parametrize("other", ["0.0.9", HERE.partition(",")[0], HERE[:-1] + "x"])
+def test_one_with_another_version_or_other_code_is_refused(other: str) -> None:
+    """By its address, with what is here and what is there."""
+    with pytest.raises(UsageError) as refused:
+        cluster._examine(Client(HERE, other), "tls://192.0.2.9:8786")
+    for words in ("the worker at tls://192.0.2.2:1", f"expected: espbench {HERE}", f"got: espbench {other}"):
+        assert words in str(refused.value)
+
+
+def test_a_cluster_without_workers_is_refused() -> None:
+    """With the command that starts one."""
+    with pytest.raises(EspbenchError, match="dask worker"):
+        cluster._examine(Client(), "tls://192.0.2.9:8786")
