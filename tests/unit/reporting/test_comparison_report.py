@@ -102,7 +102,7 @@ def test_the_words_stand_first_then_labels_then_verdicts_then_pictures(plain: tu
     html, markdown = plain
     words = synthetic_comparison.comparison().words
     html_order = [words[0], words[1], "Short trials: not RFC 2544.", '<table class="verdicts">', "<figure>",
-                  "What it costs beside the baselines", "How the verdict was reached"]  # fmt: skip
+                  "Cost compared with the baselines", "How the verdict was reached"]  # fmt: skip
     markdown_order = [words[1], "Short trials: not RFC 2544.", "| B / A | Verdict |", "![Throughput",
                       "![Ratio", "![CPU", "Slowdown beside plain", "How the verdict was reached"]  # fmt: skip
     for text, order in ((html, html_order), (markdown, markdown_order)):
@@ -177,7 +177,7 @@ def test_differences_that_were_allowed_are_a_warning_before_any_verdict(odd: tup
     html, markdown = odd
     first = {html: "Verdicts at a glance", markdown: "Verdicts at a glance"}
     for text, verdicts in first.items():
-        assert text.index("Not alike in everything but stack.") < text.index(verdicts)
+        assert text.index("Different in more than stack.") < text.index(verdicts)
         assert text.index("6.6.12 in run-2") < text.index(verdicts)
     assert "| kernel | 6.1.176 | 6.6.12 |" in markdown
     assert "5. warning number 5 of the run" in markdown

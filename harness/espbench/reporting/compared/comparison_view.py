@@ -238,13 +238,13 @@ def _caption(panel: Panel, kinds: list[Kind], comparison: Comparison) -> str:
     ]
     if "ratio" in kinds:
         parts.append(
-            "Ratio: each arm to the reference, with the interval the verdict rests on; hollow where no "
-            "difference is shown (the bar crosses the dashed line at 1) or there is no verdict (no bar)."
+            "Ratio: each arm to the reference, with the interval of the verdict. Hollow points: no "
+            "difference shown (the bar crosses the dashed line at 1), or no verdict (no bar)."
         )
     if "cpu" in kinds:
         parts.append(
             "CPU: µs per frame at each arm's own throughput; filled, solid: Home + Office; "
-            "hollow: Home (dashed) and Office (dotted) by themselves."
+            "hollow: Home (dashed) and Office (dotted) separately."
         )
     missing = sum(
         point.fps is None and bool(point.statuses) for c in panel.curves.values() for point in c.values()
@@ -252,15 +252,15 @@ def _caption(panel: Panel, kinds: list[Kind], comparison: Comparison) -> str:
     if missing:
         parts.append(
             f"{plural(missing, 'point')} without a figure: marks at the foot ({MARKS_IN_WORDS}, "
-            "– nothing to compare), at no height that means anything."
+            "– nothing to compare); their height means nothing."
         )
     if any(point.at_least for curve in panel.curves.values() for point in curve.values()):
         parts.append(
-            "Arrows up and ≥ at a throughput: a lower bound (the tester or the search allowed no more, or the loads "
-            "above could not be judged); the true figure may be higher."
+            "Arrows up and ≥ at a throughput: a lower bound, because of the limit of the tester or the search, or "
+            "because the loads above could not be judged. The true figure may be higher."
         )
     if any(v.at_least is not None or v.at_most is not None for pair in panel.pairs for v in pair.points):
-        parts.append("An arrow at a ratio, ≥ and ≤: a bound, and the way to the true ratio.")
+        parts.append("An arrow at a ratio, ≥ or ≤: a bound; the arrow points towards the true ratio.")
     arms = [arm.name for arm in comparison.arms]
     if grey := [name for name in panel.curves if name not in arms]:
         are = "baselines, which are" if len(grey) > 1 else "baseline, which is"

@@ -111,9 +111,9 @@ def _latency(group: FindingGroup, anchor: str) -> Figure:
             )
         )
     caption = (
-        "Latency against frame size, a panel for each stack and suite, all of one logarithmic axis. "
-        "Diamonds: the mean of the tagged frames, with a bar from the least to the greatest. Lines: the percentiles of "
-        "all frames of the same trials, as the mean over these."
+        "Latency against frame size, with a panel for each stack and suite, all with the same logarithmic axis. "
+        "Diamonds: the mean of the tagged frames, with a bar from the minimum to the maximum. Lines: the percentiles "
+        "of all frames of the same trials, as the mean of the trials."
     )
     return Figure(
         panels, LATENCY_COLOURS, caption=caption + _medians(group) + _without_figure(group.findings)
@@ -141,16 +141,16 @@ def _frame_loss(group: FindingGroup, anchor: str) -> Figure:
                     "RFC 2544 26.3" if kind == "loss" else "dashed: where nothing is lost",
                 )
             )
-    scale = "Loads are per cent of the line rate at each frame size (RFC 2544 26.3)."
+    scale = "Loads are in per cent of the line rate at each frame size (RFC 2544 26.3)."
     if of_highest:
         scale = (
-            "Loads are per cent of the highest load at each frame size, the tester's or the plan's maximum: "
+            "Loads are in per cent of the highest load at each frame size, the tester's or the plan's maximum: "
             f"{_share_of_line_rate(group.findings)}."
         )
     caption = (
-        f"{scale} On the left what was lost of the load; on the right what was forwarded of it, with the line on "
-        "which nothing is lost: where a curve falls as the load rises, the DUT collapses under overload. "
-        "A load whose trial was INVALID breaks its line (✕ at the foot): it is unknown, not lossless."
+        f"{scale} Left: the share of the load that was lost. Right: the share that was forwarded, with the line of "
+        "no loss. Where a curve falls while the load rises, the DUT collapses under overload. "
+        "An INVALID trial interrupts the line (✕ at the foot): its loss is unknown, not zero."
     )
     return Figure(panels, colour_of, grey="nothing lost", grey_dash=[5, 3], caption=caption)
 
@@ -229,7 +229,7 @@ def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: di
     caption = (
         "Forwarding rate under the highest load (solid) and throughput (dashed) against frame size"
         + (", both directions summed." if group.directions == 2 else ".")
-        + " A solid line below its dashed one: overload costs the DUT part of what it can do."
+        + " Where a solid line is below its dashed one, the DUT forwards less under overload."
     )
     return Figure(
         panels, suites, FLOOD_DASHES, grey="theoretical",

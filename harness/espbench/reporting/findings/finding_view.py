@@ -74,12 +74,12 @@ def _part(
     group: FindingGroup, anchor: str, manifest: Manifest, notes: Notes, colour_of: dict[str, str]
 ) -> FindingPart:
     caption = {
-        "latency": "All frames: of the least the least and of the greatest the greatest over all trials; of the rest "
-        "the mean over the trials.",
-        "back_to_back": "Bursts are of each direction." if group.directions == 2 else "",
-        "frame_loss": "Every point of the curves is below.",
+        "latency": "All frames: the minimum and the maximum are over all trials; the other figures are the mean of "
+        "the trials.",
+        "back_to_back": "Bursts are per direction." if group.directions == 2 else "",
+        "frame_loss": "The points of the curves are in the table below.",
     }.get(group.kind, "")
-    summed = "Rates are of both directions together." if group.directions == 2 else ""
+    summed = "Rates are the sum of both directions." if group.directions == 2 else ""
     return FindingPart(
         anchor=anchor,
         title=f"{group.dut} · {group.direction} · IPv{group.ip_version}",

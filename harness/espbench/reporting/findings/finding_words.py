@@ -22,77 +22,78 @@ _KINDS = {
     "throughput": Kind("Throughput"),
     "latency": Kind(
         "Latency",
-        "RFC 2544 26.2: one tagged frame in mid-stream at the throughput, the trial repeated; the mean is the figure. "
-        "Beside it the latencies of all frames of these trials, which RFC 2544 does not ask for. "
-        "All are of a tester in software: from before a frame is given to the port until it was taken from the "
-        "other one, the time on the wire included (on emulated boards in virtual time, exactly).",
+        "RFC 2544 26.2: the latency of one tagged frame within a stream at the throughput. The trial is repeated; the "
+        "mean is the figure. The table also has the latencies of all frames of these trials, which RFC 2544 does not "
+        "ask for. The tester measures in software, from just before it gives a frame to one port until it takes the "
+        "frame from the other, with the time on the wire (exactly, on emulated boards in virtual time).",
     ),
     "frame_loss": Kind(
         "Frame loss rate",
-        "RFC 2544 26.3: the share of the frames that did not arrive intact, from the highest load down, until two "
-        "loads in a row lose nothing.",
+        "RFC 2544 26.3: the share of frames that did not arrive intact, from the highest load down to the first two "
+        "loads in a row without loss.",
     ),
     "back_to_back": Kind(
         "Back-to-back frames",
-        "RFC 2544 26.4 as updated by RFC 9004: the longest burst, at the highest rate there is, of which no frame is "
-        "lost. The implied buffer time is that of the burst; the corrected one takes off what the DUT forwarded "
-        "meanwhile, at its throughput: the time its buffer alone covers.",
+        "RFC 2544 26.4 as updated by RFC 9004: the longest burst, at the highest possible rate, that the DUT forwards "
+        "without loss. The implied buffer time is the length of the burst. The corrected one subtracts what the DUT "
+        "forwarded during the burst, at its throughput; it is the time that the buffer alone covers.",
     ),
     "system_recovery": Kind(
         "System recovery",
-        "RFC 2544 26.5: an overload of 110 % of the throughput falls to half of itself; the recovery time goes from "
-        "that moment to the last frame that is lost.",
+        "RFC 2544 26.5: an overload of 110 % of the throughput drops to half. The recovery time is the time from the "
+        "drop to the last lost frame.",
     ),
     "flood": Kind(
         "Forwarding under flood",
-        "What still crosses when all comes that the line or the tester gives, beside the throughput. A ratio below 1: "
-        "the overload costs the DUT part of what it can do. Above 1: it forwards more than at its throughput, and "
+        "The forwarding rate at the highest load of the line or the tester, compared with the throughput. A ratio "
+        "below 1 means that the DUT forwards less under overload. Above 1 it forwards more than its throughput, and "
         "loses the rest.",
     ),
     "bus": Kind(
         "Bytes over the bus",
-        "What the devices of gateway Home move over its memory's bus for each frame, counted by the emulated devices. "
-        "The CPU's part is an assumed rate of cache misses: no cache is emulated.",
+        "Bytes that the devices of gateway Home move over its memory bus for each frame, counted by the emulated "
+        "devices. The part of the CPU is estimated from an assumed rate of cache misses, because no cache is emulated.",
     ),
     "time_to_first_packet": Kind(
         "Time to first packet",
-        "ipsec-meth 10.5: no SA is there; from the first frame sent, which brings the tunnel up, to the first that "
-        "arrives. Those before it are lost, as the draft expects.",
+        "ipsec-meth 10.5: at first there is no SA. The time goes from the first frame sent, which triggers the tunnel, "
+        "to the first frame that arrives. The frames before it are lost, as the draft expects.",
     ),
     "rekey_loss": Kind(
         "Frame loss during phase 2 rekeys",
-        "ipsec-meth 11.5: the ESP SAs end several times in one trial.",
+        "ipsec-meth 11.5: the ESP SAs are rekeyed several times in one trial.",
     ),
     "set_up_rate": Kind(
         "Set-up rates",
-        "ipsec-meth 12.1 to 12.3, by the initiating daemon's own log. The public-key bound is what the operations that "
-        "a set-up needs would allow by themselves; the rest is protocol and other overhead.",
+        "ipsec-meth 12.1 to 12.3, from the log of the initiating daemon. The public-key bound is the rate that the "
+        "public-key operations alone would allow; the rest of the time is protocol and other overhead.",
     ),
     "rekey_rate": Kind(
         "Rekey rates",
-        "ipsec-meth 13.1, 13.2: of the time in which at least one rekey was under way, by the daemon's own log.",
+        "ipsec-meth 13.1, 13.2: rekeys per second of the time in which at least one rekey was in progress, from the "
+        "log of the daemon.",
     ),
     "capacity": Kind(
         "Tunnel and SA capacity",
-        "ipsec-meth 8.1, 8.2: the most that came up and carried traffic, none of them rekeyed.",
+        "ipsec-meth 8.1, 8.2: the highest number that came up and carried traffic, without a rekey.",
     ),
     "failover": Kind(
         "Tunnel failover",
-        "ipsec-meth 14: Office's IPsec dies without a word and is started anew, cold, in place of a standby; from the "
-        "last frame that arrived before to the first one after.",
+        "ipsec-meth 14: Office's IPsec is killed, and a cold start of the same gateway stands in for a standby. The "
+        "time goes from the last frame that arrived before to the first frame after.",
     ),
     "reset": Kind(
         "Reset",
-        "RFC 2544 26.6, RFC 6201: from the last frame that arrived before to the first one after. Traffic brings the "
-        "tunnels up again.",
+        "RFC 2544 26.6, RFC 6201: the time from the last frame that arrived before the reset to the first frame after "
+        "it. Traffic triggers the tunnels again.",
     ),
     "attack": Kind(
         "Under attack",
-        "ipsec-meth 15: what legitimate traffic keeps, and what it costs, rate by rate of the attack.",
+        "ipsec-meth 15: how much legitimate traffic is still forwarded, and the CPU cost, at each rate of attack.",
     ),
     "public_key": Kind(
         "Public-key operations",
-        "By OpenSSL inside the gateways, per second of one CPU's time: no set-up that needs one is faster.",
+        "Measured with OpenSSL inside the gateways, per second of CPU time. No set-up can be faster than these allow.",
     ),
 }
 

@@ -7,33 +7,34 @@ READING: tuple[tuple[str, str], ...] = (
     (
         "Throughput",
         "The highest offered load, in frames/s, at which the frame loss ratio stayed within the loss goal "
-        "in the final trial (RFC 1242 3.17, RFC 2544 26.1). It is a rate shown to pass: the true limit "
-        "lies between it and the lowest rate shown to fail, closer together than the plan's resolution.",
+        "in the final trial (RFC 1242 3.17, RFC 2544 26.1). This rate passed. The true limit lies "
+        "between it and the lowest rate that failed; the two are closer than the plan's resolution.",
     ),
     (
-        "Throughput that forgives",
-        "Where 26.1 is among the deviations listed with a figure, its search forgave trials that lost: a preset of "
-        "MLRsearch lets up to its share of the trials' time miss the goal (conditional throughput), loss verification "
-        "tries a load that lost little again. Such a figure says what the DUT carries most of the time.",
+        "Throughput in spite of missed trials",
+        "If 26.1 is among the deviations of a figure, its search accepted loads at which some trials missed the goal. "
+        "A preset of MLRsearch accepts this for a share of the trials' time (conditional throughput); loss "
+        "verification tries a load again that lost little. Such a figure says what the DUT forwards most of the time.",
     ),
     (
         "Loss goal",
-        "0 % is RFC 2544's. 0.001 % allows one frame in 100,000: it needs at least that many frames a "
-        "trial and direction, otherwise the answer is UNRESOLVABLE rather than met.",
+        "0 % is the goal of RFC 2544. 0.001 % allows one lost frame in 100,000. It needs at least that many frames "
+        "per trial and direction; with fewer the answer is UNRESOLVABLE.",
     ),
     (
         "Status",
-        "OK: there is a figure. LOWER_BOUND (≥, an arrow up): at least this load passed its final trials; those above "
-        "could not be judged, for the reason given. BELOW_MINIMUM: the goal was missed even at the lowest rate of the "
-        "plan. INVALID: no trial could be trusted, or what the test builds upon has no figure. VIOLATED: frames "
-        "crossed without encryption; that is for ever, and there is no figure. "
-        "UNRESOLVABLE: the trials were too short to tell the goal from zero, or to see the end of what they measure.",
+        "OK: there is a figure. LOWER_BOUND (≥, an arrow up): this load passed its final trials; the loads above could "
+        "not be judged, for the reason given. BELOW_MINIMUM: the goal was missed even at the lowest rate of the plan. "
+        "INVALID: no trial could be trusted, or a result that the test uses has no figure. VIOLATED: frames crossed "
+        "without encryption. There is no figure, and no later trial changes that. UNRESOLVABLE: the trials were too "
+        "short to distinguish the goal from zero, or to see the end of what they measure.",
     ),
     (
         "Loss at most, void",
-        "Under a loss goal stands the loss ratio that the valid final trials at the figure's load exclude with 95 % "
-        "confidence (exact Poisson bound, the worse direction). Void: final trials at that load that say nothing, "
-        "since the host or the tester disturbed them; the rule is the same for trials that passed and that missed.",
+        "The value under a loss goal: with 95 % confidence, the loss ratio at that load is below it (exact Poisson "
+        "bound from the valid final trials, the worse direction). Void: the number of final trials at that load that "
+        "say nothing, because the host or the tester disturbed them. The rule is the same for trials that passed and "
+        "trials that missed.",
     ),
     (
         "Frame size and Mbps",
@@ -44,56 +45,56 @@ READING: tuple[tuple[str, str], ...] = (
     ),
     (
         "RFC 2544: yes, no, short",
-        "Yes only if every clause was kept: 60 s final trials (24), the waits around a trial (23), the "
-        "frame sizes (9.1). Short: final trials under 60 s; such figures are good for comparing on one "
-        "machine in one hour, and are not RFC 2544 results.",
+        "Yes only if every clause was kept: 60 s final trials (24), the waits before and after a trial (23), the "
+        "frame sizes (9.1). Short: final trials under 60 s. Such figures are good for comparisons on one "
+        "machine within one hour; they are not RFC 2544 results.",
     ),
     (
         "Encryption",
         "Proven: in every trial that counts, the packet counters of both gateways' Security Associations "
-        "moved by the frames that crossed, and cleartext was shown to be blocked. Baseline: forwarded in "
-        "clear on purpose. Encryption not proven: espbench could not read the boxes' counters; what was "
-        "counted may have crossed in clear.",
+        "moved by exactly the number of frames that crossed, and a test showed that cleartext was blocked. Baseline: "
+        "forwarded in clear on purpose. Encryption not proven: espbench could not read the counters of the boxes, so "
+        "the frames that were counted may have crossed in clear.",
     ),
     (
         "CPU",
         "Time of that gateway alone (its kernel thread, process tree or guest) over exactly the trial: as "
-        "a share of one core, and in µs per frame. If gateways share a core, a warning says so and the "
-        "throughput is that of both on one core.",
+        "a share of one core, and in µs per frame. If gateways share a core, a warning says so, and the "
+        "throughput is that of both gateways on one core.",
     ),
     (
         "Latency",
-        "Beside a throughput: of the frames of its final trial, a side result and not RFC 2544 26.2, which asks for "
-        "120 s and 20 repeats. A latency test has a section of its own.",
+        "The latency beside a throughput is that of the frames in its final trial. It is not RFC 2544 26.2, which asks "
+        "for 120 s and 20 repeats. A latency test has a section of its own.",
     ),
     (
-        "Tests beside throughput",
-        "Each has a section in the form its standard prescribes. Mean, least, greatest and standard deviation (of "
-        "the sample) are over the n measurements beside them. What a test builds upon, such as the throughput it is "
-        "made at, was measured in the same run at the same point.",
+        "Tests other than throughput",
+        "Each has a section in the form that its standard prescribes. Mean, minimum, maximum and standard deviation "
+        "(of the sample) are over the n measurements given beside them. If a test uses a result, such as the "
+        "throughput, it is from the same run and the same point.",
     ),
     (
-        "Beside plain forwarding",
-        "Throughput below 1 × and CPU per frame above 1 × are the cost of IPsec. CPU per frame depends on "
-        "the load as well, since a busy gateway handles frames in batches: the two sides of a ratio were "
+        "Compared with plain forwarding",
+        "Throughput below 1 × and CPU per frame above 1 × are the cost of IPsec. CPU per frame also depends on "
+        "the load, because a busy gateway handles frames in batches; the two sides of a ratio were "
         "measured at different loads.",
     ),
     (
         "Where a frame was lost",
-        "From the counters along the path, first to last. Lost is what was sent and not received intact: a frame that "
-        "came damaged is lost (RFC 2544 10), booked as damaged on the way. Frames the generator did not send and "
-        "frames its receiver dropped are the tester's fault and make a trial INVALID; loss that coincides with a "
-        "stall of the host does so too.",
+        "Derived from the counters along the path, from first to last. A frame is lost if it was sent and not received "
+        "intact. A frame that arrived damaged is lost (RFC 2544 10), and listed as damaged on the way. Frames that the "
+        "generator did not send and frames that its receiver dropped are faults of the tester, and make a trial "
+        "INVALID. So does loss that coincides with a stall of the host.",
     ),
     (
         "Queues",
-        "A deep queue swallows a short overload without loss. A rate that was only stored, not forwarded "
-        "(frames kept arriving after sending stopped, latency grew), does not count as sustained.",
+        "A deep queue absorbs a short overload without loss. A rate that was only stored, not forwarded, does not "
+        "count: the latency grew, and frames still arrived after sending had stopped.",
     ),
     (
         "What the figures do not mean",
-        "They are of this DUT, on this host, in this configuration. A software gateway on a shared or "
+        "They belong to this DUT, on this host, in this configuration. A software gateway on a shared or "
         "virtual machine says little about other machines; the ratios between stacks and suites in one "
-        "run say more. A difference smaller than that between repeats is not a difference.",
+        "run say more. A difference that is smaller than the difference between repeats means nothing.",
     ),
 )

@@ -243,7 +243,7 @@ def _section(
     caption = [
         "Throughput against frame size, "
         + ("both directions summed" if group.directions == 2 else "one direction")
-        + "; solid and dashed lines are the loss goals in the order of the legend."
+        + "; solid and dashed lines are the loss goals, in the order of the legend."
         + (" Points are the median of the repeats." if any(o.repeat > 1 for o in group.outcomes) else ""),
         "One panel: frames per second"
         + (" with the theoretical line (RFC 2544 26.1)" if manifest.line_rate_bps else "")
@@ -256,13 +256,13 @@ def _section(
         )
     if bounds:
         caption.append(
-            f"Arrows up: {plural(bounds, 'lower bound')}, at least this; the loads above could not be judged, so that "
-            "the lines stop before them."
+            f"Arrows up: {plural(bounds, 'lower bound')}. The loads above could not be judged, so the lines stop "
+            "before them."
         )
     if missing:
         caption.append(
-            f"{plural(missing, 'result')} without a figure: marks at the foot ({MARKS_IN_WORDS}), at no height that "
-            "means anything."
+            f"{plural(missing, 'result')} without a figure: marks at the foot ({MARKS_IN_WORDS}); their height means "
+            "nothing."
         )
     best = [f"{r.suite} {r.size} B at goal {r.goal}: {r.mbps} Mbps" for r in rows if r.status in WITH_FIGURE][
         :6
