@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for all tests: those that need what is not here are skipped (needs.py), Hypothesis makes up as many
-examples as are asked for (examples.py), Ctrl-C works as at a terminal.
+examples as are asked for (examples.py), those that fail show their logs (logs.py), Ctrl-C works as at a terminal.
 """
 
 import signal
@@ -10,9 +10,10 @@ import pytest
 pytest.register_assert_rewrite("support")
 
 from support.session.examples import load_profiles  # noqa: E402
+from support.session.logs import pytest_runtest_makereport  # noqa: E402
 from support.session.needs import pytest_addoption, pytest_runtest_setup  # noqa: E402
 
-__all__ = ["pytest_addoption", "pytest_runtest_setup"]
+__all__ = ["pytest_addoption", "pytest_runtest_makereport", "pytest_runtest_setup"]
 
 # A shell starts a background job with SIGINT ignored, and so would be all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -98,8 +98,9 @@ class Run:
 
     @property
     def trials(self) -> list[dict[str, Any]]:
-        """The trials it has written."""
-        return [json.loads(line) for line in (self.directory / "trials.jsonl").read_text().splitlines()]
+        """The trials it has written; one that is being written is not among them."""
+        whole = (self.directory / "trials.jsonl").read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines()]
 
     def until(self, condition: Callable[[], T]) -> T:
         """Wait for something to be true while it runs; the last answer."""

@@ -153,7 +153,7 @@ class NativeGenerator:
         self._ask({"cmd": "branch", "others": others, **({"seed": seed} if seed else {})}, "branched")
 
     def resolve(
-        self, port: PortName, address: str, gateway: str, timeout_s: float = 3.0, tags: bytes = b""
+        self, port: PortName, address: str, gateway: str, timeout_s: float = 10.0, tags: bytes = b""
     ) -> str:
         request = {
             "cmd": "resolve",

@@ -83,7 +83,7 @@ class TrexGenerator:
         return self._trex.take(ports)
 
     def resolve(
-        self, port: PortName, address: str, gateway: str, timeout_s: float = 3.0, tags: bytes = b""
+        self, port: PortName, address: str, gateway: str, timeout_s: float = 10.0, tags: bytes = b""
     ) -> str:
         raise UsageError(
             f"generator trex: expected the MAC address of {gateway} (port {port}), got none; TRex neither asks "

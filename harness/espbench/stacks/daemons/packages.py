@@ -9,6 +9,7 @@ conflict with each other and with the host's own; here two versions of one stand
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -186,7 +187,10 @@ def _own_lists() -> list[str]:
 def _update_own_lists(on_note: Callable[[str], None]) -> None:
     for part in ("lists/partial", "cache/archives/partial"):
         (cache_dir() / "apt" / part).mkdir(parents=True, exist_ok=True)
-    done = _apt(["-o", "APT::Update::Error-Mode=any", "update"], own_lists=True)
+    # apt itself gives up where another has these lists in hand.
+    with (cache_dir() / "apt" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = _apt(["-o", "APT::Update::Error-Mode=any", "update"], own_lists=True)
     if done.returncode:  # of several sources one may have failed that is not needed
         on_note(f"apt-get update: {_error(done)}")
 

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A test that failed shows what the programs that it started have said: the ends of the logs in its folders."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+TITLE = "the end of"
+MOST_LOGS, MOST_BYTES = 20, 2000
+_NAMES = ("*.log", "stderr*")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add a section for each log, newest first."""
+    report = yield
+    if report.failed:
+        files = {file for folder in folders(item) for name in _NAMES for file in folder.rglob(name)}
+        newest = sorted((file for file in files if _size(file)), key=_written, reverse=True)
+        report.sections += [(f"{TITLE} {file}", _end(file)) for file in newest[:MOST_LOGS]]
+    return report
+
+
+def folders(item: pytest.Item) -> Iterator[Path]:
+    """Its tmp_path, and those of its fixtures: `folder` or `logs`; temporary ones only."""
+    temporary = tempfile.gettempdir()
+    for value in getattr(item, "funcargs", {}).values():
+        for found in (value, getattr(value, "folder", None), getattr(value, "logs", None)):
+            if isinstance(found, Path) and found.is_relative_to(temporary) and found.is_dir():
+                yield found
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size if file.is_file() else 0
+    except OSError:
+        return 0
+
+
+def _written(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _end(file: Path) -> str:
+    try:
+        return file.read_bytes()[-MOST_BYTES:].decode(errors="replace")
+    except OSError as error:
+        return str(error)
