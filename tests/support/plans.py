@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import yaml
+
+from espbench.plan import plan_schema
 
 # One trial cannot be told from a stalled machine's: so many repeats that a case ends OK all the same.
 RETRIES = 6
@@ -73,3 +77,9 @@ def write_plan(folder: Path, plan: dict[str, Any]) -> Path:
     file = folder / f"{plan['name']}.yaml"
     file.write_text(yaml.safe_dump(plan))
     return file
+
+
+@cache
+def plan_validator() -> Any:
+    """Check plans against the schema as an editor does; made once, since making it reads the whole schema."""
+    return jsonschema.Draft202012Validator(plan_schema())

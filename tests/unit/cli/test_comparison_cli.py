@@ -17,12 +17,7 @@ SHAPE = synthetic_run.Shape(sizes=(64, 512), suites=("aes128-sha1", "3des-sha1")
 def test_compare_writes_the_documents_and_prints_verdicts_words_and_at_last_the_page(tmp_path: Path) -> None:
     run = synthetic_run.build(tmp_path, SHAPE)
     asked = ["--by", "suite", "--reference", "3des-sha1", "--out", str(tmp_path / "out")]
-    done = subprocess.run(
-        [sys.executable, "-m", "espbench", "compare", run.path, *asked],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = in_process("compare", run.path, *asked)
     assert done.returncode == 0, done.stderr
     page = Path(done.stdout.strip().splitlines()[-1])
     assert page.name == "comparison.html"

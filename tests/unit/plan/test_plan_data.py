@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import tomllib
-from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,19 +24,15 @@ from espbench.plan import (
 from espbench.plan.duts.topology import Topology, _addresses_agree
 from espbench.plan.reading.reader import check, read_text
 from espbench.plan.traffic.traffic_profiles import mix, mix_names, rfc2544_frame
+from support.plans import plan_validator
 
 REPOSITORY = Path(__file__).parents[3]
 PLANS = sorted((REPOSITORY / "plans").glob("*.yaml"))
 SMALL = {"name": "a", "topology": "gateway-to-gateway", "stacks": ["plain"], "tests": [{"throughput": {}}]}
 
 
-@cache
-def _validator() -> Any:
-    return jsonschema.Draft202012Validator(plan_schema())
-
-
 def _schema_refuses(plan: dict[str, Any]) -> bool:
-    return not _validator().is_valid(plan)
+    return not plan_validator().is_valid(plan)
 
 
 def _validate_refuses(plan: dict[str, Any]) -> bool:
@@ -73,7 +68,7 @@ def test_every_key_of_the_schema_is_described() -> None:
 @pytest.mark.parametrize("path", PLANS, ids=[path.name for path in PLANS])
 def test_the_schema_accepts_every_example_plan(path: Path) -> None:
     """The schema must not forbid what the model allows."""
-    errors = _validator().iter_errors(yaml.safe_load(path.read_text()))
+    errors = plan_validator().iter_errors(yaml.safe_load(path.read_text()))
     assert [f"{error.json_path}: {error.message}" for error in errors] == []
 
 

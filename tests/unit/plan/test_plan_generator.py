@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
@@ -14,7 +13,7 @@ from espbench.generators.choose import GENERATORS
 from espbench.plan import ResolvedPlan, conditions, plan_schema, resolve
 from espbench.plan.keys.generator_choice import GeneratorChoice
 from espbench.plan.reading.reader import read_text
-from support.plans import plan_text
+from support.plans import plan_text, plan_validator
 
 PAIR = plan_text(
     name="pair", dut=None, stacks="[plain]", suites=None, frame_sizes="[512]", tests="[{throughput: {}}]"
@@ -57,7 +56,7 @@ def test_what_a_plan_may_say(
     checked = plan(base, generator)
     assert (checked.plan.generator.name, checked.plan.generator.settings) == (name, settings)
     assert conditions(checked, [])["generator"] == shown
-    jsonschema.validate(yaml.safe_load(f"{base}generator: {generator}\n"), plan_schema())
+    plan_validator().validate(yaml.safe_load(f"{base}generator: {generator}\n"))
 
 
 def test_native_is_the_default() -> None:

@@ -12,13 +12,16 @@ from pathlib import Path
 
 import pytest
 from campaign.plan_mutations import mutated, plans, tried
+from yaml import MappingNode, Node, ScalarNode, SequenceNode, YAMLError
 
 from espbench.errors import UsageError
 from espbench.plan import load_plan, resolve
+from espbench.plan.reading import bounded_yaml
 from espbench.plan.reading.reader import read_text
 from espbench.search.loads import Loads
 from support.plans import plan_text
 
+REPOSITORY = Path(__file__).parents[3]
 PLAN = plan_text(name="a", dut=None, suites="[3des-sha1]", frame_sizes=None, tests="\n  - throughput: {%s}")
 _TAGGED = "tests[0].throughput.trial: expected what YAML takes for"
 
@@ -84,6 +87,42 @@ def test_many_mistakes_are_one_message_of_bounded_length() -> None:
         resolve(read_text(PLAN % "" + many, "plan.yaml", "plan"))
     *shown, last = str(caught.value).splitlines()
     assert (len(shown), last) == (50, "plan.yaml: and 450 more")
+
+
+def test_what_libyaml_reads_pyyaml_reads_alike() -> None:
+    """Values, tags and places; but that of an empty value in braces, which each has where it sees it first."""
+    read = 0
+    texts = [path.read_text() for path in sorted(REPOSITORY.glob("*/*.yaml"))]
+    for number in range(60):
+        rng = random.Random(f"alike/{number}")
+        text = mutated(rng.choice(texts), rng)
+        try:
+            quick = bounded_yaml._Quick(text).get_single_node()
+        except (YAMLError, UnicodeEncodeError):
+            continue
+        if not any(character in text for character in bounded_yaml._READ_OTHERWISE):
+            read += 1
+            assert nodes(quick) == nodes(bounded_yaml._Thorough(text).get_single_node()), (number, text[:500])
+    assert read > 20
+
+
+def nodes(node: Node | None) -> list[tuple[str, str, int, int]]:
+    """Tag, text and place of a node and all in it, an alias once."""
+    found: list[tuple[str, str, int, int]] = []
+    todo, seen = [node], set()
+    while todo:
+        one = todo.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        text = one.value if isinstance(one, ScalarNode) else ""
+        column = one.start_mark.column if text or not isinstance(one, ScalarNode) else 0
+        found.append((one.tag, text, one.start_mark.line, column))
+        if isinstance(one, MappingNode):
+            todo += [part for pair in one.value for part in pair]
+        elif isinstance(one, SequenceNode):
+            todo += one.value
+    return found
 
 
 def test_a_sample_of_mutated_plans_is_accepted_or_refused_with_a_message() -> None:

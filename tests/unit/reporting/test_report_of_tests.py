@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 @pytest.fixture(scope="module")
 def report(run: RunDirectory) -> Report:
-    return viewed(run, run.findings())
+    return viewed(run, _findings(run.path))
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +80,15 @@ def cells(part: Any, row: Any) -> dict[str, str]:
     return dict(zip(named, row.figures, strict=True))
 
 
+@cache
+def _findings(path: Path) -> list[Finding]:
+    return RunDirectory.open(path).findings()
+
+
 def finding(run: RunDirectory, test: str, suite: str, size: int, direction: str = "one-way") -> Finding:
     (found,) = [
         f
-        for f in run.findings()
+        for f in _findings(run.path)
         if (f.test, f.suite, f.frame_size, f.direction) == (test, suite, size, direction)
     ]
     return found
@@ -102,9 +107,10 @@ def test_every_finding_has_a_row_and_its_words_in_both_documents(
     run: RunDirectory, report: Report, html: str, markdown: str
 ) -> None:
     rows = [r for s in report.tests for p in s.parts for r in p.table.rows if r.starts_case]
-    assert len(rows) == len(run.findings())
+    found = _findings(run.path)
+    assert len(rows) == len(found)
     for text in (html, markdown.replace("\\_", "_")):
-        assert all(f.words in text for f in run.findings())
+        assert all(f.words in text for f in found)
     assert {r.status for r in rows} == {"OK", "INVALID", "UNRESOLVABLE"}
 
 
@@ -174,7 +180,7 @@ def test_where_the_line_rate_is_far_away_loads_are_of_the_highest_one_and_it_is_
     low = [
         f.model_copy(update={"curve": [{**p, "intended_pct_of_line_rate": p["intended_pct_of_line_rate"] * 0.06}
                                        for p in f.curve]})
-        for f in run.findings() if f.test == "frame_loss"
+        for f in _findings(run.path) if f.test == "frame_loss"
     ]  # fmt: skip
     part = part_of(viewed(run, low), "frame_loss")
     chart = part.figure.panels[0].page
@@ -274,7 +280,7 @@ def test_the_curve_of_an_unknown_kind_is_its_second_column_against_its_first(
     rows = panels[0].page["datasets"]["points"]
     assert [(r["x"], r["y"]) for r in rows] == [(1, 0.024), (10, 0.241), (50, 1.205)]
     assert panels[0].page["layer"][0]["encoding"]["x"]["axis"]["title"] == "Tunnels"
-    found = [f for f in run.findings() if f.test == synthetic_findings.SETUP_RATE]
+    found = [f for f in _findings(run.path) if f.test == synthetic_findings.SETUP_RATE]
     for curve in ([{"who": "home", "s": 1.0}] * 2, [{"n": 1, "s": 2.0}], [{"n": 1}, {"n": 2}], []):
         odd = viewed(run, [found[0].model_copy(update={"curve": curve})])
         assert part_of(odd, synthetic_findings.SETUP_RATE).figure is None
@@ -291,7 +297,7 @@ def test_an_unknown_kind_of_few_figures_has_a_column_for_each(run: RunDirectory)
                                         way="west-east", unit="frames/s", value=50.0)],
             }
         )
-        for f in run.findings() if f.test == "flood"
+        for f in _findings(run.path) if f.test == "flood"
     ]  # fmt: skip
     part = part_of(viewed(run, attack), "attack")
     assert all(row.starts_case for row in part.table.rows)
@@ -308,7 +314,7 @@ def test_the_top_counts_all_results_and_names_all_tests(run: RunDirectory, repor
         "tunnel setup rate of synthetic with 2 stacks"
     )
     assert f"<b>{len(results)}</b>results of {len(run.manifest.cases)} cases" in html
-    early = viewed(run, [f for f in run.findings() if f.test != "flood"])
+    early = viewed(run, [f for f in _findings(run.path) if f.test != "flood"])
     assert early.unfinished == sum(c.test == "flood" for c in run.manifest.cases)
 
 
@@ -365,7 +371,7 @@ def test_what_is_short_or_unproven_says_so_wherever_it_is_shown(
     assert len(unlabelled) == 3
     assert all("tunnel-setup-rate" in p.name for p in unlabelled)
     assert part_of(report, synthetic_findings.SETUP_RATE).labels == [], "no clause of RFC 2544 is about it"
-    in_clear = [f.model_copy(update={"encryption": "not proven"}) for f in run.findings()]
+    in_clear = [f.model_copy(update={"encryption": "not proven"}) for f in _findings(run.path)]
     unproven = viewed(run, in_clear)
     assert unproven.unproven == sum(bool(f.quantities) for f in in_clear)
     assert all("encryption not proven" in a.labels for a in unproven.test_answers)
@@ -410,7 +416,7 @@ def test_a_run_of_findings_alone_is_whole(tmp_path: Path) -> None:
 
 def test_two_tests_of_one_kind_are_two_sections(run: RunDirectory) -> None:
     """`latency-2` is at another load: its figures are no repeats of the first one's."""
-    first = [f for f in run.findings() if f.test == "latency"]
+    first = [f for f in _findings(run.path) if f.test == "latency"]
     second = [f.model_copy(update={"test": "latency-2"}) for f in first]
     report = viewed(run, [*first, *second])
     assert [(s.title, s.anchor) for s in report.tests] == [
@@ -429,7 +435,7 @@ def test_two_tests_of_one_kind_are_two_sections(run: RunDirectory) -> None:
 
 def test_tests_of_one_kind_are_told_apart_by_what_the_plan_asks_of_each(run: RunDirectory) -> None:
     """`Reset (2)` says nothing; what is alike in both says nothing either."""
-    flood = [f for f in run.findings() if f.test == "flood"]
+    flood = [f for f in _findings(run.path) if f.test == "flood"]
     resets = [f.model_copy(update={"test": test}) for test in ("reset", "reset-2") for f in flood]
     asked = [
         {"settle": "5 s", "trial": f"{s} s", "what": what, "rates": [1, s]}

@@ -7,6 +7,7 @@ The workers are threads here, and their gateways a queue by arithmetic; what pro
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +32,17 @@ PLAN = pair_plan(
 ) | {"repeat": 2}
 
 
-@pytest.fixture(autouse=True)
-def no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def no_power_cuts() -> Iterator[None]:
     """Thousands of trials are put on disk here; other tests wait for it."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
-@pytest.fixture
-def resolved(tmp_path: Path) -> ResolvedPlan:
-    return load_plan(write_plan(tmp_path, PLAN))
+@pytest.fixture(scope="module")
+def resolved(tmp_path_factory: pytest.TempPathFactory) -> ResolvedPlan:
+    return load_plan(write_plan(tmp_path_factory.mktemp("plan"), PLAN))
 
 
 def files(directory: RunDirectory) -> dict[str, Any]:
@@ -53,10 +56,10 @@ def files(directory: RunDirectory) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def one_job(resolved: ResolvedPlan, tmp_path: Path) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def one_job(resolved: ResolvedPlan, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The files of a run that measures one case after the other."""
-    directory = begun(resolved, tmp_path / "one")
+    directory = begun(resolved, tmp_path_factory.mktemp("one"))
     workers = Threads(1)
     session(resolved, directory, workers).run()
     directory.close()

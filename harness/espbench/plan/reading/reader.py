@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from espbench.errors import UsageError
-from espbench.plan.reading.bounded_yaml import MOST_BYTES, MOST_VALUES, Loader, NotRead, bytes_of
+from espbench.plan.reading.bounded_yaml import MOST_BYTES, MOST_VALUES, Loader, NotRead, bytes_of, composed
 from espbench.plan.reading.units import Expected
 
 KeyPath = tuple[str | int, ...]
@@ -148,18 +148,12 @@ def read_text(text: str, name: str, what: str) -> Document:
             f"{name}:1:1: expected a {what} of at most {MOST_BYTES // 1024} KiB, got more; shorten it"
         )
     try:
-        loader = Loader(text)
-    except yaml.YAMLError as error:
-        raise _syntax_error(name, error, text) from error
-    try:
-        node = loader.get_single_node()
+        loader, node = composed(text)
         if node is None:
             raise UsageError(f"{name}:1:1: expected a {what}, got an empty file; start with name: …")
         _Walk(document, loader).mapping(node, what)
     except yaml.YAMLError as error:
         raise _syntax_error(name, error, text) from error
-    finally:
-        loader.dispose()
     return document
 
 
