@@ -42,7 +42,7 @@ class MachineLacks(EspbenchError):
     exit_code = 4
 
     def __init__(self, what: str, install: str = "") -> None:
-        super().__init__(f"{what}\n  to mend it: {install}" if install else what)
+        super().__init__(f"{what}\n  to fix it: {install}" if install else what)
         self.what = what
         self.install = install
 

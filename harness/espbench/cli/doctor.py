@@ -35,7 +35,7 @@ def doctor(
         print(json.dumps({kind: [asdict(r) for r in answers] for kind, answers in found.items()}, indent=2))
     else:
         console = Console(highlight=False)
-        table = Table("", "name", "state", "missing, and what mends it", box=None, pad_edge=False)
+        table = Table("", "name", "state", "missing, and how to fix it", box=None, pad_edge=False)
         for kind, answers in found.items():
             for r in answers:
                 mend = f"{r.missing}\n  → {r.install}" if not r.ready else r.note

@@ -225,7 +225,7 @@ class NativeGenerator:
             if kind == answer:
                 return event
             if kind == "error":
-                hint = f"\n  to mend it: {event['hint']}" if event.get("hint") else ""
+                hint = f"\n  to fix it: {event['hint']}" if event.get("hint") else ""
                 raise GeneratorFailed(f"generator: {event['message']}{hint}")
             if kind == "crypto":
                 # Packets are sealed before the trial, or opened after it: that takes what it takes.

@@ -88,7 +88,7 @@ class TrexGenerator:
         raise UsageError(
             f"generator trex: expected the MAC address of {gateway} (port {port}), got none; TRex neither asks "
             f"for it nor answers for {address}\n"
-            f"  to mend it: write gateway_mac under ports.{port} of the plan, and give the DUT a static "
+            f"  to fix it: write gateway_mac under ports.{port} of the plan, and give the DUT a static "
             f"neighbour for {address}"
         )
 

@@ -179,7 +179,7 @@ class TrexPorts:
         owner = self._status(name).get("owner", "")
         if owner not in ("", USER):
             raise EspbenchError(
-                f"generator trex: port {index} of the server is {owner}'s\n  to mend it: have it released"
+                f"generator trex: port {index} of the server is {owner}'s\n  to fix it: have it released"
             )
         handler = self.ask("acquire", port_id=index, user=USER, session_id=os.getpid(), force=bool(owner))
         self._handlers[name] = str(handler)

@@ -68,7 +68,7 @@ class TrexClient:
         except TrexRefused as refused:
             raise EspbenchError(
                 f"TRex at {self.where} does not speak the stateless API {API_MAJOR}.{API_MINOR}: "
-                f"{refused.said}\n  to mend it: use a TRex 3 server in stateless mode (--stl)"
+                f"{refused.said}\n  to fix it: use a TRex 3 server in stateless mode (--stl)"
             ) from None
         self._api = str(answer["api_h"])
         return str(self.call("get_version").get("version", "of unknown version"))

@@ -152,7 +152,7 @@ def _one_namespace(ports: list[Port]) -> str:
         raise EspbenchError(
             "generator trex: expected both ports in one network namespace, got "
             + " and ".join(f"{port.interface} in {port.netns or 'the initial one'}" for port in ports)
-            + "\n  to mend it: move both there, or start TRex yourself and write server: host:port in the plan"
+            + "\n  to fix it: move both there, or start TRex yourself and write server: host:port in the plan"
         )
     for port in ports:
         if port.mtu > LARGEST_MTU:

@@ -31,7 +31,7 @@ def write_failure(path: Path | str, error: OSError, kept: str) -> CannotWrite:
     """The message for a write the file system refused; `kept` says what is still on disk."""
     return CannotWrite(
         f"{path}: cannot write: {error.strerror or error}\n  {kept}\n"
-        "  to mend it: free space (or choose another disk with --out), then `espbench run --resume`"
+        "  to fix it: free space (or choose another disk with --out), then `espbench run --resume`"
     )
 
 

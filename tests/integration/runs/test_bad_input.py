@@ -192,7 +192,7 @@ def test_without_rights_a_run_says_how_to_get_them(nobodys_folder: Path, dut: st
         plan = RouterBox().plan()
     said = refused(espbench("run", write_plan(nobodys_folder, plan), as_user=NOBODY, cwd=nobodys_folder), 4)
     assert "root" in said or "CAP_NET_ADMIN" in said
-    assert "to mend it: run espbench as root" in said
+    assert "to fix it: run espbench as root" in said
     assert [path.name for path in nobodys_folder.iterdir()] == [f"{plan['name']}.yaml"]
 
 
@@ -209,7 +209,7 @@ def test_without_rights_doctor_and_calibrate_say_so_too(nobodys_folder: Path) ->
         "not built",
     )  # needs no rights, once it is
     assert "run espbench as root" in espbench("doctor", as_user=NOBODY, cwd=nobodys_folder).stdout
-    assert "to mend it: run espbench as root" in refused(
+    assert "to fix it: run espbench as root" in refused(
         espbench("calibrate", as_user=NOBODY, cwd=nobodys_folder), 4
     )
 

@@ -70,7 +70,7 @@ def test_what_else_went_wrong_is_shown_with_an_error(
     error.add_note("go on with: [this]")
     assert ending(monkeypatch, error) == 4
     said = capsys.readouterr().err
-    assert said == "no ip\n  to mend it: apt-get install iproute2\ngo on with: [this]\n"
+    assert said == "no ip\n  to fix it: apt-get install iproute2\ngo on with: [this]\n"
 
 
 def test_only_the_first_signal_ends_a_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ def test_a_second_measurement_is_refused_and_told_by_whom(
     assert "-c ?import sys" in said
     assert "\x1b" not in said
     assert said.splitlines()[-1] == (
-        f"  to mend it: let it end; `espbench run --wait` waits for that by itself; or end it: kill {other.pid}"
+        f"  to fix it: let it end; `espbench run --wait` waits for that by itself; or end it: kill {other.pid}"
     )
 
 
