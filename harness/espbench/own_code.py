@@ -18,7 +18,7 @@ from espbench.paths import clone_root, program
 
 _PACKAGE = Path(__file__).resolve().parent
 _DIGITS = 16
-_PATIENCE_S = 20.0
+_PATIENCE_S = 120.0
 
 
 @cache

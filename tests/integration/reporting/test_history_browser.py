@@ -136,7 +136,8 @@ def test_the_keyboard_alone_filters_and_opens_a_series(browser: Browser, page: P
     """From the title's link to the filter, then past plan, figure and contents to the first change."""
     keys = ["Tab", "Tab", *"512 b", *["Tab"] * 2, *["Tab"] * 3, "Tab", "Tab", "Enter"]
     value = "({hash: location.hash, focus: document.activeElement.id, title: document.title})"
-    found = good(browser.visit(page, READY, value, keys=keys))
+    shown = "document.activeElement.id === 'detail'"
+    found = good(browser.visit(page, READY, value, keys=keys, after=shown))
     assert re.fullmatch(r"#series=\d+", found["hash"])
     assert found["focus"] == "detail"
     assert "512 B" in found["title"]
@@ -146,7 +147,8 @@ def test_two_runs_are_chosen_by_the_keyboard(browser: Browser, page: Path) -> No
     """The boxes are boxes: the space bar ticks them; what is chosen is said."""
     value = "({said: document.getElementById('chosen').textContent, link: document.getElementById('beside').hash})"
     start = f"{READY} && (document.querySelector('#runs input').focus(), true)"
-    found = good(browser.visit(page, start, value, keys=["Space", "Tab", "Tab", "Space"]))
+    both = "document.getElementById('beside').hash.includes(',')"
+    found = good(browser.visit(page, start, value, keys=["Space", "Tab", "Tab", "Space"], after=both))
     assert re.fullmatch(r"#runs=\d+,\d+", found["link"])
     assert found["said"].count("nightly") == 2
 

@@ -168,7 +168,7 @@ def test_every_tunnel_carries_its_share_both_ways(pair: CapturedPair) -> None:
     stack.establish()
     traffic = Traffic(((128, 1),), 4, "both-ways", tunnels=12, tunnel_bits=tunnel.bits)
     bench = pair.bench(stack)
-    offered = bench.generator.offer(traffic.streams(pair.bed, bench.next_hops, 400.0), 0.6, 1.0, 0.2)
+    offered = bench.generator.offer(traffic.streams(pair.bed, bench.next_hops, 400.0), 0.6, 30.0, 0.2)
     sent = [stream.tx_frames for stream in offered.streams]
     assert [stream.rx_frames for stream in offered.streams] == sent
     for gateway, _ in both(pair.bed):
@@ -195,7 +195,7 @@ def test_a_thousand_tunnels_pass_netlink_and_back(pair: CapturedPair) -> None:
     assert len(context["office"]["kinds of SAs"]) == 1
     traffic = Traffic(((128, 1),), 4, "one-way", tunnels=1000, tunnel_bits=26)
     bench = pair.bench(stack)
-    offered = bench.generator.offer(traffic.streams(pair.bed, bench.next_hops, 1000.0), 1.1, 1.0, 0.2)
+    offered = bench.generator.offer(traffic.streams(pair.bed, bench.next_hops, 1000.0), 1.1, 30.0, 0.2)
     assert offered.streams[0].rx_frames == offered.streams[0].tx_frames >= 1000
     carried = policies.dump_sas(pair.bed.gateways["office"])
     assert sum(1 for sa in carried if sa.packets) == 1000

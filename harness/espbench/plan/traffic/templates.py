@@ -14,7 +14,7 @@ from espbench.plan.reading.units import Expected
 from espbench.plan.traffic.headers import Header, NotAHeader, header_of
 
 _PROGRAM = "espbench_scapy.render"
-_PATIENCE_S = 60.0
+_PATIENCE_S = 300.0
 
 
 class BadTemplate(Expected):

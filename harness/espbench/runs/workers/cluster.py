@@ -29,7 +29,7 @@ from espbench.version import __version__
 if TYPE_CHECKING:
     from distributed import Client
 
-_PATIENCE_S = 15.0
+_PATIENCE_S = 60.0
 _COUNT_EACH_S = 2.0
 _INSTALL = "pip install 'espbench[cluster]'"
 

@@ -28,7 +28,7 @@ from espbench.stacks.strongswan.strongswan_config import (
     swanctl_conf,
 )
 
-START_S = 60.0
+START_S = 45.0
 _POLL_S = 0.1
 
 
