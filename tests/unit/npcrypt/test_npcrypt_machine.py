@@ -39,6 +39,12 @@ def configuration(kernel: KernelName, level: int = 0, **changes: object) -> Conf
     return Configuration(**fields | changes)  # type: ignore[arg-type]
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    """Each program is compiled for all tests once."""
+    return Programs(tmp_path_factory.mktemp("programs"))
+
+
 def test_the_plan_names_the_kernels_there_are() -> None:
     assert set(NAMES) == set(KERNELS)
 
@@ -46,9 +52,8 @@ def test_the_plan_names_the_kernels_there_are() -> None:
 @built
 @pytest.mark.parametrize("dut", slow_but(["ixp2800"], ["ixp1200", "ixp2800"]))
 @pytest.mark.parametrize("kernel", NAMES)
-def test_known_answers_come_out_of_the_machine(kernel: KernelName, dut: str, tmp_path: Path) -> None:
+def test_known_answers_come_out_of_the_machine(kernel: KernelName, dut: str, programs: Programs) -> None:
     """At every level, with and without multiplication, rotation and local memory; every byte of a run as well."""
-    programs = Programs(tmp_path)
     for level in (0, 1, 2, 3):
         found = measure.measure(configuration(kernel, level, dut=dut), processor(dut), programs)
         assert found.checked == KERNELS[kernel].output_bytes(256)
@@ -57,10 +62,10 @@ def test_known_answers_come_out_of_the_machine(kernel: KernelName, dut: str, tmp
 
 @built
 @pytest.mark.parametrize(("compiler", "option"), [("gcc", "O0"), ("clang", "O0"), ("clang", "O2")])
-def test_the_other_compilers_code_computes_the_same(compiler: str, option: str, tmp_path: Path) -> None:
+def test_the_other_compilers_code_computes_the_same(compiler: str, option: str, programs: Programs) -> None:
     for kernel in ("idea", "rc4"):
         way = Way(0, compiler, option)  # type: ignore[arg-type]
-        measure.measure(configuration(kernel, way=way), processor(), Programs(tmp_path))
+        measure.measure(configuration(kernel, way=way), processor(), programs)
 
 
 @built
@@ -90,18 +95,17 @@ def test_c_that_does_not_compile_is_told_in_the_compilers_words(
 
 
 @built
-def test_eight_engines_without_congestion_do_eight_times_the_work(tmp_path: Path) -> None:
+def test_eight_engines_without_congestion_do_eight_times_the_work(programs: Programs) -> None:
     """DES keeps its tables in local memory and seldom asks for data."""
-    programs = Programs(tmp_path)
     one, eight = (measure.measure(configuration("des", 2, engines=n), processor(), programs) for n in (1, 8))
     assert eight.mbps == pytest.approx(8 * one.mbps, rel=0.01)
 
 
 @built
-def test_a_processor_whose_dram_has_no_room_congests(tmp_path: Path) -> None:
+def test_a_processor_whose_dram_has_no_room_congests(programs: Programs) -> None:
     """SEAL on 64 threads: the ports are busy all the time, and throughput is what they serve."""
     c = configuration("seal", 2, engines=8, threads=8, data=2048)
-    found = measure.measure(c, processor(), Programs(tmp_path))
+    found = measure.measure(c, processor(), programs)
     dram = processor().assumed.dram
     # Each 16 bytes are read and written: two references of (8 + 4) clocks of 400 MHz on one of three channels.
     clocks = 2 * (dram.command + dram.transfer) / dram.channels

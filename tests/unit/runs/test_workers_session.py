@@ -6,8 +6,6 @@ The workers are threads here, and their gateways a queue by arithmetic; what pro
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +28,6 @@ PLAN = pair_plan(
     suites=["3des-sha1"],
     frame_sizes=[64, 256, 512, 1424],
 ) | {"repeat": 2}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_power_cuts() -> Iterator[None]:
-    """Thousands of trials are put on disk here; other tests wait for it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
-        yield
 
 
 @pytest.fixture(scope="module")
