@@ -94,7 +94,7 @@ def calibrate(
             streams = traffic.streams(bed, next_hops, None)
             if peer := EspPeer.stand_in(bed, traffic.ip_version):
                 streams = peer.both_ends(streams)
-            offered = _flooded(generator, streams)
+            offered = flooded(generator, streams, _FLOOD_S)
             tx = sum(s.tx_frames for s in offered.streams) / offered.duration_s
             rx = sum(s.rx_frames for s in offered.streams) / offered.duration_s
             found.append(
@@ -111,13 +111,13 @@ def calibrate(
     return found
 
 
-def _flooded(generator: Generator, streams: list[Stream]) -> Offered:
+def flooded(generator: Generator, streams: list[Stream], duration_s: float) -> Offered:
     """Flood until it took some time: a tester that was kept from its CPU all the while sent one frame at most."""
     for _ in range(_FLOODS):
-        offered = generator.offer(streams, _FLOOD_S, _RESIDUE_S, quiet_s=_QUIET_S)
+        offered = generator.offer(streams, duration_s, _RESIDUE_S, quiet_s=_QUIET_S)
         if offered.duration_s > 0:
             return offered
     raise GeneratorFailed(
-        f"generator: calibrating: expected frames for {_FLOOD_S:g} s, got one at most in each of {_FLOODS} tries: "
+        f"generator: calibrating: expected frames for {duration_s:g} s, got one at most in each of {_FLOODS} tries: "
         "other programs keep it from its CPU; try again when they are done"
     )

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from espbench.errors import EspbenchError
-from espbench.generators.base import Generator, Offered, Stream
+from espbench.generators.base import Generator, Stream
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import PortName, Testbed
+from espbench.runs.generator_ceiling import flooded
 
 _FLOOD_S = 1.0
 _RESIDUE_S, _QUIET_S = 1.0, 0.2
@@ -30,9 +31,9 @@ class Candidate:
 class Examined:
     """What one generator did at one frame size. None: it cannot tell, or nothing came back.
 
-    offered, received: frames/s of a flood. paced: the rate then asked for, at which accuracy_pct is achieved
-    against asked, lost what was sent and not received, lateness the µs by which frames left after their time
-    (percentiles), and pdv_us the 99.9th percentile of the delay over its minimum (RFC 5481, 4.2).
+    offered, received: frames/s of a flood. paced: the rate then asked for, at which accuracy_pct is achieved (frames
+    by the time that they took) against asked, lost what was sent and not received, lateness the µs by which frames
+    left after their time (percentiles), and pdv_us the 99.9th percentile of the delay over its minimum (RFC 5481, 4.2).
     """
 
     name: str
@@ -100,14 +101,11 @@ def _examine(
     seconds: float,
     rate_fps: float | None,
 ) -> Examined:
-    def offer(load_fps: float | None, duration_s: float) -> Offered:
-        return generator.offer(streams(load_fps), duration_s, _RESIDUE_S, quiet_s=_QUIET_S)
-
-    flood = offer(None, _FLOOD_S)
+    flood = flooded(generator, streams(None), _FLOOD_S)
     (sent,) = flood.streams
     offered_fps, received_fps = sent.tx_frames / flood.duration_s, sent.rx_frames / flood.duration_s
     rate = rate_fps or _PACED_SHARE * (min(offered_fps, received_fps) or offered_fps)
-    paced = offer(rate, seconds)
+    paced = generator.offer(streams(rate), seconds, _RESIDUE_S, quiet_s=_QUIET_S)
     (stream,) = paced.streams
     returns = stream.rx_frames > 0
     latency = stream.latency_us if returns else None
@@ -119,7 +117,7 @@ def _examine(
         offered_fps=offered_fps,
         received_fps=received_fps if sent.rx_frames else None,
         paced_fps=rate,
-        accuracy_pct=100 * (stream.tx_frames / seconds / rate - 1),
+        accuracy_pct=100 * (stream.tx_frames / paced.duration_s / rate - 1),
         lost=stream.lost if returns else None,
         lateness_us=stream.lateness_us,
         pdv_us=latency.p999 - latency.min

@@ -14,7 +14,8 @@ from espbench.generators.base import Generator, Offered, StreamCounts
 from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Port, Testbed
-from espbench.runs.generator_ceiling import _flooded, choose_path
+from espbench.runs.generator_ceiling import choose_path, flooded
+from espbench.runs.side_by_side import Candidate, examine
 
 
 class Flooding:
@@ -93,11 +94,39 @@ def test_a_ceiling_is_never_that_of_a_flood_that_took_no_time() -> None:
     """It floods again; in the end it says what is wrong."""
     generator = Flooding(auto=[0, 0, 800])
     generator.take("auto")
-    assert _flooded(cast(Generator, generator), []).streams[0].tx_frames == 800_000
+    assert flooded(cast(Generator, generator), [], 0.5).streams[0].tx_frames == 800_000
     generator = Flooding(auto=[0])
     generator.take("auto")
     with pytest.raises(GeneratorFailed, match="other programs keep it from its CPU"):
-        _flooded(cast(Generator, generator), [])
+        flooded(cast(Generator, generator), [], 0.5)
+
+
+class Late(Flooding):
+    """A generator that sends all its frames, and takes a quarter longer than it should; its first flood has no CPU."""
+
+    def offer(self, *_: Any, **__: Any) -> Offered:
+        return super().offer().model_copy(update={"duration_s": 1.25}) if self.taken else self._nothing()
+
+    def _nothing(self) -> Offered:
+        self.taken.append("auto")
+        return super().offer().model_copy(update={"duration_s": 0.0})
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_the_accuracy_of_a_rate_is_that_of_what_was_offered() -> None:
+    """All frames left, in 1.25 s for 1 s: 20 % less than the rate that was asked for, not exactly it."""
+    (found,) = examine(
+        Candidate("late", lambda: cast(Generator, Late(auto=[800]))),
+        lambda generator: (cast(Testbed, None), {}, ("this", "that")),
+        {64: cast(Traffic, Anything())},
+        seconds=1.0,
+        rate_fps=800_000.0,
+        on_note=lambda text: None,
+    )
+    assert found.accuracy_pct == pytest.approx(-20.0)
+    assert found.offered_fps == pytest.approx(640_000.0)
 
 
 def test_without_doubt_each_way_is_tried_once() -> None:
