@@ -6,9 +6,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from espbench.errors import GatewayFailed
 from espbench.generators.base import Offered, StreamCounts
 from espbench.measure.proof.counters import (
     AT_REST_LOOKS,
@@ -225,3 +227,11 @@ def test_a_box_that_never_rests_is_not_waited_for_for_ever() -> None:
     bed = cast(Testbed, SimpleNamespace(gateways={"home": gateway}))
     assert read_at_rest(bed, cast(Stack, gateway), waits.append)["home"].sas.encrypted > 0
     assert len(waits) == AT_REST_LOOKS
+
+
+def test_an_interface_that_is_gone_is_named() -> None:
+    """Somebody pulled a box's card, or moved it to another namespace, in mid-run: the trial is void, and says why."""
+    gone = SimpleNamespace(lan="lan0", wan="wan0", link_counters=lambda: {"lo": None, "wan0": None})
+    bed = cast(Testbed, SimpleNamespace(gateways={"home": gone}))
+    with pytest.raises(GatewayFailed, match=r"gateway home: .* lan0 is gone; there are lo, wan0"):
+        read(bed, None)

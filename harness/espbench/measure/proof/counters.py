@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from espbench.errors import GatewayFailed
 from espbench.platforms.base import LinkCounters, Side, Testbed
 from espbench.stacks.base import SaCounters, Stack
 
@@ -26,10 +27,15 @@ Counters = dict[Side, GatewayCounters]
 
 
 def read(bed: Testbed, stack: Stack | None) -> Counters:
-    """Every gateway's counters now; empty where there is none to ask."""
+    """Every gateway's counters now; empty where there is none to ask. GatewayFailed where an interface is gone."""
     found: Counters = {}
     for side, gateway in bed.gateways.items():
         links = gateway.link_counters()
+        if gone := [name for name in (gateway.lan, gateway.wan) if name not in links]:
+            raise GatewayFailed(
+                f"gateway {side}: expected the interfaces {gateway.lan} and {gateway.wan}, {gone[0]} is gone; "
+                f"there are {', '.join(sorted(links)) or 'none'}"
+            )
         sas = stack.counters(side) if stack else SaCounters()
         found[side] = GatewayCounters(sas, links[gateway.lan], links[gateway.wan])
     return found
