@@ -70,10 +70,10 @@ class Entry:
         return self.miss_fps > self.load_fps
 
     def judges_its_load(self, what: Judgement) -> bool:
-        """Whether it is evidence for the load that was asked for: no pass at less is, and no miss at more."""
-        return not (self.fell_short and what in PASSES) and not (
-            self.went_beyond and what is Judgement.MISSED
-        )
+        """Whether it is evidence for the load that was asked for: of less only a miss is, of more only a pass."""
+        if self.fell_short:
+            return what is Judgement.MISSED
+        return what in PASSES if self.went_beyond else True
 
 
 @dataclass(frozen=True)
@@ -289,12 +289,12 @@ class Evidence:
         """Loads between the bounds that only had trials with too few frames to decide."""
         settled = self._missed | self._passed | self.soft_missed
         lower = self.lower(floor) or 0.0
-        undecided = {e.load_fps for e, what in self._judged if what is Judgement.UNDECIDED}
-        doubted = {e.load_fps for e, what in self._judged if what is Judgement.MISSED}
+        unsure = (Judgement.UNDECIDED, Judgement.MISSED)  # a miss may be in doubt
+        open_ = {e.load_fps for e, what in self._judged if what in unsure and e.judges_its_load(what)}
         return sorted(
             {
                 load
-                for load in (undecided | doubted) - settled
+                for load in open_ - settled
                 if load >= floor and load > lower and (self.upper is None or load < self.upper)
             },
         )

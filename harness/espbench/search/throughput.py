@@ -293,7 +293,7 @@ class ThroughputSearch:
 
     def _closed(self, lower: float, upper: float | None) -> bool:
         if upper is None:
-            return lower == self.maximum_fps
+            return lower >= self.maximum_fps  # above it: what passed before the maximum was lowered
         return self._loads.are_neighbours(lower, upper)
 
     def _confirm(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
@@ -410,7 +410,7 @@ class ThroughputSearch:
         status = state.status
         throughput = evidence.confirmed(floor) if status == "OK" else None
         final = evidence.confirmation(throughput) if throughput is not None else None
-        if status == "INVALID" and (final := evidence.bound(floor)) is not None:
+        if _leaves_a_bound(state) and (final := evidence.bound(floor)) is not None:
             status, throughput = "LOWER_BOUND", final.pass_fps
         lower, upper = evidence.hard_lower(), evidence.hard_upper
         warnings = [
@@ -429,7 +429,7 @@ class ThroughputSearch:
                 warnings.append(Remark.of(Code.LOSS_VERIFIED, lossy=len(doubted), trials=trials, lost=lost))
         if status == "LOWER_BOUND" and final is not None and not final.seen.valid:
             warnings.append(Remark.of(Code.DISTURBED_PASS, why=final.seen.reasons))
-        at_maximum = throughput == self.maximum_fps
+        at_maximum = throughput is not None and throughput >= self.maximum_fps
         return GoalResult(
             goal=goal,
             status=status,
@@ -445,6 +445,12 @@ class ThroughputSearch:
             void_finals=void_finals,
             loss_bound=excluded,
         )
+
+
+def _leaves_a_bound(verdict: _Verdict) -> bool:
+    """Whether what ended the search is that some load could not be judged, so that a lower one that passed stands."""
+    too_few = (Code.TRIAL_SENT_TOO_FEW, Code.FINALS_SENT_TOO_FEW)
+    return verdict.status == "INVALID" or (verdict.reason is not None and verdict.reason.code in too_few)
 
 
 def _round_up(load: float) -> float:
