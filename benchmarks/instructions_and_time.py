@@ -32,7 +32,7 @@ platform: qemu_x86
 line_rate: 1Gbps
 mtu: 1500
 memory: 256M
-machine: {cpu: qemu64, ns_per_instruction: 1, rings: {receive: 256, transmit: 256}, interrupts: adaptive}
+machine: {cpu: Opteron_G1, ns_per_instruction: 1, rings: {receive: 256, transmit: 256}, interrupts: adaptive}
 """
 PLAN = """\
 name: {name}
