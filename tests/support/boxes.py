@@ -27,6 +27,8 @@ from espbench.this_machine import network
 from espbench.this_machine.processes import start_time
 
 IFA_F_NODAD = 0x02  # linux/if_addr.h: usable at once
+GONE_S = 60.0
+_PROCESS = "process "
 
 
 class RouterBox:
@@ -176,9 +178,17 @@ def leftovers(run_id: str | None = None) -> set[str]:
     """What a run left on the machine: namespaces, journal, files, mounts, processes.
 
     Without a run id: all of espbench's that belongs to no living controller, since other runs may go on,
-    and that was not there before the tests: runs that others killed are not the tests' concern.
+    and that was not there before the tests: runs that others killed are not the tests' concern. Processes of a run are
+    waited for: one that was killed ends when it has a CPU, as the copies that a guest in virtual time makes of itself.
     """
-    return _of_run(run_id) if run_id is not None else _ownerless() - _BEFORE
+    if run_id is None:
+        return _ownerless() - _BEFORE
+    deadline = time.monotonic() + GONE_S
+    while True:
+        left = _of_run(run_id)
+        if not any(name.startswith(_PROCESS) for name in left) or time.monotonic() > deadline:
+            return left
+        time.sleep(0.05)
 
 
 def _ownerless() -> set[str]:
@@ -208,7 +218,7 @@ def _of_run(run_id: str) -> set[str]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             if run_id.encode() in path.read_bytes():
-                names.add(f"process {path.parent.name}")
+                names.add(f"{_PROCESS}{path.parent.name}")
     return names
 
 
@@ -228,7 +238,7 @@ def _orphans() -> set[str]:
                 word.endswith(("/agent.py", "/launcher.py")) for word in words
             )
             if ours and "\nPPid:\t1\n" in status.read_text():
-                names.add(f"process {status.parent.name} {words[0]}")
+                names.add(f"{_PROCESS}{status.parent.name} {words[0]}")
     return names
 
 

@@ -20,13 +20,12 @@ from typing import Any, Self, TypeVar
 from espbench.terms import WITH_FIGURE
 from espbench.this_machine.network import NETNS_DIR
 from espbench.this_machine.processes import descendants, start_time
-from support.boxes import leftovers, sh
+from support.boxes import GONE_S, leftovers, sh
 from support.plans import write_plan
 
 ESPBENCH = (sys.executable, "-m", "espbench")
 T = TypeVar("T")
 PATIENCE_S = 900.0  # only ends a hang
-GONE_S = 60.0
 
 
 def espbench(

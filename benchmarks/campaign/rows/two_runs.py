@@ -86,7 +86,7 @@ def refused_by_name(code: int | None, said: str, holder: int) -> list[str]:
 def _refused_writer(first: Observed, directory: Path) -> list[str]:
     done = subprocess.run(
         [*ESPBENCH, "run", "--resume", directory], capture_output=True, text=True, check=False,
-        env=environment(), timeout=120,
+        env=environment(), timeout=600,
     )  # fmt: skip
     if first.process.poll() is not None:
         return []  # it has ended meanwhile: nobody was in the way
