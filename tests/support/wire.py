@@ -251,9 +251,11 @@ def trial(generator: Generator, *streams: dict[str, Any], **more: object) -> dic
     return result
 
 
-def begin(generator: Generator, *streams: dict[str, Any], duration_s: float) -> None:
+def begin(generator: Generator, *streams: dict[str, Any], duration_s: float, **more: object) -> None:
     """Begin a trial, and return when frames of it have left; its result is what the generator says next."""
-    command = {"cmd": "trial", "id": "t", "duration_s": duration_s, "residue_s": RESIDUE_S, "quiet_s": 0.1}
+    command = {
+        "cmd": "trial", "id": "t", "duration_s": duration_s, "residue_s": RESIDUE_S, "quiet_s": 0.1, **more,
+    }  # fmt: skip
     generator.tell({**command, "streams": list(streams)})
     assert generator.process.stdout is not None
     while True:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import base64
 import json
 import os
-import threading
 import time
 
 import pytest
 
-from support.wire import Generator, Net, arrived, open_ports, stream, trial
+from support.wire import Generator, Net, arrived, begin, open_ports, stream, trial
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
 
@@ -105,17 +104,12 @@ def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
         }
         hops[port] = generator.ask(asked)["mac"]
 
-    def outage() -> None:
-        time.sleep(0.4)
-        router.nft("dut", "table ip t { chain c { type filter hook forward priority 0; policy drop; }; }")
-        time.sleep(0.3)
-        router.nft("dut", "delete table ip t")
-
-    during = threading.Thread(target=outage)
-    during.start()
     asked = stream(ports, dst_mac=hops["west"], rate_fps=5_000.0, gaps_over_s=0.1)
-    [one] = trial(generator, asked, duration_s=1.5, residue_s=0.5)["streams"]
-    during.join()
+    begin(generator, asked, duration_s=3.0, residue_s=0.5)
+    router.nft("dut", "table ip t { chain c { type filter hook forward priority 0; policy drop; }; }")
+    time.sleep(0.3)
+    router.nft("dut", "delete table ip t")
+    [one] = generator.hear()["streams"]
     assert one["rx_frames"] + one["lost"] == one["tx_frames"]
     assert one["lost"] > 500
     [episode] = one["loss_episodes"]

@@ -319,7 +319,7 @@ def pss_kib(pid: int) -> int:
         figures = re.findall(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
     except OSError:
         return 0
-    return int(figures[0])
+    return int(figures[0]) if figures else 0
 
 
 @pytest.mark.slow
