@@ -3,11 +3,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from espbench.plan.keys.rfc2544_tests import AtThroughput
 from espbench.plan.resolved.cases import Case
 from espbench.procedures.procedure import Known
+from espbench.procedures.series import Series
 from espbench.sentences import Code
-from espbench.terms import Outcome, Reason, Remark, loaded_directions
+from espbench.terms import Outcome, Reason, Remark, Trial, loaded_directions
+
+
+class AtThroughputSeries(Series):
+    """Base of series whose trials all have this load, frames/s over all directions; None where there is none."""
+
+    def __init__(
+        self, case: Case, settings: AtThroughput, known: Known, trials: Sequence[Trial] = ()
+    ) -> None:
+        self.load_fps, self._no_load = load_of(case, known, settings)
+        super().__init__(case, known, trials)
+
+    @property
+    def warm_up_fps(self) -> float:
+        return self.load_fps or self.known.limits.minimum_fps
+
+    def unfit(self) -> Reason | None:
+        return self._no_load
 
 
 def throughput_of(known: Known, goal: float) -> tuple[float | None, Reason | None]:

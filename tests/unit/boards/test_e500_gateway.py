@@ -49,7 +49,7 @@ def gateway(folder: Path, *answers: dict[str, Any], alive: bool = True) -> tuple
     (folder / "console").write_text("" if alive else "Oops\nKernel panic - not syncing: no more\n")
     process = cast(Any, type("Running", (), {"poll": lambda self: None})())
     guest = Guest("home", process, folder / "console", folder / "qemu.log")
-    made, clock = E500Gateway("home", "west", guest, folder / "notes"), Lines({"id": 0, "ok": True}, *answers)
+    made, clock = E500Gateway("home", guest, folder / "notes"), Lines({"id": 0, "ok": True}, *answers)
     made.started_by(clock)
     return made, clock
 
@@ -74,7 +74,7 @@ def gathering(folder: Path, *answers: dict[str, Any]) -> tuple[E500Gateway, Line
     (folder / "console").write_text("")
     process = cast(Any, type("Running", (), {"poll": lambda self: None})())
     guest = Guest("home", process, folder / "console", folder / "qemu.log")
-    made = E500Gateway("home", "west", guest, folder / "notes", Coalescing(16, 205, 8, 52))
+    made = E500Gateway("home", guest, folder / "notes", Coalescing(16, 205, 8, 52))
     clock = Lines({"id": 0, "ok": True}, *answers)
     made.started_by(clock)
     return made, clock

@@ -247,7 +247,7 @@ def gateway(folder: Path, *answers: dict[str, Any], own_kernel: bool = False) ->
     process = cast(Any, type("Running", (), {"poll": lambda self: None})())
     guest = Guest("home", process, folder / "console", folder / "qemu.log")
     clock = Answers({}, *answers)
-    made = X86Gateway("home", "west", guest, folder / "notes", MACHINE, own_kernel=own_kernel)
+    made = X86Gateway("home", guest, folder / "notes", MACHINE, own_kernel=own_kernel)
     made.started_by(clock)
     return made, clock
 

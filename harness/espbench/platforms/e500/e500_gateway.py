@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from espbench.errors import EspbenchError
-from espbench.platforms.base import PortName, Side
+from espbench.platforms.base import Side
 from espbench.platforms.e500.e500_guest import Coalescing
 from espbench.platforms.virtual.virtual_gateway import VirtualGateway
 from espbench.platforms.virtual.virtual_guest import Guest
@@ -22,12 +22,11 @@ class E500Gateway(VirtualGateway):
     def __init__(
         self,
         side: Side,
-        port: PortName,
         guest: Guest,
         notebook: Path,
         coalescing: Coalescing = Coalescing(),  # noqa: B008  (frozen)
     ) -> None:
-        super().__init__(side, port, guest, notebook)
+        super().__init__(side, guest, notebook)
         self._coalescing = coalescing
 
     def set_up_ports(self) -> None:

@@ -15,7 +15,7 @@ from espbench.platforms.e500.e500_guest import Coalescing, Machine, command
 from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
-from espbench.platforms.virtual.virtual_pair import FACING, VirtualPairs, VirtualTestbed, facts_of
+from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
 
 __all__ = ["Coalescing", "Machine", "QemuE500Platform"]
@@ -67,7 +67,7 @@ class QemuE500Platform:
                 more=virtual_guest.profile(profile, side),
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
-            return E500Gateway(side, FACING[side], guest, logs / f"{side}.log", machine.coalescing)
+            return E500Gateway(side, guest, logs / f"{side}.log", machine.coalescing)
 
         bed = self._pairs.build(
             registry,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,8 @@ from espbench.platforms.channel import AgentRefused
 from espbench.platforms.gateway import is_dump
 from espbench.platforms.virtual.virtual_guest import Guest
 
+# The tester's port beside each gateway.
+FACING: Mapping[Side, PortName] = {"home": "west", "office": "east"}
 # Virtual time; a request takes some milliseconds.
 ANSWER_S = 30.0
 # A line holds 60,000 bytes; netlink messages are written in hex.
@@ -27,16 +29,16 @@ _NOTHING_BROUGHT = "nothing can be brought into a guest that runs; what a stack 
 class VirtualGateway:
     """A `base.Gateway`; its requests take effect, and are answered, in virtual time only.
 
-    `port` is the tester's port whose link also carries its control line; `notebook` gets every request
-    that asks for a change. Netlink messages may hold keys and are never written down.
+    The link of the tester's port that it faces also carries its control line; `notebook` gets every request that asks
+    for a change. Netlink messages may hold keys and are never written down.
     """
 
     lan, wan = "eth0", "eth1"
     byte_order: Literal["little", "big"] = "little"
 
-    def __init__(self, side: Side, port: PortName, guest: Guest, notebook: Path) -> None:
+    def __init__(self, side: Side, guest: Guest, notebook: Path) -> None:
         self.side = side
-        self._port = port
+        self._port = FACING[side]
         self._guest = guest
         self._notebook = notebook
         self._clock: VirtualClock | None = None

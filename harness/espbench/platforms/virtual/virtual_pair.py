@@ -12,7 +12,7 @@ trial all of them are copied as they stand, and the copy is thrown away: each tr
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -33,13 +33,12 @@ from espbench.platforms.base import (
 )
 from espbench.platforms.tester_ports import ciphertext_side, tester_end
 from espbench.platforms.virtual.link_errors import Errors, LinkErrors
-from espbench.platforms.virtual.virtual_gateway import VirtualGateway
+from espbench.platforms.virtual.virtual_gateway import FACING, VirtualGateway
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.this_machine.registry import Entry, Registry
 
 # Between the guests: half of it lets one run ahead of the other without either waiting.
 STEP_NS = 25_000
-FACING: Mapping[Side, PortName] = {"home": "west", "office": "east"}
 _CARRIER_NS = 100_000_000
 _CARRIER_TRIES = 100
 

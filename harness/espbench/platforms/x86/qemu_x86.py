@@ -14,7 +14,7 @@ from espbench.platforms.base import SIDES, Placement, Side
 from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
-from espbench.platforms.virtual.virtual_pair import FACING, VirtualPairs, VirtualTestbed, facts_of
+from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.platforms.x86 import own_kernel
 from espbench.platforms.x86.own_kernel import Kernel, Own
 from espbench.platforms.x86.x86_gateway import X86Gateway
@@ -82,9 +82,7 @@ class QemuX86Platform:
                 more=virtual_guest.profile(profile, side),
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
-            return X86Gateway(
-                side, FACING[side], guest, logs / f"{side}.log", machine, own_kernel=bool(kernel.data)
-            )
+            return X86Gateway(side, guest, logs / f"{side}.log", machine, own_kernel=bool(kernel.data))
 
         bed = self._pairs.build(
             registry,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from espbench.errors import EspbenchError
-from espbench.platforms.base import PortName, Side
+from espbench.platforms.base import Side
 from espbench.platforms.virtual.virtual_gateway import VirtualGateway
 from espbench.platforms.virtual.virtual_guest import Guest
 from espbench.platforms.x86.own_kernel import PORTS
@@ -17,16 +17,9 @@ class X86Gateway(VirtualGateway):
     """A `base.Gateway` with Debian's kernel."""
 
     def __init__(
-        self,
-        side: Side,
-        port: PortName,
-        guest: Guest,
-        notebook: Path,
-        machine: Machine,
-        *,
-        own_kernel: bool = False,
+        self, side: Side, guest: Guest, notebook: Path, machine: Machine, *, own_kernel: bool = False
     ) -> None:
-        super().__init__(side, port, guest, notebook)
+        super().__init__(side, guest, notebook)
         self._machine = machine
         self._own_kernel = own_kernel
 

@@ -14,13 +14,12 @@ from espbench.catalogue import bus_bytes
 from espbench.measure.inputs.setup import Request
 from espbench.plan.keys.board_tests import Bus
 from espbench.plan.resolved.cases import Case
-from espbench.procedures.at_throughput import load_note, load_of
+from espbench.procedures.at_throughput import AtThroughputSeries, load_note
 from espbench.procedures.clauses import common
 from espbench.procedures.procedure import Known
-from espbench.procedures.series import Series
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
-from espbench.terms import Deviation, Quantity, Reason, Statement, Trial
+from espbench.terms import Deviation, Quantity, Statement, Trial
 
 # Of a request to the engine: its descriptor is fetched, and its header written back.
 _DESCRIPTOR_BYTES = 64 + 8
@@ -28,21 +27,13 @@ _LINE_BYTES = 32
 _SUITES = ("3des-sha1", "aes128-sha1", "aes256-sha256")  # whose keys the article's account is known for
 
 
-class BusCase(Series):
+class BusCase(AtThroughputSeries):
     """One trial."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Bus)
         self.settings = case.settings
-        self.load_fps, self._no_load = load_of(case, known, case.settings)
-        super().__init__(case, known, trials)
-
-    @property
-    def warm_up_fps(self) -> float:
-        return self.load_fps or self.known.limits.minimum_fps
-
-    def unfit(self) -> Reason | None:
-        return self._no_load
+        super().__init__(case, case.settings, known, trials)
 
     def wanted(self) -> Request | None:
         if self.answers or self.load_fps is None:

@@ -14,10 +14,9 @@ from typing import Any
 from espbench.measure.inputs.setup import Request, Shape
 from espbench.plan.keys.rfc2544_tests import Latency
 from espbench.plan.resolved.cases import Case
-from espbench.procedures.at_throughput import load_note, load_of
+from espbench.procedures.at_throughput import AtThroughputSeries, load_note
 from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
-from espbench.procedures.series import Series
 from espbench.procedures.summaries import by_direction, quantity, stored
 from espbench.quantities import Key
 from espbench.sentences import Code
@@ -35,27 +34,19 @@ _OF_ALL_FRAMES = {
 }
 
 
-class LatencyCase(Series):
+class LatencyCase(AtThroughputSeries):
     """As many trials as the plan wants, all alike."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Latency)
         self.settings = case.settings
-        self.load_fps, self._no_load = load_of(case, known, case.settings)
-        super().__init__(case, known, trials)
-
-    @property
-    def warm_up_fps(self) -> float:
-        return self.load_fps or self.known.limits.minimum_fps
+        super().__init__(case, case.settings, known, trials)
 
     @property
     def tag_at_s(self) -> float:
         """When the tagged frame leaves."""
         given = self.settings.tag_at
         return self.settings.trial / 2 if given is None else given
-
-    def unfit(self) -> Reason | None:
-        return self._no_load
 
     def wanted(self) -> Request | None:
         if len(self.answers) == self.settings.repeats or self.load_fps is None:
