@@ -12,7 +12,7 @@ from espbench.comparison.deciding.statistics import CONFIDENCE
 from espbench.comparison.deciding.verdicts import Point, verdicts
 from espbench.comparison.sorting import comparability
 from espbench.comparison.sorting.axes import AXES, Group, X, differing, layout
-from espbench.comparison.sorting.model import Axis, Comparison, PairVerdicts, Panel
+from espbench.comparison.sorting.model import Axis, Comparison, Name, PairVerdicts, Panel
 from espbench.comparison.sorting.samples import Run, Sample, read, samples
 from espbench.comparison.telling import costs, remarks, words
 from espbench.errors import UsageError
@@ -70,7 +70,7 @@ def of(
     names = [arm.name for arm in plan.arms]
     interleaved = {run.name for run in runs if _is_interleaved(run, axis)}
     bare = [_panel(group, plan.x_name) for group in plan.groups]
-    pairs, family = _pairs(names, plan.groups, interleaved, plan.x_name == "frame size")
+    pairs, family = _pairs(names, plan.groups, interleaved, plan.x_name == Name.FRAME_SIZE)
     panels = [replace(panel, pairs=of_panel) for panel, of_panel in zip(bare, pairs, strict=True)]
     common = _common(panels)
     panels = [
@@ -148,7 +148,7 @@ def _is_interleaved(run: Run, axis: Axis) -> bool:
     return by == axis or any({by, axis} == same for same in _SAME_ORDER)
 
 
-def _panel(group: Group, x_name: str) -> Panel:
+def _panel(group: Group, x_name: Name) -> Panel:
     xs = group.xs()
     curves: dict[str, dict[X, list[Sample]]] = {**group.arms, **group.baselines}
     return Panel(
@@ -172,7 +172,7 @@ def _pairs(
     for b in names[1:]:
         for index, group in enumerate(groups):
             mine, theirs = group.arms.get(b, {}), group.arms.get(a, {})
-            case = tuple(v for k, v in group.conditions.items() if k != "loss goal")
+            case = tuple(v for k, v in group.conditions.items() if k != Name.LOSS_GOAL)
             for x in group.xs():
                 if x in mine and x in theirs:
                     point = Point(x, (case, x), side(theirs[x]), side(mine[x]), (a, b))

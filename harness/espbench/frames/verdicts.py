@@ -11,10 +11,12 @@ import pandas as pd
 from espbench.comparison import compare as compare_runs
 from espbench.comparison.sorting.comparability import in_words
 from espbench.comparison.sorting.model import (
+    IP_VERSIONS,
     ArmPoint,
     Comparison,
     Estimate,
     FixedLoadVerdict,
+    Name,
     PairVerdicts,
     Panel,
     PointVerdict,
@@ -26,14 +28,15 @@ from espbench.terms import PAIRED
 
 SEARCHES = "searches"
 _CONDITIONS = {
-    "test": "test",
-    "DUT": "dut",
-    "stack": "stack",
-    "suite": "suite",
-    "IP version": "ip_version",
-    "direction": "direction",
-    "frame size": "frame_size",
+    Name.TEST: "test",
+    Name.DUT: "dut",
+    Name.STACK: "stack",
+    Name.SUITE: "suite",
+    Name.IP_VERSION: "ip_version",
+    Name.DIRECTION: "direction",
+    Name.FRAME_SIZE: "frame_size",
 }
+_IP_VERSIONS = {name: version for version, name in IP_VERSIONS.items()}
 _OF_ARM = ("fps", "is_lower_bound", "cpu_us_per_frame")
 _COLUMNS = (
     *_CONDITIONS.values(), "loss_goal", "method", "a", "b", "verdict", "faster",
@@ -100,7 +103,7 @@ def _by_searches(
 
 def _at_fixed_loads(verdict: FixedLoadVerdict) -> dict[str, Any]:
     return {
-        **_point(verdict.conditions, "frame size", verdict.x),
+        **_point(verdict.conditions, Name.FRAME_SIZE, verdict.x),
         "method": PAIRED,
         **_judged(verdict.word, verdict.a, verdict.b, verdict.why),
         **_estimate("ratio", verdict.throughput),
@@ -111,13 +114,12 @@ def _at_fixed_loads(verdict: FixedLoadVerdict) -> dict[str, Any]:
     }
 
 
-def _point(conditions: dict[str, str], x_name: str, x: int | str) -> dict[str, Any]:
+def _point(conditions: dict[str, str], x_name: Name, x: int | str) -> dict[str, Any]:
     """Where a verdict stands, by column."""
     named = {column: conditions.get(name) for name, column in _CONDITIONS.items()}
     at = named | {_CONDITIONS[x_name]: x}
-    version = conditions.get("IP version")
     return at | {
-        "ip_version": int(version.removeprefix("IPv")) if version else None,
+        "ip_version": _IP_VERSIONS.get(conditions.get(Name.IP_VERSION, "")),
         "frame_bytes": frame_bytes(at["frame_size"]),
     }
 

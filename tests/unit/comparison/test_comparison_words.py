@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from espbench.comparison.build import of
-from espbench.comparison.sorting.model import Comparison, Estimate, Overhead, Panel, PointVerdict, Word
+from espbench.comparison.sorting.model import (
+    Comparison,
+    Estimate,
+    Name,
+    Overhead,
+    Panel,
+    PointVerdict,
+    Word,
+)
 from espbench.comparison.telling.costs import cost_words
 from espbench.comparison.telling.words import pair_words
 from support.simulated import comparisons as sim
@@ -133,7 +141,9 @@ def test_cpu_is_told_with_what_it_depends_on_once_and_only_where_there_is_any() 
 
 
 def panel(goal: str = "", **conditions: str) -> Panel:
-    return Panel(conditions | ({"loss goal": goal} if goal else {}), 0.0, "frame size", [64, 512], {}, [])
+    return Panel(
+        conditions | ({Name.LOSS_GOAL: goal} if goal else {}), 0.0, Name.FRAME_SIZE, [64, 512], {}, []
+    )
 
 
 def cost(x: int, slowdown: float | None, extra: float | None, n: int = 5, **more: Any) -> Overhead:

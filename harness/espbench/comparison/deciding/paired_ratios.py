@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from espbench.comparison.deciding import statistics, student_t
 from espbench.comparison.deciding.statistics import CONFIDENCE, Prior, Reading, Term
-from espbench.comparison.sorting.model import Estimate, FixedLoad, FixedLoadVerdict, Word
+from espbench.comparison.sorting.model import IP_VERSIONS, Estimate, FixedLoad, FixedLoadVerdict, Name, Word
 from espbench.terms import PAIRED, Finding
 
 FEWEST_ROUNDS = 3
@@ -210,13 +210,15 @@ def _why(m: _Measured) -> str:
 def _conditions(finding: Finding, axis: str) -> dict[str, str]:
     """What is fixed at this point beside its frame size, in words."""
     fixed = {
-        "DUT": finding.dut,
-        "stack": finding.stack,
-        "suite": finding.suite,
-        "direction": finding.direction,
-        "IP version": f"IPv{finding.ip_version}",
+        Name.DUT: finding.dut,
+        Name.STACK: finding.stack,
+        Name.SUITE: finding.suite,
+        Name.DIRECTION: finding.direction,
+        Name.IP_VERSION: IP_VERSIONS[finding.ip_version],
     }
-    varied = {"stack": "stack", "version": "stack", "suite": "suite", "dut": "DUT", "kernel": "DUT"}.get(axis)
+    varied = {
+        "stack": Name.STACK, "version": Name.STACK, "suite": Name.SUITE, "dut": Name.DUT, "kernel": Name.DUT,
+    }.get(axis)  # fmt: skip
     return {key: value for key, value in fixed.items() if key != varied}
 
 

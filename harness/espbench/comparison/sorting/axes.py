@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-from espbench.comparison.sorting.model import Arm, Axis
+from espbench.comparison.sorting.model import IP_VERSIONS, Arm, Axis, Name
 from espbench.comparison.sorting.samples import Sample
 from espbench.errors import UsageError
 from espbench.terms import goal_name
@@ -43,7 +43,7 @@ class Layout:
 
     axis: Axis
     arms: list[Arm]  # the reference first
-    x_name: str
+    x_name: Name
     groups: list[Group]
     left_out: list[str]  # conditions under which nothing can be held against the reference, in words
 
@@ -90,7 +90,7 @@ def layout(samples: Sequence[Sample], axis: Axis, reference: str | None = None) 
     return Layout(
         axis=axis,
         arms=[Arm(name, _detail([s for s in own if name_of(s) == name])) for name in names],
-        x_name="frame size" if axis != "frame_size" else "stack" if x_is_stack else "suite",
+        x_name=Name.FRAME_SIZE if axis != "frame_size" else Name.STACK if x_is_stack else Name.SUITE,
         groups=shared,
         left_out=[
             f"{' and '.join(g.arms)} {'alone' if len(g.arms) == 1 else f'without {first}'}: "
@@ -204,20 +204,20 @@ def _conditions(s: Sample, axis: Axis, x_is_stack: bool) -> dict[str, str]:
     """What a panel holds fixed, in words."""
     o = s.outcome
     fixed = {
-        "test": o.test,
-        "DUT": o.dut,
-        "stack": s.kind if axis == "version" else o.stack,
-        "suite": o.suite,
-        "direction": o.direction,
-        "IP version": f"IPv{o.ip_version}",
-        "loss goal": goal_name(o.loss_goal),
+        Name.TEST: o.test,
+        Name.DUT: o.dut,
+        Name.STACK: s.kind if axis == "version" else o.stack,
+        Name.SUITE: o.suite,
+        Name.DIRECTION: o.direction,
+        Name.IP_VERSION: IP_VERSIONS[o.ip_version],
+        Name.LOSS_GOAL: goal_name(o.loss_goal),
     }
     dropped = {
-        "stack": ["stack"],
-        "suite": ["suite"],
-        "dut": ["DUT"],
-        "kernel": ["DUT"],
-        "frame_size": ["stack" if x_is_stack else "suite"],
+        "stack": [Name.STACK],
+        "suite": [Name.SUITE],
+        "dut": [Name.DUT],
+        "kernel": [Name.DUT],
+        "frame_size": [Name.STACK if x_is_stack else Name.SUITE],
     }.get(axis, [])
     return {key: value for key, value in fixed.items() if key not in dropped}
 
@@ -226,10 +226,12 @@ def _add(into: dict[str, dict[X, list[Sample]]], group: Group, found: Iterable[S
     """Baselines beside a panel: equal in everything but stack and suite; one suite of each."""
     for s in found:
         theirs = _conditions(s, axis, False)
-        if any(theirs.get(k, v) != v for k, v in group.conditions.items() if k not in ("stack", "suite")):
+        if any(
+            theirs.get(k, v) != v for k, v in group.conditions.items() if k not in (Name.STACK, Name.SUITE)
+        ):
             continue
         here = into.setdefault(s.outcome.stack, {}).setdefault(s.outcome.frame_size, [])
-        wanted = group.conditions.get("suite")
+        wanted = group.conditions.get(Name.SUITE)
         if here and here[0].outcome.suite != s.outcome.suite:
             if s.outcome.suite != wanted:
                 continue

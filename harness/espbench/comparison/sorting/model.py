@@ -7,6 +7,7 @@ A is always the reference arm, B the other; a ratio is B / A, so above 1 means B
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 from espbench.terms import Status
@@ -19,6 +20,22 @@ Part = Literal[
 ]  # fmt: skip
 # `no difference shown` is a finding of enough repeats; `no verdict` says there was too little to judge by.
 Word = Literal["A faster", "B faster", "no difference shown", "no verdict"]
+
+
+class Name(StrEnum):
+    """What a panel holds fixed or has along x, by the name that titles and comparison.json have for it."""
+
+    TEST = "test"
+    DUT = "DUT"
+    STACK = "stack"
+    SUITE = "suite"
+    DIRECTION = "direction"
+    IP_VERSION = "IP version"
+    LOSS_GOAL = "loss goal"
+    FRAME_SIZE = "frame size"
+
+
+IP_VERSIONS = {4: "IPv4", 6: "IPv6"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +121,7 @@ class Panel:
 
     conditions: dict[str, str]
     loss_goal: float
-    x_name: str  # `frame size` unless that is the axis
+    x_name: Name  # FRAME_SIZE unless that is the axis
     x: list[int | str]
     curves: dict[str, dict[int | str, ArmPoint]]  # arm name → x → point; baselines too, by their stack's name
     pairs: list[PairVerdicts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from espbench.comparison.sorting.model import Estimate, Overhead, Panel
+from espbench.comparison.sorting.model import Estimate, Name, Overhead, Panel
 from espbench.comparison.telling.numbers import factor, microseconds
 from espbench.comparison.telling.words import at, opening
 
@@ -17,8 +17,8 @@ def cost_words(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[s
     """A sentence or two for each arm and baseline: the range of slowdowns and of extra CPU."""
     told: dict[tuple[object, ...], list[tuple[int, Costs, list[str]]]] = {}
     for index, panel in enumerate(panels):
-        rest = tuple(item for item in panel.conditions.items() if item[0] != "loss goal")
-        goal = [v for k, v in panel.conditions.items() if k == "loss goal"]
+        rest = tuple(item for item in panel.conditions.items() if item[0] != Name.LOSS_GOAL)
+        goal = [v for k, v in panel.conditions.items() if k == Name.LOSS_GOAL]
         here = [o for o in overheads if o.panel == index]
         for arm, baseline in dict.fromkeys((o.arm, o.baseline) for o in here):
             found = [o for o in here if (o.arm, o.baseline) == (arm, baseline)]
@@ -31,7 +31,7 @@ def cost_words(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[s
                 before.append((index, found, list(goal)))
     sentences = [(index, costs, goals) for same in told.values() for index, costs, goals in same]
     return [
-        f"{opening(panels[index], goals)}{_sentence(costs, panels[index].x_name == 'frame size')}"
+        f"{opening(panels[index], goals)}{_sentence(costs, panels[index].x_name == Name.FRAME_SIZE)}"
         for index, costs, goals in sorted(sentences, key=lambda item: item[0])
     ]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from espbench.comparison.sorting.model import PairVerdicts, Panel, PointVerdict
+from espbench.comparison.sorting.model import Name, PairVerdicts, Panel, PointVerdict
 from espbench.comparison.telling.numbers import factor
 
 X = int | str
@@ -119,14 +119,14 @@ def listed(names: Sequence[str]) -> str:
 
 def title(panel: Panel) -> str:
     """A panel's conditions, to head a table: `aes128gcm16, loss goal 0 %: `; empty if it has none."""
-    told = ", ".join(f"{k} {v}" if k == "loss goal" else v for k, v in panel.conditions.items())
+    told = ", ".join(f"{k} {v}" if k == Name.LOSS_GOAL else v for k, v in panel.conditions.items())
     return f"{told}: " if told else ""
 
 
 def opening(panel: Panel, goals: Sequence[str] = ()) -> str:
     """The conditions to begin a sentence with: `At a loss goal of 0 % (aes128gcm16): `; goals: all it holds at."""
-    rest = ", ".join(v for k, v in panel.conditions.items() if k != "loss goal")
-    goals = goals or [v for k, v in panel.conditions.items() if k == "loss goal"]
+    rest = ", ".join(v for k, v in panel.conditions.items() if k != Name.LOSS_GOAL)
+    goals = goals or [v for k, v in panel.conditions.items() if k == Name.LOSS_GOAL]
     if not goals:
         return f"With {rest}: " if rest else ""
     of = f"At a loss goal of {goals[0]}" if len(goals) == 1 else f"At loss goals of {listed(goals)}"
@@ -138,7 +138,7 @@ def told_again(panels: Sequence[Panel]) -> list[bool]:
     told = []
     before: dict[tuple[tuple[str, str], ...], list[PairVerdicts]] = {}
     for panel in panels:
-        rest = tuple((k, v) for k, v in panel.conditions.items() if k != "loss goal")
+        rest = tuple((k, v) for k, v in panel.conditions.items() if k != Name.LOSS_GOAL)
         first = before.setdefault(rest, panel.pairs)
         told.append(first is not panel.pairs and _verdicts(first) == _verdicts(panel.pairs))
     return told

@@ -62,11 +62,7 @@ class Document:
 
     def line(self, problem: Problem) -> str:
         """The message for one problem, at the nearest place that exists in the file."""
-        path = problem.path
-        while path not in self.values:
-            path = path[:-1]
-        at = self.keys.get(problem.path) if problem.on_key else None
-        line, column = at or self.values[path]
+        line, column = self._place(problem)
         where = f"{key_path(problem.path)}: " if problem.path else ""
         said = f"expected {problem.expected}, got {problem.got}; {problem.remedy}"
         # What was expected may name what the plan itself calls so.
@@ -75,14 +71,17 @@ class Document:
 
     def error(self, problems: Iterable[Problem]) -> UsageError:
         """All problems as one error, in the order of the file."""
-        found = sorted({self.line(problem): None for problem in problems}, key=_line_and_column)
+        places = {self.line(problem): self._place(problem) for problem in problems}
+        found = sorted(places, key=places.__getitem__)
         more = [f"{self.name}: and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else []
         return UsageError("\n".join([*found[:_MOST_SHOWN], *more]))
 
-
-def _line_and_column(message: str) -> Position:
-    match = re.search(r":(\d+):(\d+): ", message)
-    return (int(match[1]), int(match[2])) if match else (0, 0)
+    def _place(self, problem: Problem) -> Position:
+        """The nearest place that exists in the file."""
+        path = problem.path
+        while path not in self.values:
+            path = path[:-1]
+        return (self.keys.get(problem.path) if problem.on_key else None) or self.values[path]
 
 
 def key_path(path: KeyPath) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from espbench.comparison.deciding.statistics import PER_CENT
-from espbench.comparison.sorting.model import ArmPoint, Comparison, PairVerdicts, Panel, PointVerdict
+from espbench.comparison.sorting.model import ArmPoint, Comparison, Name, PairVerdicts, Panel, PointVerdict
 from espbench.comparison.telling.numbers import factor
 from espbench.comparison.telling.words import told_again
 from espbench.reporting.compared.comparison_figures import Kind, figures, styles
@@ -205,7 +205,7 @@ def _panel(position: int, comparison: Comparison, style: dict[str, tuple[str, st
         labels=[label for label, holds in ((SHORT, comparison.is_short), (NOT_PROVEN, unproven)) if holds],
         panel=panel,
         x_title=x_title(panel),
-        x_head="Frame, bytes" if panel.x_name == "frame size" else x_title(panel),
+        x_head="Frame, bytes" if panel.x_name == Name.FRAME_SIZE else x_title(panel),
         key=_key(panel, comparison),
         pairs=pairs,
         kinds=list(found),

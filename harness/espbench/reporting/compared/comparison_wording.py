@@ -9,6 +9,7 @@ from espbench.comparison.sorting.model import (
     ArmPoint,
     Comparison,
     Estimate,
+    Name,
     Overhead,
     Panel,
     PointVerdict,
@@ -99,7 +100,7 @@ def confidence(comparison: Comparison) -> str:
 def panel_title(panel: Panel, comparison: Comparison) -> str:
     """What is fixed in a panel: `suite aes128gcm16 · loss goal 0 %`."""
     parts = [f"{name} {value}" for name, value in panel.conditions.items()]
-    if not any("loss goal" in told for told in (panel.conditions, comparison.common)):
+    if not any(Name.LOSS_GOAL in told for told in (panel.conditions, comparison.common)):
         parts.append(f"loss goal {goal_name(panel.loss_goal)}")
     title = " · ".join(parts) or "Throughput"
     return title[:1].upper() + title[1:]
@@ -107,6 +108,6 @@ def panel_title(panel: Panel, comparison: Comparison) -> str:
 
 def x_title(panel: Panel) -> str:
     """The name of the x axis with its unit."""
-    if panel.x_name == "frame size":
+    if panel.x_name == Name.FRAME_SIZE:
         return "Frame size, bytes with FCS"
     return panel.x_name[:1].upper() + panel.x_name[1:]
