@@ -10,8 +10,9 @@ different from one that did lose.
 Goal above zero: the number of lost frames is a matter of chance, so a figure needs a rule with stated errors. The final
 trials at a load are weighed by a sequential probability ratio test (Wald 1945) of the Poisson distribution: a DUT that
 loses `ALTERNATIVE` times the goal is called a pass with a chance of at most `ERROR`, one that loses exactly the goal is
-called a miss with a chance of at most `ERROR`; until one of the two can be said, another trial is needed. A DUT so near
-to the goal that four trials cannot tell is not said to meet it (evidence.py; docs/search.md has the chances). Each
+called a miss with a chance of at most `ERROR`; until one of the two can be said, another trial is needed. If a
+DUT is so near to the goal that six trials cannot decide, it does not meet it (evidence.py; docs/search.md has the
+chances). Each
 direction is weighed by itself: the goal is met if both meet it, and missed if one misses it.
 
 Search trials only steer: with 1/goal frames the ratio decides; with fewer, a loss-free trial passes provisionally,

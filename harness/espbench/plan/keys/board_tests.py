@@ -15,7 +15,7 @@ from espbench.plan.keys.values import TrialDuration
 
 
 class Bus(AtThroughput):
-    """What a gateway moves over its memory's bus for a frame: Ethernet, security engine, and the CPU by assumption."""
+    """Bytes that a gateway moves over its memory bus per frame: Ethernet, security engine, and (estimated) CPU."""
 
     keys_are: ClassVar[str] = "a key of a bus test"
     of_rfc2544: ClassVar[bool] = False  # the standard has none
@@ -23,4 +23,4 @@ class Bus(AtThroughput):
     trial: TrialDuration = 1.0
     """Length of the trial."""
     misses_per_us: Annotated[float, Field(ge=0, le=1000, strict=False)] = 10.0
-    """Cache misses in a microsecond that the CPU is busy, each a line of 32 bytes: assumed, no cache is emulated."""
+    """Assumed cache misses per microsecond of busy CPU, of 32 bytes each; no cache is emulated."""

@@ -19,18 +19,18 @@ LEAST_ROUNDS = 3
 
 
 class FixedLoads(Strict):
-    """Says how two arms are compared at fixed loads, in short trials that take turns."""
+    """Compare two configurations at fixed loads, with short alternating trials."""
 
     keys_are: ClassVar[str] = "a key of compare: at"
 
     loads: Annotated[list[ShareOfThroughput], Field(min_length=1, max_length=10)] = Field(
         default_factory=lambda: [0.5, 0.9], json_schema_extra={"default": ["50%", "90%"]}
     )
-    """Shares of the slower arm's throughput: here CPU per frame and loss are compared."""
+    """The loads at which CPU per frame and loss are compared, as shares of the slower one's throughput."""
     rounds: Annotated[int, Field(ge=LEAST_ROUNDS, le=100)] = 6
-    """How often the gateways of both arms are built anew; the pairs are spread over them."""
+    """How many times the gateways of both are built again; the pairs are spread over these rounds."""
     pairs: Annotated[int, Field(ge=2 * LEAST_ROUNDS, le=10_000)] = 12
-    """Pairs of trials at each load, a multiple of twice `rounds`, its default: the arms take turns A B B A."""
+    """Pairs of trials at each load, in the order A B B A; a multiple of twice `rounds`, which is the default."""
     trial: TrialDuration = 0.5
     """Length of a trial."""
 

@@ -69,13 +69,13 @@ class Native(Strict):
     keys_are: ClassVar[str] = "a key of the native generator"
 
     tx: PortPath = "auto"
-    """How frames are sent. auto: the fastest the port and the kernel have."""
+    """How frames are sent. auto: the fastest way that the port and the kernel support."""
     rx: PortPath = "auto"
     """How frames are received and checked."""
     senders: int = Field(default=1, ge=1)
-    """CPUs that send together; more than one only with xdp."""
+    """Number of CPUs that send; more than one only with xdp."""
     esp_memory_mib: int = Field(default=1024, ge=16)
-    """Memory for ESP that is sealed before a trial or opened after it, MiB (topology: single-gateway)."""
+    """Memory for packets that are encrypted before a trial or decrypted after it, MiB (topology: single-gateway)."""
 
 
 class Trex(Strict):
@@ -84,13 +84,13 @@ class Trex(Strict):
     keys_are: ClassVar[str] = "a key of trex"
 
     server: Server | None = None
-    """A server you run, host:port. Default: one is launched from TREX_DIR in the ports' namespace."""
+    """A server that you run, host:port. Default: espbench starts one from TREX_DIR in the ports' namespace."""
     ports: Indices = (0, 1)
     """The server's ports that are west and east; only with server."""
 
 
 class Scapy(Strict):
-    """Scapy: slow, for odd frames and for teaching."""
+    """Scapy: slow, for unusual frames and for teaching."""
 
     keys_are: ClassVar[str] = "a key of scapy"
 

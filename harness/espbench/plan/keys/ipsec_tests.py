@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of the IPsec tests (draft-ietf-bmwg-ipsec-meth-05): defaults are what the draft asks for.
+"""The settings of the IPsec tests (draft-ietf-bmwg-ipsec-meth-05). The defaults are what the draft asks for.
 
 The docstring under each key is also its description in the JSON Schema editors use.
 """
@@ -40,7 +40,7 @@ class _OfIke(AroundTrials):
 
 
 class FirstPacket(AtThroughput):
-    """Time to first packet (ipsec-meth 10.5): traffic finds no SA and brings the tunnel up."""
+    """Time to first packet (ipsec-meth 10.5): traffic that finds no SA triggers the tunnel."""
 
     of_rfc2544: ClassVar[bool] = False
     keys_are: ClassVar[str] = "a key of a time_to_first_packet test"
@@ -48,7 +48,7 @@ class FirstPacket(AtThroughput):
     trial: TrialDuration = 10.0
     """How long traffic flows; the first frame must have arrived by then."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 20
-    """How many trials the figures are of, each with daemons that were just started."""
+    """Number of trials, each with newly started daemons."""
 
     def applies_to(self, stack: StackChoice) -> bool:
         return _negotiates(stack)
@@ -75,27 +75,27 @@ class RekeyLoss(AtThroughput):
 
 
 class SetUpRate(_OfIke):
-    """Set-up rates of tunnels, phase 1 and phase 2 (ipsec-meth 12.1 to 12.3), and what bounds them."""
+    """Set-up rates of tunnels, phase 1 and phase 2 (ipsec-meth 12.1 to 12.3), and their upper bound."""
 
     keys_are: ClassVar[str] = "a key of a set_up_rate test"
 
     tunnels: Annotated[int, Field(ge=1, le=1000)] = 100
     """How many are set up; the draft asks for 100 or more."""
     together: bool = False
-    """All at once, instead of each when the one before is up as the draft has it."""
+    """Start all at once. The draft starts each one when the one before is up."""
     public_key: bool = True
     """Measure the public-key operations of a set-up on both gateways, to bound the rate."""
 
 
 class RekeyRate(_OfIke):
-    """Rekey rates of phase 1 and phase 2 (ipsec-meth 13.1, 13.2): many SAs end at once, again and again."""
+    """Rekey rates of phase 1 and phase 2 (ipsec-meth 13.1, 13.2): many SAs expire together, repeatedly."""
 
     keys_are: ClassVar[str] = "a key of a rekey_rate test"
 
     tunnels: Annotated[int, Field(ge=1, le=1000)] = 100
-    """SAs of each phase."""
+    """Number of SAs of each phase."""
     lifetime: TrialDuration = 30.0
-    """Of the SAs under test, whole seconds."""
+    """Lifetime of the SAs under test, whole seconds."""
     lifetimes: Annotated[int, Field(ge=2, le=1000)] = 2
     """How many lifetimes the test lasts; the draft asks for two or more."""
 
@@ -106,16 +106,16 @@ class RekeyRate(_OfIke):
 
 
 class Capacity(_OfIke):
-    """Tunnel or SA capacity (ipsec-meth 8.1, 8.2): more and more, until one more is refused."""
+    """Tunnel or SA capacity (ipsec-meth 8.1, 8.2): tunnels are added until one more is refused."""
 
     keys_are: ClassVar[str] = "a key of a capacity test"
 
     of: Literal["tunnels", "sas"] = "tunnels"
     """tunnels: each with an IKE SA of its own. sas: CHILD SAs under one IKE SA."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 1000
-    """No more than that are tried."""
+    """The highest number that is tried."""
     step: Annotated[int, Field(ge=1, le=1000)] = 50
-    """How many are added before all are shown to carry traffic."""
+    """How many are added at a time; then all must carry traffic."""
     trial: TrialDuration = 30.0
     """How long a step may take."""
 
@@ -126,32 +126,32 @@ class _Outage(AroundTrials):
     per_pair: ClassVar[bool] = True
 
     load: PlanRate = Rate(1000.0, "fps")
-    """The load, per direction: its interval is how exactly times are known."""
+    """The load, per direction. The interval between its frames is the precision of the measured time."""
     trial: TrialDuration = 30.0
     """Length of a trial; traffic must flow again before its end."""
     at: Duration = 3.0
-    """When it is taken away, from the beginning of the trial."""
+    """When the outage begins, from the beginning of the trial."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 3
-    """How many trials the figures are of."""
+    """Number of trials."""
     dpd: Duration = 2.0
-    """After so much silence Home asks whether its peer lives (RFC 7296 2.4), whole seconds; 0: never."""
+    """After this time without traffic Home checks whether its peer is alive (RFC 7296 2.4), whole seconds; 0: never."""
 
 
 class Failover(_Outage):
-    """Tunnel failover time (ipsec-meth 14): Office's IPsec dies without a word, a standby takes its place."""
+    """Tunnel failover time (ipsec-meth 14): Office's IPsec is killed, and a standby replaces it."""
 
     of_rfc2544: ClassVar[bool] = False
     keys_are: ClassVar[str] = "a key of a failover test"
 
     dead: Duration = 1.0
-    """How long Office is dead before the standby, with no SA, starts in its place."""
+    """Time between the failure of Office and the start of the standby, which has no SA."""
 
     def applies_to(self, stack: StackChoice) -> bool:
         return _negotiates(stack)
 
 
 class Reset(_Outage):
-    """Reset (RFC 2544 26.6, RFC 6201) of what makes IPsec: daemon, SAs, the gateway itself."""
+    """Reset (RFC 2544 26.6, RFC 6201) of the daemon, the SAs, or the gateway."""
 
     keys_are: ClassVar[str] = "a key of a reset test"
 
@@ -159,14 +159,14 @@ class Reset(_Outage):
     """daemon: stopped and started. sa-flush: its kernel's SAs deleted. power: the gateway off and on (uml, or remote
     boxes with labgrid)."""
     gateway: GatewayName = "home"
-    """Which of the two."""
+    """Which gateway is reset."""
 
     def applies_to(self, stack: StackChoice) -> bool:
         return _negotiates(stack)
 
 
 class Attack(AtThroughput):
-    """Under attack (ipsec-meth 15.1 to 15.3): what legitimate traffic keeps of its throughput, at what cost of CPU."""
+    """Under attack (ipsec-meth 15.1 to 15.3): how much legitimate traffic is still forwarded, and the CPU cost."""
 
     of_rfc2544: ClassVar[bool] = False
     keys_are: ClassVar[str] = "a key of an attack test"
@@ -176,7 +176,7 @@ class Attack(AtThroughput):
     rates: Annotated[list[PlanRate], Field(min_length=1)] = Field(
         default_factory=lambda: [Rate(1000.0, "fps"), Rate(10_000.0, "fps")]
     )
-    """How fast the attack comes; one trial for each, after one without."""
+    """Rates of the attack; one trial for each, after a trial without attack."""
     trial: TrialDuration = 30.0
     """Length of a trial."""
 
@@ -188,7 +188,7 @@ class Attack(AtThroughput):
 
 
 class PublicKey(AroundTrials):
-    """Public-key operations on both gateways: what bounds every set-up rate."""
+    """Speed of public-key operations on both gateways, the upper bound of every set-up rate."""
 
     of_rfc2544: ClassVar[bool] = False
     keys_are: ClassVar[str] = "a key of a public_key test"

@@ -24,7 +24,7 @@ _USUAL_OPTION: list[Option] = ["O2"]
 
 
 class FasterMemory(Strict):
-    """How much higher the clocks of memories are than stated; latencies shrink with them."""
+    """How much higher the memory clocks are than in the paper; latencies shrink accordingly."""
 
     keys_are: ClassVar[str] = "a memory that can be faster"
 
@@ -35,37 +35,37 @@ class FasterMemory(Strict):
 
 
 class CipherKernels(Strict):
-    """NPCryptBench: kernels of ciphers and hashes on a network processor; every combination of what is listed."""
+    """NPCryptBench: cipher and hash kernels on a network processor, in every combination of these lists."""
 
     keys_are: ClassVar[str] = "a key of a cipher_kernels test"
 
     duts: list[str] = Field(default_factory=list)
-    """Those of the plan's DUTs that it is about. Default: all."""
+    """Which of the plan's DUTs to use. Default: all."""
     kernels: Annotated[list[KernelName], Field(min_length=1)] = Field(
         default_factory=lambda: [*_ALL], json_schema_extra={"default": [*_ALL]}
     )
-    """Which of the ten."""
+    """Which of the ten kernels."""
     levels: Annotated[list[Level], Field(min_length=1)] = Field(
         default_factory=lambda: [*_LEVELS], json_schema_extra={"default": [0, 1, 2, 3]}
     )
-    """How far they are optimised by hand (docs/npcryptbench.md)."""
+    """Levels of optimisation by hand (docs/npcryptbench.md)."""
     compilers: Annotated[list[CompilerName], Field(min_length=1)] = Field(
         default_factory=lambda: [*_USUAL_COMPILER], json_schema_extra={"default": ["gcc"]}
     )
-    """What compiles them."""
+    """The compilers."""
     options: Annotated[list[Option], Field(min_length=1)] = Field(
         default_factory=lambda: [*_USUAL_OPTION], json_schema_extra={"default": ["O2"]}
     )
-    """How far the compiler optimises."""
+    """The optimisation levels of the compiler."""
     engines: Annotated[list[Annotated[int, Field(ge=1, le=MOST_ENGINES)]], Field(min_length=1)] = Field(
         default_factory=lambda: [1], json_schema_extra={"default": [1]}
     )
-    """How many engines work."""
+    """Numbers of working engines."""
     threads: Annotated[list[Annotated[int, Field(ge=1, le=MOST_THREADS)]], Field(min_length=1)] = Field(
         default_factory=lambda: [1], json_schema_extra={"default": [1]}
     )
-    """How many threads of each."""
+    """Numbers of threads on each engine."""
     data: Annotated[int, Field(ge=128, le=4096, multiple_of=128)] = 2048
     """Bytes that each thread encrypts or hashes."""
     faster: FasterMemory = FasterMemory()
-    """Memories with higher clocks than stated."""
+    """Higher memory clocks than in the paper."""

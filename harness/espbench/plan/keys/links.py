@@ -43,32 +43,32 @@ DelayNs = Annotated[
 
 
 class Reordering(Strict):
-    """Frames that others overtake: they come later than they would."""
+    """Frames that are delayed, so that others overtake them."""
 
     keys_are: ClassVar[str] = "a key of reordering: share or by"
 
     share: LossGoal
-    """Share of frames that come later."""
+    """Share of frames that are delayed."""
     by: DelayNs
-    """By how long."""
+    """The delay."""
 
     def __str__(self) -> str:
         return f"{self.share:g} of frames {shown_ns(self.by)} late"
 
 
 class LinkErrors(Strict):
-    """What goes wrong on one link, in either direction, each frame by itself."""
+    """The faults of one link, in both directions, for each frame separately."""
 
     keys_are: ClassVar[str] = "a key of a link: loss, bit_errors, delay or reordering"
 
     loss: LossGoal = 0.0
-    """Share of frames that never come."""
+    """Share of frames that are lost."""
     bit_errors: LossGoal = 0.0
     """Share of bits that are flipped. A frame with one has a wrong FCS: the port that receives it drops it."""
     delay: DelayNs | None = None
-    """What the link takes beside the 50 µs that each emulated link takes."""
+    """Delay of all frames, in addition to the 50 µs of each emulated link."""
     reordering: Reordering | None = None
-    """Frames that come later, so that others overtake them."""
+    """Frames that are delayed, so that others overtake them."""
 
     @property
     def exist(self) -> bool:
@@ -86,12 +86,12 @@ class LinkErrors(Strict):
 
 
 class Links(Strict):
-    """What goes wrong on the links, in every trial; while gateways are set up nothing does."""
+    """The faults of the links, in every trial, but not while gateways are set up."""
 
     keys_are: ClassVar[str] = "a link (west, middle, east) or seed"
 
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
-    """Which frames it happens to. The same seed, load and length of a trial: the same frames."""
+    """Seed that chooses the frames. With the same seed, load and length, a trial has faults in the same frames."""
     west: LinkErrors = LinkErrors()
     """Between the tester's west port and gateway Home."""
     middle: LinkErrors = LinkErrors()

@@ -76,25 +76,25 @@ class Throughput(AroundTrials):
     keys_are: ClassVar[str] = "a key of a throughput test"
 
     loss_goals: list[LossGoal] = _list_of(0.0, 1e-5, shown=["0", "0.001%"])
-    """Frame loss ratios, one answer for each; all are searched at once."""
+    """Allowed frame loss ratios. One search finds a throughput for each."""
     trial: TrialDuration = 2.0
     """Length of a search trial."""
     final_trial: TrialDuration = 60.0
-    """Length of the trial a figure is taken from; RFC 2544 24 asks for 60 s."""
+    """Length of the trial that a figure is taken from; RFC 2544 24 asks for 60 s."""
     resolution: Resolution = 0.01
-    """The search ends when its bounds are this close, relative to the upper one."""
+    """The search ends when a load that passed and one that missed are this close, relative to the upper one."""
     minimum: PlanRate | None = None
-    """Lowest load tried, per direction; below it the case is BELOW_MINIMUM. Default 1 % of maximum."""
+    """Lowest load, per direction. If it misses the goal, the case is BELOW_MINIMUM. Default: 1 % of maximum."""
     maximum: PlanRate | None = None
-    """Highest load tried, per direction, up to line rate. Default: that, or the generator's ceiling if lower."""
+    """Highest load, per direction. Default: the line rate, or the generator's ceiling if that is lower."""
     search: Search = "bisection"
     """bisection: all goals at once. mlr: the MLRsearch library (draft-ietf-bmwg-mlrsearch), with a preset."""
     preset: PresetName | None = None
-    """With mlr. rfc2544 (default): 60 s without loss; tst009: one of two such trials may; csit: 10 of 21 of 1 s."""
+    """With mlr. rfc2544 (default): 60 s without loss. tst009: one of two may lose. csit: 10 of 21 of 1 s."""
     loss_verification: Annotated[int, Field(ge=0, le=10)] = 0
-    """How often a load that lost little is tried again before it misses a goal (ETSI GS NFV-TST 009)."""
+    """How many times a load that lost little is tried again before it counts as missed (ETSI GS NFV-TST 009)."""
     warm_start: bool = True
-    """Begin each frame size where those measured before say its throughput is. Changes no answer."""
+    """Begin each frame size at the load that earlier sizes suggest. Does not change the result."""
 
     @model_validator(mode="before")
     @classmethod
@@ -113,7 +113,7 @@ class Accelerator(Strict):
     keys_are: ClassVar[str] = "a key of an accelerator test"
 
     operations: Annotated[int, Field(ge=1000, le=1_000_000)] = 50_000
-    """Operations of each way, each on a block of its own, all with one key."""
+    """Number of operations in each of the two tests; each has its own block, all have one key."""
     sizes: list[Annotated[int, Field(ge=16, le=4096, multiple_of=16)]] = _list_of(
         64, 128, 256, 512, 1024, 1456
     )
@@ -121,7 +121,7 @@ class Accelerator(Strict):
     suites: list[Literal["3des-sha1", "3des-md5", "aes128-sha1", "aes256-sha256"]] = _list_of(
         "3des-sha1", "aes128-sha1"
     )
-    """Cipher and hash, both in one request to the driver."""
+    """Cipher and hash, computed by one request to the driver."""
 
 
 class Test(Strict):
@@ -137,35 +137,35 @@ class Test(Strict):
     frame_loss: FrameLoss | None = None
     """Frame loss rate (RFC 2544 26.3): from the maximum rate down, until two rates in a row lose nothing."""
     flood: Flood | None = None
-    """Forwarding rate under flood: all that the line or the tester gives, beside the throughput."""
+    """Forwarding rate at the highest load of the line or the tester, compared with the throughput."""
     bus: Bus | None = None
-    """What an emulated board moves over its memory's bus for a frame."""
+    """Bytes that an emulated board moves over its memory bus per frame."""
     back_to_back: BackToBack | None = None
-    """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without a loss."""
+    """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without loss."""
     system_recovery: SystemRecovery | None = None
-    """System recovery (RFC 2544 26.5): from an overload to half of it, the time until the last lost frame."""
+    """System recovery (RFC 2544 26.5): after an overload drops to half, the time until the last lost frame."""
     time_to_first_packet: FirstPacket | None = None
-    """Time to first packet (ipsec-meth 10.5): traffic finds no SA and brings the tunnel up."""
+    """Time to first packet (ipsec-meth 10.5): traffic that finds no SA triggers the tunnel."""
     rekey_loss: RekeyLoss | None = None
     """Frame loss while phase 2 is rekeyed (ipsec-meth 11.5)."""
     set_up_rate: SetUpRate | None = None
-    """Set-up rates of tunnels, phase 1 and phase 2 (ipsec-meth 12.1 to 12.3), and what bounds them."""
+    """Set-up rates of tunnels, phase 1 and phase 2 (ipsec-meth 12.1 to 12.3), and their upper bound."""
     rekey_rate: RekeyRate | None = None
-    """Rekey rates of phase 1 and phase 2 (ipsec-meth 13.1, 13.2): many SAs end at once, again and again."""
+    """Rekey rates of phase 1 and phase 2 (ipsec-meth 13.1, 13.2): many SAs expire together, repeatedly."""
     capacity: Capacity | None = None
-    """Tunnel or SA capacity (ipsec-meth 8.1, 8.2): more and more, until one more is refused."""
+    """Tunnel or SA capacity (ipsec-meth 8.1, 8.2): tunnels are added until one more is refused."""
     failover: Failover | None = None
-    """Tunnel failover time (ipsec-meth 14): Office's IPsec dies without a word, a standby takes its place."""
+    """Tunnel failover time (ipsec-meth 14): Office's IPsec is killed, and a standby replaces it."""
     reset: Reset | None = None
-    """Reset (RFC 2544 26.6, RFC 6201) of what makes IPsec: daemon, SAs, the gateway itself."""
+    """Reset (RFC 2544 26.6, RFC 6201) of the daemon, the SAs, or the gateway."""
     attack: Attack | None = None
-    """Under attack (ipsec-meth 15.1 to 15.3): what legitimate traffic keeps of its throughput, at what cost of CPU."""
+    """Under attack (ipsec-meth 15.1 to 15.3): how much legitimate traffic is still forwarded, and the CPU cost."""
     public_key: PublicKey | None = None
-    """Public-key operations on both gateways: what bounds every set-up rate."""
+    """Speed of public-key operations on both gateways, the upper bound of every set-up rate."""
     accelerator: Accelerator | None = None
     """Driver-level test of the crypto engine, once for each DUT (platform: qemu_e500)."""
     cipher_kernels: CipherKernels | None = None
-    """NPCryptBench: kernels of ciphers and hashes on a network processor (platform: ixp)."""
+    """NPCryptBench: cipher and hash kernels on a network processor (platform: ixp)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -225,7 +225,7 @@ class Compare(Strict):
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 2544
     """Seed of the order in which cases are measured; the run directory records it."""
     at: FixedLoads | None = Field(default_factory=FixedLoads, json_schema_extra={"default": {}})
-    """Also compare in turns at fixed loads (docs/comparison.md); false: by the searches alone."""
+    """Also compare with alternating trials at fixed loads (docs/comparison.md). false: only by searches."""
 
     @model_validator(mode="before")
     @classmethod
@@ -262,18 +262,18 @@ class Plan(Strict):
     name: Name
     """Name of the plan; run directories are called <time>-<name>."""
     topology: Topology
-    """gateway-to-gateway: two gateways espbench builds. external: boxes it did not build.
+    """gateway-to-gateway: two gateways that espbench builds. external: boxes that it did not build.
 
-    single-gateway: one that espbench builds, whose ESP peer is the tester (RFC 2544 figure 2). no-network: processors
-    that run kernels of ciphers by themselves."""
+    single-gateway: one gateway that espbench builds, with the tester as its ESP peer (RFC 2544 figure 2). no-network:
+    processors that run cipher kernels."""
     dut: Annotated[str | list[str], PlainValidator(_dut), _DUT_SCHEMA] = "auto"
     """Device under test: auto, a profile of dut-profiles/ or the path of one; a label if external.
 
     A list of profiles measures each; they must have one platform, line_rate and mtu."""
     stacks: list[StackChoice] = _list_of()
-    """What the gateways run. plain, the baseline, is always measured first."""
+    """The IPsec implementations to measure. plain, the baseline without IPsec, is always measured first."""
     suites: list[str] = _list_of()
-    """ESP suites, each measured with each stack but plain and null."""
+    """ESP suites; each is measured with each stack except plain and null."""
     traffic: str = RFC2544
     """Traffic profile: a name of `espbench list traffic`, or the path of one, such as ./mine.yaml."""
     frame_sizes: list[FrameSize] = _list_of(*rfc2544_frame().sizes)
@@ -282,35 +282,35 @@ class Plan(Strict):
     """one-way: west to east. both-ways: both at once (RFC 2544 14).
 
     With topology single-gateway: encryption (west to east), decryption (east to west), both-ways; by default the
-    first two, each by itself (ipsec-meth 9.3, 9.4)."""
+    first two, each separately (ipsec-meth 9.3, 9.4)."""
     ip_versions: list[Literal[4, 6]] = _list_of(4)
     """IP versions, inside and outside the tunnel."""
     repeat: Annotated[int, Field(ge=1, le=1000)] = 1
-    """How often each case is measured. Default: 1; 5 with compare, which needs at least 3."""
+    """How many times each case is measured. Default: 1; 5 with compare, which needs at least 3."""
     compare: Compare | None = None
-    """Measure the entries of one axis in turn, in shuffled order, and say which is faster where."""
+    """Compare the entries of one axis: measure them in shuffled order, and report which is faster."""
     flows: Flows = Flows()
-    """Flows the frames are spread over."""
+    """The flows over which the frames are spread."""
     dont_fragment: bool = False
     """Set DF in the offered IPv4 frames; all frames must then fit the MTU after ESP."""
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = FIRST_SEED
-    """What gateways in virtual time draw all random numbers from: keys, hash seeds, addresses; each repeat its own."""
+    """Seed of all random numbers in virtual time (keys, hash seeds, addresses); each repeat has its own numbers."""
     links: Links | None = None
-    """What goes wrong on the links, by chance with a seed: gateways in virtual time only."""
+    """Random but repeatable faults of the links; only for gateways in virtual time."""
     capture: bool = False
     """Capture a sample of the middle link and decrypt it with the known keys."""
     ports: Ports | None = None
-    """The tester's ports; external only."""
+    """The tester's ports; only with topology external."""
     i_own_this_network: bool = False
     """You may load this network (RFC 6815): allows interfaces of the initial namespace."""
     line_rate: LineRate | None = None
-    """Nominal rate of the ports. Default: the profile's, or what the interface reports; that may be nothing."""
+    """Nominal rate of the ports. Default: from the profile, or what the interface reports, if it does."""
     generator: GeneratorChoice = Field(
         default=GeneratorChoice(native=Native()), json_schema_extra={"default": "native"}
     )
-    """What makes the traffic: native, trex or scapy, or one of them with its settings."""
+    """The program that sends the traffic: native, trex or scapy, or one of them with its settings."""
     tests: Annotated[list[Test], Field(min_length=1)]
-    """The tests, in order."""
+    """The tests, in the order in which they run."""
 
     @model_validator(mode="before")
     @classmethod

@@ -54,7 +54,7 @@ Interface = Annotated[str, PlainValidator(_interface), text(r"^[^\s/]{1,15}$", "
 
 
 class ExternalPort(Strict):
-    """One tester port, wired to a box espbench did not build."""
+    """One port of the tester, connected to a box that espbench did not build."""
 
     keys_are: ClassVar[str] = "a key of a port"
 

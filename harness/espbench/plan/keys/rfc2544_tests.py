@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of RFC 2544's tests beside throughput (26.2 to 26.6): defaults are what the standard asks for.
+"""The settings of RFC 2544's tests other than throughput (26.2 to 26.6). The defaults are what the standard asks for.
 
 The docstring under each key is also its description in the JSON Schema editors use.
 """
@@ -28,11 +28,11 @@ class AroundTrials(Strict):
     residue: Duration = 2.0
     """Wait for late frames after sending (RFC 2544 23 d: 2 s)."""
     warm_up: Duration = 2.0
-    """Traffic sent and not judged before the first trial of a case."""
+    """Length of the traffic before the first trial of a case; its loss does not count."""
     learning: Duration = 2.0
     """Wait after the learning frames that precede each trial (RFC 2544 23 b: 2 s)."""
     retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """How often an INVALID trial is repeated before the case is INVALID."""
+    """How many times an INVALID trial is repeated before the load is given up."""
 
     def applies_to(self, stack: StackChoice) -> bool:
         """Whether there is anything to measure with this stack; without, the plan has no such case."""
@@ -48,7 +48,7 @@ class AtThroughput(AroundTrials):
     """A test at the throughput that a test before it found, or at a load the plan names."""
 
     loss_goal: LossGoal = 0.0
-    """The goal of the throughput test whose figure is the load."""
+    """The loss goal of the throughput that is used as the load."""
     load: PlanRate | None = None
     """The load, per direction. Default: the throughput found in this run at the same point."""
 
@@ -63,7 +63,7 @@ class Latency(AtThroughput):
     tag_at: Duration | None = None
     """When the tagged frame leaves. Default: half of the trial; RFC 2544 asks for 60 s."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 20
-    """How many trials the mean is taken of; RFC 2544 asks for 20."""
+    """Number of trials for the mean; RFC 2544 asks for 20."""
 
 
 class FrameLoss(AroundTrials):
@@ -74,13 +74,13 @@ class FrameLoss(AroundTrials):
     trial: TrialDuration = 60.0
     """Length of a trial."""
     step: Share = 0.1
-    """How much lower the next rate is, as a share of the maximum; RFC 2544 allows up to 10 %."""
+    """By how much the next rate is lower, as a share of the maximum; RFC 2544 allows up to 10 %."""
     maximum: PlanRate | None = None
     """The first rate, per direction. Default: line rate or the generator's ceiling, the lower."""
 
 
 class Flood(AroundTrials):
-    """Forwarding rate under flood: all that the line or the tester gives, beside the throughput."""
+    """Forwarding rate at the highest load of the line or the tester, compared with the throughput."""
 
     keys_are: ClassVar[str] = "a key of a flood test"
     of_rfc2544: ClassVar[bool] = False  # the standard has none
@@ -88,28 +88,28 @@ class Flood(AroundTrials):
     trial: TrialDuration = 60.0
     """Length of the trial."""
     loss_goal: LossGoal = 0.0
-    """The goal of the throughput the forwarding rate is set in relation to."""
+    """The loss goal of the throughput with which the forwarding rate is compared."""
     maximum: PlanRate | None = None
     """The load, per direction. Default: line rate or the generator's ceiling, the lower."""
 
 
 class BackToBack(AroundTrials):
-    """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without a loss."""
+    """Back-to-back frames (RFC 2544 26.4, RFC 9004): the longest burst at line rate without loss."""
 
     keys_are: ClassVar[str] = "a key of a back_to_back test"
 
     searches: Annotated[int, Field(ge=1, le=1000)] = 50
-    """How many searches the figures are of; RFC 2544 asks for 50."""
+    """Number of searches; RFC 2544 asks for 50."""
     longest: TrialDuration = 2.0
     """The longest burst tried; RFC 2544 asks for 2 s."""
     maximum: PlanRate | None = None
     """The rate of the bursts, per direction. Default: line rate or the generator's ceiling, the lower."""
     loss_goal: LossGoal = 0.0
-    """The goal of the throughput that says at which sizes there is anything to search."""
+    """The loss goal of the throughput that decides which sizes are searched: those below the rate of the bursts."""
 
 
 class SystemRecovery(AtThroughput):
-    """System recovery (RFC 2544 26.5): from an overload to half of it, the time until the last lost frame."""
+    """System recovery (RFC 2544 26.5): after an overload drops to half, the time until the last lost frame."""
 
     keys_are: ClassVar[str] = "a key of a system_recovery test"
 
@@ -118,7 +118,7 @@ class SystemRecovery(AtThroughput):
     recovery: TrialDuration = 60.0
     """How long the reduced load lasts."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 5
-    """How many trials the mean is taken of."""
+    """Number of trials for the mean."""
 
     @property
     def longest_s(self) -> float:

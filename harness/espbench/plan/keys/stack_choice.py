@@ -81,13 +81,13 @@ class StackChoice(Strict):
     label: Name | None = None
     """What reports call it; needed when one stack is listed twice. Default: the name."""
     version: Annotated[str, PlainValidator(_version), text(_VERSION_PATTERN, "5.9.8-5+deb12u1")] | None = None
-    """Version of the daemon's package (IKE stacks). Default: the newest the package sources have."""
+    """Version of the daemon's package (IKE stacks). Default: the newest in the package sources."""
     prefix: Annotated[str, Field(min_length=1)] | None = None
-    """Folder with the daemon as you built it (IKE stacks), instead of `version`; starts beside the plan."""
+    """Folder with your own build of the daemon (IKE stacks), instead of `version`; relative to the plan."""
     tunnels: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Tunnels the traffic spreads over (strongswan-libipsec: 1). plain: its policies."""
+    """Number of tunnels over which the traffic is spread (strongswan-libipsec: 1). plain: number of policies."""
     policies: Literal["same", "none"] = "same"
-    """plain: the policies of a stack with ESP, all of which let pass (same), or none at all.
+    """plain: the policies of a stack with ESP, but all let traffic pass (same); or no policies (none).
 
     The first tells what ESP itself costs, the second what a router without IPsec would do.
     """
