@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
+import powerquicc_calibration as calibration
 import yaml
 
-from espbench.claims import calibration
 from espbench.claims.model import Setup
 from espbench.claims.points import Point, points
 from espbench.paths import data_dir

@@ -57,7 +57,7 @@ class Histogram:
         }
 
     def lateness(self) -> dict[str, float] | None:
-        """As the protocol tells how late frames left, µs."""
+        """Return how late frames left as the protocol tells it, µs."""
         if not self.total:
             return None
         quantiles = {"p50": 0.5, "p99": 0.99, "p999": 0.999}

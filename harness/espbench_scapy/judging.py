@@ -201,7 +201,7 @@ class SequenceCount:
         return self.received + self.corrupted - self._corrupted_copies
 
     def lost(self, sent: int) -> int:
-        """Of `sent` frames, those that never came in any shape."""
+        """Count the frames of `sent` that never came in any shape."""
         return max(0, sent - self.accounted)
 
     def missing_runs(self, sent: int) -> list[tuple[int, int]]:

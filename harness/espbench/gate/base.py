@@ -101,5 +101,5 @@ class Base:
 
     @property
     def repeats(self) -> int:
-        """Of how many samples its bands are, at most."""
+        """Return of how many samples its bands are, at most."""
         return max((len({s.repeat for s in case.samples}) for case in self.cases.values()), default=0)

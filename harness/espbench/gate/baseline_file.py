@@ -175,7 +175,7 @@ def _case(line: _Line) -> BaseCase:
 
 
 def _seal(content: Mapping[str, Any], conditions: Mapping[str, str]) -> str:
-    """Of a line without its seal, and of the conditions that are its own."""
+    """Seal a line that has no seal yet, and the conditions that are its own."""
     valid_for = relevant(conditions, content["dut"], content["stack"])
     text = json.dumps([valid_for, content], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

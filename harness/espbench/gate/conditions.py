@@ -91,12 +91,12 @@ def is_named(key: str, names: Collection[str]) -> bool:
 
 
 def own_kernels(told: Mapping[str, str]) -> set[str]:
-    """Of what `of_plan` said, the paths of kernels and modules that are the user's own."""
+    """Pick the paths of the user's own kernels and modules from what `of_plan` said."""
     return {key for key, value in told.items() if _scope(key) and is_named(key, _OF_KERNELS) and "/" in value}
 
 
 def relevant(conditions: Mapping[str, str], dut: str, stack: str) -> dict[str, str]:
-    """Those of the whole run, of this device and of this stack, sorted."""
+    """Pick the conditions of the whole run, of this device and of this stack, sorted."""
     return {key: conditions[key] for key in sorted(conditions) if _scope(key) in ("", dut, stack)}
 
 

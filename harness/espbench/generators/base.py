@@ -242,12 +242,12 @@ class StreamCounts(BaseModel):
 
     @property
     def lost(self) -> int:
-        """As of a trial (terms.Trial): what was not received intact."""
+        """Count frames that were not received intact, as a trial does (terms.Trial)."""
         return self.tx_frames - self.rx_frames
 
     @property
     def lost_damaged(self) -> int:
-        """Of lost those that came, but damaged."""
+        """Count lost frames that came, but damaged."""
         return max(0, self.lost - self.never_came)
 
 

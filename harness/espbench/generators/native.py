@@ -142,13 +142,13 @@ class NativeGenerator:
         }
 
     def console(self, port: PortName, line: str | None, until: str, timeout_s: float) -> list[str]:
-        """As platforms.base.VirtualClock."""
+        """Do what platforms.base.VirtualClock says."""
         request = {"cmd": "console", "port": port, "line": line, "until": until, "timeout_s": timeout_s}
         lines: list[str] = self._ask(request, "console")["lines"]
         return lines
 
     def branch(self, between_guests: Sequence[Path], seed: int = 0) -> None:
-        """As platforms.base.VirtualClock."""
+        """Do what platforms.base.VirtualClock says."""
         others = [str(path) for path in between_guests]
         self._ask({"cmd": "branch", "others": others, **({"seed": seed} if seed else {})}, "branched")
 

@@ -160,7 +160,7 @@ class TrexGenerator:
         self._trex.ask("ping")
 
     def pid(self) -> int:
-        """Of the server this one launched; this process's own where it launched none."""
+        """Return the id of the server this one launched; this process's own where it launched none."""
         return self._trex.launched.pid if self._trex.launched else os.getpid()
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class Key:
 
 @dataclass
 class Figures:
-    """Of one run and series: the figure of each repeat that has one, and the statuses of all."""
+    """Figures of one run and series: one of each repeat that has any, and the statuses of all repeats."""
 
     by_repeat: dict[int, float] = field(default_factory=dict)
     statuses: list[str] = field(default_factory=list)

@@ -35,7 +35,7 @@ def runs(database: sqlite3.Connection) -> list[RunRow]:
 
 
 def series(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Series]:
-    """Those whose plan, case and figure have these texts in them, whatever their case."""
+    """Find series whose plan, case and figure have these texts in them, in capitals or not."""
     rows = database.execute(
         f"SELECT {_SERIES} FROM series s WHERE {_NAMED} ORDER BY {_ORDER}", (plan, case, figure)
     )
@@ -58,7 +58,7 @@ def numbered_points(database: sqlite3.Connection, number: int) -> list[tuple[int
 
 
 def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Change]:
-    """Those of the series of these names, the newest first."""
+    """Find the changes of the series of these names, the newest first."""
     told = dict(database.execute("SELECT id, told FROM facts"))
 
     @cache

@@ -19,7 +19,7 @@ def shorter(code: Code, clause: str, got: float, wanted: float) -> list[Deviatio
 
 
 def shortest(trials: Iterable[Trial], otherwise: float) -> float:
-    """Of trials that a figure is taken from, the shortest length, s: as measured, but not longer than was asked for.
+    """Return the shortest length of a figure's trials, s: as measured, but not longer than was asked for.
 
     otherwise: where there are none. 60 s may have been 59.99998, so it is rounded to 10 ms.
     """

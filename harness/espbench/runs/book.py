@@ -72,7 +72,7 @@ class Book:
         self.save()
 
     def outcomes(self) -> list[Outcome]:
-        """Of all throughput tests so far."""
+        """Return the outcomes of all throughput tests so far."""
         return [r for results in self._results.values() for r in results if isinstance(r, Outcome)]
 
     def save(self, compared: Sequence[Finding] = ()) -> Results:
@@ -114,7 +114,7 @@ class Book:
 
 
 def _needs(cases: Sequence[Case]) -> dict[str, list[Case]]:
-    """Of each case those before it whose throughput it uses: at its point, and at sizes that its search begins with."""
+    """Find for each case those before it whose throughput it uses: of its point, of sizes its search begins with."""
     found: dict[str, list[Case]] = {}
     searched: defaultdict[Hashable, list[Case]] = defaultdict(list)
     for case in cases:

@@ -134,7 +134,7 @@ class OneCase:
         return pair
 
     def _kind(self, case: Case) -> tuple[Any, ...]:
-        """Of what pair a failure speaks: in virtual time each case has its own, and asks none before it."""
+        """Say of what pair a failure speaks: in virtual time each case has its own, and asks none before it."""
         return (case.id,) if self._virtual_time else case.pair
 
     def _set_up(self, case: Case) -> Setup:

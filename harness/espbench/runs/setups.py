@@ -162,7 +162,7 @@ class Setups:
             self._directory.update_manifest(tools={**tools, name: version})
 
     def _name_of(self, case: Case) -> str:
-        """Of its Security Context in the manifest."""
+        """Return the name of its Security Context in the manifest."""
         parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
         return "-".join(parts if len(self._plan.duts) == 1 else [case.dut, *parts])
 

@@ -169,7 +169,7 @@ class Evidence:
         return (self.retries + 1) // 2 if first.seen.final else 1
 
     def _loads_given_up(self) -> list[GivenUp]:
-        """Of these, each load once: what final trials say, or cannot say, goes before what search trials did."""
+        """List each load once: what final trials say, or cannot say, goes before what search trials did."""
         finals = {load for load, phase in self.exhausted if phase == "final"}
         decided = {e.pass_fps for e, what in self._judged if what in PASSES} | self._missed
         return [
@@ -184,7 +184,7 @@ class Evidence:
         return 2 * len(self._passing(known)) > len(known)
 
     def _passing(self, known: Sequence[Entry]) -> list[Entry]:
-        """Of trials at one load those that meet the goal: each on its own frames, or all where each has too few."""
+        """Pick the trials at one load that meet the goal: each on its own frames, or all where each has too few."""
         told = [(entry, judge_counts(entry.seen, self.goal)) for entry in known]
         together = [e for e, what in told if e.seen.final and what in (*PASSES, Judgement.UNDECIDED)]
         if self.goal > 0 and weigh_finals([e.seen for e in together], self.goal) is Judgement.MET:
@@ -325,10 +325,6 @@ class Evidence:
         """Frames sent at a load in all its valid trials, without those in doubt."""
         doubted = self.doubted(load)
         return sum(e.seen.frames for e in self.valid if e.pass_fps == load and e not in doubted)
-
-    def final_frames_at(self, load: float) -> int:
-        """Frames per direction of the valid final trials at a load."""
-        return sum(e.seen.frames_per_direction for e in self._finals_of(load))
 
     def final_counts_at(self, load: float) -> list[tuple[int, int]]:
         """(frames, lost) of each direction over the valid final trials at a load."""

@@ -183,7 +183,7 @@ def judge(seen: Observation, goal: float) -> Judgement:
 
 
 def judge_counts(seen: Observation, goal: float) -> Judgement:
-    """As `judge`, whether the trial is valid or not."""
+    """Judge as `judge` does, whether the trial is valid or not."""
     if not seen.sustained:
         return Judgement.DISTURBED if seen.backlog_excused else Judgement.MISSED
     if goal == 0:

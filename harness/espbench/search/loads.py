@@ -37,7 +37,7 @@ class Loads:
         self._row = (*below, maximum)
 
     def place(self, load: float) -> int:
-        """Of the highest load of the row that is not above `load`; one behind the last if all are below it."""
+        """Return the place of the row's highest load not above `load`; one behind the last if all are below it."""
         return len(self._row) if load > self._row[-1] else max(bisect_right(self._row, load) - 1, 0)
 
     def up(self, load: float) -> float:

@@ -68,7 +68,7 @@ class MlrSearch:
         self._cached = None
 
     def _usable(self, seen: Observation) -> Observation:
-        """As seen, or INVALID where it is no evidence for the load that the library asked for."""
+        """Return it as seen, or INVALID where it is no evidence for the load that the library asked for."""
         why = None
         if seen.offered_fps is not None and seen.offered_fps < (1 - self.resolution) * seen.load_fps:
             why = Reason.of(Code.ONLY_OFFERED, fps=seen.offered_fps)
@@ -256,5 +256,5 @@ class MlrSearch:
 
 
 def _judge(seen: Observation, goal: float) -> Judgement:
-    """Of a valid trial by its own loss ratio, as the library takes it."""
+    """Judge a valid trial by its own loss ratio, as the library takes it."""
     return judge_counts(replace(seen, final=False), goal) if seen.valid else Judgement.INVALID

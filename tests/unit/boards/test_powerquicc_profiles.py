@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import powerquicc_calibration as calibration
 import pytest
+from powerquicc_calibration import Published
 
-from espbench.claims import calibration
-from espbench.claims.calibration import Published
 from espbench.plan import load_profile, profile_names
 from espbench.plan.duts.boards import Board
 from espbench.results.published import documents

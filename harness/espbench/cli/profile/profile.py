@@ -65,7 +65,7 @@ def _refuse_early(subject: Path) -> None:
 
 
 def _loads_used(profiled: RunDirectory) -> Loads:
-    """Those at which a run of ours was measured."""
+    """Return the loads at which a run of ours was measured."""
     entries = {entry.case: entry for entry in profiled.manifest.cases}
     found: Loads = {}
     for name, loads in profiled.manifest.base_loads.items():

@@ -20,7 +20,7 @@ def factor(found: Estimate | float | None) -> str:
 
 
 def decimals(value: float, *bounds: float) -> int:
-    """As many as three digits need, and more where rounding would put 1 between bounds it is not between."""
+    """Return as many as three digits need, and more where rounding would put 1 between bounds it is not between."""
     shown = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     leaves_out_1 = bool(bounds) and (min(bounds) > 1 or max(bounds) < 1)
     while leaves_out_1 and shown < _MOST_DECIMALS and any(round(b, shown) == 1 for b in bounds):

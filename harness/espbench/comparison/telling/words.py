@@ -134,7 +134,7 @@ def opening(panel: Panel, goals: Sequence[str] = ()) -> str:
 
 
 def told_again(panels: Sequence[Panel]) -> list[bool]:
-    """Of each panel, whether its verdicts are those of a panel before that differs from it in the loss goal alone."""
+    """Say of each panel whether its verdicts are those of one before that differs from it in the loss goal alone."""
     told = []
     before: dict[tuple[tuple[str, str], ...], list[PairVerdicts]] = {}
     for panel in panels:

@@ -14,7 +14,7 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Of one CPU since boot, ns: idle, executing tasks, stolen by the hypervisor.
+    """Times of one CPU since boot, ns: idle, executing tasks, stolen by the hypervisor.
 
     What it executed is sampled at each tick, and wrong by some percent of a short trial; when it was idle is measured.
     """

@@ -68,7 +68,7 @@ def covered(spans: list[tuple[int, int]], start_ns: int, end_ns: int) -> float:
 
 
 def of_the_host(host_stalls: list[Stall], longest_own_ms: float = SOFTIRQ_MS) -> list[Stall]:
-    """Those too long to be the DUT's own doing."""
+    """Pick the stalls that are too long to be the DUT's own doing."""
     return [s for s in host_stalls if s.ms > longest_own_ms]
 
 

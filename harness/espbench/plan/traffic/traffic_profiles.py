@@ -108,11 +108,6 @@ class Profile(Strict):
         return value
 
     @property
-    def has_own_sizes(self) -> bool:
-        """Whether its sizes belong together: a plan then names none."""
-        return self.sizes is None
-
-    @property
     def is_bare_mix(self) -> bool:
         """Whether it says nothing but sizes in proportions, so that `frame_sizes` may name it."""
         return (

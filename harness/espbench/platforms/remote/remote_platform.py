@@ -66,7 +66,7 @@ class RemoteTestbed(Testbed):
     hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
 
     def no_power_switch(self, side: Side) -> str:
-        """As platforms.base.PowerSwitch."""
+        """Do what platforms.base.PowerSwitch says."""
         if side in self.powered:
             return ""
         return (
@@ -75,7 +75,7 @@ class RemoteTestbed(Testbed):
         )
 
     def power_cycle(self, side: Side) -> dict[str, Any]:
-        """As platforms.base.PowerSwitch."""
+        """Do what platforms.base.PowerSwitch says."""
         return self.hands.submit(self._power_cycle, self.powered[side]).result()
 
     def _power_cycle(self, powered: PoweredBox) -> dict[str, Any]:

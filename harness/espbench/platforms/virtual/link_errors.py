@@ -41,7 +41,7 @@ class Errors:
     seed: int = 0
 
     def of(self, link: str) -> LinkErrors:
-        """Of a link, whether it errs or not."""
+        """Return the errors of a link, none where it does not err."""
         return self.links.get(link, LinkErrors())
 
     def seed_for(self, chance: Chance, trial: str) -> int:

@@ -167,7 +167,7 @@ class AttackCase(IpsecSeries):
         }
 
     def _row(self, trial: Trial) -> dict[str, Any]:
-        """Of one rate; the attack's is what really left."""
+        """Make the row of one rate; the attack's is what really left."""
         sent = trial.measured.get("noise", [])
         home, office = (trial.gateways.get(side) for side in ("home", "office"))
         row: dict[str, Any] = {

@@ -25,7 +25,7 @@ from espbench.terms import Deviation, Reason, Statement, Trial
 
 
 class FirstPacketCase(IpsecSeries):
-    """As many trials as the plan wants, all alike."""
+    """Makes as many trials as the plan wants, all alike."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, FirstPacket)

@@ -38,7 +38,7 @@ class IpsecSeries(Series):
     """A series whose trials drive daemons and gateways themselves, not only through the trial maker."""
 
     def measure(self, request: Request, maker: TrialMaker) -> Trial:
-        """As `made` makes it; whatever goes wrong with gateways or daemons costs the trial, not the run."""
+        """Make the trial by `made`; whatever goes wrong with gateways or daemons costs the trial, not the run."""
         try:
             return self.made(request, maker)
         except (UsageError, MachineLacks, CannotWrite, Interrupted, NotBack, TrialBroken, readiness.NotReady):
@@ -98,7 +98,7 @@ def record(
     reasons: Sequence[Reason] = (),
     proof: dict[str, Any] | None = None,
 ) -> Trial:
-    """Of a trial whose figures are not of the tester's frames; INVALID if there are reasons."""
+    """Build the record of a trial whose figures are not of the tester's frames; INVALID if there are reasons."""
     return Trial(
         case=case.id, sequence=sequence, phase=request.phase, attempt=request.attempt,
         intended_fps=request.load_fps, offered_fps=0.0, duration_s=0.0,

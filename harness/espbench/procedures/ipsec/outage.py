@@ -35,7 +35,7 @@ from espbench.terms import Deviation, Reason, Statement, Trial
 
 
 class _OutageCase(IpsecSeries):
-    """As many trials as the plan wants, all alike, each on daemons that were just started."""
+    """Makes as many trials as the plan wants, all alike, each on daemons that were just started."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Failover | Reset)
@@ -131,7 +131,7 @@ class _OutageCase(IpsecSeries):
     @property
     @abstractmethod
     def options(self) -> dict[str, Any]:
-        """Of the stack, for this test."""
+        """Return the stack's options for this test."""
 
     @abstractmethod
     def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:

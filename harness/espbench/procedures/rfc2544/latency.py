@@ -35,7 +35,7 @@ _OF_ALL_FRAMES = {
 
 
 class LatencyCase(AtThroughputSeries):
-    """As many trials as the plan wants, all alike."""
+    """Makes as many trials as the plan wants, all alike."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Latency)

@@ -29,7 +29,7 @@ _AT_THE_END = 0.02
 
 
 class SystemRecoveryCase(Series):
-    """As many trials as the plan wants, all alike."""
+    """Makes as many trials as the plan wants, all alike."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, SystemRecovery)

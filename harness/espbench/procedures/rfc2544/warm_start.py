@@ -46,7 +46,7 @@ def worth_a_hint(trials: Sequence[int]) -> bool:
 
 
 def guides(before: Sequence[Case]) -> Sequence[Case]:
-    """Of a case's series those before it whose results its search begins with: too few of them say nothing."""
+    """Pick the cases of its series whose results a case's search begins with: too few of them say nothing."""
     return before if len(before) >= LEAST_SIZES else []
 
 

@@ -142,7 +142,7 @@ class ComparisonView:
 
     @property
     def fixed_confidence(self) -> str:
-        """Of the verdicts at the same loads: two for each point."""
+        """Say how sure the verdicts at the same loads are: two for each point."""
         family = 2 * len(self.comparison.fixed_loads)
         return f"{PER_CENT}, simultaneous over {plural(family, 'verdict')}"
 

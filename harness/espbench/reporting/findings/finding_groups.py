@@ -95,6 +95,6 @@ def way_of(key: str) -> tuple[str, str]:
 
 
 def median_of(values: Sequence[float | None]) -> float | None:
-    """Of the repeats that have a figure."""
+    """Return the median of the repeats that have a figure."""
     known = [v for v in values if v is not None]
     return median(known) if known else None

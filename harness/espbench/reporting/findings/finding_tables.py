@@ -20,7 +20,10 @@ from espbench.terms import Finding, Quantity, Status, line_rate_fps
 
 @dataclass(frozen=True)
 class Column:
-    """Of figures; neighbours of one title share it, and below it each has its unit or which figure it is."""
+    """A column of numbers. Adjacent columns with the same title share one heading.
+
+    Each shows its unit, or which statistic it is, below that.
+    """
 
     title: str
     unit: str = ""
@@ -123,7 +126,7 @@ def told(q: Quantity) -> str:
 
 
 def unit_of(q: Quantity) -> str:
-    """As a reader wants it: a ratio has none."""
+    """Return the unit as a reader wants it: a ratio has none."""
     return "" if q.unit == "1" else q.unit
 
 

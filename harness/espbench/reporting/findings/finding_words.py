@@ -161,7 +161,7 @@ def kinds_listed(tests: Sequence[str]) -> str:
 
 
 def _kind(test: str) -> Kind:
-    """Of a kind that is not in the list its name in the plan, as words."""
+    """Return the kind of a test; of one that is not in the list its name in the plan, as words."""
     name = kind_of_test(test)
     words = name.replace("_", " ").replace("-", " ").strip()
     return _KINDS.get(name) or Kind(words[:1].upper() + words[1:])

@@ -43,7 +43,7 @@ _SIZE = tip("size", "frame size, B")
 
 
 def latency_domain(findings: Sequence[Finding]) -> tuple[float, float] | None:
-    """Of all panels that are to be read side by side, µs; None where nothing has a figure."""
+    """Return the span of all panels that are to be read side by side, µs; None where nothing has a figure."""
     figures = [q for f in findings for q in f.quantities if q.unit == "µs" and not q.way]
     values = [v for q in figures for v in (q.value, q.minimum, q.maximum) if v]
     return log_domain(values) if values else None
@@ -113,7 +113,7 @@ def flood_panel(
     *,
     as_picture: bool,
 ) -> Spec | None:
-    """Of one stack: what each suite forwards under flood, beside its throughput, and the line rate above both."""
+    """Draw what each suite of one stack forwards under flood, beside its throughput, and the line rate above both."""
     lines = []
     for suite in dict.fromkeys(f.suite for f in findings):
         for what, key in ((FLOOD, Key.FLOOD_FORWARDING), (THROUGHPUT, Key.THROUGHPUT)):

@@ -15,18 +15,18 @@ def usual_compiler(results: Sequence[KernelResult]) -> tuple[str, str]:
 
 
 def as_stated(results: Sequence[KernelResult]) -> list[KernelResult]:
-    """Those with the memories as stated and the usual compiler."""
+    """Pick results with the memories as stated and the usual compiler."""
     usual = usual_compiler(results)
     return [r for r in results if not (r.faster_dram or r.faster_sram) and (r.compiler, r.option) == usual]
 
 
 def single(results: Sequence[KernelResult]) -> list[KernelResult]:
-    """Of these the ones on one thread of one engine."""
+    """Pick those of `as_stated` on one thread of one engine."""
     return [r for r in as_stated(results) if (r.engines, r.threads) == (1, 1)]
 
 
 def least_level(results: Sequence[KernelResult]) -> list[KernelResult]:
-    """Of the single ones the least optimised level that was measured: 0, unless the plan leaves it out."""
+    """Pick those of `single` at the least optimised level that was measured: 0, unless the plan leaves it out."""
     found = single(results)
     lowest = min((r.level for r in found), default=0)
     return [r for r in found if r.level == lowest]

@@ -35,7 +35,7 @@ def number(value: float | None, significant: int = 4) -> str:
 
 
 def figure(value: float | None, significant: int = 4) -> str:
-    """As `number`, but a small figure keeps its digits and is never rounded to nothing: `0.00001234`."""
+    """Write a number as `number` does, but keep a small one's digits and never round it to nothing: `0.00001234`."""
     if value is None or value == 0 or abs(value) >= 1:
         return number(value, significant)
     digits = significant - 1 - math.floor(math.log10(abs(value)))

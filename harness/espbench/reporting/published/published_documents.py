@@ -31,7 +31,7 @@ def is_about(run: RunDirectory) -> bool:
 
 
 def _duts(run: RunDirectory) -> list[str]:
-    """Those of its cases, and of a run that has none (an accelerator test alone) those of its plan."""
+    """Return the DUTs of a run's cases, or of its plan where it has none (an accelerator test alone)."""
     manifest = run.manifest
     return list(
         dict.fromkeys([case.dut for case in manifest.cases] or manifest.conditions.get("profiles", {}))

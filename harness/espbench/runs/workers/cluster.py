@@ -48,7 +48,7 @@ class ClusterWorkers:
 
     @property
     def at_once(self) -> int:
-        """As many tasks as there are workers: more would wait behind others and be lost with them."""
+        """Return as many tasks as there are workers: more would wait behind others and be lost with them."""
         when, count = self._counted
         if time.monotonic() - when > _COUNT_EACH_S and self._client.status == "running":
             count = max(1, len(self._client.nthreads()))

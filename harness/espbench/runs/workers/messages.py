@@ -31,7 +31,7 @@ class RunFacts:
     profiled: bool = False
 
     def pickled(self) -> bytes:
-        """As tasks carry it: a worker reads it again only where it differs from the last."""
+        """Pickle it for tasks to carry: a worker reads it again only where it differs from the last."""
         return pickle.dumps(self)
 
 

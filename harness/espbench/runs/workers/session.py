@@ -284,7 +284,7 @@ class SideBySide:
     # -- what workers find out of the gateways -----------------------------------------------------
 
     def _note_contexts(self) -> None:
-        """Of a resumed run: what was read last in which case, as far as that can be told."""
+        """Note for a resumed run what was read last in which case, as far as that can be told."""
         known = self._directory.manifest.context_of_case
         counts = self._directory.trial_counts()
         for number, case in enumerate(self._book.cases):

@@ -65,7 +65,7 @@ class IkeOptions(StackOptions):
 
     @property
     def interface_id(self) -> int:
-        """That of the XFRM interface the traffic is routed to; 0: by policy alone."""
+        """Return the id of the XFRM interface the traffic is routed to; 0: by policy alone."""
         return XFRM_IF_ID if self.interface else 0
 
 

@@ -46,7 +46,7 @@ class IkeStack:
 
     @property
     def options(self) -> IkeOptions:
-        """Those the daemons now have."""
+        """Return the options the daemons now have."""
         return self._options
 
     @property

@@ -26,7 +26,7 @@ _HALF_A_YEAR = timedelta(days=180)
 
 
 def events(log: str) -> Iterator[SaEvent]:
-    """Those of the SAs this pluto initiated."""
+    """Yield the events of the SAs this pluto initiated."""
     year, before = _YEAR, datetime(_YEAR, 1, 1)
     for line in log.splitlines():
         parts = _LINE.match(line)

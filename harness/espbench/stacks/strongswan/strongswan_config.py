@@ -104,7 +104,7 @@ secrets {{
 
 
 def connection_name(end: End, number: int) -> str:
-    """That of the connection a tunnel belongs to."""
+    """Return the name of the connection a tunnel belongs to."""
     return f"{CONNECTION}{number}" if end.options.ike_sa_each and end.initiates else CONNECTION
 
 

@@ -24,7 +24,7 @@ _STEPS: tuple[tuple[re.Pattern[str], Phase, What], ...] = (
 
 
 def events(log: str) -> Iterator[SaEvent]:
-    """Those of the SAs this charon initiated."""
+    """Yield the events of the SAs this charon initiated."""
     begun: set[tuple[int, str]] = set()
     for line in log.splitlines():
         parts = _LINE.match(line)

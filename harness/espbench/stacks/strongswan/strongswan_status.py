@@ -67,7 +67,7 @@ def ike_words(proposal: str) -> str:
 
 
 def algorithms(sa: dict[str, Any]) -> str:
-    """Those of an IKE SA or a child, as `swanctl --list-sas --raw` has them."""
+    """Return the algorithms of an IKE SA or a child, as `swanctl --list-sas --raw` has them."""
     cipher = sa.get("encr-alg", "none")
     if cipher.startswith("AES"):
         cipher += f"_{sa.get('encr-keysize')}"

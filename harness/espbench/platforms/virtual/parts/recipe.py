@@ -150,7 +150,7 @@ def pinned() -> dict[str, SourcePackage]:
 
 
 def used() -> dict[str, SourcePackage]:
-    """Those that builds here are made of: the pinned ones, or what had to stand in for them (sources.py)."""
+    """Return what builds here are made of: the pinned ones, or what had to stand in for them (sources.py)."""
     return {name: substitute(package) or package for name, package in pinned().items()}
 
 
@@ -197,7 +197,7 @@ def pinned_packages() -> dict[str, BinaryPackage]:
 
 
 def used_packages() -> dict[str, BinaryPackage]:
-    """Those that builds here are made of: the pinned ones, or what had to stand in for them (packages.py)."""
+    """Return what builds here are made of: the pinned ones, or what had to stand in for them (packages.py)."""
     return {what: _instead(package) or package for what, package in pinned_packages().items()}
 
 

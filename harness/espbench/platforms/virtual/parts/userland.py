@@ -47,7 +47,7 @@ class Image:
 
 
 def images() -> dict[str, Image]:
-    """Those of x86/userland.yaml by name, base first; EspbenchError where it cannot be read."""
+    """Read the archives of x86/userland.yaml by name, base first; EspbenchError where it cannot be read."""
     path = recipe.folder() / "x86/userland.yaml"
     try:
         read: dict[str, dict[str, Any]] = own_yaml(path)
@@ -100,7 +100,7 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
 def closure(
     root: Path, files: Iterable[str], needs: Callable[[Path], list[str]], there: set[str]
 ) -> dict[str, bytes]:
-    """These files of an unpacked root and all libraries they need, by their paths in the guest, but for those there.
+    """Collect files of an unpacked root with all libraries they need, by their paths in the guest, but those there.
 
     EspbenchError names what is in none of the packages, and who needs it.
     """

@@ -66,7 +66,7 @@ def kernel_of(vmlinuz: bytes) -> bytes:
 
 
 def modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
-    """These modules of a release's folder and all they depend on, by file name, each after those it needs.
+    """Collect modules of a release's folder with all they depend on, by file name, each after those it needs.
 
     One that is built into the kernel is left out; EspbenchError names what is neither there nor built in.
     """
