@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
@@ -15,7 +15,7 @@ from espbench.measure.inputs.setup import Request, Setup, Shape
 from espbench.plan.keys.rfc2544_tests import BackToBack, Flood, FrameLoss, Latency, SystemRecovery
 from espbench.procedures.procedure import Procedure, TrialMaker
 from espbench.runs.procedure_kinds import procedure_for
-from espbench.terms import Finding, Quantity
+from espbench.terms import Finding, Quantity, Trial
 from support.session.examples import examples
 from support.simulated.procedures import LINE, answer, case_of, known, run
 from support.simulated.queue import QueueDut
@@ -186,6 +186,37 @@ def test_a_tester_too_slow_for_the_line_makes_its_bursts_at_its_own_rate(share: 
     resumed = procedure_for(case, known(0.5 * LINE), procedure.trials[:kept])
     _bursts(resumed, dut, own_fps)
     assert answer(resumed) == found
+
+
+@dataclass(frozen=True)
+class Refusing(QueueDut):
+    """Behind a port whose driver has no room for so many frames of each burst: they never leave."""
+
+    unsent: float = 0.0  # frames; below 1 a share of the burst
+
+    def trial(self, request: Request, case: str, sequence: int) -> Trial:
+        burst = request.shape.burst_frames or 0
+        sent = max(1, burst - round(self.unsent if self.unsent >= 1 else self.unsent * burst))
+        return super().trial(replace(request, shape=Shape(burst_frames=sent)), case, sequence)
+
+
+@pytest.mark.parametrize("buffer", [10, 1000, 10**6])
+def test_a_frame_that_never_left_is_not_waited_for_for_ever(buffer: int) -> None:
+    """One frame of each burst finds no room at the port: to the resolution it is that burst, and the search ends."""
+    dut = Refusing(0.5 * LINE, buffer, unsent=1)
+    procedure = procedure_for(case_of(BackToBack(searches=2), "back_to_back"), known(0.5 * LINE), [])
+    _bursts(procedure, dut, LINE)
+    found = answer(procedure)
+    assert found.quantities[0].value == pytest.approx(min(2 * buffer, 2 * LINE), rel=0.001, abs=2)
+
+
+def test_a_burst_of_which_too_many_never_left_is_void() -> None:
+    """Three of a thousand: it says nothing of the burst that was asked for, and it is not asked for without end."""
+    procedure = procedure_for(case_of(BackToBack(retries=2), "back_to_back"), known(0.5 * LINE), [])
+    _bursts(procedure, Refusing(0.5 * LINE, 10**6, unsent=0.003), LINE)
+    found = answer(procedure)
+    assert (found.status, len(procedure.trials)) == ("INVALID", 3)
+    assert "99.70 %" in found.reasons[0].text
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,11 @@ class BackToBackCase(Series):
             self._take_the_testers_rate()
             return
         search = self._searches[-1]
-        search.add(trial.tx_frames // self.directions, passed=not trial.lost)
+        sent = trial.tx_frames // self.directions
+        # A burst of which a frame or two never left is the one that was asked for: as finely as lengths are told apart.
+        asked = search.next() or sent
+        length = asked if not trial.lost and asked - sent <= _missing(asked) else sent
+        search.add(length, passed=not trial.lost)
         if search.answer is not None and len(self._searches) < self.settings.searches:
             self._searches.append(_Search(self._longest, search.answer))
 
@@ -109,7 +113,11 @@ class BackToBackCase(Series):
         if trial.lost:
             return trial
         rate = request.load_fps / self.directions
-        if slow := _too_slow(trial):
+        burst = (request.shape.burst_frames or 0) * self.directions
+        if trial.validity == "VALID" and burst - trial.tx_frames > _missing(burst):
+            pct = 100 * trial.tx_frames / burst
+            reason = Reason.of(Code.SENT_FEWER, sent=trial.tx_frames, intended=burst, pct=pct, why="")
+        elif slow := _too_slow(trial):
             reason = Reason.of(Code.BURST_SLOW, fps=min(slow), intended_fps=rate)
         elif self._drained_meanwhile(trial) > max(1.0, _PAUSE * (request.shape.burst_frames or 0)):
             reason = Reason.of(Code.BURST_PAUSED, pause_us=1e6 * _late_s(trial))
@@ -191,6 +199,11 @@ class BackToBackCase(Series):
         ]
 
 
+def _missing(frames: int) -> int:
+    """How many frames of a burst may not have left, for it to be that burst still."""
+    return max(1, int(_RESOLUTION * frames))
+
+
 def _late_s(trial: Trial) -> float:
     """The longest that a frame of a burst left after its time."""
     found = [late["max"] for late in trial.host.get("lateness_us", {}).values() if late]
@@ -230,7 +243,7 @@ class _Search:
         """The longest burst that passed, once it is known well enough."""
         if self._passed >= self.longest:
             return self._passed
-        if self._lost is not None and self._lost - self._passed <= max(1, int(_RESOLUTION * self._lost)):
+        if self._lost is not None and self._lost - self._passed <= _missing(self._lost):
             return self._passed
         return None
 
