@@ -157,6 +157,7 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
             ),
             "stalls": len(offered.host_stalls) + sum(len(s.tx_stalls) for s in streams),
             "stall_ms": {k: round(v, 3) for k, v in offered.host_stall_ms_total.items()},
+            "notes": offered.notes,
             "lateness_us": {f"{s.from_}-{s.to}": s.lateness_us for s in streams},
             "late_frames": _sum(s.late_frames for s in streams),
             "backlog_excess": [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A leak is for ever (decision 0029): in which trials cleartext that crossed ends the case."""
+"""What a trial's record says: in which trials cleartext ends the case (decision 0029), what the tester noticed."""
 
 from __future__ import annotations
 
@@ -94,3 +94,11 @@ def test_counts_that_do_not_belong_together_accuse_nobody(what: dict[str, Any]) 
     """The trial is void, and the next one will tell."""
     trial = trial_of(**what)
     assert (trial.validity, trial.violated) == ("INVALID", False)
+
+
+def test_what_the_generator_noticed_stands_with_the_trial() -> None:
+    """Nothing that it tells is dropped, though the trial be valid and no figure affected."""
+    note = "port west: 2 frames never left: its driver had no room for them; they count as not sent"
+    delta = moved()
+    assert trial_of(delta, notes=[note]).host["notes"] == [note]
+    assert trial_of(delta).host["notes"] == []
