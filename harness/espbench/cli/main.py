@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 
@@ -69,6 +70,10 @@ def _options(
 
 def main() -> None:
     """Entry point; exits with the contract's codes (docs/commands.md)."""
+    # A terminal may have no µ, and a path bytes that are no text: what cannot be shown is escaped.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     # SIGTERM and a closed terminal end a run as Ctrl-C does: everything is undone, the run resumable.
     ending.listen()

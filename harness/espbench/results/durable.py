@@ -50,11 +50,14 @@ def sync_directory(path: Path) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file by a new text: a reader, or a power cut, sees the old or the new, never half."""
+    """Replace a file by a new text: a reader, or a power cut, sees the old or the new, never half.
+
+    Bytes of a path that are no UTF-8 (surrogates, as Python has them) are written as escapes, which JSON reads back.
+    """
     # The process id keeps two reports of one run, written at once, out of each other's file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
+        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

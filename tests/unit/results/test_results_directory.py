@@ -19,7 +19,7 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.results import FORMAT, RunDirectory, finding_files, outcome_files
 from espbench.results.durable import write_atomically
 from espbench.results.outcome_files import COLUMNS, CONTRACT_COLUMNS
-from espbench.terms import PAIRED, Finding
+from espbench.terms import PAIRED, Finding, Reason
 from support.synthetic import findings as synthetic_findings
 from support.synthetic import run as synthetic_run
 
@@ -62,6 +62,24 @@ def test_a_new_run_holds_its_plan_manifest_and_logs(tmp_path: Path) -> None:
     assert RunDirectory.open(run.path).manifest == MANIFEST
     assert run.logs.is_dir()
     assert run.outcomes() == []
+
+
+def test_a_plan_below_a_folder_whose_name_is_no_text_can_be_measured(tmp_path: Path) -> None:
+    """A folder that was named on a machine of another encoding; its run goes on beside the same plan."""
+    plan = tmp_path / os.fsdecode(b"jos\xe9") / "plan.yaml"
+    manifest = MANIFEST.model_copy(update={"plan_path": str(plan)})
+    run = RunDirectory.create(tmp_path, "a run", manifest, "name: a run\n")
+    words = [Reason.told(f"{plan}: gone")]
+    run.append(synthetic_run.trials_of(CASES[0], SHAPE)[0].model_copy(update={"reasons": words}))
+    run.save_results([OUTCOMES[0].model_copy(update={"reasons": words})])
+    again = RunDirectory.open(run.path)
+    assert again.manifest.plan_path == str(plan)
+    assert [result.reasons for result in again.results()] == [words]
+    assert (
+        again.damage()[0].why
+        == f"{OUTCOMES[0].trials - 1} of its {OUTCOMES[0].trials} trials are not in the file"
+    )
+    assert len(again.trials_of(CASES[0].case)) == 1
 
 
 def test_a_run_of_a_newer_format_is_refused_with_both_versions(tmp_path: Path) -> None:
