@@ -24,7 +24,7 @@ from pathlib import Path
 import powerquicc_calibration as calibration
 import yaml
 
-from espbench.claims.model import Setup
+from espbench.claims.model import Configuration
 from espbench.claims.points import Point, points
 from espbench.paths import data_dir
 from espbench.plan.duts.boards import Board
@@ -67,7 +67,7 @@ def measure(folder: Path, prices: calibration.SecPrices, ns: Fraction) -> Point:
     if done.returncode:
         raise SystemExit(f"the run failed ({done.returncode}):\n{done.stdout}{done.stderr}")
     (run,) = [RunDirectory.open(path) for path in (folder / "runs").iterdir()]
-    found = points([(run.manifest, run.outcomes())]).curve(DEVICE, Setup(behaviour="async"))
+    found = points([(run.manifest, run.outcomes())]).curve(DEVICE, Configuration(behaviour="async"))
     if calibration.LARGE not in found:
         raise SystemExit(f"{run.path}: no throughput: {[o.words for o in run.outcomes()]}")
     return found[calibration.LARGE]
