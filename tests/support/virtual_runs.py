@@ -46,8 +46,10 @@ class Measured:
         return {file.name: file.read_bytes() for file in (*files, *self.directory.glob("figures/*.svg"))}
 
     def of(self, stack: str) -> list[dict[str, Any]]:
-        """The trials of one stack, whose name follows the case's number."""
-        return [trial for trial in self.trials if trial["case"].partition("-")[2].startswith(f"{stack}-")]
+        """The trials of one stack, on every DUT."""
+        cases = json.loads((self.directory / "manifest.json").read_text())["cases"]
+        stacks = {case["case"]: case["stack"] for case in cases}
+        return [trial for trial in self.trials if stacks.get(trial["case"]) == stack]
 
 
 def build(kit: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel and modules of the user's in x86-64 guests: they run, and what they cost is found."""
+"""A kernel, modules and a processor of the user's choice in x86-64 guests: they run, and what they cost is found."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ def built() -> None:
     build("x86")
 
 
-def profile(folder: Path, name: str, more: str) -> str:
+def profile(folder: Path, name: str, more: str = "", cpu: str = "Haswell-noTSX") -> str:
     """A profile of that name beside the plan, as the plan names it."""
     text = (data_dir("dut-profiles") / "virt-x86.yaml").read_text()
+    assert "cpu: Haswell-noTSX" in text
+    text = text.replace("cpu: Haswell-noTSX", f"cpu: {cpu}")
     (folder / f"{name}.yaml").write_text(
         re.sub("^name: .*", f"name: {name}\n{more}", text, count=1, flags=re.MULTILINE)
     )
@@ -101,3 +103,14 @@ def test_debians_kernel_as_an_own_one_measures_what_debians_does(tmp_path: Path)
         context["emulation"]["kernel"] for context in contexts.values() if "kernel" in context["emulation"]
     ][:1]
     assert told["home"].startswith(f"{release}, vmlinuz-{release} sha256 ")
+
+
+def test_a_processor_without_instructions_for_aes_encrypts_all_the_same(tmp_path: Path) -> None:
+    """In C, for several times as many instructions; the modules for such instructions are passed over."""
+    plain = profile(tmp_path, "plain-processor", cpu="Opteron_G1")
+    run = measure(tmp_path, ["virt-x86", plain])
+    with_aes, without = cost(run, "virt-x86"), cost(run, "plain-processor")
+    for side in ("home", "office"):
+        assert without[side] > 1.5 * with_aes[side], side
+    (final,) = [t for t in run.of("xfrm") if t["phase"] == "final" and "-plain-processor-" in t["case"]]
+    assert final["proof"]["proven"]
