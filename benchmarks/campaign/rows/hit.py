@@ -288,6 +288,7 @@ class ReceiverHit(_OnABox, HitRow):
     """Only the thread that receives: what has come waits for it in its ring."""
 
     name = "receiver"
+    repetitions = 4
     what = "the generator's receiving thread stopped, the sender going on"
 
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
@@ -314,6 +315,7 @@ class AgentHit(HitRow):
     """Of one of two gateways that are namespaces."""
 
     name = "agent"
+    repetitions = 4
     what = "the agent inside a gateway (namespaces) killed or stopped"
     truth = PAIR_TRUTH
     reasons = (*GATEWAY, *TESTER)
@@ -459,6 +461,7 @@ class RemoteHelperHit(HitRow):
     """On a box behind ssh, a guest of ours; found by its parent, the ssh server's session."""
 
     name = "remote-helper"
+    repetitions = 10
     what = "the helper on a box behind ssh killed or stopped; the box must be as before"
     truth = PAIR_TRUTH
     reasons = (*GATEWAY, *TESTER)
