@@ -5,9 +5,9 @@ EspbenchError            exit code 1   something unexpected, said in one message
 ├── UsageError           exit code 2   the user's plan or command line is wrong
 ├── UnreadableRun        exit code 1   not a run directory, or a damaged one (of the Python API)
 ├── MachineLacks         exit code 4   the machine lacks something espbench needs
-├── GeneratorFailed      exit code 1   the generator died, is silent or refuses
-├── GatewayFailed        exit code 1   a gateway died, is silent or answers nonsense
-├── CannotWrite          exit code 1   the disk refuses what a run must keep: it ends, and can be resumed
+├── GeneratorFailed      exit code 1   the generator died, does not answer, or refuses
+├── GatewayFailed        exit code 1   a gateway died, does not answer, or answers nonsense
+├── CannotWrite          exit code 1   the disk refuses a file that a run needs: the run ends, and can be resumed
 └── Interrupted          exit code 130 Ctrl-C or SIGTERM; the run can be resumed
 """
 
@@ -17,9 +17,9 @@ from espbench.sentences import Code
 
 
 class EspbenchError(Exception):
-    """Base of every error espbench raises on purpose; its text is shown as it is.
+    """Base of every error that espbench raises on purpose. Its text is shown to the user unchanged.
 
-    code: what it is as the reason of a trial, where it costs no more than that trial.
+    code: the reason that a trial gets if the error affects only that trial.
     """
 
     exit_code = 1
@@ -27,17 +27,17 @@ class EspbenchError(Exception):
 
 
 class UsageError(EspbenchError):
-    """A mistake of the user's: where it is, what was expected, what came, what to do."""
+    """A mistake of the user: where it is, what was expected, what espbench got, what to do."""
 
     exit_code = 2
 
 
 class UnreadableRun(EspbenchError):
-    """A folder that is no run, or a run that is damaged: where, what is wrong, what to do."""
+    """A folder that is not a run, or a damaged run: where it is, what is wrong, what to do."""
 
 
 class MachineLacks(EspbenchError):
-    """Something is not installed or not allowed here; `install` is the command that mends it."""
+    """Something is not installed or not allowed here; `install` is the command that fixes it."""
 
     exit_code = 4
 
@@ -48,7 +48,7 @@ class MachineLacks(EspbenchError):
 
 
 class GeneratorFailed(EspbenchError):
-    """The generator died, does not answer, or refuses what it is asked."""
+    """The generator died, does not answer, or refuses a request."""
 
     code = Code.GENERATOR_FAILED
 
@@ -60,7 +60,7 @@ class GatewayFailed(EspbenchError):
 
 
 class CannotWrite(EspbenchError):
-    """The disk refuses what a run must keep. It ends the run: no trial and no gateway is to blame for it."""
+    """The disk refuses a file that a run needs. This ends the run; no trial and no gateway is to blame."""
 
 
 class Interrupted(EspbenchError):

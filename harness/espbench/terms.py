@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the standards' words as types: what a trial is, and what may be said about it.
+"""Defines the words of the standards as types: what a trial is, and what a record may say about it.
 
-Every other part shares these records; of the other parts this file imports `sentences` alone, which words what they
-say. Frame sizes count the 4-byte FCS (RFC 2544 9), rates are frames per second unless a name says otherwise.
+Every other part uses these records. Of the other parts this file imports only `sentences`, which words the reasons and
+warnings. Frame sizes include the 4-byte FCS (RFC 2544 9). Rates are in frames per second unless a name says otherwise.
 
 The words of the whole project (RFC 1242, 2285, 2544), each with one meaning:
 
 * device under test (DUT): the pair of gateways, or the single one, that is measured; a DUT profile describes it.
-* gateway: Home or Office; a platform is where gateways live (namespaces, guests, boards, boxes).
-* tester: this machine's traffic generator and its two ports, west and east; a path is how it gets frames onto the wire.
+* gateway: Home or Office; a platform is where gateways run (namespaces, guests, boards, boxes).
+* tester: this machine's traffic generator and its two ports, west and east; a path is its way to send and receive.
 * test bed (Testbed, `bed`): a DUT between the tester's ports, as a platform builds it; it has no stack yet.
 * test set-up (Setup, RFC 2544 6): a test bed with its stack up and the generator attached, ready for trials.
-* case: one point of a plan, all that is fixed while one test runs; arm: one side of a comparison.
-* trial: frames offered for a time at one load, and what became of them (RFC 2544 24); a series is the trials of a test.
-* intended load, offered load: what was asked of the tester, and what it then sent (RFC 2285 3.5); frames/s.
-* frame loss: offered frames that did not return, whatever lost them; a loss goal is the ratio that a test allows.
-* direction: the way frames go, west to east or back; with a single gateway one is encryption, the other decryption.
+* case: one point of a plan, everything that is fixed while one test runs; arm: one side of a comparison.
+* trial: sending frames for a time at one load, and counting what arrives (RFC 2544 24); a series: the trials of a test.
+* intended load, offered load: the rate that was asked for, and the rate that was sent (RFC 2285 3.5); frames/s.
+* frame loss: offered frames that did not return intact, for any reason; a loss goal is the ratio that a test allows.
+* direction: west to east, or east to west; with a single gateway one is encryption, the other decryption.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ goal_name = sentences.goal_name
 PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
 _AGAIN = re.compile(r"-\d+$")
-# The host had a part in the trial, which says nothing of the DUT.
+# The host disturbed the trial, so it says nothing about the DUT.
 _OF_HOST = {
     Code.HOST_STALL,
     Code.HOST_STALL_IN_OUTAGE,
@@ -67,7 +67,7 @@ _OF_HOST = {
     Code.SENDER_STARVED,
     Code.EARLIER_HOST,
 }
-# The figure is the tester's or the search's, not the DUT's.
+# The figure is a limit of the tester or the search, not of the DUT.
 _LIMITS = {Code.TESTER_LIMITED, Code.AT_MAXIMUM, Code.EARLIER_LIMIT}
 # Less was measured than the clause on the test wants (24, 26.x); not the frame sizes or the waits around a trial.
 _SHORTER = {
@@ -114,7 +114,7 @@ class Record(BaseModel):
 
 
 class Statement(Record):
-    """What a record says: a code and its values. People read `text`; the program looks at the code and the values.
+    """What a record says: a code and its values. People read `text`; the program uses the code and the values.
 
     Values are plain JSON: numbers, text, lists, and other statements as mappings with `code` and `values`.
     """
@@ -129,7 +129,7 @@ class Statement(Record):
 
     @classmethod
     def told(cls, text: object) -> Self:
-        """Text that espbench did not make, or whose kind the program need not know."""
+        """A text that espbench did not write, or whose kind the program need not know."""
         return cls.of(Code.NOTE, text=str(text))
 
     @model_validator(mode="before")
@@ -154,7 +154,7 @@ class Reason(Statement):
 
     @property
     def of_host(self) -> bool:
-        """Whether the host, or others on it, had a part in the trial."""
+        """Whether the host, or other programs on it, disturbed the trial."""
         return self.code in _OF_HOST
 
 
@@ -163,7 +163,7 @@ class Remark(Statement):
 
     @property
     def is_limit(self) -> bool:
-        """Whether the figure met the limit of the tester or of the search."""
+        """Whether the figure reached the limit of the tester or of the search."""
         return self.code in _LIMITS
 
 
@@ -344,12 +344,12 @@ class Trial(Counted, Telling):
 
     @property
     def problems(self) -> list[Reason]:
-        """Why it is not proven that each frame that crossed was encrypted."""
+        """Return why encryption is not proven for each frame that crossed."""
         return [Reason.of(Code.PROOF_PROBLEM, text=text) for text in self.proof.get("problems", [])]
 
     @property
     def violated(self) -> bool:
-        """Whether frames crossed without encryption: no later trial heals the case."""
+        """Whether frames crossed without encryption. Then no later trial makes the case valid."""
         return bool(self.proof.get("violated"))
 
     def meets(self, goal: float) -> bool:
@@ -358,12 +358,12 @@ class Trial(Counted, Telling):
 
     @property
     def disturbed(self) -> bool:
-        """Whether it is INVALID for the host's sake alone: what was counted is right."""
+        """Whether it is INVALID only because of the host, so that its counts are right."""
         return bool(self.host.get("disturbed"))
 
 
 class CaseIdentity(Record):
-    """Which point of the plan something is of; frame_size is a number, or the name of a mix of sizes."""
+    """Identifies a point of the plan; frame_size is a number, or the name of a mix of sizes."""
 
     case: str
     test: str
@@ -416,7 +416,7 @@ class Outcome(CaseIdentity, Telling):
 
     @property
     def is_at_limit(self) -> bool:
-        """Whether its figure met the limit of the tester or of the search: the DUT may be faster."""
+        """Whether its figure reached the limit of the tester or of the search: the DUT may be faster."""
         return any(remark.is_limit for remark in self.warnings)
 
     @property
@@ -455,7 +455,7 @@ class Quantity(Record):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, data: Any) -> Any:
-        """A quantity of which nothing but its name is known goes by it."""
+        """Use the name as the key of a quantity of which only the name is known."""
         if not isinstance(data, Mapping) or "name" not in data:
             return data
         return {**data, "key": data.get("key") or data["name"], "label": data.get("label") or data["name"]}

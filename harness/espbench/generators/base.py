@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a generator is asked to offer and what it counted: one interface for all of them.
+"""What a generator is asked to send, and what it counts: one interface for all generators.
 
-Times are CLOCK_MONOTONIC nanoseconds, so that the host's monitors can be laid beside them.
+Times are CLOCK_MONOTONIC nanoseconds, so that they can be compared with those of the host's monitors.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from espbench.platforms.base import Port, PortName
 from espbench.terms import Latency, Remark
 
-# A trial sends all its frames. Where that takes longer than intended, a generator goes on for so many times the
-# duration and so much more (traffic/src/send/pace.rs, deadline_ns); a flood, which has no plan, ends when it should.
+# A trial sends all its frames. If that takes longer than intended, a generator continues for at most LONGEST times the
+# duration plus LONGEST_MORE_S (traffic/src/send/pace.rs, deadline_ns). A flood has no schedule, and ends on time.
 LONGEST, LONGEST_MORE_S = 1.5, 0.5
 
 
 def longest_s(duration_s: float) -> float:
-    """How long a trial of that intended duration may send at most, s."""
+    """The longest time for which a trial with this intended duration may send, s."""
     return LONGEST * duration_s + LONGEST_MORE_S
 
 
@@ -114,10 +114,10 @@ class Stream(BaseModel):
 
 
 class Noise(BaseModel):
-    """Other traffic beside the streams, sent as it is: an attack. No figure of a stream contains it.
+    """Other traffic beside the streams, such as an attack, sent unchanged. No figure of a stream contains it.
 
-    packets are whole IPv4 or IPv6 packets in base64, at most 4,096, sent in turn; id is of the streams' numbers.
-    They should end at the DUT: what arrives at a tester's port must be looked at there, and is foreign.
+    packets are complete IPv4 or IPv6 packets in base64, at most 4,096, sent in turn; id is unique among the streams.
+    They should end at the DUT: if one arrives at a tester's port, it counts as a foreign frame.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -150,10 +150,10 @@ class LossEpisode(BaseModel):
 
 
 class Stall(BaseModel):
-    """A time in which a CPU did not run what it should have, for ms in all.
+    """A time of `ms` in which a CPU did not run what it should have run.
 
-    until_ns: of a sender, when it had made that good. From at_ns to there its frames were late, or followed each
-    other up to a tenth faster than intended. A sender that is too slow for its rate has no stall.
+    until_ns: for a sender, the time when it had caught up. From at_ns until then its frames were late, or followed
+    each other up to a tenth faster than intended. A sender that is too slow for its rate has no stall.
     """
 
     at_ns: int
@@ -191,11 +191,11 @@ class Gap(BaseModel):
 
 
 class StreamCounts(BaseModel):
-    """What became of one stream's frames; definitions as in terms.Trial. None: the generator cannot tell.
+    """The counts of one stream's frames; definitions as in terms.Trial. None: the generator cannot measure it.
 
-    duration_s is the time that sending it took, the last frame's interval included: tx_frames / duration_s is the
-    load that was offered. unsent: had not left when the trial had come to its longest time (longest_s), or found
-    no room at the port. lateness_us and late_frames (later than 100 µs) are against the intended times.
+    duration_s is the time that sending took, with the interval of the last frame: tx_frames / duration_s is the
+    offered load. unsent: frames that had not left after the longest time of the trial (longest_s), or found no room
+    at the port. lateness_us and late_frames (later than 100 µs) are against the intended times.
     departure_fps is how fast the frames really left, from the first to the last. first_lost_ns and last_lost_ns
     are when those frames departed, whether their episode is listed or not; first_rx_ns, last_rx_ns and the gaps
     are of arrivals. None also where there is no such frame.
@@ -214,7 +214,7 @@ class StreamCounts(BaseModel):
     duration_s: float | None = None
     departure_fps: float | None = None
     rx_frames: int
-    # Of tx_frames those that arrived in no shape; the generators call it "lost". Damaged ones are lost besides.
+    # The frames of tx_frames that did not arrive at all; the generators call this "lost". Damaged ones are lost too.
     never_came: int = Field(validation_alias="lost")
     duplicated: int | None
     reordered: int | None
@@ -252,9 +252,9 @@ class StreamCounts(BaseModel):
 
 
 class EspCounts(BaseModel):
-    """What the SAs of a port said of the packets that came, each counted in the first that is true of it.
+    """How the SAs of a port judged the arriving packets. Each packet is counted in the first count that applies.
 
-    gaps: numbers between the lowest and the highest of this trial that never came, lost after they were encrypted.
+    gaps: numbers between the lowest and the highest of this trial that never arrived: lost after encryption.
     """
 
     packets: int = 0  # ESP with an SPI and the addresses of an SA
@@ -271,7 +271,7 @@ class EspCounts(BaseModel):
 
 
 class NoiseCounts(BaseModel):
-    """How much of a noise left; as of a stream."""
+    """How much of a noise was sent; the counts are as for a stream."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -286,7 +286,7 @@ class NoiseCounts(BaseModel):
 
 
 class LinkErrors(BaseModel):
-    """Frames of a link in virtual time that never came, came with a wrong FCS, or late: of both directions."""
+    """Frames of a link in virtual time that were lost, damaged (wrong FCS) or late, in both directions."""
 
     lost: int = 0
     damaged: int = 0
@@ -328,9 +328,9 @@ class PortCounts(BaseModel):
 class Offered(BaseModel):
     """The generator's account of one trial.
 
-    duration_s is the longest of the streams': where the sender was held up it is longer than was intended.
-    faults make it INVALID. shortfall says why frames were not sent, where the generator knows more than
-    that. warnings hold for any figure drawn from it; not_measured names what this generator cannot tell.
+    duration_s is the longest of the streams'. If the sender was held up, it is longer than intended. faults make the
+    trial INVALID. shortfall says why frames were not sent, if the generator knows. warnings apply to every figure
+    from this trial. not_measured names what this generator cannot measure.
     """
 
     start_ns: int
@@ -362,12 +362,12 @@ OnProgress = Callable[[dict[str, Any]], None]
 
 
 class Generator(Protocol):
-    """Makes the traffic and counts what returns."""
+    """Sends the traffic and counts the frames that return."""
 
     name: str
 
     def paths(self) -> list[str]:
-        """List the paths to the wire among which a measurement is to choose; empty: there is no choice."""
+        """List the ways to send and receive from which a measurement chooses; empty: there is no choice."""
 
     def take(self, path: str) -> None:
         """Use this path from the next `open` on; EspbenchError there if the ports cannot.
@@ -379,9 +379,9 @@ class Generator(Protocol):
         """Attach to the ports; returns what it found of each (mac, mtu, path taken, notes)."""
 
     def resolve(self, port: PortName, address: str, gateway: str, timeout_s: float, tags: bytes = b"") -> str:
-        """The gateway's MAC, asked for on the wire; from then on the tester answers for `address`.
+        """Resolve the gateway's MAC address on the wire; from then on the tester answers for `address`.
 
-        tags: VLAN tags of the question as on the wire (8100 0007: VLAN 7); answers bear their question's.
+        tags: VLAN tags of the request as on the wire (8100 0007: VLAN 7); an answer has the tags of its request.
         """
 
     def offer(
@@ -393,10 +393,10 @@ class Generator(Protocol):
         on_progress: OnProgress | None = None,
         noise: Sequence[Noise] = (),
     ) -> Offered:
-        """One burst of traffic: send, wait for the residue, count. UsageError for what it cannot send."""
+        """Send the traffic of one trial, wait for late frames, count. UsageError for what it cannot send."""
 
     def ping(self) -> None:
-        """EspbenchError if it is dead."""
+        """Raise EspbenchError if it has died."""
 
     def pid(self) -> int: ...
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial: offer, drain, count, read the CPUs, prove the encryption, and say what it is worth.
+"""One trial: send, wait for late frames, count, read the CPUs, prove the encryption, and judge the trial.
 
-Three separate answers (docs/method.md): did it run, may it be trusted (VALID or INVALID with the
-reasons), and what did it lose. Whether a goal is met is the search's to say.
+The record has three separate answers (docs/method.md): did it run, can it be trusted (VALID or INVALID with the
+reasons), and what did it lose. The search decides whether it met a goal.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def measure(
 ) -> Trial:
     """Run one trial with its waits and return its record; raises TrialBroken, or NotBack after a power cycle.
 
-    actions are done to the gateways while frames flow; what they told stands in the record's `measured`. An action
-    that replaces SAs or restarts a gateway takes the proof of encryption with it: the record says so.
+    actions are executed on the gateways while frames flow; their results are in `measured` of the record. After an
+    action that replaces SAs or restarts a gateway, encryption cannot be proven by counters, and the record says so.
 
-    In virtual time the waits are of virtual time too, and that before the next trial is not needed: each
+    In virtual time the waits are in virtual time too. The wait before the next trial is left out, because each trial
     begins in the same state.
     """
     try:
@@ -114,7 +114,7 @@ def measure(
 
 
 def learn(setup: Setup, traffic: Traffic, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Learning frames (RFC 2544 23 b): a few, then the wait; they are not counted."""
+    """Send a few learning frames (RFC 2544 23 b), which are not counted, and wait."""
     load = _LEARNING_FPS * traffic.directions
     virtual = setup.bed.virtual_time
     setup.generator.offer(
@@ -128,7 +128,7 @@ def learn(setup: Setup, traffic: Traffic, wait_s: float, sleep: Callable[[float]
 
 
 def warm_up(setup: Setup, traffic: Traffic, load_fps: float, duration_s: float) -> None:
-    """Caches, flows and the CPU's clock; not counted. Raises TrialBroken."""
+    """Send traffic that is not counted, to warm up caches, flows and the CPU's clock. Raises TrialBroken."""
     try:
         setup.generator.offer(setup.streams(traffic, load_fps), duration_s, 1.0, quiet_s=0.1)
     except EspbenchError as error:
@@ -147,7 +147,7 @@ def broken(request: Request, why: Reason, *, case: str, sequence: int) -> Trial:
 
 
 def _before(setup: Setup, sleep: Callable[[float], None]) -> counters.Counters:
-    """The counters before the trial; where encryption is to be proven, with no learning frame on its way any more."""
+    """Read the counters before the trial. If encryption must be proven, first wait until no learning frame moves."""
     if setup.encrypts and not setup.bed.virtual_time:
         return counters.read_at_rest(setup.bed, setup.stack, sleep)
     return counters.read(setup.bed, setup.stack)
@@ -161,7 +161,7 @@ def _settled(
     fragments: bool,
     sleep: Callable[[float], None],
 ) -> counters.Counters:
-    """The counters after the trial, read again if they do not prove encryption: one may have come late."""
+    """Return the counters after the trial, read again if they do not prove encryption: one may have been late."""
     for _ in range(_READ_AGAIN):
         if not proof_problems(setup, offered, counters.moved(before, after), fragments=fragments)[0]:
             break
@@ -180,7 +180,7 @@ def _cpu(setup: Setup) -> dict[Side, int | None]:
 
 
 def _waited(setup: Setup) -> int | None:
-    """How long all gateways could have run but had no CPU, ns; None if one cannot tell."""
+    """Return how long all gateways were ready to run but had no CPU, ns; None if it is not known for one."""
     waited = [g.waited_ns() for g in setup.bed.gateways.values()]
     known = [ns for ns in waited if ns is not None]
     return sum(known) if known and len(known) == len(waited) else None
@@ -218,7 +218,7 @@ def _tester_cpus(setup: Setup) -> set[int]:
 
 
 def shaped(streams: list[Stream], shape: Shape) -> list[Stream]:
-    """The streams, their load in this shape."""
+    """Return the streams with the load in this shape."""
     if shape == Shape():
         return streams
     return [

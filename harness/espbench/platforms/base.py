@@ -3,7 +3,7 @@
 
     tester west port ── Home ══ middle link (ESP) ══ Office ── tester east port
 
-A platform knows where a gateway lives, not which test is run or which stack it carries.
+A platform knows where a gateway runs. It does not know the test or the stack.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Side = Literal["home", "office"]
 PortName = Literal["west", "east"]
 SIDES: tuple[Side, ...] = ("home", "office")
 EMULATION = "emulation"
-"""The key of Testbed.facts that tells an emulated gateway from another."""
+"""The key of Testbed.facts that only emulated gateways have."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class LinkCounters:
 
 @runtime_checkable
 class VirtualClock(Protocol):
-    """Lets virtual time pass: the generator, which has one end of each link that leads to a port.
+    """The generator, as the clock of virtual time: it has one end of each link to a port.
 
-    Between its commands virtual time stands (harness/emulator/LINK.md).
+    Between its commands virtual time stands still (harness/emulator/LINK.md).
     """
 
     def console(self, port: PortName, line: str | None, until: str, timeout_s: float) -> list[str]:
@@ -84,9 +84,9 @@ class VirtualClock(Protocol):
         """
 
     def branch(self, between_guests: Sequence[Path], seed: int = 0) -> None:
-        """Go on with copies of all guests as they stood when this was called first, in place of those now.
+        """Continue with copies of all guests in the state of the first call, instead of the present guests.
 
-        seed, of 64 bits: what goes wrong on links that err depends on it.
+        seed (64 bits) determines the faults of links.
         """
 
 
@@ -114,7 +114,7 @@ class Gateway(Protocol):
         """
 
     def udp_encap(self, port: int) -> None:
-        """Have the kernel receive ESP in UDP on this port; for stacks without an IKE daemon that does."""
+        """Let the kernel receive ESP in UDP on this port, for stacks without an IKE daemon that does so."""
 
     def read(self, paths: list[str]) -> dict[str, str | None]:
         """The texts of files inside the gateway; None where a file is missing."""
@@ -122,18 +122,18 @@ class Gateway(Protocol):
     def write(self, path: str, text: str) -> None: ...
 
     def deliver(self, folder: Path) -> str:
-        """Say where the gateway finds a folder of this machine; it is brought there if the gateway is elsewhere."""
+        """Return where the gateway finds a folder of this machine; copy the folder there if necessary."""
 
     def cpu_ns(self) -> int | None:
-        """CPU time this gateway alone has used since it was made, ns; None: this machine cannot tell.
+        """CPU time that this gateway alone has used since it was made, ns; None: not measurable here.
 
-        EspbenchError when what was used since the last reading is lost.
+        EspbenchError if the time since the last reading is lost.
         """
 
     def waited_ns(self) -> int | None:
-        """Add up how long its threads could have run but had no CPU since it was made, ns; None: not known here.
+        """Return how long its threads were ready to run but had no CPU since it was made, ns; None: not known.
 
-        The threads whose time cpu_ns counts. Gateways that share a CPU wait for each other too.
+        These are the threads whose time cpu_ns counts. Gateways that share a CPU also wait for each other.
         """
 
     def link_counters(self) -> dict[str, LinkCounters]:
@@ -156,7 +156,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class HeldDaemon:
-    """A daemon that gateways have in their root from their boot: its programs' paths, its packages' versions."""
+    """A daemon that is part of the gateways' root: the paths of its programs, the versions of its packages."""
 
     programs: Mapping[str, str]
     packages: Mapping[str, str]
@@ -178,39 +178,39 @@ class Testbed(ABC):
     queues: dict[str, str]  # name of every queue on the path → its length, for the report
     capture: str | None = None  # interface of the middle link where ESP can be captured
     capture_netns: str | None = None
-    # Whether what a gateway's LAN port could not pass on is the tester's port's full ring.
+    # Whether a frame that a gateway's LAN port could not send was refused by the full ring of the tester's port.
     tester_rings: bool = False
     # The tester's port that is the other end of the tunnels, and its outer addresses by IP version.
     ciphertext: PortName | None = None
     esp_address: dict[int, str] = field(default_factory=dict)
     # The file of each gateway's network namespace, where gateways are namespaces of this machine.
     gateway_netns: dict[Side, str] = field(default_factory=dict)
-    # Nothing of the host is in what happens: no stalls, no waits, and each trial begins in the same state.
+    # The host has no influence: there are no stalls and no waits, and each trial begins in the same state.
     virtual_time: bool = False
-    # In virtual time, what all that is drawn at random depends on.
+    # In virtual time, the source of all random numbers.
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
-    # In virtual time what each instruction of a gateway takes, ns; None: not known.
+    # In virtual time, the time of each instruction of a gateway, ns; None: not known.
     ns_per_instruction: Fraction | None = None
     # What else the gateways are made of, for the Security Context.
     facts: dict[str, Any] = field(default_factory=dict)
-    # Daemons that gateways have without anything being laid over them, by name; nothing else can be brought there.
+    # Daemons that are part of the gateways, by name; other programs cannot be added to them.
     held: Mapping[str, HeldDaemon] = field(default_factory=dict)
-    # Why the gateways' CPU time cannot be told; empty where it can.
+    # Why the CPU time of the gateways cannot be measured; empty if it can.
     cpu_untold: str = ""
-    # How long others kept all gateways that wanted one from a CPU since they were made, ns; None: not known.
+    # How long other programs kept the gateways from a CPU that they wanted, since they were made, ns; None: not known.
     kept_waiting_ns: Callable[[], int | None] = field(default=_not_known)
 
     def attached(self, generator: object) -> None:  # noqa: B027  (most have nothing to do)
         """The generator has opened the ports; in virtual time it is a VirtualClock, and the gateways start."""
 
     def begin_trial(self, chance: str = "") -> None:  # noqa: B027
-        """Go back, in virtual time, to the state in which this was called first.
+        """In virtual time, return to the state of the first call.
 
-        chance: what happens by chance in the trial, such as errors of links, is the same for the same text.
+        chance: with the same text, random events in the trial, such as faults of links, are the same.
         """
 
     def end_trial(self) -> None:  # noqa: B027
-        """The trial's record is whole; what is asked of the gateways now is in none."""
+        """The trial's record is complete; what is read from the gateways after this belongs to no trial."""
 
     @abstractmethod
     def close(self) -> None:
@@ -222,14 +222,13 @@ class PowerSwitch(Protocol):
     """A test bed that can switch one of its gateways off and on."""
 
     def no_power_switch(self, side: Side) -> str:
-        """Say why that gateway cannot be switched, and how it could be; empty where it can."""
+        """Return why this gateway cannot be switched off, and what would make it possible; empty if it can."""
 
     def power_cycle(self, side: Side) -> dict[str, Any]:
-        """Off without a warning, and on again at once; returns when it is a router again, without any stack.
+        """Switch it off without a warning, and on again at once; return when it routes again, without any stack.
 
-        Its Gateway object stays the same. Told are seconds: `off_s` until it was off, `boot_s` until it answered.
-        `brought_anew`: what espbench runs on it was not there any more, and had to be brought again before it was one.
-        NotBack where it never does.
+        Its Gateway object stays the same. The result has, in seconds, `off_s` until it was off and `boot_s` until it
+        answered. `brought_anew`: espbench had to bring its programs to the gateway again. NotBack if it never answers.
         """
 
 

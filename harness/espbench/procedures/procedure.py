@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test is to the session that runs it: it asks for trials, takes their records, and answers.
+"""The interface between a test and the session that runs it: the test asks for trials, takes records, and answers.
 
-A trial's record alone decides what comes next, so that the replay of an interrupted run's records ends where the
-run would have.
+Only the records of the trials decide what comes next. So an interrupted run can be continued from its records, with
+the same result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Known:
 
 @dataclass(frozen=True)
 class CaseFacts:
-    """Holds what only the session knows of a case: its device, what its trials prove, how to read its figures."""
+    """What only the session knows about a case: its device, what its trials prove, warnings for its figures."""
 
     dut: str
     encryption: Encryption
@@ -58,7 +58,7 @@ class TrialMaker:
 
 
 class Procedure(Protocol):
-    """One case's test; made anew for each case, fed with the trials that are on disk already."""
+    """The test of one case. A new one is made for each case, with the trials that are already on disk."""
 
     @property
     def case(self) -> Case: ...
@@ -69,10 +69,10 @@ class Procedure(Protocol):
 
     @property
     def warm_up_fps(self) -> float:
-        """The load the pair is warmed up with before the first trial."""
+        """The load of the warm-up before the first trial."""
 
     def next(self) -> Request | None:
-        """The trial wanted next; None when there is an answer."""
+        """Return the next trial to make; None if there is an answer."""
 
     def measure(self, request: Request, maker: TrialMaker) -> Trial:
         """Make that trial."""

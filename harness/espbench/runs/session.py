@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run from the first calibration to the last outcome: has a pair of gateways made for each stack and suite, measures
-its cases on it, puts everything on disk as it comes.
+"""A run from the first calibration to the last outcome.
+
+It lets a pair of gateways be made for each stack and suite, measures the cases on it, and writes everything to disk at
+once.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _USUAL_TRIALS = 9
 
 
 class Observer(TrialObserver, Protocol):
-    """Who is told how the run goes: the terminal."""
+    """Receives the progress of the run: the terminal."""
 
     def note(self, text: str) -> None: ...
     def case_started(self, case: Case, number: int, of: int, done_trials: int) -> None: ...
@@ -108,7 +110,7 @@ class Session:
     # -- calibration --------------------------------------------------------------------------
 
     def _calibrate(self) -> None:
-        """Once per run; a resumed run keeps what it was begun with."""
+        """Calibrate once per run; a resumed run keeps its calibration."""
         manifest = self._directory.manifest
         if self._beds.virtual_time:
             self._observer.note("virtual time: the generator's ceiling is the line rate")

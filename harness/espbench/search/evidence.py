@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all trials of a case so far say about one loss goal: its bounds, what is confirmed, what could not be judged.
+"""What the trials of a case say so far about one loss goal: bounds, confirmed loads, loads that could not be judged.
 
-Everything is derived from the list of trials; nothing is remembered beside it.
+Everything is derived from the list of trials; no other state is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from espbench.search.goals import Judgement, Observation, frames_to_see, judge, judge_counts, weigh_finals
 from espbench.terms import Phase
 
-# Of the frames: who loses more is overloaded, whatever a host may have done; no second trial is needed to see it.
+# Share of the frames. A DUT that loses more is overloaded, whatever the host did; no second trial is needed.
 CLEAR_LOSS = 0.05
 PASSES = (Judgement.MET, Judgement.MET_PROVISIONALLY)
 _SAYS_NOTHING = (Judgement.INVALID, Judgement.DISTURBED)
@@ -35,10 +35,10 @@ class TrialRequest:
 
 @dataclass(frozen=True)
 class Entry:
-    """One trial: what was asked for, what was seen, its place in the order of trials.
+    """One trial: its request, its result, its place in the order of trials.
 
-    passes_fps and misses_fps are the loads of the search's row for which a pass and a miss are evidence: the ones
-    at or below, and at or above, the load that was offered; None: the load that was asked for.
+    passes_fps is the load of the row for which a pass is evidence: the one at or below the offered load. misses_fps is
+    the load for which a miss is evidence: the one at or above it. None: the intended load.
     """
 
     index: int
@@ -92,18 +92,17 @@ class GivenUp:
 
 
 class Evidence:
-    """The trials of a case, as one goal sees them; rates in frames/s.
+    """The trials of a case, judged against one goal; rates in frames/s.
 
-    The upper bound is the lowest load that ever missed the goal, the lower bound the highest
-    passing load below it. So a DUT that passes above a load it failed is reported below its first
-    failure, and no load with a missed trial, short or final, is ever reported.
+    The upper bound is the lowest load that ever missed the goal. The lower bound is the highest load below it that
+    passed. So no load with a missed trial, short or final, is ever reported.
 
-    A load that could not be judged (`retries` repeats of a trial were all INVALID, disturbed, short of the load, or
-    missed at more than it) is gone round: it counts as passed or missed by what most of its trials showed, for the
-    search's course only (`upper`, `lower`). What is reported rests on valid trials (`hard_upper`, `confirmed`).
+    A load cannot be judged if `retries` repeats of a trial were all INVALID, disturbed, short of the load, or missed at
+    more than the load. To choose the next load, it counts as passed or missed by what most of its trials showed
+    (`upper`, `lower`). What is reported rests on valid trials (`hard_upper`, `confirmed`).
 
-    With loss verification (ETSI GS NFV-TST 009) a load that lost little misses the goal only when more
-    than `verified` of its short trials did, or of its final ones.
+    With loss verification (ETSI GS NFV-TST 009), a load that lost little misses the goal only if more than `verified`
+    of its short trials, or of its final trials, missed it.
     """
 
     def __init__(self, goal: float, entries: Sequence[Entry], verified: int = 0, retries: int = 3) -> None:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a frame costs a DUT: so much each, so much per byte. From sizes measured to a guess of the next one's rate."""
+"""Estimates the rate of a frame size from other sizes, by a cost per frame and a cost per byte."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 SINGULAR = 1e-12  # rows so nearly alike that rounding decides
-LEAST_SIZES = 2  # of one size alone nobody can say what is per frame and what is per byte
+LEAST_SIZES = 2  # one size alone cannot separate the cost per frame from the cost per byte
 
 
 def predicted_fps(measured_fps: Mapping[float, float], size: float) -> float | None:
-    """The rate at a frame size, from the rates at others; None where they say too little.
+    """Estimate the rate at a frame size from the rates at others; None if there are too few.
 
     measured_fps: frame size (bytes) → throughput (frames/s). The seconds per frame are taken as
     `a + b·size` with a, b >= 0, fitted so that the sum of squared *relative* errors is least.

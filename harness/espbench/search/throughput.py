@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """RFC 2544 26.1 throughput for several loss goals in one search; pure, deterministic.
 
-One bracket per goal, every trial judged against every goal. Search trials are short, the result
-rests on final trials alone:
+There is one bracket per goal, and every trial is judged against every goal. Search trials are short; the result
+rests only on final trials:
 
     maximum ─ missed ─ guess (forwarding rate) ─ growing steps ─ bisection ─ final trial ─ OK
                                                                    ▲            │ missed
                                                                    └─ steps down, final length
 
-A load is what was offered, not what was asked for: a trial of which less was offered is evidence for the loads of
-the row at or below (a pass), and at or above (a miss), what was. A final trial that was INVALID, disturbed or short
-of its load is repeated, `retries` times; a load that still could not be judged is gone round (evidence.py). In the
-end the highest load with a final trial that passed is the answer: OK where a valid trial missed one step above, or
-the maximum passed; else LOWER_BOUND, with what kept the loads above from being judged.
+The load of a trial is the offered load, not the intended one. If a trial offered less, a pass is evidence for the
+load of the row at or below the offered one, and a miss for the load at or above it. A final trial that was INVALID,
+disturbed or short of its load is repeated, `retries` times. If a load still cannot be judged, the search continues
+with other loads (evidence.py). In the end the answer is the highest load with a final trial that passed. It is OK if
+a valid trial missed one step above, or if the maximum passed; otherwise LOWER_BOUND, with the reason why the loads
+above could not be judged.
 
-Loads are taken from a row of equal ratios (loads.py), and bisection halves the *ratio* of the bounds,
-since the resolution is relative: the number of trials then depends on log(maximum/minimum), not on
-where the throughput lies. A hint from sizes measured before (frame_cost.py) takes the maximum's place.
+Loads are taken from a row with equal ratios (loads.py). Bisection halves the *ratio* of the bounds, because the
+resolution is relative; so the number of trials depends on log(maximum/minimum), not on the throughput. If there is a
+hint from sizes measured before (frame_cost.py), the search begins there instead of at the maximum.
 
-RFC 2544 asks for the fastest rate at which nothing is lost. A DUT need not be monotone; of all
-rates that passed, this search reports the highest below *every* rate that missed, and warns of
-passes above: a figure that a trial at a lower rate contradicts would not be one to plan with.
+RFC 2544 asks for the fastest rate without loss. A DUT need not be monotone. Of all rates that passed, this search
+reports the highest below *every* rate that missed, and warns of passes above. A figure that a trial at a lower rate
+contradicts would be useless for planning.
 
-Each goal has a floor, the slowest load whose final trials, lengthened LENGTHEN times if need be,
-hold enough frames to judge it (goals.py: a sequential test over the final trials at a load, MOST_FINALS_AT_A_LOAD at
-most); loads below it are not searched. For zero loss the floor
-follows from the loss that was seen above: if a loss-free final trial has too few frames to have seen
-that loss, it is repeated, up to VERIFICATIONS times, which always suffices within the resolution (one
-lost frame in a trial as long takes three loss-free ones); where it would not suffice, nothing is
-reported but that.
+Each goal has a floor: the slowest load whose final trials hold enough frames to judge it, if they are lengthened
+LENGTHEN times (goals.py: a sequential test over at most MOST_FINALS_AT_A_LOAD final trials at a load). Loads below the
+floor are not searched. For zero loss the floor follows from the loss that was seen above. If a final trial without
+loss has too few frames to have seen that loss, it is repeated, up to VERIFICATIONS times. Within the resolution this
+always suffices: one lost frame in a trial needs three trials of that length without loss. If it does not suffice, the
+answer says so.
 """
 
 from __future__ import annotations

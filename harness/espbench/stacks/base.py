@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines what every stack offers: cleartext blocked, the tunnel up, its counters, its context read back."""
+"""Defines what every stack offers: block cleartext, bring the tunnel up, read its counters and its context."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from espbench.platforms.base import Gateway, Side, Testbed
 
 @dataclass(frozen=True)
 class Tunnel:
-    """Says what is to be protected: traffic between two prefixes, through two gateways' WAN addresses.
+    """The traffic to protect: between two prefixes, through the WAN addresses of two gateways.
 
-    pairs are the selectors of each tunnel as (west prefix, east prefix); left out, one tunnel has it all.
+    pairs are the selectors of each tunnel as (west prefix, east prefix). Without pairs there is one tunnel for all.
     """
 
     ip_version: int
@@ -58,7 +58,7 @@ def split(west: str, east: str, n: int) -> tuple[tuple[str, str], ...]:
 class StackOptions:
     """Keys of a stack in the plan; replay_window in packets (0 switches the check off).
 
-    df is what becomes of the DF bit in the outer IPv4 header; interface: route-based, over an XFRM interface.
+    df says what happens to the DF bit in the outer IPv4 header. interface: route-based, through an XFRM interface.
     """
 
     mode: Literal["transport", "tunnel"] = "tunnel"
@@ -72,10 +72,10 @@ class StackOptions:
 
 @dataclass(frozen=True)
 class SaCounters:
-    """Counts what one gateway's SAs have carried since they were made, frames, and its XFRM errors by name.
+    """The frames that one gateway's SAs have carried since they were made, and its XFRM errors by name.
 
-    spis: which SAs that was; a rekey replaces them, and what the old ones carried is lost with them.
-    own_datagrams: what the gateway sent for itself by UDP (IKE), frames that are no one's traffic.
+    spis identifies the SAs. A rekey replaces them, and the counts of the old ones are lost. own_datagrams: UDP
+    datagrams that the gateway sent for itself (IKE), which belong to no traffic of the test.
     """
 
     encrypted: int = 0
@@ -104,7 +104,7 @@ class Stack(Protocol):
     def counters(self, side: Side) -> SaCounters: ...
 
     def rest(self) -> None:
-        """Become, before each trial, as after a start, where a stack keeps something of the trial before."""
+        """Before each trial, return to the state after a start, if the stack keeps something of the last trial."""
 
     def security_context(self) -> dict[str, Any]:
         """The Security Context read back from the running gateways (ipsec-meth), without keys.
@@ -113,7 +113,7 @@ class Stack(Protocol):
         """
 
     def secrets(self) -> list[dict[str, Any]]:
-        """The SAs with their keys, for the decrypting of a capture; never written anywhere."""
+        """The SAs with their keys, to decrypt a capture; never written anywhere."""
 
 
 def xfrm_errors(gateway: Gateway) -> dict[str, int]:
