@@ -73,14 +73,16 @@ def write_report(
 def _of_cases(run: RunDirectory, formats: Collection[str], comparison: Comparison | None) -> dict[str, Path]:
     """The documents of a run of frames, by format."""
     outcomes = run.outcomes()
-    findings = [f for f in run.findings() if f.test != PAIRED]  # told by the comparison
+    found = run.findings()
+    findings = [f for f in found if f.test != PAIRED]
+    compared_at_loads = [f for f in found if f.test == PAIRED]  # told by the comparison
     written = {}
     if {"html", "md"} & set(formats):
         finals = {(o.case, o.final_trial) for o in outcomes}
         trials = digest(run.trials(), sum(run.trial_counts().values()), keep=finals)
         damaged = [f"{DAMAGED}: {damage}" for damage in run.damage()]
         manifest = run.manifest.model_copy(update={"warnings": [*damaged, *run.manifest.warnings]})
-        report = view(manifest, outcomes, trials, findings)
+        report = view(manifest, outcomes, trials, findings, compared_at_loads)
         compared = compared_view(comparison or of_run(run))
         colour_of = suite_colours(run.manifest)
         is_published = published_documents.is_about(run)

@@ -48,7 +48,7 @@ def document(of: Element) -> str:
 
 
 def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: str) -> str:
-    """A run's results: one test case for each case and loss goal.
+    """A run's results: one test case for each case and loss goal, and for each comparison at fixed loads.
 
     VIOLATED is a failure; LOWER_BOUND, INVALID and UNRESOLVABLE are errors, as they make `espbench run` end with 3;
     a case that was not measured yet is skipped. where: of the run directory.
@@ -69,6 +69,9 @@ def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: 
         for result in of_case.get(entry.case, []):
             goal = f", {goal_name(result.loss_goal)}" if isinstance(result, Outcome) else ""
             _tell(result, case(made, group, f"{entry.case}{goal}"))
+    for result in results:
+        if result.test == PAIRED:  # is of no case of the plan
+            _tell(result, case(made, f"espbench.{manifest.name}.{PAIRED}", result.case))
     return document(made)
 
 

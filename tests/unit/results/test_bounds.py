@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -29,7 +30,7 @@ from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, outcome_files
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.sentences import Code
-from espbench.terms import Finding, Outcome, Reason, Status
+from espbench.terms import PAIRED, CaseIdentity, Finding, Outcome, Reason, Status
 from support.simulated import comparisons as sim
 from support.simulated.comparisons import by_stack, only, repeats
 from support.simulated.procedures import answer, case_of, known, outcome
@@ -117,6 +118,26 @@ def test_both_stand_at_the_top_of_the_report(run: RunDirectory) -> None:
         assert order == sorted(order)
         assert "412 frames left home, it encrypted 409: cleartext?" in text[: order[1]]
     assert '<div class="violated" role="alert">' in html
+
+
+def test_a_leak_in_a_comparison_at_fixed_loads_stands_there_too(tmp_path: Path) -> None:
+    """It is of no case of the plan, and no less a leak: in red, and a failure for whoever reads junit.xml."""
+    quiet = synthetic_run.Shape(sizes=(512,), suites=("aes128-sha1",))
+    run = synthetic_run.build(tmp_path, quiet)
+    found = run.outcomes()[0]
+    leak = Finding(
+        **{key: getattr(found, key) for key in CaseIdentity.model_fields} | {"case": "0001-at", "test": PAIRED},
+        status="VIOLATED", load_fps=1000.0, quantities=[], trials=3, rfc2544=False, encryption="not proven",
+        words="Not compared at fixed loads: cleartext (0001-at-a, trial 2).",
+        reasons=[Reason.of(Code.PROOF_PROBLEM, text="1 frames reached the tester in clear")],
+    )  # fmt: skip
+    run.save_results([*run.results(), leak])
+    write_report(run, ["html", "md", "junit"])
+    for name in ("report.html", "report.md"):
+        text = (run.path / name).read_text().replace("\\_", "_")
+        assert "Encryption violated: 1 case" in text
+        assert "0001-at-a, trial 2" in text
+    assert 'failures="1"' in (run.path / "junit.xml").read_text()
 
 
 def test_a_bound_is_marked_wherever_its_figure_stands(run: RunDirectory) -> None:

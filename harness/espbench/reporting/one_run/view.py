@@ -36,7 +36,7 @@ from espbench.reporting.parts.wording import (
     seconds,
 )
 from espbench.results.run_directory import slug
-from espbench.terms import WITH_FIGURE, Finding, Manifest, Outcome, Status, line_rate_fps
+from espbench.terms import PAIRED, WITH_FIGURE, Finding, Manifest, Outcome, Status, line_rate_fps
 
 SHORT = "short trials: not RFC 2544"
 VIRTUAL = "virtual: instructions are counted; caches, branches and the width of SIMD are not known"
@@ -136,9 +136,13 @@ class Report:
 
 
 def view(
-    manifest: Manifest, outcomes: Sequence[Outcome], trials: TrialDigest, findings: Sequence[Finding] = ()
+    manifest: Manifest,
+    outcomes: Sequence[Outcome],
+    trials: TrialDigest,
+    findings: Sequence[Finding] = (),
+    compared: Sequence[Finding] = (),
 ) -> Report:
-    """Word a run for its reader."""
+    """Word a run for its reader; compared: at fixed loads, of which only that frames crossed in clear is told here."""
     # Whatever was measured before frames crossed in clear: it is no figure.
     findings = [
         f.model_copy(update={"quantities": [], "curve": []}) if f.status == "VIOLATED" else f
@@ -160,7 +164,7 @@ def view(
         verdicts=[
             (status, statuses[status]) for status in (*STATUSES[-1:], *STATUSES[:-1]) if statuses[status]
         ],
-        violated=_violated(results, names if several else None),
+        violated=_violated([*results, *compared], names if several else None),
         bounds=sum(r.status == "LOWER_BOUND" for r in results),
         unfinished=sum(case.case not in finished for case in manifest.cases),
         is_virtual=VIRTUAL in _labels(outcomes),
@@ -201,11 +205,15 @@ def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list
     """Each case once, whatever its loss goals: its name, and why."""
     of_case: dict[str, tuple[str, str]] = {}
     for r in (r for r in results if r.status == "VIOLATED"):
-        told = [names.title(r.test)] if names else []
+        told = ["Compared at fixed loads"] if r.test == PAIRED else [names.title(r.test)] if names else []
         size = f"{r.frame_size} B" if isinstance(r.frame_size, int) else r.frame_size
         told += [r.dut, r.stack, r.suite, size, r.direction, f"IPv{r.ip_version}"]
         name = " · ".join([*told, f"repeat {r.repeat}"] if r.repeat > 1 else told)
-        of_case.setdefault(r.case, (name, condensed(r.reasons) or r.words))
+        why = [
+            condensed(r.reasons) or r.words,
+            *([r.words] if r.test == PAIRED else []),
+        ]  # of which arm it was
+        of_case.setdefault(r.case, (name, "; ".join(dict.fromkeys(why))))
     return list(of_case.values())
 
 
