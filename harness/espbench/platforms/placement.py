@@ -47,7 +47,7 @@ def choose(*, gateways: int = 2, senders: int = 1, allowed: set[int] | None = No
             placed["office"] = [rest[1 % len(rest)]]
         if placed["home"] == placed.get("office"):
             shared.append(
-                f"Home and Office share CPU {rest[0]}: every figure of the pair is that of both on one core"
+                f"Home and Office share CPU {rest[0]}: every figure of the pair is that of two gateways on one core"
             )
         if tx[0] in rest:
             they = "gateways share" if gateways > 1 else "gateway share"

@@ -32,21 +32,21 @@ def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic
     if not lack:
         return Automatic(namespaces, "auto: the running kernel does ESP in namespaces")
     uml = load_profile("uml")
-    chosen = Automatic(uml, f"auto: {lack}; User-Mode Linux brings its own kernel")
+    chosen = Automatic(uml, f"auto: {lack}; User-Mode Linux has a kernel of its own")
     without = _lacks(uml)
     if not without:
         return chosen
     emulated = load_profile(_VIRTUAL)
     if _lacks(emulated):
-        remedy = "espbench build x86, for gateways in virtual time, which need no rights"
+        remedy = "espbench build x86, for gateways in virtual time, which need no root"
         return replace(chosen, instead=remedy if virtual_time else "")
     if not virtual_time:
         return replace(chosen, instead="leave out --real-time, for gateways in virtual time")
-    reason = f"auto: {without}; gateways in virtual time need nothing of it"
+    reason = f"auto: {without}; gateways in virtual time do not need it"
     try:
         check_profiles(resolved, [emulated])
     except UsageError as error:
-        error.add_note(f"  dut: auto came to {_VIRTUAL} here: {without}")
+        error.add_note(f"  dut: auto chose {_VIRTUAL} here: {without}")
         raise
     return Automatic(emulated, reason)
 

@@ -64,7 +64,7 @@ def choose_path(
         if rate > _FASTER * median[best]:
             best = path
     told = ", ".join(f"{path} {rate / 1e3:,.0f} kfps" for path, rate in median.items())
-    on_note(f"generator: {best}, of {told}; to pin it, write tx and rx under generator: native: in the plan")
+    on_note(f"generator: {best}, of {told}; to keep it, write tx and rx under generator: native: in the plan")
     generator.take(best)
     return best
 

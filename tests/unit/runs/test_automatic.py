@@ -48,7 +48,7 @@ def test_uml_where_it_has_none(machine: Lacks) -> None:
     machine(esp="no ESP")
     assert (chosen().dut, chosen().reason) == (
         "uml",
-        "auto: no ESP; User-Mode Linux brings its own kernel",
+        "auto: no ESP; User-Mode Linux has a kernel of its own",
     )
 
 
@@ -57,7 +57,7 @@ def test_virtual_time_where_neither_can_be_made(machine: Lacks, esp: str) -> Non
     """As it is for an ordinary user; the reason names what is missing."""
     machine(esp, netns="needs root", uml="needs root")
     assert chosen().dut == "virt-x86"
-    assert chosen().reason == "auto: needs root; gateways in virtual time need nothing of it"
+    assert chosen().reason == "auto: needs root; gateways in virtual time do not need it"
 
 
 def test_not_where_it_is_refused(machine: Lacks) -> None:
@@ -90,6 +90,6 @@ def test_what_virtual_time_cannot_do_is_said_before_anything_is_made(machine: La
     machine(netns="needs root", uml="needs root")
     with pytest.raises(UsageError, match=r"plan:\d+:\d+: capture: expected no capture") as refused:
         chosen(plan_text(dut="auto", capture="true"))
-    assert refused.value.__notes__ == ["  dut: auto came to virt-x86 here: needs root"]
+    assert refused.value.__notes__ == ["  dut: auto chose virt-x86 here: needs root"]
     machine(esp="no ESP")
     assert chosen(plan_text(dut="auto", capture="true")).dut == "uml"

@@ -135,7 +135,7 @@ def test_without_doubt_each_way_is_tried_once() -> None:
     way, notes = chosen(generator)
     assert (way, generator.taken) == ("auto", ["auto", "af_xdp", "af_packet", "auto"])
     assert notes == [
-        "generator: auto, of auto 800 kfps, af_xdp 700 kfps, af_packet 300 kfps; to pin it, write tx and rx under "
+        "generator: auto, of auto 800 kfps, af_xdp 700 kfps, af_packet 300 kfps; to keep it, write tx and rx under "
         "generator: native: in the plan"
     ]
 

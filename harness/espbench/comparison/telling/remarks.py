@@ -52,7 +52,7 @@ def allowed(differences: Sequence[Difference]) -> list[str]:
     if not differences:
         return []
     told = listed([found.what for found in differences])
-    return [f"The runs also differ in {told}, which was allowed: a difference may be theirs."]
+    return [f"The runs also differ in {told}, which was allowed; this may be the cause of a difference."]
 
 
 def load(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[str]:
@@ -126,7 +126,7 @@ def order(groups: Sequence[Group], is_paired: dict[str, bool], axis: Axis, runs:
         ]
     return [
         f"Not interleaved{which}: what changed between the arms' measurements (a warmer or busier machine) "
-        "looks like a difference between them, and no interval holds it."
+        "looks like a difference between them, and the intervals do not include this."
     ]
 
 
@@ -148,7 +148,7 @@ def runs(found: Sequence[Run]) -> list[str]:
     told += [f"{text[:1].upper()}{text[1:]}." for text in shared]
     if any(run.manifest.platform == "uml" for run in found):
         told.append(
-            "The gateways are User-Mode Linux guests: ratios are of this host and are no figures of hardware."
+            "The gateways are User-Mode Linux guests: the ratios belong to this host and say nothing about hardware."
         )
     return told
 

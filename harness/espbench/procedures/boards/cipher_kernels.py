@@ -50,7 +50,7 @@ def measure(
                 workers.shutdown(cancel_futures=True)
     found = [done[_key(c)] for c, _ in asked]
     kernels.save(directory.path, found)
-    note(f"cipher kernels: {len(found)} configurations, every byte of output as it has to be")
+    note(f"cipher kernels: {len(found)} configurations, every byte of output is correct")
     return found
 
 

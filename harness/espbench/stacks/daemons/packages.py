@@ -70,7 +70,7 @@ def _find(daemon: str, version: str | None, on_note: Callable[[str], None]) -> P
         return _had(daemon, version, on_note, own_lists=False)
     except EspbenchError:
         # The host's package lists may be missing, or older than the archive: with new ones of our own.
-        on_note(f"apt's lists on this host do not lead to {daemon}: fetching new ones into the cache")
+        on_note(f"apt's lists on this host do not have {daemon}: fetching new ones into the cache")
     _update_own_lists(on_note)
     try:
         return _had(daemon, version, on_note, own_lists=True)
