@@ -339,12 +339,15 @@ def _proof(
 ) -> dict[str, Any]:
     """The record's `proof`; trusted: the counters are right, and of the same SAs and links before and after."""
     proof: dict[str, Any] = {"kind": _proof_kind(setup, upset=upset)}
+    opened = esp_peer.esp_counts(offered)
+    # What the tester itself saw in clear is a leak, whatever became of SAs and counters meanwhile.
+    seen = esp_peer.leaks(opened) if setup.encrypts else []
     if not setup.encrypts or upset:
-        return proof
+        return proof | ({"violated": True, "problems": seen} if seen else {})
     problems, leaked = proof_problems(setup, offered, delta, fragments=fragments)
-    if (opened := esp_peer.esp_counts(offered)) is not None:
+    if opened is not None:
         proof["opened by the tester"] = opened.model_dump()
-    if leaked and trusted:
+    if seen or (leaked and trusted):
         proof["violated"] = True
     return proof | {"proven": not problems, "problems": problems}
 

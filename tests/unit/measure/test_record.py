@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import Generator, Offered, PortCounts, StreamCounts
+from espbench.generators.base import EspCounts, Generator, Offered, PortCounts, StreamCounts
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof.counters import Counters, GatewayCounters
@@ -40,7 +40,9 @@ def moved(spis: frozenset[Any] = frozenset()) -> Counters:
     }
 
 
-def trial_of(delta: Counters, *, phase: Any = "final", overrun: int = 0, **changes: Any) -> Trial:
+def trial_of(
+    delta: Counters, *, phase: Any = "final", overrun: int = 0, upset: bool = False, **changes: Any
+) -> Trial:
     """The record of a trial of 1 s in which the counters moved like this."""
     stream = StreamCounts.model_validate(
         {
@@ -62,7 +64,7 @@ def trial_of(delta: Counters, *, phase: Any = "final", overrun: int = 0, **chang
         Traffic(((64, 1),), 4, "one-way"),
         Request(float(SENT), 1.0, phase),
         OfCase("c", 0, 0.01),
-        Seen(offered, delta, {}, {}),
+        Seen(offered, delta, {}, {}, upset=upset),
     )
 
 
@@ -94,6 +96,21 @@ def test_counts_that_do_not_belong_together_accuse_nobody(what: dict[str, Any]) 
     """The trial is void, and the next one will tell."""
     trial = trial_of(**what)
     assert (trial.validity, trial.violated) == ("INVALID", False)
+
+
+@pytest.mark.parametrize(
+    "upset", [False, True], ids=["SAs were replaced by somebody", "SAs are replaced by the test"]
+)
+def test_what_the_tester_saw_in_clear_is_a_leak_whatever_became_of_the_sas(upset: bool) -> None:
+    """A gateway that loses its SA and goes on forwarding: no counter can be believed, and the frames were there."""
+    clear = PortCounts(
+        name="east", rx_overrun=0, foreign=0, esp=EspCounts(packets=5, authentic=5, cleartext=3)
+    )
+    trial = trial_of(moved(spis=frozenset({1, 2})), upset=upset, ports=[clear])
+    assert (trial.validity, trial.violated) == ("INVALID", True)
+    assert "3 frames reached the tester in clear" in [*map(str, trial.problems)]
+    none = clear.model_copy(update={"esp": EspCounts(packets=5, authentic=5)})
+    assert not trial_of(moved(spis=frozenset({1, 2})), upset=upset, ports=[none]).violated
 
 
 def test_what_the_generator_noticed_stands_with_the_trial() -> None:
