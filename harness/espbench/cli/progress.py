@@ -79,11 +79,8 @@ class TerminalObserver:
     def case_done(self, results: list[Outcome | Finding]) -> None:
         for result in results:
             colour = _COLOURS.get(result.status, "yellow")
-            why = (
-                f"  {plainly(result.reasons[0].text.splitlines()[0].removesuffix(':'))}"
-                if result.reasons
-                else ""
-            )
+            first = result.reasons[0].text.splitlines()[:1] if result.reasons else []
+            why = "".join(f"  {plainly(line.removesuffix(':'))}" for line in first)
             if isinstance(result, Finding):
                 text = (
                     plainly(result.words) if result.status in WITH_FIGURE else f"{plainly(result.test)}{why}"
@@ -100,7 +97,7 @@ class TerminalObserver:
     def _why(self, reasons: list[Reason]) -> str:
         """All that is to be said, its further lines the first time only."""
         text = "; ".join(map(str, reasons))
-        first, *further = text.splitlines()
+        first, *further = text.splitlines() or ["no reason given"]
         if not further or text in self._told:
             return plainly(f"{first} as above" if further else first)
         self._told.add(text)

@@ -30,3 +30,12 @@ def test_a_gateways_last_words_are_told_once() -> None:
         "host stalled",
         "gateway office died; its last words:", "Oops [1]", "Kernel panic - not syncing",
     ]  # fmt: skip
+
+
+def test_a_trial_without_a_reason_is_told_as_such() -> None:
+    """A daemon's program that was killed has no last words; the run goes on."""
+    said = io.StringIO()
+    observer = TerminalObserver(Console(file=said, width=200, soft_wrap=True), None)
+    observer.trial_done(broken("", 0))
+    observer.trial_done(broken("", 1).model_copy(update={"reasons": []}))
+    assert [line.split("INVALID ")[1] for line in said.getvalue().splitlines()] == ["no reason given"] * 2

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 
+from espbench.errors import EspbenchError
 from espbench.generators.base import FrameShare, Stream
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
@@ -146,3 +147,11 @@ def test_a_capture_that_missed_frames_is_taken_again_and_one_with_a_problem_is_n
         sampled(monkeypatch, captured(32), captured(31), captured(30), captured(50))
     with pytest.raises(NotReady):
         sampled(monkeypatch, captured(32, cleartext=1, packets=33), captured(50))
+
+
+def test_a_reader_that_was_killed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of memory it says nothing, and the set-up is not ready: no traceback."""
+    killed = SimpleNamespace(returncode=-9, stdout="", stderr="")
+    monkeypatch.setattr(decryption.subprocess, "run", lambda *_, **__: killed)
+    with pytest.raises(EspbenchError, match="could not read the capture: it ended with -9"):
+        decrypt(tmp_path / "some.pcap", [], STREAM)

@@ -91,6 +91,7 @@ def decrypt(file: Path, secrets: list[dict[str, Any]], stream: Stream) -> dict[s
     )
     if done.returncode:
         # Its traceback may show keys: only the last line, the error itself, is passed on.
-        raise EspbenchError(f"Scapy could not read the capture: {done.stderr.strip().splitlines()[-1]}")
+        said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}, and said nothing"]
+        raise EspbenchError(f"Scapy could not read the capture: {said[-1]}")
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

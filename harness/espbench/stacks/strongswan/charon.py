@@ -91,7 +91,7 @@ class StrongSwan:
         done = self._gateway.run(["sh", f"{FOLDER}/bring-up"], timeout_s=timeout_s + 5)
         if done.rc:
             said = self._gateway.read([f"{FOLDER}/said"])[f"{FOLDER}/said"] or ""
-            why = self.reason() or status.complaint(said)
+            why = self.reason() or status.complaint(said) or f"swanctl gave no reason (exit code {done.rc})"
             raise NegotiationFailed(why, final=final_words(why))
 
     def rekey(self, phase: Phase) -> None:
