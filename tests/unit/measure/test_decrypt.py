@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -152,6 +153,6 @@ def test_a_capture_that_missed_frames_is_taken_again_and_one_with_a_problem_is_n
 def test_a_reader_that_was_killed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of memory it says nothing, and the set-up is not ready: no traceback."""
     killed = SimpleNamespace(returncode=-9, stdout="", stderr="")
-    monkeypatch.setattr(decryption.subprocess, "run", lambda *_, **__: killed)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: killed)
     with pytest.raises(EspbenchError, match="could not read the capture: it ended with -9"):
         decrypt(tmp_path / "some.pcap", [], STREAM)
