@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -140,15 +140,29 @@ def test_what_an_interruption_left_in_a_registry_is_undone_at_the_end(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_what_a_terminal_cannot_show_is_escaped(encoding: str, tmp_path: Path) -> None:
+def test_what_a_terminal_cannot_show_is_escaped(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, tmp_path: Path
+) -> None:
     """µ in another encoding, and the path of a folder whose name is no text."""
     folder = tmp_path / os.fsdecode(b"jos\xe9")
     folder.mkdir()
-    code = "import typer; from espbench.cli import main; main.app = typer.Typer(); "
-    code += "main.app.command()(lambda path: print('5 µs', path)); main.main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder)], env={**os.environ, "PYTHONIOENCODING": encoding},
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.rstrip().endswith(rb"jos\udce9")
+    app = typer.Typer()
+
+    @app.command()
+    def command(path: Path) -> None:
+        print("5 µs", path)
+        print("5 µs", path, file=sys.stderr)
+
+    shown = {name: io.BytesIO() for name in ("stdout", "stderr")}
+    for name, stream in shown.items():
+        monkeypatch.setattr(
+            sys, name, io.TextIOWrapper(stream, encoding, errors="strict", write_through=True)
+        )
+    monkeypatch.setattr(main, "app", app)
+    monkeypatch.setattr(sys, "argv", ["espbench", str(folder)])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 0
+    for stream in shown.values():
+        assert stream.getvalue().startswith("5 µs".encode(encoding, "backslashreplace"))
+        assert stream.getvalue().rstrip().endswith(rb"jos\udce9")
