@@ -109,6 +109,9 @@ class Evidence:
         self.goal = goal
         self.retries = retries
         self._entries = entries
+        self._asked: dict[tuple[float, Phase], list[Entry]] = {}
+        for entry in entries:
+            self._asked.setdefault((entry.load_fps, entry.asked.phase), []).append(entry)
         self.valid = [entry for entry in entries if entry.seen.valid]
         self._judgements = {entry.index: judge(entry.seen, goal) for entry in entries}
         self._judged = [(entry, self._judgements[entry.index]) for entry in self.valid]
@@ -138,19 +141,17 @@ class Evidence:
     def attempts(self, load: float, phase: Phase) -> list[Entry]:
         """The trials asked for at a load that did not judge it, since the last one that did."""
         found: list[Entry] = []
-        for entry in reversed(self._entries):
-            if entry.load_fps == load and entry.asked.phase == phase:
-                what = self._judgements[entry.index]
-                if what not in _SAYS_NOTHING and entry.judges_its_load(what):
-                    break
-                found.append(entry)
+        for entry in reversed(self._asked.get((load, phase), [])):
+            what = self._judgements[entry.index]
+            if what not in _SAYS_NOTHING and entry.judges_its_load(what):
+                break
+            found.append(entry)
         return found[::-1]
 
     def _loads_exhausted(self) -> dict[tuple[float, Phase], GivenUp]:
         """The loads and phases of which no further trial is worth asking for."""
-        asked = dict.fromkeys((entry.load_fps, entry.asked.phase) for entry in self._entries)
         found = {}
-        for load, phase in asked:
+        for load, phase in self._asked:
             entries = self.attempts(load, phase)
             if entries and len(entries) > self._patience(entries[0]):
                 found[load, phase] = GivenUp(load, phase, tuple(entries), self._most_passed(entries))

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from support.command_line import in_process
@@ -41,9 +39,3 @@ def test_compare_refuses_in_one_message_with_exit_code_2(tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
     assert in_process("compare", tmp_path).returncode == 2
     assert in_process("compare").returncode == 2
-
-
-def test_measuring_does_not_pay_for_comparing() -> None:
-    script = "import sys, espbench.cli.main; print([m for m in sys.modules if m in ('numpy', 'pandas', 'vl_convert')])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
