@@ -18,6 +18,7 @@ from espbench import paths
 from espbench.cli.main import app
 
 CLONE = Path(__file__).parents[3]
+LARGEST_BYTES = 1_000_000
 
 
 def script(name: str) -> ModuleType:
@@ -100,3 +101,17 @@ def test_every_plan_that_comes_with_espbench_can_be_printed() -> None:
         assert CliRunner().invoke(app, ["example", file.stem]).stdout == file.read_text()
     wrong = CliRunner().invoke(app, ["example", "quik"])
     assert "expected one of" in str(wrong.exception)
+
+
+def test_no_file_of_the_project_is_a_dump() -> None:
+    """What is committed by mistake stays in the history of every clone."""
+    done = subprocess.run(
+        ["git", "-C", str(CLONE), "ls-files", "-z"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip("no clone: an archive has no list of its files")
+    sizes = {
+        name: (CLONE / name).stat().st_size for name in done.stdout.split("\0") if (CLONE / name).is_file()
+    }
+    assert len(sizes) > 1000
+    assert [name for name, size in sizes.items() if size > LARGEST_BYTES] == []
