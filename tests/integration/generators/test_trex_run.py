@@ -64,5 +64,5 @@ def test_a_run_on_a_server_finds_the_truth_and_says_what_was_not_measured(tmp_pa
     assert manifest["tools"]["generator"].startswith("trex: TRex v3.08, net_af_packet")
     report = (run / "report.md").read_text()
     assert "backlog not judged" in report
-    assert "did not look at each" in report
+    assert "did not check each one" in report
     assert "0 frames duplicated" not in report
