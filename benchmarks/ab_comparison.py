@@ -85,8 +85,8 @@ def main() -> None:
     for number in range(1, asked.n + 1):
         if _complete(asked.out, number) is None and time.monotonic() - began < 60 * asked.minutes:
             _run(asked, number)
-    found = [run for number in range(1, asked.n + 1) if (run := _complete(asked.out, number)) is not None]
-    print(table(found, planted=asked.rules > 0))
+    pairs = [run for number in range(1, asked.n + 1) if (run := _complete(asked.out, number)) is not None]
+    print(table(pairs, planted=asked.rules > 0))
 
 
 def _same_question(asked: argparse.Namespace) -> None:
@@ -152,30 +152,30 @@ def _complete(out: Path, number: int) -> tuple[Comparison, float, float] | None:
     for path in sorted(out.glob(f"*-ab-{number:03}")):
         try:
             run = RunDirectory.open(path)
-            found = of_run(run)
+            comparison = of_run(run)
         except Exception:  # cut short: it is made again
             continue
-        if found is not None and found.fixed_loads:
+        if comparison is not None and comparison.fixed_loads:
             trials = list(run.trials())
             void = sum(t.validity == "INVALID" for t in trials) / max(1, len(trials))
             starts = [t.host["start_ns"] for t in trials if "start_ns" in t.host]
-            return found, (max(starts) - min(starts)) / 1e9 if starts else 0.0, void
+            return comparison, (max(starts) - min(starts)) / 1e9 if starts else 0.0, void
     return None
 
 
-def table(found: list[tuple[Comparison, float, float]], *, planted: bool) -> str:
+def table(pairs: list[tuple[Comparison, float, float]], *, planted: bool) -> str:
     """Rates with their intervals, and how wide the intervals of the ratios were."""
-    verdicts = [v for comparison, _, _ in found for v in comparison.fixed_loads]
+    verdicts = [v for comparison, _, _ in pairs for v in comparison.fixed_loads]
     claims = [
         any(v.cpu_word.startswith("B") or v.word in ("A faster", "B faster") for v in c.fixed_loads)
-        for c, _, _ in found
+        for c, _, _ in pairs
     ]
     cpu = [math.sqrt(v.cpu.high / v.cpu.low) - 1 for v in verdicts if v.cpu]
     rate = [math.sqrt(v.throughput.high / v.throughput.low) - 1 for v in verdicts if v.throughput]
     lines = [
-        f"{len(found)} comparisons, {len(verdicts)} points",
-        f"  seconds for one (median, most)              {_of([s for _, s, _ in found], '{:.0f}')}",
-        f"  void trials (median, most)                  {_of([w for _, _, w in found], '{:.1%}')}",
+        f"{len(pairs)} comparisons, {len(verdicts)} points",
+        f"  seconds for one (median, most)              {_of([s for _, s, _ in pairs], '{:.0f}')}",
+        f"  void trials (median, most)                  {_of([w for _, _, w in pairs], '{:.1%}')}",
         f"  half width, CPU per frame (median, most)    {_of(cpu, '{:.2%}')}",
         f"  half width, throughput (median, most)       {_of(rate, '{:.2%}')}",
         f"  ratio of CPU per frame (least, most)        {_ends([v.cpu.value for v in verdicts if v.cpu])}",

@@ -58,7 +58,7 @@ exec chroot . /bin/sh -ec "$2"
 
 @dataclass
 class Tried:
-    """What became of one root; seconds by step, cases by status."""
+    """The result of one root; seconds by step, cases by status."""
 
     release: str
     seconds: dict[str, float] = field(default_factory=dict)
@@ -165,7 +165,7 @@ def make_root(release: str, root: Path) -> None:
 
 
 def mirror() -> str:
-    """Where apt here has Debian's main archive from."""
+    """Return the mirror from which apt here gets Debian's main archive."""
     wanted = ["Created-By: Packages", "Origin: Debian", "Label: Debian"]
     done = checked(["apt-get", "indextargets", "--format", "$(REPO_URI)", *wanted])
     if not done:
@@ -174,14 +174,17 @@ def mirror() -> str:
 
 
 def apt_settings() -> str:
-    """How apt here fetches: its proxies and what it checks."""
+    """Return the settings by which apt fetches here: its proxies and what it checks."""
     lines = checked(["apt-config", "dump"]).splitlines()
     wanted = re.compile(r"Acquire::((http|https|ftp)::|Check-|Retries)")
     return "".join(f"{line}\n" for line in lines if wanted.match(line))
 
 
 def run_inside(root: Path, command: str) -> str:
-    """What a shell command says in the root, with none of this machine's environment but how registries are reached."""
+    """Run a shell command in the root, and return its output.
+
+    Of this machine's environment, it gets only the settings by which registries are reached.
+    """
     settings = {name: value for name, value in os.environ.items() if SETTINGS.search(name)}
     home = {"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
     argv = ["unshare", "--mount", "sh", "-ec", ENTER, "sh", str(root), command]
@@ -189,7 +192,7 @@ def run_inside(root: Path, command: str) -> str:
 
 
 def checked(argv: list[str], env: dict[str, str] | None = None) -> str:
-    """What a command says; CalledProcessError with all of it if it fails."""
+    """Run a command, and return its output; CalledProcessError has all of it if the command fails."""
     done = subprocess.run(
         argv,
         env=env,
@@ -203,26 +206,26 @@ def checked(argv: list[str], env: dict[str, str] | None = None) -> str:
 
 
 def statuses(runs: Path) -> Counter[str]:
-    """How many cases of the runs in this folder ended how."""
-    found: Counter[str] = Counter()
+    """Count the cases of the runs in this folder by their status."""
+    counts: Counter[str] = Counter()
     for table in runs.glob("*/results.csv"):
         with table.open(newline="") as file:
-            found += Counter(row["status"] for row in csv.DictReader(file))
-    return found
+            counts += Counter(row["status"] for row in csv.DictReader(file))
+    return counts
 
 
 def end_processes(root: Path) -> list[str]:
-    """What still runs in this root: a run has left it behind, so it is named and ended."""
+    """End the processes that a run left behind in this root, and return their names."""
     left: dict[str, str] = {}
-    found = True
-    while found:  # one that was just ended may have started another
-        found = False
+    any_left = True
+    while any_left:  # one that was just ended may have started another
+        any_left = False
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if (process / "root").readlink() == root:
                     left[process.name] = (process / "comm").read_text().strip()
                     os.kill(int(process.name), signal.SIGKILL)
-                    found = True
+                    any_left = True
         time.sleep(0.1)
     return [f"process {pid} ({name})" for pid, name in left.items()]
 

@@ -67,10 +67,10 @@ def measure(folder: Path, prices: calibration.SecPrices, ns: Fraction) -> Point:
     if done.returncode:
         raise SystemExit(f"the run failed ({done.returncode}):\n{done.stdout}{done.stderr}")
     (run,) = [RunDirectory.open(path) for path in (folder / "runs").iterdir()]
-    found = points([(run.manifest, run.outcomes())]).curve(DEVICE, Configuration(behaviour="async"))
-    if calibration.LARGE not in found:
+    curve = points([(run.manifest, run.outcomes())]).curve(DEVICE, Configuration(behaviour="async"))
+    if calibration.LARGE not in curve:
         raise SystemExit(f"{run.path}: no throughput: {[o.words for o in run.outcomes()]}")
-    return found[calibration.LARGE]
+    return curve[calibration.LARGE]
 
 
 def fit(folder: Path, board: Board, rounds: int) -> tuple[calibration.SecPrices, Fraction]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How often `espbench history` finds a step in a noisy series, and how often it takes scatter alone for one.
+"""Measures how often `espbench history` finds a step in a noisy series, and how often it takes scatter alone for one.
 
 .venv/bin/python benchmarks/change_points.py
 """
@@ -26,13 +26,13 @@ def main() -> None:
     print(f"of {SERIES} series each\n\nscatter  runs  a change in")
     for spread in (0.01, 0.03, 0.1):
         for runs in (6, 12, 30, 100):
-            found = [noisy(figures(random.Random(seed), runs, spread, 1.0)) for seed in range(SERIES)]
-            print(f"{spread:7.0%}  {runs:4}  {sum(map(bool, found)):4}")
+            changes = [noisy(figures(random.Random(seed), runs, spread, 1.0)) for seed in range(SERIES)]
+            print(f"{spread:7.0%}  {runs:4}  {sum(map(bool, changes)):4}")
     print("\nscatter   step  runs  found  at its run or beside it")
     for spread, step in ((0.01, 1.03), (0.01, 1.05), (0.03, 1.1), (0.1, 1.3)):
         for runs in (6, 12, 30, 120):
-            found = [noisy(figures(random.Random(seed), runs, spread, step)) for seed in range(SERIES)]
-            one = [jumps[0].at for jumps in found if len(jumps) == 1]
+            changes = [noisy(figures(random.Random(seed), runs, spread, step)) for seed in range(SERIES)]
+            one = [jumps[0].at for jumps in changes if len(jumps) == 1]
             near = sum(abs(at - runs // 2) <= 1 for at in one)
             print(f"{spread:7.0%}  {step - 1:5.0%}  {runs:4}  {len(one):5}  {near:4}")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from espbench.npcrypt.ciphers import KERNELS
 from espbench.npcrypt.ciphers.kernel import Kernel
-from espbench.npcrypt.compilers import Way
+from espbench.npcrypt.compilers import Compilation
 from espbench.npcrypt.measure import Configuration, Programs, measure
 from espbench.npcrypt.proof import check, data_of, expected_of
 from espbench.paths import data_dir
@@ -45,9 +45,9 @@ def main() -> None:
 
 def clock() -> float:
     """The clock of the CPU, Hz."""
-    found = re.search(r"cpu MHz\s*: ([\d.]+)", Path("/proc/cpuinfo").read_text(encoding="ascii"))
-    assert found is not None, "/proc/cpuinfo tells no clock"
-    return float(found[1]) * 1e6
+    match = re.search(r"cpu MHz\s*: ([\d.]+)", Path("/proc/cpuinfo").read_text(encoding="ascii"))
+    assert match is not None, "/proc/cpuinfo tells no clock"
+    return float(match[1]) * 1e6
 
 
 def ns_per_byte(kernel: Kernel, level: Level, folder: Path) -> float:
@@ -105,8 +105,8 @@ def on(dut: str, kernel: Kernel, level: Level, programs: Programs) -> float:
     """Cycles a byte on one thread of a network processor."""
     processor = load_profile(dut).processor
     assert processor is not None
-    way = Way(level, "gcc", "O2")
-    c = Configuration(dut, kernel.name, way, 1, 1, DATA_BYTES, 0.0, 0.0)  # type: ignore[arg-type]
+    compilation = Compilation(level, "gcc", "O2")
+    c = Configuration(dut, kernel.name, compilation, 1, 1, DATA_BYTES, 0.0, 0.0)  # type: ignore[arg-type]
     return measure(c, processor, programs).cycles_per_byte
 
 

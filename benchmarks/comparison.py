@@ -38,12 +38,14 @@ FORMS = {
 
 
 def equal_arms(setting: sim.Setting, times: int, chance: random.Random) -> tuple[int, float]:
-    """Of comparisons of equal configurations those in which nothing claims a difference; verdicts there were."""
+    """Compare equal configurations; return in how many comparisons no difference is claimed, and how many verdicts
+    there were.
+    """
     right, judged = 0, []
     for _ in range(times):
-        found = sim.compared(setting, chance)
-        right += sim.is_none_shown(found)
-        judged += [v.word != "no verdict" for v in sim.verdicts_of(found)]
+        comparison = sim.compared(setting, chance)
+        right += sim.is_none_shown(comparison)
+        judged += [v.word != "no verdict" for v in sim.verdicts_of(comparison)]
     return right, sum(judged) / len(judged)
 
 
@@ -60,9 +62,11 @@ def at_fixed_loads(times: int, chance: random.Random) -> None:
     print(_row("host, gateways, true cost of B", columns))
     hosts = {"quiet": pairs.QUIET, "shared": pairs.SHARED, "busy": pairs.BUSY}
     for (name, host), together, cost in product(hosts.items(), (True, False), (1.0, 1.05)):
-        found = [pairs.compared(host, cost, chance, together=together) for _ in range(times)]
-        points = [v for verdicts in found for v in verdicts]
-        claimed = [any(v.cpu_word.startswith("B") or v.word.endswith("faster") for v in of) for of in found]
+        findings = [pairs.compared(host, cost, chance, together=together) for _ in range(times)]
+        points = [v for verdicts in findings for v in verdicts]
+        claimed = [
+            any(v.cpu_word.startswith("B") or v.word.endswith("faster") for v in of) for of in findings
+        ]
         cells = [
             f"{sum(claimed) / times:.0%}" if cost == 1 else "",
             f"{sum(v.cpu_word == 'B costs more' for v in points) / len(points):.0%}" if cost > 1 else "",

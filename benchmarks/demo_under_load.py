@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `make demo` answers on a machine that others use: its plan N times quiet, and N times under each load.
+"""Runs `make demo` on a machine that others use: its plan N times quiet, and N times under each load.
 
     quiet     nothing beside it
     ten       one process that takes 10 % of one CPU, in bursts of 5 ms
@@ -56,7 +56,9 @@ while True:
 
 
 class Load(NamedTuple):
-    """On which CPUs (indices into those we may use) a process takes what share, in bursts of how many seconds."""
+    """A load: a process on each of these CPUs (indices into those we may use) with its share, in bursts of so many
+    seconds.
+    """
 
     cpus: Sequence[int]
     share: float = 0.0
@@ -64,7 +66,7 @@ class Load(NamedTuple):
 
 
 def loads() -> dict[str, Load]:
-    """By name."""
+    """Return the loads by name."""
     every = sorted(os.sched_getaffinity(0))
     return {"quiet": Load([]), "ten": Load(every[:1], 0.10, 0.005), "bursts": Load(every, 0.25, 0.020)}
 
@@ -83,8 +85,8 @@ def main() -> None:
             if not (folder / DONE).exists():
                 make(folder, asked.plan, loads()[name])
     (test,) = (test.throughput for test in load_plan(asked.plan).plan.tests if test.throughput is not None)
-    found = {name: _kept(asked.state / name) for name in loads()}
-    sys.exit(0 if report(found, test.resolution) else 1)
+    kept = {name: _kept(asked.state / name) for name in loads()}
+    sys.exit(0 if report(kept, test.resolution) else 1)
 
 
 def make(folder: Path, plan: Path, load: Load) -> None:
@@ -117,11 +119,11 @@ def hogs(load: Load) -> Iterator[list[int]]:
         ]
 
 
-def report(found: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
+def report(kept: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
     """Print each run's statuses and how its figures stand to the quiet ones; whether all is as wanted."""
-    quiet = pd.concat([run["throughput_fps"] for run in found["quiet"]] or [NOTHING]).groupby(RESULT).median()
+    quiet = pd.concat([run["throughput_fps"] for run in kept["quiet"]] or [NOTHING]).groupby(RESULT).median()
     wanted = True
-    for load, runs in found.items():
+    for load, runs in kept.items():
         for number, run in enumerate(runs, start=1):
             has_figure = run["status"].isin(WITH_FIGURE)
             ratios = (run["throughput_fps"] / quiet.reindex(run.index)).dropna()
@@ -129,12 +131,12 @@ def report(found: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
             least = len(run) if load == "quiet" else WITH_FIGURES * len(run)
             enough = sum(run["status"] == "OK") if load == "quiet" else sum(has_figure)
             wanted = wanted and enough >= least and not (len(above) and load != "quiet")
-            told = ", ".join(f"{count} {status}" for status, count in run["status"].value_counts().items())
+            counts = ", ".join(f"{count} {status}" for status, count in run["status"].value_counts().items())
             spread = (
                 f"; of the quiet figure {ratios.min():.3f} to {ratios.max():.3f}, median {ratios.median():.3f}"
                 if len(ratios) else ""
             )  # fmt: skip
-            print(f"{load} {number}: {told}{spread}{'' if enough >= least else '  TOO FEW'}")
+            print(f"{load} {number}: {counts}{spread}{'' if enough >= least else '  TOO FEW'}")
             for name, ratio in above.items():
                 print(f"    {name}: {run.loc[name, 'status']}, {ratio:.3f} of the quiet figure")
             for name, status in run.loc[~has_figure, "status"].items():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What espbench answers on a machine with late timers: Debian's stock kernel in an emulated x86 machine.
+"""Runs espbench on a machine with late timers: Debian's stock kernel in an emulated x86 machine.
 
     QEMU (multi-threaded TCG, 2 CPUs) ── 9p, read-only ── this machine's root     the guest's root, under an overlay
                                       └─ 9p ── a temporary folder                 the plan goes in, the run comes out
@@ -102,7 +102,7 @@ MARK = "espbench-guest:"
 
 
 class Left(NamedTuple):
-    """Of a trial at LOAD_FPS: the share of its frames that left, and offered by intended load."""
+    """The results of a trial at LOAD_FPS: the share of its frames that left, and offered by intended load."""
 
     case: str
     share: float
@@ -235,7 +235,7 @@ def modules(folder: Path, wanted: Iterable[str]) -> list[tuple[str, bytes]]:
 
 
 def watch(qemu: subprocess.Popen[bytes], console: Path) -> list[tuple[str, float]]:
-    """What the guest says, with its times, until its machine is off; EspbenchError where it never is."""
+    """Return what the guest prints, with its times, until its machine is off; EspbenchError if it never is."""
     begun = time.monotonic()
     heard: list[tuple[str, float]] = []
     while True:

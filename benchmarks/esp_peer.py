@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast is the tester as an ESP peer, on one core? Prints frames/s and µs of CPU per frame, in clear and sealed.
+"""Measures how fast the tester is as an ESP peer, on one core: frames/s and µs of CPU per frame, in clear and sealed.
 
     tester namespace: west ═══ east        (veth; the sender on the first CPU)
 
@@ -96,7 +96,7 @@ def row(
 
 
 def flood(generator: NativeGenerator, stream: Stream, seconds: float) -> Offered:
-    """As many frames as go."""
+    """Offer as many frames as can be sent."""
     return generator.offer([stream], seconds, 2.0, quiet_s=0.3)
 
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How small a regression `espbench check` finds on emulated boards, and how often it cries wolf: fresh runs, by itself.
+"""Measures how small a regression `espbench check` finds on emulated boards, and how often it gives false alarms.
 
 A kernel is built once more with nothing but `nop` instructions planted in the encryption path (`esp_output`): none,
 then one. Both go into caches of their own, so that the check finds them as it finds any kernel.
 
 * **Planted**: one instruction more for each frame that Home encrypts, at 20 points (two ways to drive the engine, ten
-  sizes), one way, so that each frame passes `esp_output` exactly once. Found is a point where Home's figure is above
-  the base with `--limit instructions=0`.
-* **A against A**: the kernel without any, held against its own base, half of the checks beside busy loops on every CPU.
-  Besides, the recorded final trials of all these runs are held against each other, each pair both ways.
+  sizes), one way, so that each frame passes `esp_output` exactly once. A point counts as found if Home's figure is
+  above the base with `--limit instructions=0`.
+* **A against A**: the kernel without any, compared with its own base, half of the checks beside busy loops on every
+  CPU. Besides, the recorded final trials of all these runs are compared with each other, each pair both ways.
 
 Predicted before the first run: all 20 found, the change at Home between 0.9 and 1.1 instructions at 18 of 20 or more (a
 batch of frames may move), Office nearer to 0 than to 1; and 0 false alarms of at least 1,000 comparisons, of which
@@ -112,10 +112,10 @@ def planted(verdict: dict[str, Any]) -> None:
     home, office = ([row for row in rows if row["side"] == side] for side in ("home", "office"))
     for row in home:
         print(f"  {row['case']}: {row['base']:,.3f} {row['change']:+.3f} {row['word']}")
-    found = sum(row["word"] == "regressed" for row in home)
+    regressed = sum(row["word"] == "regressed" for row in home)
     exact = sum(0.9 <= row["change"] <= 1.1 for row in home)
     print(
-        f"one instruction planted: found at {found} of {len(home)} points, {exact} of them within 10 % of 1"
+        f"one instruction planted: found at {regressed} of {len(home)} points, {exact} of them within 10 % of 1"
     )
     print(
         f"Office: between {min(r['change'] for r in office):+.3f} and {max(r['change'] for r in office):+.3f}"
@@ -127,9 +127,9 @@ def planted(verdict: dict[str, Any]) -> None:
 def recorded_pairs(base: Path, runs: list[RunDirectory]) -> tuple[int, int]:
     """(figures, those not the same) of every recorded check held against every other."""
     as_base = baseline_file.read(base)
-    found = [measurements(run, as_base)[0] for run in runs]
+    measured = [measurements(run, as_base)[0] for run in runs]
     figures = alarms = 0
-    for one, other in permutations(found, 2):
+    for one, other in permutations(measured, 2):
         cases = {}
         for point, case in as_base.cases.items():
             samples = [
@@ -198,7 +198,7 @@ def busy_loops() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """As it is."""
+    """Add no load."""
     yield
 
 

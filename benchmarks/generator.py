@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast and how exact is the native generator? Prints its offered rate beside other generators', its pacing,
-and what leaves when where the host stalls it and timers are late.
+"""Measures how fast and how exact the native generator is: its offered rate beside other generators', its pacing,
+and when frames leave if the host stalls it and timers are late.
 
     t1 ── a0 ═══ a1 ── t2        (veth; both ends with NAPI)
 
 Run as root; `--help` lists what can be shortened. All send 64-byte frames from CPU 0, in turns, on the same
 link, so that the ratios hold on a busy machine too. The native generator numbers, stamps and checksums each
 frame and verifies each on arrival; the others send the same bytes again and again to a port that drops them.
-What is not there is left out and named: trafgen (netsniff-ng), testpmd (dpdk-dev), TRex (TREX_DIR).
+Generators that are not there are left out and named: trafgen (netsniff-ng), testpmd (dpdk-dev), TRex (TREX_DIR).
 """
 
 from __future__ import annotations
@@ -187,15 +187,15 @@ def trex(link: Link, seconds: float) -> float:
 
 def others() -> dict[str, Callable[[Link, float], float]]:
     """The other generators that are installed here."""
-    found: dict[str, Callable[[Link, float], float]] = {}
+    senders: dict[str, Callable[[Link, float], float]] = {}
     if shutil.which("trafgen"):
-        found["trafgen"] = trafgen
+        senders["trafgen"] = trafgen
     if shutil.which("dpdk-testpmd"):
-        found["testpmd af_packet"] = testpmd("net_af_packet0,iface=a0,qdisc_bypass=1")
-        found["testpmd af_xdp"] = testpmd("net_af_xdp0,iface=a0,start_queue=0,queue_count=1")
+        senders["testpmd af_packet"] = testpmd("net_af_packet0,iface=a0,qdisc_bypass=1")
+        senders["testpmd af_xdp"] = testpmd("net_af_xdp0,iface=a0,start_queue=0,queue_count=1")
     if trex_server.readiness().ready:
-        found["TRex af_packet"] = trex
-    return found
+        senders["TRex af_packet"] = trex
+    return senders
 
 
 def compare(seconds: float, rounds: int, *, own_thread: bool) -> None:
@@ -219,7 +219,7 @@ def compare(seconds: float, rounds: int, *, own_thread: bool) -> None:
                 if own_thread:
                     link.own_thread()
                 rates.setdefault(name, []).append(measure(link, seconds))
-    median = {name: statistics.median(found) for name, found in rates.items()}
+    median = {name: statistics.median(of_one) for name, of_one in rates.items()}
     ours = median["native xdp"]
     print(
         f"{'64 B, one sending core':<22} {'offered kfps':>12} {'native xdp is':>14} {'asked for':>10}  lost on the way"
@@ -303,9 +303,9 @@ def disturbed(path: str, rate: float, seconds: float, stall_ms: float, slack_ms:
                     generator.send_signal(signal.SIGSTOP)
                     time.sleep(stall_ms / 1e3)
                     generator.send_signal(signal.SIGCONT)
-            told, _ = generator.communicate()
+            output, _ = generator.communicate()
             heard, _ = sniffer.communicate("")
-    [stream] = json.loads(told)["streams"]
+    [stream] = json.loads(output)["streams"]
     left = sorted(int(text) for text in heard.split())
     window, most, first = 10_000_000, 0, 0
     for last, at in enumerate(left):

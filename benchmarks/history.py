@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long `espbench history` takes over 10,000 runs: to read them, to look again, with one more; how big its page is.
+"""Measures how long `espbench history` takes over 10,000 runs: to read them, again, with one more; and its page.
 
     .venv/bin/python benchmarks/history.py [RUNS]
 
@@ -91,11 +91,11 @@ def query(runs: Path, cache: Path, asked: str) -> tuple[float, float, int]:
 
 
 def page_bytes(parent: Path, cache: Path) -> int:
-    """How big `espbench history --html` is of 1,000 runs."""
+    """Return the size of the page of `espbench history --html` for 1,000 runs."""
     runs = parent / "thousand"
     build(runs, PAGE_RUNS)
-    with History.open([runs], cache / "thousand.sqlite") as found:
-        return write_page(found, parent / "out").stat().st_size
+    with History.open([runs], cache / "thousand.sqlite") as index:
+        return write_page(index, parent / "out").stat().st_size
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where processes spend the host's CPU time, by Linux's perf: for each, in which part of it, and in which functions."""
+"""Shows where processes spend the host's CPU time, by Linux's perf: in which of their parts and functions."""
 
 from __future__ import annotations
 
@@ -86,6 +86,6 @@ def told(script: str, pids: Mapping[int, str]) -> str:
 
 
 def part_of(mapped: str) -> str:
-    """What a file that is mapped stands for."""
+    """Return the part of a process that a mapped file belongs to."""
     name = mapped.rpartition("/")[2]
     return next((part for begin, part in PARTS.items() if name.startswith(begin)), GUEST_CODE)

@@ -84,18 +84,18 @@ def main() -> None:
 
 
 def column(name: str, folder: Path) -> pd.Series:
-    """What a frame costs, the mean of Home and Office, by stack, suite and size; µs, or instructions."""
+    """Return the cost of a frame, the mean of Home and Office, by stack, suite and size; µs, or instructions."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "no-aes.yaml").write_text(PLAIN_PROCESSOR)
     plan = folder / "plan.yaml"
     plan.write_text(PLAN.format(name=name, **SETTINGS[name]))
     finished = sorted(folder.glob("*/results.csv"))
     run = espbench.load(finished[-1].parent) if finished else espbench.Plan(plan).run(folder, wait=True)
-    found = run.results.set_index(CASE)
-    if set(found["status"]) != {"OK"} or set(found["throughput_fps"]) != {3000.0}:
-        print(f"{run.path}: not every case carried the load:\n{found[['status', 'throughput_fps']]}")
+    results = run.results.set_index(CASE)
+    if set(results["status"]) != {"OK"} or set(results["throughput_fps"]) != {3000.0}:
+        print(f"{run.path}: not every case carried the load:\n{results[['status', 'throughput_fps']]}")
     unit = "cpu_{}_us_per_frame" if name == "uml" else "instructions_{}_per_frame"
-    both = found[[unit.format("home"), unit.format("office")]]
+    both = results[[unit.format("home"), unit.format("office")]]
     return both.mean(axis=1).rename(TITLES[name])
 
 

@@ -60,7 +60,11 @@ def hard(load: float) -> float:
 
 
 def fades(load: float) -> float:
-    """From 40,000 frames/s on loss rises a hundredfold with each tenth of the load: there luck decides."""
+    """Return the loss of a DUT at this load.
+
+    Above 40,000 frames/s, loss rises a hundredfold with each tenth of the load. There, luck decides whether a
+    trial passes.
+    """
     over = load / START_FPS - 1
     return 0.0 if over < 0 else min(1.0, 1e-6 * 100 ** (10 * over))
 
@@ -75,7 +79,7 @@ DUTS: dict[str, Ratio] = {"hard limit": hard, "fades": fades, "half the goal": l
 
 @dataclass
 class Noise:
-    """What disturbs so many of the trials: starvation, stalls, or steal."""
+    """The disturbances of a share of the trials: starvation, stalls, or steal."""
 
     kind: str
     rate: float
@@ -121,7 +125,7 @@ TRAFFIC = Traffic(((512, 1),), 4, "one-way")
 def trial(
     asked: Request, case: Case, sequence: int, dut: Ratio, noise: Noise, chance: random.Random
 ) -> Trial:
-    """What espbench records of a trial of this DUT on a host with this noise."""
+    """Make espbench's record of a trial of this DUT on a host with this noise."""
     frames = round(asked.load_fps * asked.duration_s)
     lost = min(frames, poisson(chance, dut(asked.load_fps) * frames))
     length_ns = int(asked.duration_s * 1e9)
@@ -196,13 +200,13 @@ def main() -> int:
     red = False
     seeds = [options.seed * 1_000_003 + number for number in range(options.cases)]
     for dut, noise in cells(options):
-        found: dict[float, list[Outcome]] = {}
+        by_goal: dict[float, list[Outcome]] = {}
         of_seed = partial(of_dut, case, dut, noise, options.excuse_failures)
         with ProcessPoolExecutor() as pool:
             for results in pool.map(of_seed, seeds, chunksize=10):
                 for outcome in results:
-                    found.setdefault(outcome.loss_goal, []).append(outcome)
-        for goal, of_goal in found.items():
+                    by_goal.setdefault(outcome.loss_goal, []).append(outcome)
+        for goal, of_goal in by_goal.items():
             figures = [o.throughput_fps for o in of_goal if o.throughput_fps is not None]
             sure = [o.throughput_fps for o in of_goal if o.status == "OK" and o.throughput_fps is not None]
             bounds = sum(o.status == "LOWER_BOUND" for o in of_goal)

@@ -26,15 +26,15 @@ _FIRST_STATEMENT = "\tesp.inplace = true;\n"
 
 def tree(work: Path) -> Path:
     """The kernel's tree, built as espbench builds it; made if it is not there."""
-    found = work / "linux"
-    if not (found / "vmlinux").exists():
+    tree_folder = work / "linux"
+    if not (tree_folder / "vmlinux").exists():
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         with Registry("planted") as registry:
             kernel.build(work, recipe.used()["linux"], Runner(registry, work / "log", lambda line: None))
-    if not (found / _KEPT).exists():
-        shutil.copyfile(found / _FILE, found / _KEPT)
-    return found
+    if not (tree_folder / _KEPT).exists():
+        shutil.copyfile(tree_folder / _FILE, tree_folder / _KEPT)
+    return tree_folder
 
 
 def original(tree: Path) -> str:

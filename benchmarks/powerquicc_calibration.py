@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the MPC8548E's published points to the two things that are fitted: SEC prices, and CPU time for a frame.
+"""Fits SEC prices, and the CPU time for a frame, to the MPC8548E's published points.
 
-Everything here is arithmetic on claims marked as calibration; docs/powerquicc.md tells the reasoning.
+Everything here is arithmetic on claims marked as calibration; docs/powerquicc.md has the reasoning.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SecPrices:
 
 
 def published() -> Published:
-    """As the claims have them."""
+    """Return the published values from the claims."""
     value = {claim.id: claim.value or 0.0 for claim in claims() if claim.calibration}
     return Published(
         mbps=value["mpc8548e-nanosec-1456"],

@@ -114,7 +114,7 @@ METHODS: dict[str, Callable[[duts.Dut], Answer]] = {
 
 
 class Cost:
-    """What one method took and found for one DUT, over all draws."""
+    """The cost and the answers of one method for one DUT, over all draws."""
 
     def __init__(self) -> None:
         self.trials: list[int] = []

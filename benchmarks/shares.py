@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sure a share is that was counted: for the tables of the benchmarks."""
+"""Computes how sure a counted share is, for the tables of the benchmarks."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Rig:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a virtual second: host seconds, CPU seconds of each process; and frames lost in the trial."""
+    """The cost of a virtual second: host seconds, CPU seconds of each process; and frames lost in the trial."""
 
     host_s: float
     cpu_s: Mapping[str, float]
@@ -95,7 +95,7 @@ class Cost:
 
 
 class Mirrors(Testbed):
-    """What stands between the ports does nothing but forward, and has no state that a trial could change."""
+    """A test bed whose gateways only forward, and have no state that a trial could change."""
 
     def close(self) -> None:
         """The registry ends them."""
@@ -237,12 +237,12 @@ def line(name: str, load: Load, costs: list[Cost], mirrors_costs: list[Cost]) ->
     size, fps = load
     known = [of.get(fps, "") if name != "mirrors" and size == 64 else "" for of in (PROTOTYPE, WANTED)]
     host = sorted(cost.host_s for cost in costs)
-    told = f"{statistics.median(host):.2f} ({host[0]:.2f} to {host[-1]:.2f})"
+    text = f"{statistics.median(host):.2f} ({host[0]:.2f} to {host[-1]:.2f})"
     # Of one round, and so of one speed of the host.
     ratio = statistics.median(a.host_s / b.host_s for a, b in zip(costs, mirrors_costs, strict=True))
     spent = "  ".join(f"{statistics.median(cost.cpu_s[who] for cost in costs):.2f}" for who in costs[0].cpu_s)
     lost = f"; {costs[0].lost} frames lost" if costs[0].lost else ""
-    return f"{name:8}{size:>5}{fps:>9}  {told:20}{ratio:>5.1f}{known[0]:>10}{known[1]:>7}  {spent}{lost}"
+    return f"{name:8}{size:>5}{fps:>9}  {text:20}{ratio:>5.1f}{known[0]:>10}{known[1]:>7}  {spent}{lost}"
 
 
 if __name__ == "__main__":

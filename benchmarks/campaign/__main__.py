@@ -18,7 +18,7 @@ DOCUMENT = ROOT / "docs/reliability.md"
 
 
 def commit() -> str:
-    """What is measured; `-changed` where the clone differs from it, but for the table itself."""
+    """Return the commit that is measured, with `-changed` if the clone differs from it beside the table itself."""
     git = ["git", "-C", str(ROOT)]
     named = subprocess.run(
         [*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True

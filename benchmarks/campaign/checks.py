@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is expected of a run that was disturbed, as pure functions: each returns its faults, a sentence each."""
+"""Checks a run that was disturbed, by pure functions; each returns its faults, a sentence each."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 def outcomes_of(text: str) -> list[dict[str, Any]]:
     """The outcomes of a results.json, with the codes of what they say."""
-    found: list[dict[str, Any]] = json.loads(text)["outcomes"]
-    return found
+    outcomes: list[dict[str, Any]] = json.loads(text)["outcomes"]
+    return outcomes
 
 
 def trials_of(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
     """The trials of a trials.jsonl, and what is wrong with its lines."""
-    found: list[dict[str, Any]] = []
+    trials: list[dict[str, Any]] = []
     faults = []
     lines = data.split(b"\n")
     for number, line in enumerate(lines[:-1], 1):
         try:
-            found.append(json.loads(line))
+            trials.append(json.loads(line))
         except ValueError:
             faults.append(f"trials.jsonl:{number}: not JSON: {line[:60]!r}")
     if lines[-1]:
         faults.append(f"trials.jsonl: its last line is torn: {lines[-1][:60]!r}")
-    return found, faults
+    return trials, faults
 
 
 def ended(code: int | None, said: str, allowed: Sequence[int] = WHOLE) -> list[str]:
@@ -73,9 +73,9 @@ def ended(code: int | None, said: str, allowed: Sequence[int] = WHOLE) -> list[s
 
 def one_row_a_case(cases: Sequence[str], rows: Sequence[Cells]) -> list[str]:
     """Nothing lost: every case of the manifest has its rows, no other has."""
-    found = [row["case"] for row in rows]
-    missing = [case for case in cases if case not in found]
-    strange = [case for case in found if case not in cases]
+    names = [row["case"] for row in rows]
+    missing = [case for case in cases if case not in names]
+    strange = [case for case in names if case not in cases]
     return [f"case {case} has no row in results.csv" for case in missing] + [
         f"results.csv has a row of case {case}, which the manifest has not" for case in strange
     ]
@@ -153,11 +153,14 @@ def disturbed_cases(trials: Sequence[Trial]) -> frozenset[str]:
 
 
 def _told_again(trials: Sequence[Trial], line: int) -> bool:
-    """What is left of a case that was given up repeats the reason of the trial before it; so does a load that was."""
-    told = trials[line]
-    before = [t for t in trials[:line] if t["case"] == told["case"]]
-    alike = [t for t in before if t.get("intended_fps") == told.get("intended_fps")] + before[-1:]
-    return any(all(reason in t["reason_codes"] for reason in told["reason_codes"]) for t in alike)
+    """Return whether a trial repeats the reason of one before it.
+
+    That is so for the rest of a case, or of a load, that was given up.
+    """
+    trial = trials[line]
+    before = [t for t in trials[:line] if t["case"] == trial["case"]]
+    alike = [t for t in before if t.get("intended_fps") == trial.get("intended_fps")] + before[-1:]
+    return any(all(reason in t["reason_codes"] for reason in trial["reason_codes"]) for t in alike)
 
 
 def nothing_left(things: set[str], living: Sequence[int]) -> list[str]:
@@ -167,22 +170,22 @@ def nothing_left(things: set[str], living: Sequence[int]) -> list[str]:
     ]
 
 
-def same_tables(wanted: Mapping[str, bytes], found: Mapping[str, bytes]) -> list[str]:
+def same_tables(wanted: Mapping[str, bytes], got: Mapping[str, bytes]) -> list[str]:
     """The same files, byte for byte."""
-    faults = [f"{name} is not there" for name in wanted if name not in found]
+    faults = [f"{name} is not there" for name in wanted if name not in got]
     for name, text in wanted.items():
-        if name in found and found[name] != text:
-            faults.append(f"{name} differs: {_first_difference(text, found[name])}")
+        if name in got and got[name] != text:
+            faults.append(f"{name} differs: {_first_difference(text, got[name])}")
     return faults
 
 
-def same_trials(wanted: bytes, found: bytes) -> list[str]:
+def same_trials(wanted: bytes, got: bytes) -> list[str]:
     """Each case has the same trials in the same order, but for what depends on the host (key `host`).
 
     A case that was measured anew stands behind the others.
     """
     wanted_trials, _ = trials_of(wanted)
-    found_trials, faults = trials_of(found)
+    found_trials, faults = trials_of(got)
     for trials in (wanted_trials, found_trials):
         trials.sort(key=lambda trial: str(trial.get("case")))
     for number, (a, b) in enumerate(zip(wanted_trials, found_trials, strict=False), 1):
@@ -193,13 +196,13 @@ def same_trials(wanted: bytes, found: bytes) -> list[str]:
     return faults[:5]
 
 
-def _first_difference(wanted: bytes, found: bytes) -> str:
-    for number, (a, b) in enumerate(zip(wanted.splitlines(), found.splitlines(), strict=False), 1):
+def _first_difference(wanted: bytes, got: bytes) -> str:
+    for number, (a, b) in enumerate(zip(wanted.splitlines(), got.splitlines(), strict=False), 1):
         if a != b:
             at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
             cut = slice(max(0, at - 30), at + 30)
             return f"line {number}: {a[cut].decode(errors='replace')!r} became {b[cut].decode(errors='replace')!r}"
-    return f"{len(wanted.splitlines())} lines became {len(found.splitlines())}"
+    return f"{len(wanted.splitlines())} lines became {len(got.splitlines())}"
 
 
 def _last(said: str) -> str:

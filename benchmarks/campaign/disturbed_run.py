@@ -62,12 +62,12 @@ def later(gateway: Gateway, after_s: float, script: str) -> None:
 
 
 def moments() -> list[float]:
-    """When a pair is disturbed, s after its stack was made, in order."""
+    """Return the times at which a pair is disturbed, s after its stack was made, in order."""
     return sorted(RANDOM.uniform(0.0, LATEST_S) for _ in range(OF_A_PAIR))
 
 
 def hit_daemon(bed: Testbed) -> None:
-    """Of Home or of Office, for each pair; killed, if at all, the last time: no other would find it."""
+    """Hit the daemon of Home or of Office; kill one, if at all, at the last moment: later hits would not find it."""
     times = moments()
     for after_s in times:
         side = RANDOM.choice(SIDES)
@@ -124,12 +124,12 @@ def disturb() -> None:
     hit = {"daemon": hit_daemon, "gateway-clock": step_gateway_clock}[ASKED["what"]]
 
     def stack(lab: Beds, bed: Testbed, case: Case) -> Stack | None:
-        found = made(lab, bed, case)
+        stack = made(lab, bed, case)
         PAIRS.append(case.id)
         # The baseline's pair has no daemon.
         if ASKED["what"] != "daemon" or any(facts.ike for facts in case.stack.facts):
             hit(bed)
-        return found
+        return stack
 
     Beds.stack = stack  # type: ignore[assignment, method-assign]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done to a process of a run: killed, stopped for some time, or one of its threads stopped."""
+"""Hits a process of a run: kills it, stops it for some time, or stops one of its threads."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def stop_thread(thread: int, seconds: float) -> bool:
 
 
 def threads(pid: int) -> list[int]:
-    """Of a process those that the normal scheduler runs, oldest first: the watchers of stalls are real-time."""
-    found = []
+    """Return a process's threads under the normal scheduler, oldest first: watchers of stalls are real-time."""
+    ours = []
     with contextlib.suppress(OSError):
         for task in sorted(int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()):
             with contextlib.suppress(OSError):
                 if os.sched_getscheduler(task) == os.SCHED_OTHER:
-                    found.append(task)
-    return found
+                    ours.append(task)
+    return ours
 
 
 def _ptrace(request: int, thread: int) -> int:

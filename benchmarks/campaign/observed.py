@@ -75,14 +75,14 @@ class Observed:
 
     @property
     def said(self) -> str:
-        """What it has written to stderr."""
+        """The text that it has written to stderr."""
         return self._stderr.read_text(errors="replace")
 
     @property
     def directory(self) -> Path | None:
         """Its run directory, once there is one."""
-        found = re.findall(r"^run directory (.*)$", self.said, re.MULTILINE)
-        return Path(found[-1]) if found else None
+        named = re.findall(r"^run directory (.*)$", self.said, re.MULTILINE)
+        return Path(named[-1]) if named else None
 
     @property
     def log(self) -> bytes:
@@ -97,7 +97,7 @@ class Observed:
         return self.log.count(b"\n")
 
     def look(self) -> list[dict[str, Any]]:
-        """What stands in its journal; also remembered after its end, as every process below it is."""
+        """Return the entries of its journal, and remember them and the processes below it, also for after its end."""
         for path in state_dir().glob("*.journal"):
             with contextlib.suppress(FileNotFoundError, ValueError):
                 text = path.read_text()
@@ -123,7 +123,7 @@ class Observed:
         return None
 
     def measures(self) -> bool:
-        """Whether a program that stands in its journal still runs."""
+        """Return whether a program of its journal still runs."""
         programs = [entry for entry in self.look() if entry["kind"] == "process"]
         return any(start_time(entry["pid"]) == entry["start"] for entry in programs)
 

@@ -184,7 +184,7 @@ def mutated(text: str, rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a plan: `accepted`, `refused`, or what is wrong with how it ended; its time, s, and memory."""
+    """The result of a plan: `accepted`, `refused`, or what is wrong with how it ended; its time, s, and memory."""
 
     verdict: str
     said: str
@@ -193,7 +193,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Whether it ended as every plan should."""
+        """True if it ended as every plan should."""
         return self.verdict in ("accepted", "refused")
 
 
@@ -255,7 +255,7 @@ def _read(text: str, folder: Path) -> None:
 
 
 def _wrong_with(said: str) -> str:
-    """What a message lacks; empty: nothing."""
+    """Say what a message lacks; empty if it lacks nothing."""
     if len(said) > 64 * 1024:
         return "message too long"
     try:

@@ -12,11 +12,11 @@ from typing import Self
 
 @dataclass
 class Verdict:
-    """What one repetition showed.
+    """The result of one repetition.
 
     moments: how often it disturbed. outcomes: what came of it → how often (`right`, `INVALID`, `refused` …), each of
     them allowed. faults: what is not allowed, a sentence each; none = the repetition passed. lacks: what this machine
-    has not got, so that nothing was tried. told: what espbench said where it ended early; for whoever reads the state.
+    does not have, so that nothing was tried. told: espbench's messages where it ended early, for readers of the state.
     """
 
     moments: int = 1
@@ -32,16 +32,16 @@ class Row(ABC):
     name: str
     """Short, and a word on the command line."""
     what: str
-    """What is done, and what is expected of espbench: a sentence for the table."""
+    """A sentence for the table: what is done, and what is expected of espbench."""
     repetitions: int
-    """How many a whole campaign makes."""
+    """The number of repetitions in a whole campaign."""
 
     @abstractmethod
     def run_one(self, repetition: int, seed: int) -> Verdict:
         """Disturb once, with random numbers of this seed, and check; leaves nothing behind."""
 
     def missing(self) -> str:
-        """What this machine lacks for it; empty: nothing."""
+        """Say what this machine lacks for it; empty if it lacks nothing."""
         return ""
 
     def __enter__(self) -> Self:

@@ -49,10 +49,10 @@ def run(
                     began = clock()
                     verdict = _one(row, repetition, seed)
                     state.add(Done(row.name, repetition, seed, clock() - began, verdict))
-                    told = ", ".join(f"{n} {what}" for what, n in sorted(verdict.outcomes.items()))
+                    outcomes = ", ".join(f"{n} {what}" for what, n in sorted(verdict.outcomes.items()))
                     faults = "".join(f"\n    FAULT {text}" for text in verdict.faults)
                     left_s = time_left(rows, state, count)
-                    say(f"  {repetition + 1}/{wanted}  {told or '-'}  ({_clock(left_s)} left){faults}")
+                    say(f"  {repetition + 1}/{wanted}  {outcomes or '-'}  ({_clock(left_s)} left){faults}")
         except Exception as error:  # what its repetitions share could not be made, or be undone
             say(f"    FAULT {_failed(error)}")
             # Of a number that no repetition has.

@@ -58,10 +58,10 @@ def _short(text: str) -> str:
 
 def _commits(done: Sequence[Done]) -> str:
     """Each with how many repetitions are of it, where there are several."""
-    found = Counter(d.commit for d in done)
-    if len(found) == 1:
-        return f"`{next(iter(found))}`"
-    return ", ".join(f"{n} `{commit}`" for commit, n in found.items())
+    by_commit = Counter(d.commit for d in done)
+    if len(by_commit) == 1:
+        return f"`{next(iter(by_commit))}`"
+    return ", ".join(f"{n} `{commit}`" for commit, n in by_commit.items())
 
 
 def put_between(text: str, table: str) -> str:
@@ -79,5 +79,5 @@ def write(document: Path, rows: Sequence[Row], state: State) -> None:
 
 
 def faults(state: State) -> int:
-    """How many there are in all."""
+    """Return how many faults there are in all."""
     return sum(len(done.verdict.faults) for done in state.done.values())

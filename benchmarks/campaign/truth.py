@@ -61,7 +61,7 @@ def plan(**changes: Any) -> dict[str, Any]:
 
 
 def environment(**asked: Any) -> dict[str, str]:
-    """What truth_run.py reads: the program and what the DUT is."""
+    """Return the environment that truth_run.py reads: the program, and what the DUT is."""
     return {"TRUTH_PROGRAM": program(), "TRUTH_DUT": json.dumps({"known": KNOWN} | asked)}
 
 

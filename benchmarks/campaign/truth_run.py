@@ -68,7 +68,7 @@ class ToldGateway:
         self._counts = counts
 
     def link_counters(self) -> dict[str, LinkCounters]:
-        """What came from this side entered all of it; what came from the other is what was forwarded."""
+        """Return counts in which all that came from this side entered, and what was forwarded came from the other."""
         counts = self._counts()
         mine = 0 if self.side == "home" else 1
         spoilt = ("leaked", "damaged")
@@ -124,7 +124,7 @@ class ToldStack:
         self._bed.generator.told("blocked=0")
 
     def counters(self, side: Side) -> SaCounters:
-        """As the gateway tells them."""
+        """Return the counters that the gateway reports."""
         gateway = self._bed.gateways[side]
         assert isinstance(gateway, ToldGateway)
         return gateway.sas()
@@ -174,7 +174,7 @@ class TruthLab:
         raise EspbenchError(f"expected no capture into {file}, got one: the truth DUT has no middle link")
 
     def stack(self, bed: Bed, case: Case) -> ToldStack | None:
-        """Where it tells of encryption, the one that does."""
+        """Return a stack that reports encryption, if this run wants one."""
         return ToldStack(bed) if ASKED.get("encrypts") else None
 
     def inspect(self, bed: Bed, case: Case) -> tuple[dict[str, Any], list[str]]:
@@ -187,8 +187,8 @@ class TruthLab:
 
 
 def _counts(bed: Bed) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = json.loads(bed.generator.told("counts"))
-    return found
+    counts: dict[str, list[int]] = json.loads(bed.generator.told("counts"))
+    return counts
 
 
 def _lab(resolved: object, platforms: object, workspace: Workspace, on_note: object) -> TruthLab:
@@ -200,7 +200,7 @@ def _generator(name: str, settings: object, registry: Registry, log: Path, *, es
 
 
 def put_in_place() -> None:
-    """Where espbench builds test beds and starts generators, in its own process and in its workers'."""
+    """Replace espbench's test beds and generators, in its own process and in its workers'."""
     if "TRUTH_PROGRAM" in os.environ:
         truth_dut.program = lambda: Path(os.environ["TRUTH_PROGRAM"])  # type: ignore[assignment]
     command.Beds = worker.Beds = _lab  # type: ignore[assignment, attr-defined]

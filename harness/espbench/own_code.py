@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which espbench measured: the commit of its clone, and a digest of the code itself.
+"""Identifies the espbench that measured: by the commit of its clone, and by a digest of the code itself.
 
 A version number says little between two releases. Two runs with equal digests were made by the same code, wherever
-it lies and whatever else is in the clone; the commit is there so that it can be looked up.
+it is stored and whatever else is in the clone. With the commit, a reader can look the code up.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def own_code() -> dict[str, str]:
     that is not built; 16 digits each. `commit`: of a clone, followed by " with changes" if files that belong to it were
     changed since; missing where espbench is installed from a wheel, or git is not here.
     """
-    found = {"code": _digest_of_files(_PACKAGE)}
+    identity = {"code": _digest_of_files(_PACKAGE)}
     with contextlib.suppress(OSError):
-        found["generator"] = _digest(program("espbench-traffic", "ESPBENCH_TRAFFIC").read_bytes())
+        identity["generator"] = _digest(program("espbench-traffic", "ESPBENCH_TRAFFIC").read_bytes())
     root = clone_root()
     if root is not None and (commit := _commit(root)):
-        found["commit"] = commit
-    return found
+        identity["commit"] = commit
+    return identity
 
 
 def _digest_of_files(folder: Path) -> str:
@@ -51,7 +51,7 @@ def _digest(content: bytes) -> str:
 
 
 def _commit(root: Path) -> str:
-    """The commit that is checked out; empty where nobody can say."""
+    """Return the commit that is checked out; empty where nobody can say."""
     top, _, commit = _git(root, "rev-parse", "--show-toplevel", "--verify", "HEAD").partition("\n")
     if (
         not commit or Path(top) != root

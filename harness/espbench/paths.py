@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where espbench's own data files are, in the clone or inside an installed wheel, and where it keeps what it made.
+"""Finds espbench's own data files, in the clone or in an installed wheel, and the folders for what it makes.
 
-Its own YAML is read by libyaml, ten times as fast as PyYAML's own reader; that of users has `plan.reading`.
+Its own YAML is read by libyaml, ten times as fast as PyYAML's own reader; `plan.reading` reads that of users.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _CLONE = _PACKAGE.parents[1]
 
 
 def clone_root() -> Path | None:
-    """The clone espbench runs from; None for an installed wheel."""
+    """Return the clone espbench runs from; None for an installed wheel."""
     in_clone = (_CLONE / "pyproject.toml").is_file() and _PACKAGE.parent.name == "harness"
     return _CLONE if in_clone else None
 
 
 def data_dir(kind: DataKind) -> Path:
-    """The folder of one kind of data; EspbenchError if the installation is incomplete."""
+    """Return the folder of one kind of data; EspbenchError if the installation is incomplete."""
     clone = clone_root()
     directory = clone / IN_CLONE[kind] if clone else _PACKAGE / "_data" / kind
     if not directory.is_dir():
@@ -51,7 +51,7 @@ def data_dir(kind: DataKind) -> Path:
 
 
 def data_names(kind: DataKind) -> list[str]:
-    """The names of the YAML files of one kind, sorted, without suffix."""
+    """Return the names of the YAML files of one kind, sorted, without suffix."""
     return sorted(file.stem for file in data_dir(kind).glob("*.yaml"))
 
 
@@ -83,5 +83,5 @@ def how_to_build() -> str:
 
 
 def cache_dir() -> Path:
-    """Where espbench keeps what it fetched or built: XDG_CACHE_HOME, or ~/.cache, with espbench under it."""
+    """Return the folder for what espbench fetched or built: `espbench` in XDG_CACHE_HOME, by default in ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "espbench"

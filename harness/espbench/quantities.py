@@ -15,7 +15,10 @@ from espbench.terms import Better, Quantity
 
 
 class Key(StrEnum):
-    """What a quantity is. Some are of a part (an operation, a gateway): then `<key>/<part>` is the record's key."""
+    """The quantities that a test can measure.
+
+    Some are of a part (an operation, a gateway): then the key in the record is `<key>/<part>`.
+    """
 
     TUNNELS_CARRIED = "tunnels-carried"
     SA_PAIRS_CARRIED = "sa-pairs-carried"
@@ -167,8 +170,8 @@ KINDS: Mapping[str, Kind] = {
 def figure(
     key: Key, value: float | None, *, n: int = 1, way: str = "", part: str = "", **named: Any
 ) -> Quantity:
-    """A quantity of one measurement, or of n that are one figure. part: of which part it is, for the key; named: the
-    label's values; way: of which direction alone.
+    """Return a quantity of one measurement, or of n that are one figure. part: of which part it is, for the key;
+    named: the label's values; way: of which direction alone.
     """
     kind = KINDS[key]
     label = kind.label.format(**named)

@@ -21,7 +21,7 @@ from typing import Any
 
 
 class Code(StrEnum):
-    """What a sentence says. The template of a code names the values that it needs."""
+    """The codes of all sentences. The template of a code names the values that it needs."""
 
     NOTE = "note"  # text that espbench did not make, or that only people look at
 
@@ -105,7 +105,7 @@ class Code(StrEnum):
     NO_BOUNDS = "no-bounds"
     CROSSED_IN_CLEAR = "crossed-in-clear"
 
-    # What a reader of a figure must know.
+    # Remarks that a reader of a figure must know.
     TESTER_LIMITED = "tester-limited"
     AT_MAXIMUM = "at-maximum"
     MAXIMUM_LOWERED = "maximum-lowered"
@@ -133,7 +133,7 @@ class Code(StrEnum):
     LEAVES_IN_BURSTS = "leaves-in-bursts"
     FIRST_LOSS_UNSEEN = "first-loss-unseen"
 
-    # Which clause of a standard was not kept. First those of which there was less than the clause wants.
+    # Clauses of a standard that were not kept; first those with less than the clause asks for.
     BROUGHT_ANEW = "brought-anew"
     SHORT_FINAL_TRIALS = "short-final-trials"
     SHORT_TRIALS = "short-trials"
@@ -222,7 +222,7 @@ class Code(StrEnum):
     PAIRS_MADE = "pairs-made"
     AT_BASE_LOADS = "at-base-loads"
 
-    # Of a record of format 1 (results/format_1.py): whole sentences that no other code has.
+    # Whole sentences of format 1 (results/format_1.py) that no other code has.
     WITH_REASONS = "with-reasons"
     EARLIER_HOST = "earlier-host"
     EARLIER_WARNING = "earlier-warning"
@@ -494,23 +494,23 @@ VARIOUS = _Various()
 
 
 def text(code: str, values: Mapping[str, Any]) -> str:
-    """The sentence for a code and its values; of a code that this version does not know, the code."""
+    """Return the sentence for a code and its values; of a code that this version does not know, the code."""
     template = TEMPLATES.get(code)
     return code if template is None else fill(template, values)
 
 
 def fill(template: str, values: Mapping[str, Any]) -> str:
-    """A template with its values in place."""
+    """Return a template with its values in place."""
     return template.format_map({name: _Value(value) for name, value in values.items()})
 
 
 def goal_name(goal: float) -> str:
-    """A loss goal in per cent: `0 %`, `0.001 %`."""
+    """Return a loss goal in per cent: `0 %`, `0.001 %`."""
     return f"{goal * 100:.10f}".rstrip("0").rstrip(".") + " %"
 
 
 def goal_title(goal: float) -> str:
-    """A loss goal to begin a sentence with: `zero-loss`, or in per cent."""
+    """Return a loss goal to begin a sentence with: `zero-loss`, or in per cent."""
     return goal_name(goal) if goal else "zero-loss"
 
 
@@ -545,7 +545,7 @@ _FORMATS: Mapping[str, Callable[[Any], str]] = {
 
 
 def _plain(value: Any) -> str:
-    """A value as text: a statement, or each of a list, in its own words."""
+    """Return a value as text: a statement, or each of a list, in its own words."""
     if isinstance(value, Mapping) and "code" in value:
         return text(value["code"], value.get("values", {}))
     if isinstance(value, list | tuple):

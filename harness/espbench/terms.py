@@ -15,7 +15,7 @@ The words of the whole project (RFC 1242, 2285, 2544), each with one meaning:
 * trial: sending frames for a time at one load, and counting what arrives (RFC 2544 24); a series: the trials of a test.
 * intended load, offered load: the rate that was asked for, and the rate that was sent (RFC 2285 3.5); frames/s.
 * frame loss: offered frames that did not return intact, for any reason; a loss goal is the ratio that a test allows.
-* direction: west to east, or east to west; with a single gateway one is encryption, the other decryption.
+* direction (`way` in records): west to east, or east to west; with a single gateway encryption, or decryption.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def loaded_directions(direction: Direction) -> int:
 
 
 def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
-    """The theoretical frame rate of an Ethernet link (RFC 2544 20): frame + preamble + gap."""
+    """Return the theoretical frame rate of an Ethernet link (RFC 2544 20): frame + preamble + gap."""
     return bits_per_second / (8 * (frame_size + PREAMBLE_AND_GAP_BYTES))
 
 
@@ -102,7 +102,7 @@ def kind_of_test(test: str) -> str:
 
 
 def layer2_mbps(fps: float, frame_size: float) -> float:
-    """Mbit/s of frames without preamble and gap: the seed articles' unit."""
+    """Return the Mbit/s of frames without preamble and gap: the seed articles' unit."""
     return fps * frame_size * 8 / 1e6
 
 
@@ -114,7 +114,7 @@ class Record(BaseModel):
 
 
 class Statement(Record):
-    """What a record says: a code and its values. People read `text`; the program uses the code and the values.
+    """A statement of a record: a code and its values. People read `text`; the program uses the code and the values.
 
     Values are plain JSON: numbers, text, lists, and other statements as mappings with `code` and `values`.
     """
@@ -124,12 +124,12 @@ class Statement(Record):
 
     @classmethod
     def of(cls, code: Code, **values: Any) -> Self:
-        """The statement with this code; a value may be a statement, or a list of some."""
+        """Return the statement with this code; a value may be a statement, or a list of some."""
         return cls(code=code.value, values={name: _plain(value) for name, value in values.items()})
 
     @classmethod
-    def told(cls, text: object) -> Self:
-        """A text that espbench did not write, or whose kind the program need not know."""
+    def of_text(cls, text: object) -> Self:
+        """Return a statement with text that espbench did not write, or whose kind the program need not know."""
         return cls.of(Code.NOTE, text=str(text))
 
     @model_validator(mode="before")
@@ -150,20 +150,20 @@ class Statement(Record):
 
 
 class Reason(Statement):
-    """Why a trial is INVALID or not sustained, or why a result has no figure or only a bound."""
+    """A reason why a trial is INVALID or not sustained, or why a result has no figure or only a bound."""
 
     @property
     def of_host(self) -> bool:
-        """Whether the host, or other programs on it, disturbed the trial."""
+        """True if the host, or other programs on it, disturbed the trial."""
         return self.code in _OF_HOST
 
 
 class Remark(Statement):
-    """What a reader of a figure must know: an item of `warnings`."""
+    """A remark that a reader of a figure must know: an item of `warnings`."""
 
     @property
     def is_limit(self) -> bool:
-        """Whether the figure reached the limit of the tester or of the search."""
+        """True if the figure reached the limit of the tester or of the search."""
         return self.code in _LIMITS
 
 
@@ -178,7 +178,7 @@ class Deviation(Statement):
     def from_clause(
         cls, code: Code, clause: str, wanted: float | None = None, got: float | None = None, **values: Any
     ) -> Self:
-        """The deviation from a clause."""
+        """Return the deviation from a clause."""
         return cls(code=code.value, clause=clause, wanted=wanted, got=got, values=values)
 
     @property
@@ -189,12 +189,12 @@ class Deviation(Statement):
 
     @property
     def is_short(self) -> bool:
-        """Whether less was measured than the clause on the test asks for."""
+        """True if less was measured than the clause on the test asks for."""
         return self.code in _SHORTER
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it, so that a statement that was read again equals the one written."""
+    """Return a value as JSON has it, so that a statement that was read again equals the one written."""
     if isinstance(value, Statement):
         return {"code": value.code, "values": value.values}
     if isinstance(value, list | tuple):
@@ -217,8 +217,11 @@ class Telling(Record):
     def _codes_alone(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        coded = {texts: data[codes] for texts, codes in CODES.items() if codes in data}
-        return {key: value for key, value in data.items() if key not in CODES.values()} | coded
+        record = dict(data)
+        for texts, codes in CODES.items():
+            if codes in record:
+                record[texts] = record.pop(codes)
+        return record
 
     @model_serializer(mode="wrap")
     def _texts_and_codes(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -261,7 +264,7 @@ class Latency(Record):
 
 
 class GatewayReading(Record):
-    """What one gateway did during exactly one trial; None = not readable on this platform.
+    """The readings of one gateway over exactly one trial; None = not readable on this platform.
 
     cpu_ns is the CPU time that it used, frames what it handled meanwhile; cpu_us_per_frame is their ratio, rounded.
     """
@@ -349,16 +352,16 @@ class Trial(Counted, Telling):
 
     @property
     def violated(self) -> bool:
-        """Whether frames crossed without encryption. Then no later trial makes the case valid."""
+        """True if frames crossed without encryption. Then no later trial makes the case valid."""
         return bool(self.proof.get("violated"))
 
     def meets(self, goal: float) -> bool:
-        """Whether it lost no more than a goal allows, and forwarded what it did not lose."""
+        """Return whether it lost no more than a goal allows, and forwarded what it did not lose."""
         return self.frame_loss_ratio <= goal and self.sustained
 
     @property
     def disturbed(self) -> bool:
-        """Whether it is INVALID only because of the host, so that its counts are right."""
+        """True if it is INVALID only because of the host, so that its counts are right."""
         return bool(self.host.get("disturbed"))
 
 
@@ -416,18 +419,18 @@ class Outcome(CaseIdentity, Telling):
 
     @property
     def is_at_limit(self) -> bool:
-        """Whether its figure reached the limit of the tester or of the search: the DUT may be faster."""
+        """True if its figure reached the limit of the tester or of the search: the DUT may be faster."""
         return any(remark.is_limit for remark in self.warnings)
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether the DUT may be faster than its figure, for whatever reason."""
+        """True if the DUT may be faster than its figure, for whatever reason."""
         return self.status == "LOWER_BOUND" or self.is_at_limit
 
     @property
     def is_short(self) -> bool:
-        """Whether its final trial was shorter than RFC 2544 24 wants; there may have been none."""
-        # As measured: a trial of 60 s may have taken 59.99998.
+        """True if its final trial was shorter than RFC 2544 24 wants; there may have been none."""
+        # The duration is as measured: a trial of 60 s may have taken 59.99998.
         return self.final_trial is not None and round(self.final_trial_s, 2) < RFC2544_FINAL_TRIAL_S
 
 
@@ -486,14 +489,14 @@ class Finding(CaseIdentity, Telling):
 
     @property
     def is_short(self) -> bool:
-        """Whether its trials were shorter or fewer than the standard's clause on this test asks for."""
+        """True if its trials were shorter or fewer than the standard's clause on this test asks for."""
         return any(deviation.is_short for deviation in self.rfc2544_deviations)
 
 
 class CaseEntry(CaseIdentity):
-    """What identifies a case, as the manifest lists it.
+    """The facts that identify a case in the manifest.
 
-    stack is what reports call it, stack_kind the stack itself (Home's and Office's where they differ:
+    stack is its name in reports, stack_kind the stack itself (Home's and Office's if they differ:
     `strongswan+libreswan`); options are the plan's keys of that stack that are not defaults.
     """
 
@@ -562,7 +565,7 @@ class Manifest(Record):
 
     @property
     def made_by(self) -> str:
-        """Which espbench: `0.1.0, commit 0123456789ab, code 0123456789abcdef`; of older runs the version alone."""
+        """The espbench that measured: `0.1.0, commit 0123456789ab, code 0123456789abcdef`; old runs: the version."""
         hexadecimal, _, changed = self.code.get("commit", "").partition(" ")
         commit = f"commit {hexadecimal[:12]} {changed}".rstrip() if hexadecimal else ""
         code = f"code {self.code['code']}" if "code" in self.code else ""

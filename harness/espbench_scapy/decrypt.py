@@ -72,14 +72,14 @@ def without_udp(packet: Any) -> Any:
 
 
 def is_ike(packet: Any) -> bool:
-    """What IKE daemons send each other beside ESP, NAT keepalives included."""
+    """Return whether IKE daemons sent the packet, NAT keepalives included, and it is not ESP."""
     if UDP not in packet or ESP in packet:
         return False
     return NON_ESP in packet or NAT_KEEPALIVE in packet or IKE_PORT in (packet[UDP].sport, packet[UDP].dport)
 
 
 def of_one_tunnel(source: str, destination: str, frames: dict[str, Any]) -> bool:
-    """Whether both addresses are those of the first frame, moved on by the same number of subnets."""
+    """Return whether both addresses are those of the first frame, moved on by the same number of subnets."""
     ends = [ipaddress.ip_address(text) for text in (source, destination)]
     firsts = [ipaddress.ip_address(frames[name]) for name in ("source", "destination")]
     if {address.version for address in (*ends, *firsts)} != {ends[0].version}:
@@ -91,7 +91,7 @@ def of_one_tunnel(source: str, destination: str, frames: dict[str, Any]) -> bool
 
 
 def is_offered(packet: Any, frames: dict[str, Any]) -> bool:
-    """Whether a packet is one of the tester's: addresses, length, port."""
+    """Return whether a packet is one of the tester's: addresses, length, port."""
     inner = packet.getlayer(IP) or packet.getlayer(IPv6)
     if inner is None or UDP not in inner:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What went wrong, and what the user can do about it, as the protocol's `error` tells it."""
+"""Defines a failure and what the user can do about it, as in the protocol's `error`."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _mix(a: int, b: int) -> int:
 
 
 class RunKey:
-    """What makes this run's frames its own."""
+    """The key that makes this run's frames distinct from others."""
 
     def __init__(self, run_key: int, instant: int) -> None:
         turned = (run_key << 17 | run_key >> 47) & _64
@@ -152,7 +152,7 @@ class Flows:
         return source.to_bytes(self.octets, "big") + (self.dst + offset).to_bytes(self.octets, "big")
 
     def reach(self, destination: bytes) -> bool:
-        """Whether this is the destination of one of the flows."""
+        """Return whether this is the destination of one of the flows."""
         offset = int.from_bytes(destination, "big") - self.dst
         return offset >= 0 and offset % self.step == 0 and offset // self.step < self.count
 
@@ -233,12 +233,12 @@ class Template:
 
     def _base(self, size: int, flow: int, port: int) -> _Base:
         wanted = (size, flow, port)
-        found = self._bases.get(wanted)
-        if found is None:
+        base = self._bases.get(wanted)
+        if base is None:
             if len(self._bases) >= _CACHED:
                 self._bases.clear()
-            found = self._bases[wanted] = self._assembled(*wanted)
-        return found
+            base = self._bases[wanted] = self._assembled(*wanted)
+        return base
 
     def _assembled(self, size: int, flow: int, port: int) -> _Base:
         length, variant = self.sizes[size]
@@ -285,11 +285,11 @@ def _usual(stream: dict[str, Any]) -> bytes:
 def _mac(text: str) -> bytes:
     parts = text.split(":")
     try:
-        found = bytes(int(part, 16) for part in parts)
+        mac = bytes(int(part, 16) for part in parts)
     except ValueError:
-        found = b""
-    if len(found) != 6:
+        mac = b""
+    if len(mac) != 6:
         raise Failure(
             f"'{text}' is not a MAC address", "write six hexadecimal bytes, such as 02:00:00:00:00:01"
         )
-    return found
+    return mac

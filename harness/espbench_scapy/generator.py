@@ -53,8 +53,8 @@ class Commands:
                 return None
             self.ended = chunk == b""
             self._buffer += chunk
-        line, found, rest = self._buffer.partition(b"\n")
-        if not found:
+        line, newline, rest = self._buffer.partition(b"\n")
+        if not newline:
             return None
         self._buffer = rest
         return line.decode(errors="replace")

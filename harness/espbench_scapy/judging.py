@@ -19,7 +19,7 @@ _SMALLEST_WIRE = 60  # without FCS: shorter frames are padded by the sending por
 
 
 class Kind(Enum):
-    """What a frame is to a trial."""
+    """The kinds of frames in a trial."""
 
     INTACT = "intact"
     CORRUPTED = "corrupted"
@@ -40,7 +40,7 @@ FOREIGN = Verdict(Kind.FOREIGN)
 
 
 class Expected:
-    """What one stream's frames look like where they arrive."""
+    """The frames of one stream as they look where they arrive."""
 
     def __init__(self, template: Template, key: RunKey, first_sequence: int, sequences: int | None) -> None:
         self.stream = template.stream
@@ -72,7 +72,7 @@ class Expected:
         return (None if too_late else number), time
 
     def unhurt(self, frame: bytes, at: Layout) -> bool:
-        """Whether every byte is as sent, given that its test header is."""
+        """Return whether every byte is as sent, given that its test header is."""
         end = at.ip + _ip_length(frame, at)
         shape = (at.ip_version, at.protocol, at.transport - at.ip, at.payload - at.transport)
         if end - at.ip not in self._lengths or shape not in self._shapes or not _whole(frame, at, end):
@@ -81,7 +81,7 @@ class Expected:
         return rest == self._pattern[: len(rest)] and _sums_right(frame, at, end)
 
     def recognises(self, frame: bytes, ip: int) -> bool:
-        """For a frame that is not intact: is it one of this stream, damaged?"""
+        """Return whether a frame that is not intact is one of this stream, damaged."""
         if any(frame[ip + at : ip + at + 2] == self._key.magic.to_bytes(2, "big") for at in self._offsets):
             return True
         # A healthy frame without our magic is somebody else's, wherever it is addressed.
@@ -92,7 +92,7 @@ class Expected:
         return self._addressed(frame, ip)
 
     def claimed(self, frame: bytes, ip: int) -> bool:
-        """Whether it carries the stream's number where a test header would."""
+        """Return whether it carries the stream's number where a test header would."""
         return any(frame[ip + at + 2 : ip + at + 4] == self.stream.to_bytes(2, "big") for at in self._offsets)
 
     def _addressed(self, frame: bytes, ip: int) -> bool:
@@ -145,7 +145,7 @@ def _ip_length(frame: bytes, at: Layout) -> int:
 
 
 def _whole(frame: bytes, at: Layout, end: int) -> bool:
-    """Whether lengths and IP header belong to a frame that ends where this one does, or is padded to 64 B."""
+    """Return whether lengths and IP header belong to a frame that ends where this one does, or is padded to 64 B."""
     if end != len(frame) and not end < len(frame) <= _SMALLEST_WIRE:
         return False
     if end < at.payload or (at.protocol == UDP and be16(frame, at.transport + 4) != end - at.transport):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the headers of an Ethernet frame are: tags, IPv4 or IPv6, UDP or TCP. Reads bytes, changes none."""
+"""Finds the headers of an Ethernet frame: tags, IPv4 or IPv6, UDP or TCP. It reads bytes and changes none."""
 
 from __future__ import annotations
 

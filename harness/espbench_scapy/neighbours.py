@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who has this address? Asked and answered with Scapy's ARP and neighbour discovery (RFC 826, RFC 4861).
+"""Asks who has an address, and answers, with Scapy's ARP and neighbour discovery (RFC 826, RFC 4861).
 
 `tags` are VLAN tags as on the wire, type field first (81 00 00 07: VLAN 7); an answer bears its question's.
 """

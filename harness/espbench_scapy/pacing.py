@@ -26,19 +26,19 @@ class Schedule:
 
     @property
     def finished(self) -> bool:
-        """Whether all planned frames have left; never, for a flood."""
+        """True if all planned frames have left; never, for a flood."""
         return self.sent == self.planned
 
     def due_ns(self, frame: int) -> int:
-        """When a frame should leave."""
+        """Return the time at which a frame should leave."""
         return self.start_ns + int(frame * self.interval_ns)
 
     def next_ns(self) -> int:
-        """When the next frame may leave."""
+        """Return the earliest time at which the next frame may leave."""
         return max(self.due_ns(self.sent), self.start_ns + int(self._gate_ns))
 
     def may_send(self, now_ns: int) -> bool:
-        """Whether the next frame may leave now; it must then be sent or given back."""
+        """Return whether the next frame may leave now; it must then be sent or given back."""
         if self.finished or now_ns < self.start_ns:
             return False
         if not self.interval_ns:

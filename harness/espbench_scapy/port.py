@@ -60,7 +60,7 @@ class Port:
         self._fd.setblocking(False)
 
     def fileno(self) -> int:
-        """For poll."""
+        """Return the file descriptor, for poll."""
         return self._fd.fileno()
 
     def send(self, frame: bytes) -> str:
@@ -149,7 +149,7 @@ def _driver(query: socket.socket, interface: str) -> str:
 
 
 def _is_initial(netns: str | None) -> bool:
-    """Whether it is the machine's own network: process 1's, or where that may not be read, this process's."""
+    """Return whether it is the machine's own network: process 1's, or if that may not be read, this process's."""
     mine = Path(netns or "/proc/self/ns/net")
     for other in (Path("/proc/1/ns/net"), Path("/proc/self/ns/net")):
         try:
@@ -165,7 +165,7 @@ def _is_initial(netns: str | None) -> bool:
 
 @contextlib.contextmanager
 def _inside(netns: str | None) -> Iterator[None]:
-    """What is opened inside stays in that namespace."""
+    """Enter a namespace: whatever is opened inside the block stays in it."""
     if netns is None:
         yield
         return

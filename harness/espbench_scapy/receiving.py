@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What arrives at one port during a trial: judged, counted and timed, stream by stream."""
+"""Judges, counts and times what arrives at one port during a trial, stream by stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def whole_time(low: int, near_ns: int) -> int:
 
 
 class StreamCount:
-    """What arrived of one stream."""
+    """The arrivals of one stream."""
 
     def __init__(self, start_ns: int, duration_ns: int) -> None:
         self.sequence = SequenceCount()
@@ -76,7 +76,7 @@ class StreamCount:
 
 
 class PortCount:
-    """What arrived at one port."""
+    """The arrivals at one port."""
 
     def __init__(self) -> None:
         self.expected: list[Expected] = []

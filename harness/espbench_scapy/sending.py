@@ -59,7 +59,7 @@ class Outgoing:
         return True
 
     def sent_at(self, index: int) -> int:
-        """When a frame left, ns, interpolated between the marks around it."""
+        """Return when a frame left, ns, interpolated between the marks around it."""
         after = next((i for i, mark in enumerate(self._marks) if mark[0] > index), len(self._marks))
         first, first_ns = self._marks[max(0, after - 1)]
         last, last_ns = self._marks[after] if after < len(self._marks) else (self.sent, self.last_tx_ns)
@@ -68,7 +68,7 @@ class Outgoing:
         return first_ns + round((index - first) / (last - first) * max(0, last_ns - first_ns))
 
     def departure_fps(self) -> float | None:
-        """How fast frames left, from the first to the last; None for fewer than two."""
+        """Return how fast frames left, from the first to the last; None for fewer than two."""
         return (self.sent - 1) * 1e9 / (self.last_tx_ns - self.first_tx_ns) if self.sent > 1 else None
 
     def close(self) -> None:

@@ -35,8 +35,9 @@ _MISSING = {
 
 
 class Bench:
-    """What a trial needs of the session. `poll` hears commands and says whether to stop;
-    `other` gets frames that are no stream's (questions for our address).
+    """The parts of the session that a trial needs.
+
+    `poll` hears commands and says whether to stop; `other` gets frames of no stream (questions for our address).
     """
 
     def __init__(
@@ -88,7 +89,7 @@ def check(asked: dict[str, Any], ports: dict[str, Port]) -> None:
 
 
 def _check_kinds(asked: dict[str, Any]) -> None:
-    """What only the native generator can."""
+    """Refuse what only the native generator can do."""
     native = "use generator: native"
     if asked.get("noise"):
         raise Failure("expected no noise beside the streams; generator scapy is too slow for it", native)
@@ -295,5 +296,5 @@ class _Trial:
 
 
 def _run_queue_wait_ns() -> int:
-    """How long this thread has been runnable without a CPU, since it began."""
+    """Return how long this thread has been runnable without a CPU, since it began."""
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1])

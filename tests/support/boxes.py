@@ -175,11 +175,11 @@ def sh(command: str) -> str:
 
 
 def leftovers(run_id: str | None = None) -> set[str]:
-    """What a run left on the machine: namespaces, journal, files, mounts, processes.
+    """Return what a run left on the machine: namespaces, journal, files, mounts, processes.
 
-    Without a run id: all of espbench's that belongs to no living controller, since other runs may go on,
-    and that was not there before the tests: runs that others killed are not the tests' concern. Processes of a run are
-    waited for: one that was killed ends when it has a CPU, as the copies that a guest in virtual time makes of itself.
+    Without a run id: everything of espbench that belongs to no living controller, since other runs may go on, and that
+    was not there before the tests, since they are not responsible for runs that others killed. Processes of a run are
+    waited for: a killed process ends when it gets a CPU, as do the copies that a guest in virtual time makes of itself.
     """
     if run_id is None:
         return _ownerless() - _BEFORE

@@ -67,10 +67,10 @@ def headers(work: Path) -> Path:
             pytest.skip(f"apt cannot fetch {', '.join(wanted)}: {done.stderr.strip()}")
     for file in work.glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", file, root], check=True)
-    found = root / "usr/src" / names[0]
-    makefile = found / "Makefile"
+    folder = root / "usr/src" / names[0]
+    makefile = folder / "Makefile"
     makefile.write_text(makefile.read_text().replace("/usr/src/", f"{root}/usr/src/"))
-    return found
+    return folder
 
 
 def spinning(headers: Path, folder: Path, turns: int) -> Path:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/python.md: makes the runs that it is about, and runs its blocks.
 
+What it measures is measured by `support.simulated.command`: everything of espbench but gateways and a generator.
+
 PYTHONPATH=harness:tests python -m support.python_document    # writes the real output under each block
 """
 
@@ -8,14 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from espbench.frames import measuring
+from espbench.profile import csv_file
+from espbench.profile.attribution import Profile, Where
+from espbench.profile.symbols import Function
 from espbench.terms import Finding, Outcome
+from support.simulated.command import PROGRAM
 from support.synthetic import run as synthetic_run
 from support.synthetic import series
 
@@ -26,12 +35,18 @@ SHAPE = synthetic_run.Shape(
     repeats=3,
     tests=("throughput", "latency"),
 )
+PROFILED = synthetic_run.Shape(stacks=("xfrm",), suites=("aes128gcm16",), sizes=(64,), goals=(0.0,))
+FRAMES = 10_000
 FASTER = 1.1  # the second run's gateways
 _BLOCK = re.compile(r"(?P<block>^```python\n(?P<code>.*?)^```\n)(?:\n```text\n.*?^```\n)?", re.M | re.S)
 
 
 def make_runs(parent: Path) -> None:
-    """`runs/…-before` and `runs/…-after` under parent: equal but for gateways that are FASTER. Six runs: `nights/`."""
+    """Under parent: `runs/…-before` and `runs/…-after`, equal but for gateways that are FASTER; `runs/…-profile`.
+
+    Six runs in `nights/`; `plans/` are those of the project.
+    """
+    (parent / "plans").symlink_to(DOCUMENT.parents[1] / "plans")
     for name, factor in (("before", 1.0), ("after", FASTER)):
         made = synthetic_run.build(parent / "runs", SHAPE, name)
         made.save_results([_faster(result, factor) for result in made.results()])
@@ -45,6 +60,22 @@ def make_runs(parent: Path) -> None:
                 factor=0.96 if changed else 1.0, is_virtual=True, kernel="6.1.12" if changed else "6.1.11"
             ),
         )
+    profiled = synthetic_run.build(parent / "runs", PROFILED, "profile")
+    (case,) = profiled.manifest.cases
+    profiles = [Profile(case.case, side, FRAMES, _costs(), {}) for side in ("home", "office")]
+    (profiled.path / csv_file.FILE).write_text(csv_file.text_of(profiles), encoding="utf-8")
+    profiled.path.rename(parent / "runs" / "20260102T040506Z-profile")
+
+
+def _costs() -> dict[tuple[Function, Where], int]:
+    """Return what a frame costs, made up."""
+    costs: dict[tuple[Function, Where], int] = {
+        (Function("aesni_gcm_enc_update", "aesni_intel"), "softirq"): 2310,
+        (Function("esp_output", "esp4"), "softirq"): 640,
+        (Function("fib_table_lookup", ""), "softirq"): 310,
+        (Function("e1000_intr", "e1000"), "hard interrupt"): 120,
+    }
+    return {place: FRAMES * per_frame for place, per_frame in costs.items()}
 
 
 def _faster(result: Outcome | Finding, factor: float) -> Outcome | Finding:
@@ -66,15 +97,17 @@ def with_output(text: str, directory: Path) -> str:
     """The document with what each block really prints under it; the blocks share their names, as in a notebook."""
     names: dict[str, Any] = {}
 
-    def run(found: re.Match[str]) -> str:
+    def run(match: re.Match[str]) -> str:
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            exec(compile(found["code"], str(DOCUMENT), "exec"), names)
+            exec(compile(match["code"], str(DOCUMENT), "exec"), names)
         output = "".join(f"{line.rstrip()}\n" for line in said.getvalue().splitlines())
-        return found["block"] + (f"\n```text\n{output}```\n" if output else "")
+        return match["block"] + (f"\n```text\n{output}```\n" if output else "")
 
     with contextlib.chdir(directory), pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(directory / "cache"))  # of the index of many runs
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        patch.setattr(measuring, "PROGRAM", PROGRAM)
         return _BLOCK.sub(run, text)
 
 

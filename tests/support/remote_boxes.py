@@ -115,7 +115,7 @@ class RemoteLab:
         return f"{_MANAGEMENT[side]}.2"
 
     def run(self, side: Side, script: str) -> str:
-        """What a shell in the guest says, on its serial line, whatever ssh does."""
+        """Run a shell command in the guest, over its serial line, whatever ssh does, and return its output."""
         reply = self.consoles[side].request("exec", 120.0, argv=["sh", "-c", script], stdin="", timeout_s=60)
         assert reply["rc"] == 0, (script, reply["err"])
         return str(reply["out"])

@@ -86,14 +86,14 @@ class Run:
 
     @property
     def said(self) -> str:
-        """What it has written to stderr."""
+        """The text that it has written to stderr."""
         return self._stderr.read_text()
 
     @property
     def directory(self) -> Path:
         """Its run directory."""
-        (found,) = self.until(lambda: re.findall(r"^run directory (.*)$", self.said, re.MULTILINE))
-        return Path(found)
+        (named,) = self.until(lambda: re.findall(r"^run directory (.*)$", self.said, re.MULTILINE))
+        return Path(named)
 
     @property
     def trials(self) -> list[dict[str, Any]]:
@@ -111,7 +111,7 @@ class Run:
         return answer
 
     def look(self) -> list[dict[str, Any]]:
-        """What it has made so far (its journal), and from now on its id; also remembered after its end."""
+        """Return what it has made so far (its journal), and remember this and its id for after its end."""
         for path in Path("/run/espbench").glob("*.journal"):
             try:
                 text = path.read_text()
@@ -159,15 +159,15 @@ class Run:
         pids = {e["name"]: e["pid"] for e in self.look() if e["kind"] == "process"}
         for name, pid in {"controller": self.process.pid, **pids}.items():
             with contextlib.suppress(OSError):
-                found = re.search(
+                match = re.search(
                     r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
                 )
-                self.peak_kib[name] = max(int(found[1]) if found else 0, self.peak_kib.get(name, 0))
+                self.peak_kib[name] = max(int(match[1]) if match else 0, self.peak_kib.get(name, 0))
 
     def assert_nothing_left(self, processes: list[tuple[int, int | None]]) -> None:
-        """Of this run there is no namespace, journal, file, mount, and none of these processes.
+        """Assert that this run left no namespace, journal, file or mount, and none of these processes.
 
-        Those that were killed end when they have a CPU: they are waited for.
+        Killed processes end when they get a CPU: they are waited for.
         """
         assert self.id
         assert all_gone(processes) == []
@@ -208,9 +208,9 @@ def assert_complete(directory: Path) -> None:
     """Every case of the manifest has its row with a figure, which is that of its own final trial."""
     manifest = json.loads((directory / "manifest.json").read_text())
     trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
-    found = rows(directory)
-    assert [row["case"] for row in found] == [entry["case"] for entry in manifest["cases"]]
-    for row in found:
+    table = rows(directory)
+    assert [row["case"] for row in table] == [entry["case"] for entry in manifest["cases"]]
+    for row in table:
         of_case = [trial for trial in trials if trial["case"] == row["case"]]
         assert [trial["sequence"] for trial in of_case] == list(range(len(of_case)))
         assert row["status"] in WITH_FIGURE, row

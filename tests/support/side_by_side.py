@@ -40,25 +40,25 @@ def ended(run: Observed) -> Path:
 
 
 def files(directory: Path) -> dict[str, Any]:
-    """What must not depend on the number of jobs; of trials all but what depends on the host."""
-    found: dict[str, Any] = {
+    """Return what must not depend on the number of jobs; of trials everything but what depends on the host."""
+    compared: dict[str, Any] = {
         name: (directory / name).read_bytes() for name in ("results.csv", "results.json", "findings.csv")
     }
     trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
-    found["trials"] = [json.dumps({k: v for k, v in trial.items() if k != "host"}) for trial in trials]
+    compared["trials"] = [json.dumps({k: v for k, v in trial.items() if k != "host"}) for trial in trials]
     manifest = json.loads((directory / "manifest.json").read_text())
-    found["manifest"] = [
+    compared["manifest"] = [
         (k, v) for k, v in manifest.items() if k not in ("started", "host", "resumed", "plan_path")
     ]
-    return found
+    return compared
 
 
 def one_job(folder: Path) -> dict[str, Any]:
-    """What one case after the other comes to."""
+    """Return the files of a run that measured one case after the other."""
     with started(folder, truth.written(folder, content()), "--out", folder / "runs", "--jobs", "1") as run:
-        found: dict[str, Any] = files(ended(run))
-    assert len(dict(found["manifest"])["search_hints"]) == 4  # the third and fourth size of each direction
-    return found
+        compared: dict[str, Any] = files(ended(run))
+    assert len(dict(compared["manifest"])["search_hints"]) == 4  # the third and fourth size of each direction
+    return compared
 
 
 def until(run: Observed, condition: Callable[[], object]) -> None:
@@ -74,15 +74,15 @@ def workers(run: Observed) -> dict[int, str]:
 
     Its own children only: what a worker is about to start still has the worker's command line.
     """
-    found = {}
+    by_pid = {}
     for pid in descendants(run.process.pid):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
             continue  # it ended since it was listed
         if b"campaign.truth_worker" in words and parent(pid) == run.process.pid:
-            found[pid] = words[-2].decode()
-    return found
+            by_pid[pid] = words[-2].decode()
+    return by_pid
 
 
 def nothing_left(run: Observed, ids: dict[int, str]) -> None:

@@ -35,13 +35,13 @@ class Measured:
     def trials(self) -> list[dict[str, Any]]:
         """The lines of trials.jsonl, which are these records to the byte."""
         lines = (self.directory / "trials.jsonl").read_text().splitlines()
-        found = [json.loads(line) for line in lines]
-        assert [json.dumps(trial, separators=(",", ":"), ensure_ascii=False) for trial in found] == lines
-        return found
+        trials = [json.loads(line) for line in lines]
+        assert [json.dumps(trial, separators=(",", ":"), ensure_ascii=False) for trial in trials] == lines
+        return trials
 
     @property
     def told(self) -> dict[str, bytes]:
-        """What it made of them: tables and curves."""
+        """The run's tables and curves, as bytes."""
         files = [self.directory / name for name in ("results.csv", "results.json")]
         return {file.name: file.read_bytes() for file in (*files, *self.directory.glob("figures/*.svg"))}
 
@@ -50,6 +50,12 @@ class Measured:
         cases = json.loads((self.directory / "manifest.json").read_text())["cases"]
         stacks = {case["case"]: case["stack"] for case in cases}
         return [trial for trial in self.trials if stacks.get(trial["case"]) == stack]
+
+    def of_test(self, test: str) -> list[dict[str, Any]]:
+        """The trials of all cases of one test, by its name in the findings."""
+        cases = json.loads((self.directory / "manifest.json").read_text())["cases"]
+        wanted = [case["case"] for case in cases if case["test"] == test]
+        return [trial for trial in self.trials if trial["case"] in wanted]
 
 
 def build(kit: str) -> None:
@@ -90,7 +96,7 @@ def cpu_s(pid: int) -> float:
 
 
 def frames(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What was measured, whichever case of a plan it was."""
+    """Return the trials without what says which case of a plan they belong to."""
     return [
         {key: value for key, value in trial.items() if key not in ("case", "sequence", "attempt")}
         for trial in without_the_host(trials)

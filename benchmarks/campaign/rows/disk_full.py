@@ -30,8 +30,8 @@ class DiskFull(Row):
 
     name = "disk-full"
     what = (
-        "the run directory's disk ends at each page, and at each file, in turn: told with the file's name, "
-        "no trial lost, resumed with space to equal tables"
+        "the run directory's disk is full at each page, and at each file, in turn: the message names the "
+        "file, no trial is lost, and with space the run is resumed to equal tables"
     )
     repetitions = len(LIMITS)
 

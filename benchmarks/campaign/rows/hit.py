@@ -74,7 +74,8 @@ class DisturbedRow(Row):
     truth: checks.Truth
     reasons: Sequence[Code]
     of_the_dut = False
-    """What is hit is part of what is measured: less than the truth is then the truth of its trials."""
+    """True if the part that is hit belongs to what is measured: then a figure below the truth is right for its trials.
+    """
     starves_unseen = False
     """Its boxes are of this machine, which espbench cannot know: where others disturb it, they are slower."""
     program: Sequence[str] = ESPBENCH
@@ -90,7 +91,7 @@ class DisturbedRow(Row):
 
     @abstractmethod
     def plan(self, repetition: int) -> dict[str, Any]:
-        """Of about a minute, with what its hits cost."""
+        """Return a plan that takes about a minute, with the time that its hits cost."""
 
     @abstractmethod
     def disturb(
@@ -108,7 +109,7 @@ class DisturbedRow(Row):
         return {}
 
     def around(self) -> AbstractContextManager[Callable[[], list[str]]]:
-        """Of each run; what it gives tells, after the run, what is not as before."""
+        """Return a context around each run; after the run, its function says what is not as it was before."""
         return nullcontext(list)
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
@@ -166,7 +167,7 @@ class DisturbedRow(Row):
         return verdict
 
     def prefix(self) -> list[str]:
-        """What is put before the program."""
+        """Return the words before the program on the command line."""
         return []
 
     def _judge(
@@ -222,7 +223,7 @@ class HitRow(DisturbedRow):
 
 
 class _DisturbsItself(DisturbedRow):
-    """What is disturbed cannot be reached from outside: the run disturbs itself (disturbed_run.py)."""
+    """A row whose disturbance cannot be reached from outside: the run disturbs itself (disturbed_run.py)."""
 
     program = IN_GATEWAYS
     disturbs: str
@@ -277,7 +278,7 @@ class GeneratorHit(_OnABox, HitRow):
     """The whole process: sender, receiver and watchers at once."""
 
     name = "generator"
-    what = "the generator's process killed or stopped"
+    what = "the generator's process is killed or stopped"
 
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         pid = run.pid_of("generator")
@@ -289,34 +290,34 @@ class ReceiverHit(_OnABox, HitRow):
 
     name = "receiver"
     repetitions = 4
-    what = "the generator's receiving thread stopped, the sender going on"
+    what = "the generator's receiving thread is stopped, while its sender goes on"
 
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         pid = run.pid_of("generator")
-        found = hits.threads(pid) if pid else []
+        threads = hits.threads(pid) if pid else []
         # In a trial: the process itself, the reader of commands, … the receiver, the sender.
-        if len(found) < 4:
+        if len(threads) < 4:
             return ""
         seconds = 0.3 if seconds is None else min(seconds, 5.0)
-        return f"receiver stopped for {seconds:.2f} s" if hits.stop_thread(found[-2], seconds) else ""
+        return f"receiver stopped for {seconds:.2f} s" if hits.stop_thread(threads[-2], seconds) else ""
 
 
 class ControllerHit(_OnABox, HitRow):
     """Killed, its processes go with it; `clean` and a resumed run do the rest."""
 
     name = "controller"
-    what = "the controller killed (then `clean` and `--resume`) or stopped, in real time"
+    what = "in real time, the controller is killed (then `clean` and `--resume`) or stopped"
 
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         return _killed_or_stopped("controller", [run.process.pid], seconds)
 
 
 class AgentHit(HitRow):
-    """Of one of two gateways that are namespaces."""
+    """Hits the agent of one of two gateways that are namespaces."""
 
     name = "agent"
     repetitions = 4
-    what = "the agent inside a gateway (namespaces) killed or stopped"
+    what = "the agent inside a gateway (a namespace) is killed or stopped"
     truth = PAIR_TRUTH
     reasons = (*GATEWAY, *TESTER)
 
@@ -350,7 +351,7 @@ class GatewayHit(_OnGuests, HitRow):
     """A guest's own process and all below it."""
 
     name = "gateway"
-    what = "a gateway (a User-Mode Linux guest with ESP) killed or stopped"
+    what = "a gateway (a User-Mode Linux guest with ESP) is killed or stopped"
     wait_s = BOOTED_WAIT_S
 
     def plan(self, repetition: int) -> dict[str, Any]:
@@ -382,10 +383,10 @@ class _InGuests(_OnGuests, _DisturbsItself):
         firsts: list[int] = []
         while run.process.poll() is None:
             now = time.monotonic()
-            told = TOLD.findall(run.said)
-            coming += [(pair, now + float(after_s), what) for pair, after_s, what in told[seen:]]
+            announced = TOLD.findall(run.said)
+            coming += [(pair, now + float(after_s), what) for pair, after_s, what in announced[seen:]]
             coming = [each for each in coming if each[0] == coming[-1][0]]
-            seen = len(told)
+            seen = len(announced)
             while coming and now >= coming[0][1] - 0.2:
                 firsts.append(run.lines())
                 done.append(coming.pop(0)[2])
@@ -400,7 +401,7 @@ class DaemonHit(_InGuests):
     """Four pairs a run, each with its own suite and hit up to three times; charon and pluto in turn."""
 
     name = "daemon"
-    what = "an IKE daemon (charon, pluto; also charon doing ESP itself) killed or stopped inside its gateway"
+    what = "an IKE daemon (charon, pluto, or charon doing ESP itself) is killed or stopped inside its gateway"
     repetitions = 4
     disturbs = "daemon"
     stacks = ("strongswan", "libreswan", "strongswan-libipsec")
@@ -415,7 +416,7 @@ class GatewayClockSteps(_InGuests):
     """A guest's clock is its own; this machine's is never touched."""
 
     name = "gateway-clock"
-    what = "a gateway's clock steps by 1 s to a day, to and fro (inside a guest, with an IKE daemon)"
+    what = "a gateway's clock is set forward or back by 1 s to a day (in a guest with an IKE daemon)"
     repetitions = 3
     disturbs = "gateway-clock"
 
@@ -429,8 +430,8 @@ class TesterClockSteps(_OnABox, _DisturbsItself):
 
     name = "tester-clock"
     what = (
-        "the tester's clock steps in 3 trials of 10 (a fault injected into the generator's record; this machine's "
-        "clock is not touched): those trials are INVALID for it, the figure is right"
+        "the tester's clock steps in 3 trials of 10 (only in the generator's record; this machine's clock is "
+        "not touched): these trials are INVALID for that reason, and the figure is right"
     )
     disturbs = "tester-clock"
     reasons = (*TESTER, Code.CLOCK_STEPPED)
@@ -452,17 +453,19 @@ class TesterClockSteps(_OnABox, _DisturbsItself):
     ) -> None:
         super()._judge(run, directory, touched, verdict)
         trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
-        told = sum(any(r["code"] == Code.CLOCK_STEPPED for r in t["reason_codes"]) for t in trials)
-        if told != verdict.moments:
-            verdict.faults.append(f"{verdict.moments} trials had a step of the clock, {told} say so")
+        noticed = sum(any(r["code"] == Code.CLOCK_STEPPED for r in t["reason_codes"]) for t in trials)
+        if noticed != verdict.moments:
+            verdict.faults.append(f"{verdict.moments} trials had a step of the clock, {noticed} say so")
 
 
 class RemoteHelperHit(HitRow):
-    """On a box behind ssh, a guest of ours; found by its parent, the ssh server's session."""
+    """Hits the helper on a box behind ssh, which is a guest of ours; it is found by its parent, the ssh server's
+    session.
+    """
 
     name = "remote-helper"
     repetitions = 10
-    what = "the helper on a box behind ssh killed or stopped; the box must be as before"
+    what = "the helper on a box behind ssh is killed or stopped; afterwards the box is as before"
     truth = PAIR_TRUTH
     reasons = (*GATEWAY, *TESTER)
     of_the_dut = True

@@ -25,7 +25,7 @@ Mutate = Callable[[str, random.Random], str]
 
 
 def try_many(seed: str, plans: int, mutate: Mutate, sender: Connection) -> None:
-    """In a process of its own, which has bounds of its own: a plan beyond all measure ends it, and is told."""
+    """Try many plans in a process of its own, with bounds of its own: a plan that ends this process is reported."""
     for ending in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C ends it without a word
         signal.signal(ending, signal.SIG_DFL)
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -36,12 +36,12 @@ def try_many(seed: str, plans: int, mutate: Mutate, sender: Connection) -> None:
     texts = plan_mutations.plans()
     for number in range(plans):
         sender.send(("begun", number))
-        found = plan_mutations.tried(mutate(random_number.choice(texts), random_number))
-        if found.is_right:
-            outcomes[found.verdict] += 1
+        result = plan_mutations.tried(mutate(random_number.choice(texts), random_number))
+        if result.is_right:
+            outcomes[result.verdict] += 1
         else:
-            said = found.said.strip().splitlines()[-1:]
-            sender.send(("fault", f"plan {number} of seed {seed}: {found.verdict} {' '.join(said)}"[:500]))
+            said = result.said.strip().splitlines()[-1:]
+            sender.send(("fault", f"plan {number} of seed {seed}: {result.verdict} {' '.join(said)}"[:500]))
     sender.send(("done", outcomes))
 
 
@@ -49,7 +49,10 @@ class MutatedPlans(Row):
     """100 × 1,000 plans; each repetition is a process with limits of its own."""
 
     name = "mutated-plans"
-    what = "plans with random changes of structure, tags and numbers: taken or refused in 1 s and 200 MB, no traceback"
+    what = (
+        "plans get random changes of structure, tags and numbers: each is accepted or refused within 1 s and "
+        "200 MB, without a traceback"
+    )
     repetitions = 100
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
@@ -58,7 +61,7 @@ class MutatedPlans(Row):
 
 
 def tried_many(seed: int, mutate: Mutate) -> Verdict:
-    """What came of PLANS of them, shared out among as many processes as there are CPUs."""
+    """Try PLANS plans, shared out among as many processes as there are CPUs, and return the verdict."""
     context = multiprocessing.get_context("fork")
     workers = len(os.sched_getaffinity(0))
     begun: list[tuple[str, BaseProcess, Connection]] = []

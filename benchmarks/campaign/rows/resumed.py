@@ -22,10 +22,13 @@ AGAIN = 0.2
 
 
 class Resumed(Row):
-    """In virtual time, so that equal means equal to the byte."""
+    """Kills runs in virtual time, where equal means equal to the byte."""
 
     name = "kill-and-resume"
-    what = "kill -9 of the controller at a random moment, `clean`, `run --resume`: tables equal to the byte"
+    what = (
+        "the controller is killed by kill -9 at a random moment, then `clean` and `run --resume`: the tables "
+        "are equal to the byte"
+    )
     repetitions = 100
 
     def __enter__(self) -> Self:

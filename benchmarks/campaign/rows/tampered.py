@@ -23,7 +23,7 @@ Path_ = tuple[str | int, ...]
 
 
 def keys(value: Any, path: Path_ = ()) -> Iterator[Path_]:
-    """Where each leaf of a plan is."""
+    """Yield the path of each leaf of a plan."""
     if isinstance(value, dict | list):
         for key, below in value.items() if isinstance(value, dict) else enumerate(value):
             yield from keys(below, (*path, key))
@@ -42,7 +42,7 @@ def edited(plan: dict[str, Any], path: Path_) -> dict[str, Any]:
 
 
 def another(value: Any) -> Any:
-    """Of the same kind: a number and its unit become larger, a word longer."""
+    """Return another value of the same kind: a number and its unit become larger, a word longer."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
@@ -58,7 +58,7 @@ def another(value: Any) -> Any:
 
 
 class _OfAFinishedRun(Row):
-    """What the rows of this file share: a finished run, its tables, a copy of it for each repetition."""
+    """Has the common parts of this file's rows: a finished run, its tables, a copy of it for each repetition."""
 
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="campaign-tampered-"))
@@ -95,8 +95,8 @@ class EditedPlan(_OfAFinishedRun):
 
     name = "edited-plan"
     what = (
-        "each key of a finished run's plan edited, then `--resume`: refused and nothing changed, or the results "
-        "of a fresh run of the edited plan"
+        "each key of a finished run's plan is edited, then `--resume`: it is refused and changes nothing, or "
+        "the results are those of a fresh run of the edited plan"
     )
     repetitions = len(list(keys(whole_plan())))
 
@@ -132,8 +132,8 @@ class DamagedLog(_OfAFinishedRun):
 
     name = "damaged-log"
     what = (
-        "each line of a finished run's trials.jsonl deleted, or a random bit of it flipped, then `--resume`: "
-        "measured anew to equal tables, or refused"
+        "each line of a finished run's trials.jsonl is deleted, or a random bit of it is flipped, then "
+        "`--resume`: it is measured again and the tables are equal, or it is refused"
     )
     repetitions = 40
 

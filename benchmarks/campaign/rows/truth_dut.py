@@ -27,22 +27,22 @@ TOLERANT_GOAL = 0.05
 def violated(outcomes: Sequence[Mapping[str, Any]]) -> list[str]:
     """A leak is for ever: no outcome has a figure, each is VIOLATED and says that frames crossed in clear."""
     faults = []
-    for found in outcomes:
-        why = (found["answer"] or {"values": {}})["values"].get("why")
+    for outcome in outcomes:
+        why = (outcome["answer"] or {"values": {}})["values"].get("why")
         said = why["code"] if isinstance(why, dict) else ""
-        if found["status"] != "VIOLATED":
-            faults.append(f"{found['case']}: cleartext was seen, and the status is {found['status']}")
-        elif said != Code.CROSSED_IN_CLEAR or not found["reason_codes"]:
+        if outcome["status"] != "VIOLATED":
+            faults.append(f"{outcome['case']}: cleartext was seen, and the status is {outcome['status']}")
+        elif said != Code.CROSSED_IN_CLEAR or not outcome["reason_codes"]:
             faults.append(
-                f"{found['case']}: VIOLATED, and not because frames crossed in clear: {found['words']!r}"
+                f"{outcome['case']}: VIOLATED, and not because frames crossed in clear: {outcome['words']!r}"
             )
-        if found["throughput_fps"] is not None:
-            faults.append(f"{found['case']}: cleartext was seen, and there is a figure")
+        if outcome["throughput_fps"] is not None:
+            faults.append(f"{outcome['case']}: cleartext was seen, and there is a figure")
     return faults
 
 
 def leak_seen(trials: Sequence[Mapping[str, Any]]) -> list[str]:
-    """That there was a leak at all: some trial's counters tell of it."""
+    """Return a fault unless some trial's counters show a leak."""
     return [] if any(t["proof"].get("proven") is False for t in trials) else ["no trial saw any cleartext"]
 
 
@@ -109,14 +109,17 @@ class _TruthRow(Row):
     def _judge(
         self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
     ) -> list[str]:
-        """What is wrong with the run's rows and trials."""
+        """Return the faults of the run's rows and trials."""
 
 
 class Leaks(_TruthRow):
     """Cleartext in each trial, in every n-th frame; or in a single trial, and never again."""
 
     name = "truth-leaks"
-    what = "the truth DUT lets one frame of n pass in clear, in all trials or in one: VIOLATED, no figure, exit 3"
+    what = (
+        "the truth DUT lets one frame of n pass in clear, in all trials or in one: the case is VIOLATED and "
+        "has no figure; exit code 3"
+    )
     code = 3
 
     def _chosen(self, repetition: int, random_number: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -140,7 +143,10 @@ class Stalls(_TruthRow):
     """Nothing comes through for some time of each trial: no load is without loss."""
 
     name = "truth-stalls"
-    what = "the truth DUT stands still for 20 to 200 ms of each trial: no figure for 0 %, the frames of it all counted"
+    what = (
+        "the truth DUT stands still for 20 to 200 ms of each trial: 0 % has no figure, and all frames lost in "
+        "that time are counted"
+    )
 
     def _chosen(self, repetition: int, random_number: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
         times = {
@@ -161,7 +167,9 @@ class Damages(_TruthRow):
     """One of n frames comes through damaged: lost for a goal of 0 %, not for one of 5 %."""
 
     name = "truth-damages"
-    what = "the truth DUT damages one frame of n: each is counted, no figure for 0 %, the right one for 5 %"
+    what = (
+        "the truth DUT damages one frame of n: each is counted, 0 % has no figure, and 5 % has the right one"
+    )
 
     def _chosen(self, repetition: int, random_number: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
         content = truth.plan(frame_sizes=[64], throughput={"loss_goals": [0, f"{100 * TOLERANT_GOAL:g}%"]})

@@ -25,8 +25,9 @@ class TwoRuns(Row):
 
     name = "two-runs"
     what = (
-        "a second run begun at a random moment of the first: refused with the name of who holds the machine, or, with "
-        "`--wait`, begun when it has ended; both right; the first one's directory refused to a second writer"
+        "a second run begins at a random moment of the first: it is refused and says who holds the machine, "
+        "or, with `--wait`, begins when the first has ended; both are right; a second writer of the first "
+        "run's directory is refused"
     )
     repetitions = 10
 

@@ -47,7 +47,7 @@ class Crypto:
 
 
 def kernel_option(behaviour: Behaviour) -> str:
-    """The word of the kernel's command line that asks for it; the guest panics if it cannot be had."""
+    """Return the word of the kernel's command line that asks for it; the guest panics if it cannot be had."""
     return f"espbench.crypto={behaviour}"
 
 
@@ -63,19 +63,19 @@ def read_back(texts: Mapping[str, str]) -> Crypto:
 
 
 def drivers(proc_crypto: str) -> dict[str, str]:
-    """The driver of highest priority for each algorithm of /proc/crypto that passed its test or had none."""
-    found: dict[str, tuple[int, str]] = {}
+    """Return the driver of highest priority for each algorithm of /proc/crypto that passed its test or had none."""
+    best: dict[str, tuple[int, str]] = {}
     for block in re.split(r"\n\s*\n", proc_crypto.strip()):
         facts = dict(re.findall(r"^(\w+)\s*: (.*)$", block, re.MULTILINE))
         if facts.get("selftest") != "passed":
             continue
         rank = int(facts["priority"]), facts["driver"]
-        found[facts["name"]] = max(rank, found.get(facts["name"], rank))
-    return {name: driver for name, (_, driver) in found.items()}
+        best[facts["name"]] = max(rank, best.get(facts["name"], rank))
+    return {name: driver for name, (_, driver) in best.items()}
 
 
 def algorithm(suite: Suite) -> str:
-    """The suite as the crypto API names it; ESP wraps that in a generator of IVs."""
+    """Return the suite as the crypto API names it; ESP wraps that in a generator of IVs."""
     if suite.aead:
         return suite.aead.kernel_name
     assert suite.encryption is not None
@@ -83,25 +83,25 @@ def algorithm(suite: Suite) -> str:
     return f"authenc({suite.integrity.kernel_name},{suite.encryption.kernel_name})"
 
 
-def driver(found: Crypto, suite: Suite) -> str | None:
+def driver(crypto: Crypto, suite: Suite) -> str | None:
     """Say what computes the suite's ESP: None while no SA has asked for it.
 
     A suite whose driver has no "talitos" in its name is computed by the CPU.
     """
     inner = algorithm(suite)
-    for name, by in found.drivers.items():
+    for name, by in crypto.drivers.items():
         if name == inner or re.fullmatch(rf"\w+\({re.escape(inner)}\)", name):
             wrapped = re.fullmatch(r"(?:echainiv|seqiv)\((.*)\)", by)
             return wrapped[1] if wrapped else by
     return None
 
 
-def mistakes(asked: Behaviour, found: Crypto, suite: Suite) -> list[str]:
+def mistakes(asked: Behaviour, crypto: Crypto, suite: Suite) -> list[str]:
     """List what is not as asked for; read the guest once the suite's SAs are there."""
     problems = []
-    if found.behaviour != asked:
-        problems.append(f"crypto: expected {asked}, the guest's kernel says {found.behaviour}")
-    by = driver(found, suite)
+    if crypto.behaviour != asked:
+        problems.append(f"crypto: expected {asked}, the guest's kernel says {crypto.behaviour}")
+    by = driver(crypto, suite)
     if by is None:
         return [
             *problems,

@@ -30,7 +30,7 @@ class Moves:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Their sum."""
         return self.received + self.to_engine + self.from_engine + self.sent
 
 
@@ -45,14 +45,14 @@ def encrypted(frame_size: int, suite: str) -> Moves:
     To the engine: keys, ESP header and IV, the padded packet; back: the ciphertext, the ICV. A packet that does
     not fit the usual MTU any more leaves as two.
     """
-    found = suites()[suite]
-    packet = found.esp_packet_size(frame_size - _FRAMING, "tunnel", 4)
-    ahead = _SPI_AND_SEQUENCE + found.iv_bytes
-    data = packet - _OUTER_HEADER - ahead - found.icv_bytes
+    listed = suites()[suite]
+    packet = listed.esp_packet_size(frame_size - _FRAMING, "tunnel", 4)
+    ahead = _SPI_AND_SEQUENCE + listed.iv_bytes
+    data = packet - _OUTER_HEADER - ahead - listed.icv_bytes
     return Moves(
         received=frame_size,
         to_engine=_KEY_BYTES[suite] + ahead + data,
-        from_engine=data + found.icv_bytes,
+        from_engine=data + listed.icv_bytes,
         sent=packet + _FRAMING + (_OUTER_HEADER + _FRAMING if packet > _MTU else 0),
     )
 

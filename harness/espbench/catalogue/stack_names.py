@@ -30,7 +30,7 @@ class StackFacts:
 
     @property
     def ike(self) -> bool:
-        """Whether it negotiates its SAs with IKEv2."""
+        """True if it negotiates its SAs with IKEv2."""
         return bool(self.daemon)
 
 

@@ -69,7 +69,7 @@ class Suite(_Data):
     def esp_packet_size(
         self, inner_ip_bytes: int, mode: Mode, outer_ip_version: int, udp: bool = False
     ) -> int:
-        """Bytes of the IP packet on the ciphertext side (RFC 4303 2), link framing not counted.
+        """Return bytes of the IP packet on the ciphertext side (RFC 4303 2), link framing not counted.
 
         inner_ip_bytes is the cleartext IP packet with its header; transport mode leaves that
         header outside, tunnel mode encrypts it and puts a new one in front. udp: ESP inside UDP
@@ -85,7 +85,7 @@ class Suite(_Data):
     def largest_inner(
         self, mtu: int, mode: Mode = "tunnel", outer_ip_version: int = 4, udp: bool = False
     ) -> int:
-        """Bytes of the largest cleartext IP packet that needs no fragmenting in this MTU."""
+        """Return bytes of the largest cleartext IP packet that needs no fragmenting in this MTU."""
         header = _outer_header(outer_ip_version, udp)
         room = mtu - header - _SPI_AND_SEQUENCE - self.iv_bytes - self.icv_bytes
         align = max(4, self.block_bytes)
@@ -99,9 +99,9 @@ def _outer_header(ip_version: int, udp: bool) -> int:
 
 @cache
 def suites() -> dict[str, Suite]:
-    """Every suite by name, in the order of suites.yaml."""
+    """Return every suite by name, in the order of suites.yaml."""
     data = own_yaml(Path(__file__).parent / "suites.yaml")
-    found = [
+    entries = [
         Suite.model_validate(
             entry
             | {"modules": [*_COMMON_MODULES, *entry["modules"]]}
@@ -109,4 +109,4 @@ def suites() -> dict[str, Suite]:
         )
         for entry in data
     ]
-    return {suite.name: suite for suite in found}
+    return {suite.name: suite for suite in entries}

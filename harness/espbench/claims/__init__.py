@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What documents claim of devices, held against what runs measured on the same devices, emulated.
+"""Compares what documents claim of devices with what runs measured on the same devices, emulated.
 
 `model` is a claim as data, `measures` finds our value for each kind of quantity, `judge` compares the two.
-Nothing but our own profiles is read. May import `catalogue`, `results`, `plan` and `plan.resolved`.
+Of the profiles, only those that come with espbench are read. May import `catalogue`, `results`, `plan` and
+`plan.resolved`.
 """
 
 from espbench.claims.judge import Judged, judge_all

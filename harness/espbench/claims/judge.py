@@ -28,44 +28,45 @@ class Judged:
 
 
 def judge_all(claims: Iterable[Claim], points: Points) -> list[Judged]:
-    """Every claim held against the same points."""
+    """Return every claim held against the same points."""
     return [judge(claim, our_value(claim, points)) for claim in claims]
 
 
-def judge(claim: Claim, found: OurValue) -> Judged:
-    """Ours agrees if all of it lies within the tolerance; a bracket too wide to tell is no measurement."""
-    if claim.ours is None:
-        return Judged(claim, found, "cannot be measured here", claim.cannot)
-    if not found.exists:
-        return Judged(claim, found, "not measured", found.missing)
-    if claim.value is not None and found.bracket and (untold := _too_wide(claim, claim.value, found)):
-        return Judged(claim, found, "not measured", untold)
-    agrees = bool(found.holds) if claim.value is None else _within(claim, claim.value, found)
-    return Judged(claim, found, "agrees" if agrees else "differs", "" if agrees else claim.because)
+def judge(claim: Claim, ours: OurValue) -> Judged:
+    """Judge a claim. Ours agrees if all of it is within the tolerance; a bracket too wide to tell is no measurement."""
+    if claim.cannot:
+        return Judged(claim, ours, "cannot be measured here", claim.cannot)
+    if not ours.exists:
+        return Judged(claim, ours, "not measured", ours.missing)
+    if claim.value is not None and ours.bracket and (untold := _too_wide(claim, claim.value, ours)):
+        return Judged(claim, ours, "not measured", untold)
+    agrees = bool(ours.holds) if claim.value is None else _within(claim, claim.value, ours)
+    return Judged(claim, ours, "agrees" if agrees else "differs", "" if agrees else claim.because)
 
 
-def _within(claim: Claim, value: float, found: OurValue) -> bool:
+def _within(claim: Claim, value: float, ours: OurValue) -> bool:
     low, high = _tolerated(claim, value)
     match claim.qualifier:
         case "above":
-            return found.low >= low
+            return ours.low >= low
         case "below":
-            return found.high <= high
-    return low <= found.low and found.high <= high
+            return ours.high <= high
+    return low <= ours.low and ours.high <= high
 
 
-def _too_wide(claim: Claim, value: float, found: OurValue) -> str:
-    """What is missing where the sizes measured leave open whether ours is within the tolerance; else empty.
+def _too_wide(claim: Claim, value: float, ours: OurValue) -> str:
+    """Say what is missing if the measured sizes leave open whether ours is within the tolerance; else return "".
 
-    Ours lies above found.low, up to found.high. It is outside if all of that is, inside if all of that is.
+    Our value lies above ours.low and not above ours.high. It is outside the tolerance if that whole range is
+    outside, and inside if the whole range is inside.
     """
     low, high = _tolerated(claim, value)
-    outside = found.high < low or found.low >= high
-    if outside or _within(claim, value, found):
+    outside = ours.high < low or ours.low >= high
+    if outside or _within(claim, value, ours):
         return ""
-    upper = "the largest measured" if math.isinf(found.high) else f"{found.high:g} {claim.unit}"
+    upper = "the largest measured" if math.isinf(ours.high) else f"{ours.high:g} {claim.unit}"
     return (
-        f"ours is above {found.low:g} {claim.unit}, up to {upper}: too wide to tell whether it is from "
+        f"ours is above {ours.low:g} {claim.unit}, up to {upper}: too wide to tell whether it is from "
         f"{low:g} to {high:g} {claim.unit}; measure sizes close to those two"
     )
 

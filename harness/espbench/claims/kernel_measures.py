@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cipher kernels did on network processors, as answers to the claims of NPCryptBench: pure functions of results.
+"""Answers the claims of NPCryptBench from the results of cipher kernels on network processors; pure functions.
 
-Where nothing else is said: level 0, one thread of one engine, the usual compiler at -O2, memories as stated.
+Unless a function says otherwise, it uses results at level 0, of one thread of one engine, compiled by the usual
+compiler at -O2, with memories as stated.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _NEAR_LINEAR = 7.0  # of 8 engines
 _FLAT = 1.1  # of twice the engines
 _NEARLY_DOUBLED = 1.8
 _LINEAR = 1.9  # of twice the threads
+_BUSY = 0.95  # of an engine's time
 _FULL_GAIN = 2.3  # of a clock 2.33 times as high
 
 
@@ -34,7 +36,7 @@ class Lacking(Exception):
 
 @dataclass(frozen=True)
 class Kernels:
-    """The results of runs, to be asked."""
+    """The results of runs, from which the measures select."""
 
     results: Sequence[KernelResult]
 
@@ -42,7 +44,7 @@ class Kernels:
         self, dut: str, kernel: str, level: int = 0, *, engines: int = 1, threads: int = 1,
         compiler: str = USUAL, option: str = "O2", faster: bool = False,
     ) -> KernelResult:  # fmt: skip
-        """The result of a configuration; Lacking where there is none."""
+        """Return the result of a configuration; Lacking where there is none."""
         wanted = (dut, kernel, level, compiler, option, engines, threads, faster)
         for r in self.results:
             is_faster = bool(r.faster_dram or r.faster_sram)
@@ -56,36 +58,38 @@ class Kernels:
         raise Lacking(f"{dut}: {kernel}, {how}")
 
     def all(self, dut: str) -> dict[str, KernelResult]:
-        """Level 0 of each of the ten kernels, on one thread."""
+        """Return the result at level 0 of each of the ten kernels, on one thread."""
         return {kernel: self.one(dut, kernel) for kernel in KERNELS}
 
 
 def answer(what: str, dut: str, results: Sequence[KernelResult]) -> OurValue:
-    """Our side of a claim about kernels, on one generation where it names one."""
+    """Return our side of a claim about kernels, on one generation where it names one."""
     try:
         return MEASURES[what](Kernels(results), dut)
     except Lacking as lack:
         return lacking(str(lack))
 
 
-def _told(values: dict[str, float], pattern: str = "{:.0f}") -> str:
+def _listed(values: dict[str, float], pattern: str = "{:.0f}") -> str:
     return ", ".join(f"{name} {pattern.format(value)}" for name, value in values.items())
 
 
-def _names(found: Sequence[str]) -> str:
-    return ", ".join(found) or "none"
+def _names(kernels: Sequence[str]) -> str:
+    return ", ".join(kernels) or "none"
 
 
 def _is_set(
-    found: Sequence[str], expected: Sequence[str], values: dict[str, float], pattern: str
+    kernels: Sequence[str], expected: Sequence[str], values: dict[str, float], pattern: str
 ) -> OurValue:
-    """Whether exactly these kernels have a property."""
-    return statement((), f"{_names(found)}; {_told(values, pattern)}", holds=set(found) == set(expected))
+    """Answer whether exactly these kernels have a property."""
+    return statement(
+        (), f"{_names(kernels)}; {_listed(values, pattern)}", holds=set(kernels) == set(expected)
+    )
 
 
 def _over_generations(figure: Callable[[Kernels, str], float], k: Kernels, pattern: str) -> OurValue:
     values = {dut: figure(k, dut) for dut in GENERATIONS}
-    return ranged([*values.values()], text=_told(values, pattern))
+    return ranged([*values.values()], text=_listed(values, pattern))
 
 
 def _mean_share(results: dict[str, KernelResult], part: Callable[[KernelResult], float]) -> float:
@@ -93,11 +97,11 @@ def _mean_share(results: dict[str, KernelResult], part: Callable[[KernelResult],
 
 
 def _mix_share(*kinds: str) -> Callable[[Kernels, str], OurValue]:
-    """Mean over the kernels of what these kinds are among the instructions run, %."""
+    """Return a measure of the mean share, over the kernels, of these kinds among the executed instructions, %."""
 
     def measure(k: Kernels, dut: str) -> OurValue:
         shares = {n: 100 * _run_share(r, *kinds) for n, r in k.all(dut).items()}
-        return ranged([mean(shares.values())], text=_told(shares, "{:.1f}"))
+        return ranged([mean(shares.values())], text=_listed(shares, "{:.1f}"))
 
     return measure
 
@@ -112,8 +116,39 @@ def _run_share(r: KernelResult, *kinds: str) -> float:
 def _latency_growth(k: Kernels, dut: str) -> OurValue:
     read = {d: p.stated.dram.read for d in (GENERATIONS[0], dut) if (p := load_profile(d).processor)}
     return ranged(
-        [100 * read[dut] / read[GENERATIONS[0]]], text=_told({d: float(v) for d, v in read.items()})
+        [100 * read[dut] / read[GENERATIONS[0]]], text=_listed({d: float(v) for d, v in read.items()})
     )
+
+
+def _latency_over_half(k: Kernels, dut: str) -> OurValue:
+    """Return whether each latency grows by over half from the first generation to either later one."""
+    latencies = {d: _latencies(d) for d in GENERATIONS}
+    first = latencies[GENERATIONS[0]]
+    growth = {
+        f"{d} {each}": 100 * (cycles / first[each] - 1)
+        for d in GENERATIONS[1:]
+        for each, cycles in latencies[d].items()
+    }
+    return statement((), _listed(growth, "{:+.0f} %"), holds=min(growth.values()) > 50)
+
+
+def _latency_magnitudes(k: Kernels, dut: str) -> OurValue:
+    """Return whether shared memory takes one or two magnitudes longer than the one cycle of arithmetic."""
+    cycles = {f"{d} {each}": n for d in GENERATIONS for each, n in _latencies(d).items()}
+    text = f"{min(cycles.values()):.0f} to {max(cycles.values()):.0f} cycles"
+    return statement((), text, holds=all(10 <= n < 1000 for n in cycles.values()))
+
+
+def _latencies(dut: str) -> dict[str, float]:
+    processor = load_profile(dut).processor
+    assert processor is not None
+    stated = processor.stated
+    memories = {"DRAM": stated.dram, "SRAM": stated.sram, "scratch": stated.scratch}
+    return {
+        f"{memory} {way}": float(cycles)
+        for memory, of in memories.items()
+        for way, cycles in (("read", of.read), ("write", of.write))
+    }
 
 
 # Table IV, bytes: local memory where there is some, else scratch; then the next memory.
@@ -130,16 +165,23 @@ _TABLE_IV: dict[str, dict[str, tuple[int, int]]] = {
 
 
 def _storage(k: Kernels, dut: str) -> OurValue:
-    """All but SEAL, of which the table has a bound."""
+    """Return the sum of the storage, without SEAL, for which the table has only a bound."""
     memories = ("scratch", "sram") if dut == GENERATIONS[0] else ("local", "scratch")
     ours = {n: tuple(k.one(dut, n).storage[m] for m in memories) for n in _TABLE_IV[dut]}
-    told = ", ".join(f"{n} {first} + {second}" for n, (first, second) in ours.items())
-    return statement((), told, holds=ours == _TABLE_IV[dut])
+    text = ", ".join(f"{n} {first} + {second}" for n, (first, second) in ours.items())
+    return statement((), text, holds=ours == _TABLE_IV[dut])
+
+
+def _second_memory(k: Kernels, dut: str) -> OurValue:
+    """Return the number of ciphers with control data in the second fastest memory of the generation."""
+    memory = "sram" if dut == GENERATIONS[0] else "scratch"
+    sizes = {n: float(k.one(dut, n).storage[memory]) for n in CIPHERS}
+    return ranged([float(sum(size > 0 for size in sizes.values()))], text=_listed(sizes))
 
 
 def _localised(k: Kernels, dut: str) -> OurValue:
-    found = k.all(dut)
-    far = {n: float(r.memories["scratch"].reads + r.memories["sram"].reads) for n, r in found.items()}
+    results = k.all(dut)
+    far = {n: float(r.memories["scratch"].reads + r.memories["sram"].reads) for n, r in results.items()}
     local = [n for n in CIPHERS if not far[n]]
     return _is_set(local, ("des", "rc5", "rc6", "idea", "rc4"), {n: far[n] for n in CIPHERS}, "{:.0f}")
 
@@ -147,18 +189,18 @@ def _localised(k: Kernels, dut: str) -> OurValue:
 def _small_ciphers(k: Kernels, dut: str) -> OurValue:
     sizes = {n: float(k.one(dut, n).instructions) for n in CIPHERS}
     small = [n for n, size in sizes.items() if size < 250]
-    return statement((), _told(sizes), holds=len(small) > len(CIPHERS) / 2)
+    return statement((), _listed(sizes), holds=len(small) > len(CIPHERS) / 2)
 
 
 def _des_longest(k: Kernels, dut: str) -> OurValue:
     sizes = {n: float(k.one(dut, n).instructions) for n in CIPHERS}
-    return statement((), _told(sizes), holds=max(sizes, key=lambda n: sizes[n]) == "des")
+    return statement((), _listed(sizes), holds=max(sizes, key=lambda n: sizes[n]) == "des")
 
 
 def _hashes_longer(k: Kernels, dut: str) -> OurValue:
     sizes = {n: float(r.instructions) for n, r in k.all(dut).items()}
     holds = min(sizes[n] for n in HASHES) > max(sizes[n] for n in CIPHERS)
-    return statement((), _told(sizes), holds=holds)
+    return statement((), _listed(sizes), holds=holds)
 
 
 def _code_shrinks(k: Kernels, dut: str) -> OurValue:
@@ -167,17 +209,37 @@ def _code_shrinks(k: Kernels, dut: str) -> OurValue:
         for n in KERNELS
         if n != "blowfish"
     }
-    return statement((), _told(ratios, "{:.2f}"), holds=max(ratios.values()) < 1)
+    return statement((), _listed(ratios, "{:.2f}"), holds=max(ratios.values()) < 1)
 
 
 def _mean_code(k: Kernels, dut: str) -> OurValue:
     sizes = {n: float(r.instructions) for n, r in k.all(dut).items()}
-    return ranged([mean(sizes.values())], text=_told(sizes))
+    return ranged([mean(sizes.values())], text=_listed(sizes))
 
 
 def _most_memory_and_immediate(k: Kernels, dut: str) -> OurValue:
-    shares = {n: 100 * _run_share(r, "load", "store", "immediate") for n, r in k.all(dut).items()}
-    return ranged([max(shares.values())], text=_told(shares, "{:.1f}"))
+    shares = _memory_and_immediate(k.all(dut))
+    return ranged([max(shares.values())], text=_listed(shares, "{:.1f}"))
+
+
+def _memory_and_immediate(results: dict[str, KernelResult]) -> dict[str, float]:
+    return {n: 100 * _run_share(r, "load", "store", "immediate") for n, r in results.items()}
+
+
+def _least_memory_and_immediate(k: Kernels, dut: str) -> OurValue:
+    """Return the share of MD5, which the paper names as the least."""
+    shares = _memory_and_immediate(k.all(dut))
+    return ranged([shares["md5"]], text=_listed(shares, "{:.1f}"))
+
+
+def _more_computing(k: Kernels, dut: str) -> OurValue:
+    """Return whether arithmetic exceeds the 60 %, and branches stay below the 10 %, of table V's other suites."""
+    results = k.all(dut)
+    alu = 100 * mean(_run_share(r, "simple", "complex", "local") for r in results.values())
+    branches = 100 * mean(_run_share(r, "branch", "jump") for r in results.values())
+    return statement(
+        (), f"arithmetic {alu:.1f} %, branches {branches:.1f} %", holds=alu > 60 and branches < 10
+    )
 
 
 # -- section V ----------------------------------------------------------------------------------
@@ -188,18 +250,18 @@ def _fastest_to_slowest(k: Kernels, dut: str) -> OurValue:
     for d in GENERATIONS:
         mbps = {n: r.mbps for n, r in k.all(d).items()}
         ratios[f"{d}: md5 to {min(mbps, key=lambda n: mbps[n])}"] = mbps["md5"] / min(mbps.values())
-    return ranged([*ratios.values()], text=_told(ratios, "{:.1f}"))
+    return ranged([*ratios.values()], text=_listed(ratios, "{:.1f}"))
 
 
 def _slowest(kernel: str, *also: str) -> Callable[[Kernels, str], OurValue]:
-    """Whether these are the slowest, in whatever order."""
+    """Return a measure that answers whether these are the slowest, in any order."""
 
     def measure(k: Kernels, dut: str) -> OurValue:
         mbps = {n: r.mbps for n, r in k.all(dut).items()}
         order = sorted(mbps, key=lambda n: mbps[n])
         wanted = {kernel, *also}
         return statement(
-            (), _told({n: mbps[n] for n in order}, "{:.4g}"), holds={*order[: len(wanted)]} == wanted
+            (), _listed({n: mbps[n] for n in order}, "{:.4g}"), holds={*order[: len(wanted)]} == wanted
         )
 
     return measure
@@ -207,7 +269,7 @@ def _slowest(kernel: str, *also: str) -> Callable[[Kernels, str], OurValue]:
 
 def _fastest_is_md5(k: Kernels, dut: str) -> OurValue:
     best = {
-        d: max(found := {n: r.mbps for n, r in k.all(d).items()}, key=lambda n: found[n]) for d in GENERATIONS
+        d: max(rates := {n: r.mbps for n, r in k.all(d).items()}, key=lambda n: rates[n]) for d in GENERATIONS
     }
     return statement((), ", ".join(f"{d}: {n}" for d, n in best.items()), holds={*best.values()} == {"md5"})
 
@@ -217,14 +279,14 @@ def _hashes_to_ciphers(k: Kernels, dut: str) -> OurValue:
     for d in GENERATIONS:
         mbps = {n: r.mbps for n, r in k.all(d).items()}
         ratios[d] = min(mbps[n] for n in HASHES) / max(mbps[n] for n in CIPHERS)
-    return ranged([*ratios.values()], text=_told(ratios, "{:.2f}"))
+    return ranged([*ratios.values()], text=_listed(ratios, "{:.2f}"))
 
 
 def _streams_to_blocks(k: Kernels, dut: str) -> OurValue:
     ratios = {
         d: min(k.one(d, n).mbps for n in STREAMS) / max(k.one(d, n).mbps for n in BLOCKS) for d in GENERATIONS
     }
-    return statement((), _told(ratios, "{:.2f}"), holds=min(ratios.values()) > 1)
+    return statement((), _listed(ratios, "{:.2f}"), holds=min(ratios.values()) > 1)
 
 
 def _des_more_yet_faster(k: Kernels, dut: str) -> OurValue:
@@ -235,8 +297,20 @@ def _des_more_yet_faster(k: Kernels, dut: str) -> OurValue:
         for n, r in three.items()
         if n != "des"
     )
-    told = ", ".join(f"{n} {r.instructions_per_byte:.0f} a byte, {r.mbps:.3g} Mbps" for n, r in three.items())
-    return statement((), told, holds=holds)
+    text = ", ".join(f"{n} {r.instructions_per_byte:.0f} a byte, {r.mbps:.3g} Mbps" for n, r in three.items())
+    return statement((), text, holds=holds)
+
+
+def _tables_behind(k: Kernels, dut: str) -> OurValue:
+    """Return whether block ciphers with tables in shared memory are the slowest of them on IXP2X00."""
+    texts, holds = [], True
+    for d in GENERATIONS[1:]:
+        results = {n: k.one(d, n) for n in BLOCKS}
+        far = {n for n, r in results.items() if r.storage["scratch"] + r.storage["sram"]}
+        order = sorted(results, key=lambda n: results[n].mbps)
+        holds = holds and 0 < len(far) < len(results) and set(order[: len(far)]) == far
+        texts.append(f"{d}: {', '.join(f'{n} {results[n].mbps:.3g}' for n in order)} Mbps")
+    return statement((), "; ".join(texts), holds=holds)
 
 
 def _gain_of_the_clock(k: Kernels, dut: str) -> OurValue:
@@ -247,11 +321,16 @@ def _gain_of_the_clock(k: Kernels, dut: str) -> OurValue:
 def _most_executing(k: Kernels, dut: str) -> OurValue:
     shares = {f"{d} {n}": 100 * r.executing for d in GENERATIONS for n, r in k.all(d).items()}
     order = sorted(shares, key=lambda name: -shares[name])
-    return ranged([shares[order[0]]], text=_told({name: shares[name] for name in order[:6]}))
+    return ranged([shares[order[0]]], text=_listed({name: shares[name] for name in order[:6]}))
 
 
 def _mean_idle(k: Kernels, dut: str) -> OurValue:
     return _over_generations(lambda k, d: _mean_share(k.all(d), lambda r: r.waiting), k, "{:.1f} %")
+
+
+def _idles_most(k: Kernels, dut: str) -> OurValue:
+    idle = {d: _mean_share(k.all(d), lambda r: r.waiting) for d in GENERATIONS}
+    return statement((), _listed(idle, "{:.1f} %"), holds=max(idle, key=lambda d: idle[d]) == _NEW)
 
 
 def _idle_over_half(k: Kernels, dut: str) -> OurValue:
@@ -263,7 +342,7 @@ def _idle_over_half(k: Kernels, dut: str) -> OurValue:
 def _rarely_aborted(k: Kernels, dut: str) -> OurValue:
     aborted = {d: _mean_share(k.all(d), lambda r: r.aborted) for d in GENERATIONS}
     holds = max(aborted[d] for d in GENERATIONS[1:]) < aborted[GENERATIONS[0]]
-    return statement((), _told(aborted, "{:.1f} %"), holds=holds)
+    return statement((), _listed(aborted, "{:.1f} %"), holds=holds)
 
 
 def _idle_rises(older: str, newer: str) -> Callable[[Kernels, str], dict[str, float]]:
@@ -275,17 +354,17 @@ def _six_idle_more(k: Kernels, dut: str) -> OurValue:
     for d in GENERATIONS[1:]:
         rises = _idle_rises(GENERATIONS[0], d)(k, dut)
         counts[d] = float(sum(rise > 0 for rise in rises.values()))
-    return ranged([*counts.values()], text=_told(counts))
+    return ranged([*counts.values()], text=_listed(counts))
 
 
 def _all_idle_more(k: Kernels, dut: str) -> OurValue:
     rises = _idle_rises(GENERATIONS[1], GENERATIONS[2])(k, dut)
-    return statement((), _told(rises, "{:+.1f}"), holds=min(rises.values()) > 0)
+    return statement((), _listed(rises, "{:+.1f}"), holds=min(rises.values()) > 0)
 
 
 def _branch_time(k: Kernels, dut: str) -> OurValue:
     shares = {n: 100 * k.one(GENERATIONS[0], n).time_share("branch", "jump") for n in ("rc6", "idea")}
-    return ranged([*shares.values()], text=_told(shares, "{:.1f}"))
+    return ranged([*shares.values()], text=_listed(shares, "{:.1f}"))
 
 
 def _other_branch_time(k: Kernels, dut: str) -> OurValue:
@@ -296,46 +375,46 @@ def _other_branch_time(k: Kernels, dut: str) -> OurValue:
         if n not in ("rc6", "idea")
     }
     order = sorted(shares, key=lambda name: -shares[name])
-    return ranged([shares[order[0]]], text=_told({name: shares[name] for name in order[:5]}, "{:.1f}"))
+    return ranged([shares[order[0]]], text=_listed({name: shares[name] for name in order[:5]}, "{:.1f}"))
 
 
 def _immediate_code(k: Kernels, dut: str) -> OurValue:
     shares = {
         n: 100 * (r.code["immediate"] + r.code["other"]) / r.instructions for n, r in k.all(_NEW).items()
     }
-    return ranged([mean(shares.values())], text=_told(shares, "{:.1f}"))
+    return ranged([mean(shares.values())], text=_listed(shares, "{:.1f}"))
 
 
 def _immediate_time(k: Kernels, dut: str) -> OurValue:
     shares = {n: 100 * r.time_share("immediate", "other") for n, r in k.all(_NEW).items()}
-    return ranged([mean(shares.values())], text=_told(shares, "{:.1f}"))
+    return ranged([mean(shares.values())], text=_listed(shares, "{:.1f}"))
 
 
 def _memory_time(k: Kernels, dut: str) -> OurValue:
     values = {d: _mean_share(k.all(d), lambda r: r.memory_time) for d in (GENERATIONS[0], _NEW)}
-    return ranged([*values.values()], text=_told(values, "{:.1f}"))
+    return ranged([*values.values()], text=_listed(values, "{:.1f}"))
 
 
 def _memory_time_of_hashes(k: Kernels, dut: str) -> OurValue:
     values = {n: 100 * k.one(dut, n).memory_time for n in HASHES}
-    return ranged([*values.values()], text=_told(values, "{:.1f}"))
+    return ranged([*values.values()], text=_listed(values, "{:.1f}"))
 
 
 def _unused(k: Kernels, dut: str) -> OurValue:
     values = {n: 100 * (1 - k.one(dut, n).executing) for n in ("aes", "blowfish", "seal")}
-    return ranged([*values.values()], text=_told(values, "{:.1f}"))
+    return ranged([*values.values()], text=_listed(values, "{:.1f}"))
 
 
 def _less_alu_than_memory(k: Kernels, dut: str) -> OurValue:
     pairs = {}
     for d in (GENERATIONS[0], _NEW):
-        found = k.all(d)
+        results = k.all(d)
         pairs[d] = (
-            _mean_share(found, lambda r: r.time_share("simple", "complex", "local")),
-            _mean_share(found, lambda r: r.memory_time),
+            _mean_share(results, lambda r: r.time_share("simple", "complex", "local")),
+            _mean_share(results, lambda r: r.memory_time),
         )
-    told = ", ".join(f"{d}: {alu:.0f} % against {memory:.0f} %" for d, (alu, memory) in pairs.items())
-    return statement((), told, holds=all(alu < memory for alu, memory in pairs.values()))
+    text = ", ".join(f"{d}: {alu:.0f} % against {memory:.0f} %" for d, (alu, memory) in pairs.items())
+    return statement((), text, holds=all(alu < memory for alu, memory in pairs.values()))
 
 
 # -- section VI ---------------------------------------------------------------------------------
@@ -345,7 +424,7 @@ def _unoptimised_slower(k: Kernels, dut: str) -> OurValue:
     slower = {
         n: 100 * (1 - k.one(_NEW, n, option="O0").mbps / k.one(_NEW, n, option="O2").mbps) for n in KERNELS
     }
-    return ranged([mean(slower.values())], text=_told(slower))
+    return ranged([mean(slower.values())], text=_listed(slower))
 
 
 def _unoptimised_longer(k: Kernels, dut: str) -> OurValue:
@@ -353,11 +432,11 @@ def _unoptimised_longer(k: Kernels, dut: str) -> OurValue:
         n: 100 * (k.one(_NEW, n, option="O0").instructions / k.one(_NEW, n, option="O1").instructions - 1)
         for n in KERNELS
     }
-    return ranged([mean(longer.values())], text=_told(longer))
+    return ranged([mean(longer.values())], text=_listed(longer))
 
 
 def _compilers_alike(k: Kernels, dut: str) -> OurValue:
-    """The mean over kernels of one compiler's speed, and size, in the other's."""
+    """Return the mean over kernels of one compiler's speed, and size, in the other's."""
     ratios = {}
     for option in ("O1", "O2"):
         pairs = [
@@ -365,12 +444,23 @@ def _compilers_alike(k: Kernels, dut: str) -> OurValue:
         ]
         ratios[f"speed at {option}"] = mean(clang.mbps / gcc.mbps for clang, gcc in pairs)
         ratios[f"size at {option}"] = mean(clang.instructions / gcc.instructions for clang, gcc in pairs)
-    return ranged([*ratios.values()], text=_told(ratios, "{:.2f}"))
+    return ranged([*ratios.values()], text=_listed(ratios, "{:.2f}"))
+
+
+def _unrolling_slows(k: Kernels, dut: str) -> OurValue:
+    """Return whether Blowfish is longer and slower by Clang, which unrolls loops at -O2, than by GCC."""
+    unrolled, plain = k.one(_NEW, "blowfish", compiler="clang"), k.one(_NEW, "blowfish")
+    text = (
+        f"{unrolled.instructions} instructions at {unrolled.mbps:.4g} Mbps"
+        f" against {plain.instructions} at {plain.mbps:.4g}"
+    )
+    holds = unrolled.instructions > plain.instructions and unrolled.mbps < plain.mbps
+    return statement((), text, holds=holds)
 
 
 def _by_hand(k: Kernels, dut: str) -> OurValue:
     gains = {n: 100 * (k.one(_NEW, n, 2).mbps / k.one(_NEW, n).mbps - 1) for n in KERNELS}
-    return ranged([mean(gains.values())], text=_told(gains, "{:+.0f}"))
+    return ranged([mean(gains.values())], text=_listed(gains, "{:+.0f}"))
 
 
 def _by_hand_against_compiler(k: Kernels, dut: str) -> OurValue:
@@ -382,7 +472,7 @@ def _by_hand_against_compiler(k: Kernels, dut: str) -> OurValue:
 def _scaled(
     k: Kernels, engines: tuple[int, int], threads: tuple[int, int], level: int = 2
 ) -> dict[str, float]:
-    """Throughput with the second numbers of engines and threads in that with the first."""
+    """Return the throughput with the second numbers of engines and threads, relative to that with the first."""
     return {
         n: k.one(_NEW, n, level, engines=engines[1], threads=threads[1]).mbps
         / k.one(_NEW, n, level, engines=engines[0], threads=threads[0]).mbps
@@ -392,7 +482,21 @@ def _scaled(
 
 def _saturation_of_threads(k: Kernels, dut: str) -> OurValue:
     gains = _scaled(k, (1, 1), (4, 8))
-    return statement((), _told(gains, "{:.2f}"), holds=max(gains.values()) < _LINEAR)
+    return statement((), _listed(gains, "{:.2f}"), holds=max(gains.values()) < _LINEAR)
+
+
+def _idle_with_four_threads(k: Kernels, dut: str) -> OurValue:
+    idle = {n: 100 * k.one(_NEW, n, 2, threads=4).waiting for n in KERNELS}
+    return ranged([max(idle.values())], text=_listed(idle))
+
+
+def _busy_gain_nothing(k: Kernels, dut: str) -> OurValue:
+    """Return whether kernels of which one thread keeps an engine busy gain nothing by eight threads."""
+    busy = [n for n in KERNELS if 1 - k.one(_NEW, n, 2).waiting >= _BUSY]
+    gains = {n: gain for n, gain in _scaled(k, (1, 1), (1, 8)).items() if n in busy}
+    if not busy:
+        return statement((), "no kernel keeps an engine busy", holds=False)
+    return statement((), _listed(gains, "{:.2f}"), holds=max(gains.values()) <= 1 / _BUSY)
 
 
 def _threads_help(k: Kernels, dut: str) -> OurValue:
@@ -403,7 +507,7 @@ def _threads_help(k: Kernels, dut: str) -> OurValue:
 
 def _two_engines(k: Kernels, dut: str) -> OurValue:
     gains = _scaled(k, (1, 2), (8, 8))
-    return statement((), _told(gains, "{:.2f}"), holds=min(gains.values()) >= _NEARLY_DOUBLED)
+    return statement((), _listed(gains, "{:.2f}"), holds=min(gains.values()) >= _NEARLY_DOUBLED)
 
 
 def _near_linear(k: Kernels, dut: str) -> OurValue:
@@ -414,7 +518,7 @@ def _near_linear(k: Kernels, dut: str) -> OurValue:
 def _flat_beyond_four(k: Kernels, dut: str) -> OurValue:
     gains = _scaled(k, (4, 8), (8, 8))
     holds = all(gains[n] <= _FLAT for n in ("aes", "rc5"))
-    return statement((), _told(gains, "{:.2f}"), holds=holds)
+    return statement((), _listed(gains, "{:.2f}"), holds=holds)
 
 
 def _level_3_gains(k: Kernels) -> dict[str, float]:
@@ -439,12 +543,12 @@ def _faster_gains(k: Kernels) -> dict[str, float]:
 
 def _level_3(k: Kernels, dut: str) -> OurValue:
     gains = _level_3_gains(k)
-    return ranged([mean(gains.values())], text=_told(gains, "{:+.0f}"))
+    return ranged([mean(gains.values())], text=_listed(gains, "{:+.0f}"))
 
 
 def _faster_memory(k: Kernels, dut: str) -> OurValue:
     gains = _faster_gains(k)
-    return ranged([mean(gains.values())], text=_told(gains, "{:+.0f}"))
+    return ranged([mean(gains.values())], text=_listed(gains, "{:+.0f}"))
 
 
 def _level_3_more(k: Kernels, dut: str) -> OurValue:
@@ -454,7 +558,7 @@ def _level_3_more(k: Kernels, dut: str) -> OurValue:
 
 def _hashes_gain_nothing(k: Kernels, dut: str) -> OurValue:
     gains = {n: gain for n, gain in _level_3_gains(k).items() if n in HASHES}
-    return statement((), _told(gains, "{:+.1f}"), holds=all(abs(gain) < 1 for gain in gains.values()))
+    return statement((), _listed(gains, "{:+.1f}"), holds=all(abs(gain) < 1 for gain in gains.values()))
 
 
 def _rivest_gains_most(k: Kernels, dut: str) -> OurValue:
@@ -465,11 +569,14 @@ def _rivest_gains_most(k: Kernels, dut: str) -> OurValue:
 
 def _little_for_computing(k: Kernels, dut: str) -> OurValue:
     gains = {n: _level_3_gains(k)[n] for n in ("des", "idea")}
-    return ranged([*gains.values()], text=_told(gains, "{:+.1f}"))
+    return ranged([*gains.values()], text=_listed(gains, "{:+.1f}"))
 
 
 MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "latency growth": _latency_growth,
+    "latency over half": _latency_over_half,
+    "latency magnitudes": _latency_magnitudes,
+    "second memory": _second_memory,
     "localised ciphers": _localised,
     "storage": _storage,
     "small ciphers": _small_ciphers,
@@ -481,11 +588,16 @@ MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "simple mix": _mix_share("simple", "local"),
     "complex mix": _mix_share("complex"),
     "branch mix": _mix_share("branch", "jump"),
+    "jump mix": _mix_share("jump"),
+    "conditional mix": _mix_share("branch"),
+    "other mix": _mix_share("other"),
     "load mix": _mix_share("load"),
     "store mix": _mix_share("store"),
     "immediate mix": _mix_share("immediate"),
     "memory and immediate mix": _mix_share("load", "store", "immediate"),
     "most memory and immediate": _most_memory_and_immediate,
+    "least memory and immediate": _least_memory_and_immediate,
+    "more computing": _more_computing,
     "fastest to slowest": _fastest_to_slowest,
     "fastest": _fastest_is_md5,
     "rc6 slowest": _slowest("rc6"),
@@ -494,9 +606,11 @@ MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "hashes to ciphers": _hashes_to_ciphers,
     "streams to blocks": _streams_to_blocks,
     "des more yet faster": _des_more_yet_faster,
+    "tables behind": _tables_behind,
     "gain of the clock": _gain_of_the_clock,
     "most executing": _most_executing,
     "mean idle": _mean_idle,
+    "idles most": _idles_most,
     "idle over half": _idle_over_half,
     "rarely aborted": _rarely_aborted,
     "idle rises from 1200": _six_idle_more,
@@ -512,9 +626,12 @@ MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "unoptimised slower": _unoptimised_slower,
     "unoptimised longer": _unoptimised_longer,
     "compilers alike": _compilers_alike,
+    "unrolling slows": _unrolling_slows,
     "by hand": _by_hand,
     "by hand against compiler": _by_hand_against_compiler,
     "saturation of threads": _saturation_of_threads,
+    "idle with four threads": _idle_with_four_threads,
+    "busy gain nothing": _busy_gain_nothing,
     "threads help": _threads_help,
     "two engines": _two_engines,
     "near linear": _near_linear,

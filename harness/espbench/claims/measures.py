@@ -10,59 +10,75 @@ from functools import singledispatch
 from itertools import pairwise
 from statistics import median
 
+from espbench.catalogue.board_crypto import DEFAULT
+from espbench.claims.bus_measures import bus_count, bus_increase, bus_share
 from espbench.claims.computed import computed
 from espbench.claims.kernel_measures import answer
 from espbench.claims.model import (
     Accelerator,
     AcceleratorSpread,
+    AcceleratorSuites,
+    AcceleratorTrend,
     BusCount,
+    BusIncrease,
+    BusShare,
     Claim,
     Computed,
     Configuration,
     CostRatio,
     Cpu,
     CpuFalls,
+    FloodRatio,
     GoalGain,
     Kernels,
+    LimitAt,
     Measure,
     Ratio,
     SaturatesFirst,
     Saturation,
+    SlowerOperation,
     Throughput,
+    Trend,
 )
 from espbench.claims.our_value import OurValue, lacking, of, ranged, statement
 from espbench.claims.points import Point, Points
+from espbench.claims.wording import name, sizes_in_words
+from espbench.results.accelerator import AcceleratorResult
 
 _SAME_LOAD = 2.0  # % of CPU: what the search's resolution alone can make two loads differ by
+_SAME_RATIO = 0.04  # of a ratio: what the resolution of its two throughputs can make it differ by
+_APART = 0.02  # of a spread between suites
 
 
-def our_value(claim: Claim, found: Points) -> OurValue:
-    """Our side of a claim; `missing` where the runs have not got it."""
-    return lacking(claim.cannot) if claim.ours is None else _measure(claim.ours, claim, found)
+def our_value(claim: Claim, points: Points) -> OurValue:
+    """Return our side of a claim; `missing` where the runs have not got it."""
+    return lacking(claim.cannot or claim.lacks) if claim.ours is None else _measure(claim.ours, claim, points)
 
 
 @singledispatch
-def _measure(m: Measure, claim: Claim, found: Points) -> OurValue:
+def _measure(m: Measure, claim: Claim, points: Points) -> OurValue:
     raise TypeError(f"{claim.id}: no way to measure {m.quantity}")
 
 
 def _at(
-    dut: str, configuration: Configuration, sizes: Sequence[int], found: Points
+    dut: str, configuration: Configuration, sizes: Sequence[int], points: Points
 ) -> list[Point] | OurValue:
-    """The points at these sizes that were measured; what is missing, where that is one of the two ends."""
-    curve = found.curve(dut, configuration)
+    """Return the points at these sizes that were measured; what is missing, where that is one of the two ends."""
+    curve = points.curve(dut, configuration)
     if absent := [size for size in (min(sizes), max(sizes)) if size not in curve]:
         absent = list(dict.fromkeys(absent))
         return lacking(
-            f"{dut}, {name(configuration)}: {sizes_in_words(absent)}{_why(dut, configuration, absent, found)}"
+            f"{dut}, {name(configuration)}: {sizes_in_words(absent)}{_why(dut, configuration, absent, points)}"
         )
     return [curve[size] for size in sizes if size in curve]
 
 
-def _both(m: Ratio | CostRatio, claim: Claim, found: Points) -> tuple[list[Point], list[Point]] | OurValue:
-    """The points of both setups at the sizes that both have."""
-    above = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
-    below = _at(claim.dut(m.to), m.to, m.frame_sizes, found)
+def _both(
+    m: Ratio | CostRatio | Trend, claim: Claim, points: Points
+) -> tuple[list[Point], list[Point]] | OurValue:
+    """Return the points of both setups at the sizes that both have."""
+    above = _at(claim.dut(m.of), m.of, m.frame_sizes, points)
+    below = _at(claim.dut(m.to), m.to, m.frame_sizes, points)
     if isinstance(above, OurValue):
         return above
     if isinstance(below, OurValue):
@@ -71,31 +87,20 @@ def _both(m: Ratio | CostRatio, claim: Claim, found: Points) -> tuple[list[Point
     return [p for p in above if p.frame_size in shared], [p for p in below if p.frame_size in shared]
 
 
-def _why(dut: str, configuration: Configuration, sizes: Sequence[int], found: Points) -> str:
-    """The status of cases that were tried and have no figure."""
+def _why(dut: str, configuration: Configuration, sizes: Sequence[int], points: Points) -> str:
+    """Return the status of cases that were tried and have no figure."""
     tried = {
         status
-        for key, status in found.failed.items()
+        for key, status in points.failed.items()
         if key[:4] == (dut, configuration.behaviour, configuration.suite, configuration.direction)
         and key[4] in sizes
     }
     return f" ({', '.join(sorted(tried))})" if tried else ""
 
 
-def name(configuration: Configuration) -> str:
-    """`async 3des-sha1, both ways`."""
-    suite = "" if configuration.behaviour in ("plain", "null") else f" {configuration.suite}"
-    return f"{configuration.behaviour}{suite}, {configuration.direction.replace('-', ' ')}"
-
-
-def sizes_in_words(sizes: Sequence[int]) -> str:
-    """`64, 128 B`."""
-    return f"{', '.join(map(str, sizes))} B"
-
-
 @_measure.register
-def _throughput(m: Throughput, claim: Claim, found: Points) -> OurValue:
-    points = _at(claim.dut(m.of), m.of, [m.frame_size], found)
+def _throughput(m: Throughput, claim: Claim, measured: Points) -> OurValue:
+    points = _at(claim.dut(m.of), m.of, [m.frame_size], measured)
     return (
         points if isinstance(points, OurValue) else ranged([p.mbps for p in points], points, _on(points[0]))
     )
@@ -107,8 +112,8 @@ def _on(point: Point) -> str:
 
 
 @_measure.register
-def _cpu(m: Cpu, claim: Claim, found: Points) -> OurValue:
-    points = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
+def _cpu(m: Cpu, claim: Claim, measured: Points) -> OurValue:
+    points = _at(claim.dut(m.of), m.of, m.frame_sizes, measured)
     if isinstance(points, OurValue):
         return points
     loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
@@ -122,24 +127,34 @@ def _loads(points: Sequence[Point]) -> str:
 
 
 @_measure.register
-def _cpu_falls(m: CpuFalls, claim: Claim, found: Points) -> OurValue:
-    points = [p for size, p in found.curve(claim.dut(m.of), m.of).items() if size >= m.start]
+def _cpu_falls(m: CpuFalls, claim: Claim, measured: Points) -> OurValue:
+    curve = {size: p for size, p in measured.curve(claim.dut(m.of), m.of).items() if m.start <= size <= m.end}
+    points = list(curve.values())
     loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
-    if len(loads) < 3:
-        return lacking(f"{claim.dut(m.of)}, {name(m.of)}: three frame sizes from {m.start} B on")
-    never_rises = all(after <= before + _SAME_LOAD for before, after in pairwise(loads))
-    falls = loads[-1] < loads[0] - _SAME_LOAD
-    return statement(points, _loads(points), holds=never_rises and falls)
+    if len(loads) < 3 or not {m.start, m.end} <= curve.keys():
+        return lacking(
+            f"{claim.dut(m.of)}, {name(m.of)}: three frame sizes, of which {sizes_in_words([m.start, m.end])}"
+        )
+    steps = [after - before for before, after in pairwise(loads)]
+    if m.steadily:
+        holds = all(step < -_SAME_LOAD for step in steps)
+    else:
+        holds = all(step <= _SAME_LOAD for step in steps) and loads[-1] < loads[0] - _SAME_LOAD
+    return statement(points, _loads(points), holds=holds)
 
 
 @_measure.register
-def _ratio(m: Ratio, claim: Claim, found: Points) -> OurValue:
-    both = _both(m, claim, found)
+def _ratio(m: Ratio, claim: Claim, measured: Points) -> OurValue:
+    both = _both(m, claim, measured)
     if isinstance(both, OurValue):
         return both
     above, below = both
-    ratios = [a.mbps / b.mbps for a, b in zip(above, below, strict=True)]
+    ratios = _quotients(above, below)
     return ranged(ratios, [*above, *below], _ratios(ratios, above))
+
+
+def _quotients(above: Sequence[Point], below: Sequence[Point]) -> list[float]:
+    return [a.mbps / b.mbps for a, b in zip(above, below, strict=True)]
 
 
 def _ratios(ratios: Sequence[float], points: Sequence[Point]) -> str:
@@ -147,8 +162,71 @@ def _ratios(ratios: Sequence[float], points: Sequence[Point]) -> str:
 
 
 @_measure.register
-def _cost_ratio(m: CostRatio, claim: Claim, found: Points) -> OurValue:
-    both = _both(m, claim, found)
+def _trend(m: Trend, claim: Claim, measured: Points) -> OurValue:
+    """Return whether the ratio changes from the first size to the last by more than the resolution, and never back."""
+    both = _both(m, claim, measured)
+    if isinstance(both, OurValue):
+        return both
+    above, below = both
+    ratios = _quotients(above, below)
+    sign = 1 if m.goes == "rises" else -1
+    steps = [sign * (after / before - 1) for before, after in pairwise(ratios)]
+    holds = sign * (ratios[-1] / ratios[0] - 1) > _SAME_RATIO and min(steps, default=0) > -_SAME_RATIO
+    return statement([*above, *below], _ratios(ratios, above), holds=holds)
+
+
+@_measure.register
+def _slower_operation(m: SlowerOperation, claim: Claim, measured: Points) -> OurValue:
+    dut = claim.dut(m.of)
+    both, encryption, decryption = (
+        _at(dut, m.of.model_copy(update={"direction": direction}), m.frame_sizes, measured)
+        for direction in ("one-way", "encryption", "decryption")
+    )
+    if isinstance(both, OurValue):
+        return both
+    if isinstance(encryption, OurValue):
+        return encryption
+    if isinstance(decryption, OurValue):
+        return decryption
+    slower = {p.frame_size: p.fps for p in encryption}
+    for p in decryption:
+        slower[p.frame_size] = min(p.fps, slower.get(p.frame_size, p.fps))
+    shared = [p for p in both if p.frame_size in slower]
+    ratios = [p.fps / slower[p.frame_size] for p in shared]
+    return ranged(ratios, [*both, *encryption, *decryption], _ratios(ratios, shared))
+
+
+@_measure.register
+def _limit_at(m: LimitAt, claim: Claim, measured: Points) -> OurValue:
+    limits: dict[str, Point] = {}
+    for dut in m.duts:
+        point = _at(dut, m.of, [m.frame_size], measured)
+        if isinstance(point, OurValue):
+            return point
+        limits[dut] = point[0]
+    text = ", ".join(f"{dut}: {p.limit}" for dut, p in limits.items())
+    holds = all((p.limit == "CPU") == m.is_cpu for p in limits.values())
+    return statement([*limits.values()], text, holds=holds)
+
+
+@_measure.register
+def _flood_ratio(m: FloodRatio, claim: Claim, measured: Points) -> OurValue:
+    dut, of = claim.dut(m.of), m.of
+    suite = "none" if of.behaviour == "plain" else of.suite
+    ratios = {
+        size: measured.flood.get((dut, of.behaviour, suite, of.direction, size)) for size in m.frame_sizes
+    }
+    if absent := [size for size, ratio in ratios.items() if ratio is None]:
+        return lacking(f"{dut}, {name(of)}: flood and throughput at {sizes_in_words(absent)}")
+    known = {size: ratio for size, ratio in ratios.items() if ratio is not None}
+    return ranged(
+        [*known.values()], text=", ".join(f"{ratio:.3f} at {size} B" for size, ratio in known.items())
+    )
+
+
+@_measure.register
+def _cost_ratio(m: CostRatio, claim: Claim, measured: Points) -> OurValue:
+    both = _both(m, claim, measured)
     if isinstance(both, OurValue):
         return both
     above, below = both
@@ -161,9 +239,9 @@ def _cost_ratio(m: CostRatio, claim: Claim, found: Points) -> OurValue:
 
 
 @_measure.register
-def _saturation(m: Saturation, claim: Claim, found: Points) -> OurValue:
-    """Between the largest size from which on the CPU limits no more, and the one before it."""
-    points = list(found.curve(claim.dut(m.of), m.of).values())
+def _saturation(m: Saturation, claim: Claim, measured: Points) -> OurValue:
+    """Return the range of the size from which on the CPU no longer limits: above the last size that it limits."""
+    points = list(measured.curve(claim.dut(m.of), m.of).values())
     if len(points) < 2:
         return lacking(f"{claim.dut(m.of)}, {name(m.of)}: two frame sizes")
     by_cpu = [p.frame_size for p in points if p.limit == "CPU"]
@@ -181,27 +259,27 @@ def _saturation(m: Saturation, claim: Claim, found: Points) -> OurValue:
 
 
 @_measure.register
-def _saturates_first(m: SaturatesFirst, claim: Claim, found: Points) -> OurValue:
-    own = _at(claim.dut(m.of), m.of, m.frame_sizes, found)
+def _saturates_first(m: SaturatesFirst, claim: Claim, measured: Points) -> OurValue:
+    own = _at(claim.dut(m.of), m.of, m.frame_sizes, measured)
     if isinstance(own, OurValue):
         return own
-    told, holds = [_loads(own)], True
+    texts, holds = [_loads(own)], True
     used = list(own)
     for dut in m.others:
-        theirs = _at(dut, m.of, m.frame_sizes, found)
+        theirs = _at(dut, m.of, m.frame_sizes, measured)
         if isinstance(theirs, OurValue):
             return theirs
         loads = {p.frame_size: p.cpu_pct or 0.0 for p in theirs}
         gaps = [loads[p.frame_size] - (p.cpu_pct or 0.0) for p in own if p.frame_size in loads]
         holds = holds and min(gaps) >= -_SAME_LOAD and max(gaps) > _SAME_LOAD
-        told.append(f"{dut}: {_loads(theirs)}")
+        texts.append(f"{dut}: {_loads(theirs)}")
         used += theirs
-    return statement(used, "; ".join(told), holds=holds)
+    return statement(used, "; ".join(texts), holds=holds)
 
 
 @_measure.register
-def _goal_gain(m: GoalGain, claim: Claim, found: Points) -> OurValue:
-    loose, strict = (found.curve(claim.dut(m.of), m.of, goal) for goal in (m.goal, m.to))
+def _goal_gain(m: GoalGain, claim: Claim, measured: Points) -> OurValue:
+    loose, strict = (measured.curve(claim.dut(m.of), m.of, goal) for goal in (m.goal, m.to))
     shared = [size for size in loose if size in strict]
     if not shared:
         return lacking(f"{claim.dut(m.of)}, {name(m.of)}: both loss goals at one frame size")
@@ -211,45 +289,85 @@ def _goal_gain(m: GoalGain, claim: Claim, found: Points) -> OurValue:
     return ranged(gains, used, text)
 
 
+def _accelerated(dut: str, measured: Points) -> list[AcceleratorResult]:
+    """Return the device's results of the accelerator test with the engine used as the articles' driver did."""
+    return [a for a in measured.accelerator if (a.dut, a.crypto) == (dut, DEFAULT)]
+
+
 @_measure.register
-def _accelerator(m: Accelerator, claim: Claim, found: Points) -> OurValue:
-    gains = [a.gain for a in found.accelerator if (a.dut, a.suite, a.size) == (claim.dut(m), m.suite, m.size)]
+def _accelerator(m: Accelerator, claim: Claim, measured: Points) -> OurValue:
+    gains = [a.gain for a in _accelerated(claim.dut(m), measured) if (a.suite, a.size) == (m.suite, m.size)]
     if not gains:
         return lacking(f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B")
     return ranged([median(gains)], text=f"{m.suite}, {m.size} B")
 
 
 @_measure.register
-def _bus_count(m: BusCount, claim: Claim, found: Points) -> OurValue:
-    dut, of = claim.dut(m.of), m.of
-    suite = "none" if of.behaviour == "plain" else of.suite
-    ratios = {size: found.bus.get((dut, of.behaviour, suite, of.direction, size)) for size in m.frame_sizes}
-    if absent := [size for size, ratio in ratios.items() if ratio is None]:
-        return lacking(f"{dut}, {name(of)}: bus test at {sizes_in_words(absent)}")
-    known = {size: ratio for size, ratio in ratios.items() if ratio is not None}
-    return ranged(
-        [*known.values()], text=", ".join(f"{ratio:.3f} at {size} B" for size, ratio in known.items())
-    )
+def _bus_count(m: BusCount, claim: Claim, measured: Points) -> OurValue:
+    return bus_count(m, claim, measured)
 
 
 @_measure.register
-def _computed(m: Computed, claim: Claim, found: Points) -> OurValue:
+def _bus_share(m: BusShare, claim: Claim, measured: Points) -> OurValue:
+    return bus_share(m, claim, measured)
+
+
+@_measure.register
+def _bus_increase(m: BusIncrease, claim: Claim, measured: Points) -> OurValue:
+    return bus_increase(m, claim, measured)
+
+
+@_measure.register
+def _computed(m: Computed, claim: Claim, measured: Points) -> OurValue:
     return computed(m)
 
 
 @_measure.register
-def _kernels(m: Kernels, claim: Claim, found: Points) -> OurValue:
-    return answer(m.what, claim.dut(), found.kernels)
+def _kernels(m: Kernels, claim: Claim, measured: Points) -> OurValue:
+    return answer(m.what, claim.dut(), measured.kernels)
 
 
 @_measure.register
-def _accelerator_spread(m: AcceleratorSpread, claim: Claim, found: Points) -> OurValue:
+def _accelerator_spread(m: AcceleratorSpread, claim: Claim, measured: Points) -> OurValue:
     times = {
-        a.suite: a.after_ns / a.operations
-        for a in found.accelerator
-        if (a.dut, a.size) == (claim.dut(m), m.size)
+        a.suite: a.after_ns / a.operations for a in _accelerated(claim.dut(m), measured) if a.size == m.size
     }
     if len(times) < 2:
         return lacking(f"{claim.dut(m)}: accelerator test of two suites at {m.size} B")
     text = ", ".join(f"{suite} {ns / 1e3:.2f} µs" for suite, ns in times.items())
     return ranged([max(times.values()) / min(times.values())], text=text)
+
+
+@_measure.register
+def _accelerator_suites(m: AcceleratorSuites, claim: Claim, measured: Points) -> OurValue:
+    times = {
+        a.suite: a.at_once_ns / a.operations
+        for a in _accelerated(claim.dut(m), measured)
+        if a.size == m.size and a.suite in (m.of, m.to)
+    }
+    if absent := [suite for suite in (m.of, m.to) if suite not in times]:
+        return lacking(f"{claim.dut(m)}: accelerator test of {', '.join(absent)} at {m.size} B")
+    text = ", ".join(f"{suite} {ns / 1e3:.2f} µs" for suite, ns in times.items())
+    return ranged([times[m.of] / times[m.to]], text=text)
+
+
+@_measure.register
+def _accelerator_trend(m: AcceleratorTrend, claim: Claim, measured: Points) -> OurValue:
+    times: dict[str, dict[int, float]] = {}
+    for a in _accelerated(claim.dut(m), measured):
+        if a.size in m.sizes:
+            times.setdefault(a.suite, {})[a.size] = a.after_ns / a.operations
+    whole = {suite: by_size for suite, by_size in times.items() if len(by_size) == len(m.sizes)}
+    if len(whole) < (2 if m.what == "suites drift apart" else 1):
+        return lacking(f"{claim.dut(m)}: accelerator test of two suites at {sizes_in_words(m.sizes)}")
+    if m.what == "suites drift apart":
+        spreads = [
+            max(of[size] for of in whole.values()) / min(of[size] for of in whole.values())
+            for size in m.sizes
+        ]
+        text = ", ".join(f"{spread:.3f} at {size} B" for spread, size in zip(spreads, m.sizes, strict=True))
+        return statement((), text, holds=spreads[-1] > spreads[0] + _APART)
+    each = {suite: [of[size] / size for size in m.sizes] for suite, of in whole.items()}
+    holds = all(after < before for of in each.values() for before, after in pairwise(of))
+    text = "; ".join(f"{suite} {', '.join(f'{ns:.1f}' for ns in of)} ns a byte" for suite, of in each.items())
+    return statement((), text, holds=holds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim as data: what a document says, where, and what of a run is to be held against it.
+"""A claim as data: what a document says, where, and what of a run it is compared with.
 
 `reports/published/claims/*.yaml`, a list of claims each; unknown keys are refused. The figures themselves stay
 in `reports/published/*.yaml`; a test shows that none of them is without its claim.
@@ -29,9 +29,10 @@ class _Data(BaseModel):
 
 
 class Configuration(_Data):
-    """What one curve was measured on: behaviour as of docs/powerquicc.md, suite (none: in clear), direction.
+    """The configuration in which one curve was measured.
 
-    dut: a profile's name; default: the claim's device in lower case.
+    behaviour: as in docs/powerquicc.md; suite: empty if the traffic was in clear; dut: a profile's name, by default
+    the claim's device in lower case.
     """
 
     behaviour: Behaviour
@@ -57,11 +58,16 @@ class Cpu(_Data):
 
 
 class CpuFalls(_Data):
-    """The CPU load falls, or stays, from each of the measured frame sizes to the next larger one from `start` on."""
+    """The CPU load falls, or stays, from each of the measured frame sizes to the next larger one, `start` to `end`.
+
+    steadily: it falls from each to the next.
+    """
 
     quantity: Literal["cpu falls"]
     of: Configuration
     start: Size = 64
+    end: Size = 1456
+    steadily: bool = False
 
 
 class Ratio(_Data):
@@ -70,6 +76,24 @@ class Ratio(_Data):
     quantity: Literal["ratio"]
     of: Configuration
     to: Configuration
+    frame_sizes: list[Size] = Field(min_length=1)
+
+
+class Trend(_Data):
+    """The ratio of two throughputs falls, or rises, from the smallest to the largest of these frame sizes."""
+
+    quantity: Literal["trend"]
+    of: Configuration
+    to: Configuration
+    frame_sizes: list[Size] = Field(min_length=2)
+    goes: Literal["falls", "rises"]
+
+
+class SlowerOperation(_Data):
+    """The throughput through both gateways, as a ratio to that of the slower operation on a single one."""
+
+    quantity: Literal["slower operation"]
+    of: Configuration
     frame_sizes: list[Size] = Field(min_length=1)
 
 
@@ -95,6 +119,24 @@ class SaturatesFirst(_Data):
     quantity: Literal["saturates first"]
     of: Configuration
     others: list[str] = Field(min_length=1)
+    frame_sizes: list[Size] = Field(min_length=1)
+
+
+class LimitAt(_Data):
+    """The CPU (is_cpu), or something else, limits each of these devices at a frame size."""
+
+    quantity: Literal["limit"]
+    of: Configuration
+    duts: list[str] = Field(min_length=1)
+    frame_size: Size
+    is_cpu: bool
+
+
+class FloodRatio(_Data):
+    """The forwarding rate at line rate, as a ratio to the throughput, at these frame sizes (test flood)."""
+
+    quantity: Literal["flood"]
+    of: Configuration
     frame_sizes: list[Size] = Field(min_length=1)
 
 
@@ -124,6 +166,25 @@ class AcceleratorSpread(_Data):
     dut: str = ""
 
 
+class AcceleratorTrend(_Data):
+    """The time for a byte falls with the block size, or the suites drift apart (`n+1 after n`)."""
+
+    quantity: Literal["accelerator trend"]
+    what: Literal["time for a byte falls", "suites drift apart"]
+    sizes: list[int] = Field(min_length=2)
+    dut: str = ""
+
+
+class AcceleratorSuites(_Data):
+    """The time of one suite, as a ratio to that of another, all at once, at one block size."""
+
+    quantity: Literal["accelerator suites"]
+    of: str
+    to: str
+    size: int
+    dut: str = ""
+
+
 class BusCount(_Data):
     """Bytes over the bus for a frame that devices counted, in those of the article's own account (test bus)."""
 
@@ -132,12 +193,42 @@ class BusCount(_Data):
     frame_sizes: list[Size] = Field(min_length=1)
 
 
+class BusShare(_Data):
+    """One figure of the bytes that devices counted in one configuration (test bus).
+
+    engine: bytes to and from the engine, as a ratio to those of `to`. descriptors: of Ethernet and engine, % of
+    what the article's account counts. growth: bytes sent for one received. fragments: whether more than one frame is
+    sent.
+    """
+
+    quantity: Literal["bus share"]
+    what: Literal["engine", "descriptors", "growth", "fragments"]
+    of: Configuration
+    to: Configuration | None = None
+    frame_sizes: list[Size] = Field(min_length=1)
+
+
+class BusIncrease(_Data):
+    """The bytes that `of` moves over the bus beyond those of `to`, %, as devices counted them (test bus).
+
+    beyond 0: it falls from each of the frame sizes to the next; else at that size it is more than at any of them.
+    """
+
+    quantity: Literal["bus increase"]
+    of: Configuration
+    to: Configuration
+    frame_sizes: list[Size] = Field(min_length=2)
+    beyond: int = 0
+
+
 class Computed(_Data):
     """A figure that follows from standards or from the SEC model alone: no run is asked."""
 
     quantity: Literal["computed"]
     what: Literal[
         "rsa",
+        "rsa table",
+        "asymmetric",
         "clear link",
         "tunnel link",
         "tunnel growth",
@@ -163,17 +254,28 @@ Measure = Annotated[
     | Cpu
     | CpuFalls
     | Ratio
+    | Trend
+    | SlowerOperation
     | CostRatio
+    | LimitAt
+    | FloodRatio
     | Saturation
     | SaturatesFirst
     | GoalGain
     | Accelerator
     | AcceleratorSpread
+    | AcceleratorTrend
+    | AcceleratorSuites
     | BusCount
+    | BusShare
+    | BusIncrease
     | Computed
     | Kernels,
     Field(discriminator="quantity"),
 ]
+
+
+AcceleratorTest = Accelerator | AcceleratorSpread | AcceleratorTrend | AcceleratorSuites
 
 
 class Claim(_Data):
@@ -181,7 +283,8 @@ class Claim(_Data):
 
     says: in the document's words, or nearly. value and unit: the figure it comes to; None: a statement that
     holds or does not. tolerance: the share of the value that ours may differ by and agree. ours: what is held
-    against it; without it `cannot` says why nothing can be. because: why ours differs, where that was found.
+    against it, and plans: those of plans/ that measure it. Without it `cannot` says why nothing can be, or `lacks` what
+    espbench has not got yet to measure it. because: why ours differs, where that was found.
     predicted: what was expected of ours, written before it was run.
     """
 
@@ -197,15 +300,19 @@ class Claim(_Data):
     tolerance: float = Field(default=0.10, ge=0, lt=1)
     calibration: bool = False
     ours: Measure | None = None
+    plans: list[str] = []
     cannot: str = ""
+    lacks: str = ""
     note: str = ""
     because: str = ""
     predicted: str = ""
 
     @model_validator(mode="after")
     def _either(self) -> Claim:
-        if (self.ours is None) != bool(self.cannot):
-            raise ValueError(f"{self.id}: a claim has `ours`, or `cannot` says why not")
+        if [self.ours is not None, bool(self.cannot), bool(self.lacks)].count(True) != 1:
+            raise ValueError(f"{self.id}: a claim has `ours`, or `cannot` or `lacks` says why not")
+        if self.plans and self.ours is None:
+            raise ValueError(f"{self.id}: plans measure nothing of a claim without `ours`")
         if self.document not in documents():
             raise ValueError(f"{self.id}: no document {self.document} in reports/published")
         if self.device is not None and self.device not in documents()[self.document].devices:
@@ -214,14 +321,14 @@ class Claim(_Data):
             raise ValueError(f"{self.id}: a value has a unit, a statement has neither")
         return self
 
-    def dut(self, configuration: Configuration | Accelerator | AcceleratorSpread | None = None) -> str:
-        """The profile that stands for the claim's device, or the one a configuration names."""
+    def dut(self, configuration: Configuration | AcceleratorTest | None = None) -> str:
+        """Return the profile that stands for the claim's device, or the one a configuration names."""
         named = configuration.dut if configuration is not None else ""
         return named or (self.device or "").lower()
 
 
 def read_claims(path: Path) -> list[Claim]:
-    """The claims of one file; EspbenchError names the file and every key that is wrong."""
+    """Return the claims of one file; EspbenchError names the file and every key that is wrong."""
     try:
         return [Claim.model_validate(entry) for entry in own_yaml(path)]
     except (OSError, yaml.YAMLError, ValidationError, TypeError) as error:
@@ -230,6 +337,6 @@ def read_claims(path: Path) -> list[Claim]:
 
 @cache
 def claims() -> tuple[Claim, ...]:
-    """Every claim, in the order of files and lines."""
+    """Return every claim, in the order of files and lines."""
     files = sorted((data_dir("reports") / "published" / "claims").glob("*.yaml"))
     return tuple(claim for file in files for claim in read_claims(file))

@@ -30,26 +30,26 @@ class OurValue:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was measured."""
+        """True if anything was measured."""
         return not self.missing
 
 
 def lacking(what: str) -> OurValue:
-    """Nothing was measured."""
+    """Return a value without figures, because nothing was measured."""
     return OurValue(missing=what)
 
 
 def ranged(values: Sequence[float], points: Sequence[Point] = (), text: str = "") -> OurValue:
-    """The range of one or more values."""
+    """Return the range of one or more values."""
     return replace(of(points), low=min(values), high=max(values), text=text)
 
 
 def statement(points: Sequence[Point], text: str, *, holds: bool) -> OurValue:
-    """A statement that holds, or does not."""
+    """Return the value of a statement that holds, or does not."""
     return replace(of(points), holds=holds, text=text)
 
 
 def of(points: Sequence[Point]) -> OurValue:
-    """What the points share: the loss goal if it is one, and whether any is short."""
+    """Return a value without figures: only the points' loss goal, if all have the same, and whether any is short."""
     goals = {p.loss_goal for p in points}
     return OurValue(goal=goals.pop() if len(goals) == 1 else None, is_short=any(p.is_short for p in points))

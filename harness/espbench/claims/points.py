@@ -8,25 +8,24 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal, get_args
 
-from espbench import quantities
 from espbench.catalogue.suites import suites
 from espbench.claims.model import Behaviour, Configuration
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 from espbench.results.accelerator import AcceleratorResult
 from espbench.results.kernels import KernelResult
-from espbench.terms import Direction, Finding, Manifest, Outcome, layer2_mbps, line_rate_fps
+from espbench.terms import Direction, Manifest, Outcome, layer2_mbps, line_rate_fps
 
 MOST_LOSS = 1e-5
 """The articles' `zero loss` is less than 0.001 %; of what was measured the goal nearest to it counts."""
 BUSY_PCT = 97.0
-"""From this load on it is the CPU that limits: a search ends up to its resolution below the limit."""
+"""The CPU load from which on the CPU is the limit: a search may end up to its resolution below the limit."""
 _FULL = 0.97  # of a link's capacity
 
 Limit = Literal["CPU", "link", "accelerator", "other"]
 Key = tuple[str, Behaviour, str, Direction, int, float]
 """DUT, behaviour, suite, direction, frame size, loss goal."""
-BusRatios = dict[tuple[str, Behaviour, str, Direction, int], float]
-"""Bytes over the bus that devices counted, in those of the article's account; by all of a Key but the loss goal."""
+CaseKey = tuple[str, Behaviour, str, Direction, int]
+"""A Key without its loss goal."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +47,27 @@ class Point:
 
 
 @dataclass(frozen=True)
+class BusBytes:
+    """Bytes over the bus for a frame, as devices counted them; of_account: in those of the article's own account."""
+
+    counted: float  # of the kinds that the article counts: frames, data and keys
+    frames: float  # received and sent
+    engine: float
+    descriptors: float
+    of_account: float | None
+
+
+@dataclass(frozen=True)
 class Points:
-    """What runs measured, to be asked."""
+    """The measurements of runs, from which the measures select."""
 
     points: tuple[Point, ...]
     accelerator: tuple[AcceleratorResult, ...] = ()
     failed: Mapping[Key, str] = field(default_factory=dict)  # status of cases that have no figure
     cores: Mapping[str, str] = field(default_factory=dict)  # DUT → the core that was emulated
     kernels: tuple[KernelResult, ...] = ()
-    bus: BusRatios = field(default_factory=dict)
+    bus: Mapping[CaseKey, BusBytes] = field(default_factory=dict)
+    flood: Mapping[CaseKey, float] = field(default_factory=dict)  # forwarded, in the throughput
 
     @property
     def duts(self) -> list[str]:
@@ -70,25 +81,26 @@ class Points:
         )
 
     def curve(self, dut: str, configuration: Configuration, goal: float | None = None) -> dict[int, Point]:
-        """Frame size → point, in ascending order. goal None: each size's loosest up to 0.001 %."""
-        found: dict[int, Point] = {}
+        """Return frame size → point, in ascending order. goal None: each size's loosest up to 0.001 %."""
+        by_size: dict[int, Point] = {}
         for p in sorted(self.points, key=lambda p: (p.frame_size, p.loss_goal)):
             suite = {"plain": "none", "null": "null-null"}.get(configuration.behaviour, configuration.suite)
             same = (p.dut, p.behaviour, p.suite, p.direction) == (
                 dut, configuration.behaviour, suite, configuration.direction,
             )  # fmt: skip
             if same and (p.loss_goal <= MOST_LOSS if goal is None else p.loss_goal == goal):
-                found[p.frame_size] = p
-        return found
+                by_size[p.frame_size] = p
+        return by_size
 
 
 def points(
     runs: Iterable[tuple[Manifest, Sequence[Outcome]]],
     accelerator: Iterable[AcceleratorResult] = (),
     kernels: Iterable[KernelResult] = (),
-    bus: BusRatios | None = None,
+    bus: Mapping[CaseKey, BusBytes] | None = None,
+    flood: Mapping[CaseKey, float] | None = None,
 ) -> Points:
-    """The points of all runs: IPv4, frames of one size, shown to be encrypted (or a baseline)."""
+    """Return the points of all runs: IPv4, frames of one size, shown to be encrypted (or a baseline)."""
     groups: dict[Key, list[tuple[Outcome, float]]] = {}
     failed: dict[Key, str] = {}
     cores: dict[str, str] = {}
@@ -96,7 +108,7 @@ def points(
         erring = said_of_links(manifest)
         for dut, profile in manifest.conditions.get("profiles", {}).items():
             cores[dut + erring] = str((profile.get("board") or {}).get("core", ""))
-        behaviours = {case.case: _behaviour(case.stack_kind, case.options) for case in manifest.cases}
+        behaviours = behaviours_of(manifest)
         for o in outcomes:
             behaviour = behaviours.get(o.case)
             if behaviour is None or not isinstance(o.frame_size, int) or o.ip_version != 4:
@@ -111,40 +123,35 @@ def points(
                 continue
             groups.setdefault(key, []).append((o, manifest.line_rate_bps))
     # One repeat in which frames passed in clear: whatever the others carried is no figure of IPsec.
-    found = tuple(_point(key, group) for key, group in groups.items() if failed.get(key) != "VIOLATED")
-    return Points(found, tuple(accelerator), failed, cores, tuple(kernels), bus or {})
+    figures = tuple(_point(key, group) for key, group in groups.items() if failed.get(key) != "VIOLATED")
+    return Points(figures, tuple(accelerator), failed, cores, tuple(kernels), bus or {}, flood or {})
 
 
-def bus_counts(runs: Iterable[tuple[Manifest, Sequence[Finding]]]) -> BusRatios:
-    """Bytes over the bus for a frame in those of the article's account: DUT, behaviour, suite, direction, size."""
-    found: BusRatios = {}
-    for manifest, findings in runs:
-        behaviours = {case.case: _behaviour(case.stack_kind, case.options) for case in manifest.cases}
-        for f in findings:
-            behaviour = behaviours.get(f.case)
-            ratio = next((q.value for q in f.quantities if q.key == quantities.Key.BUS_OF_ACCOUNT), None)
-            if behaviour is not None and ratio is not None and isinstance(f.frame_size, int):
-                found[f.dut + said_of_links(manifest), behaviour, f.suite, f.direction, f.frame_size] = ratio
-    return found
+def behaviours_of(manifest: Manifest) -> dict[str, Behaviour | None]:
+    """Return how the stack of each case uses the accelerator; None for stacks that no claim is about."""
+    return {case.case: behaviour_of(case.stack_kind, case.options) for case in manifest.cases}
 
 
 def said_of_links(manifest: Manifest) -> str:
-    """` with middle: loss 1e-05`, after the name of a DUT whose links err; it is another than the DUT alone."""
+    """Return the words after the name of a DUT whose links have errors, such as ` with middle: loss 1e-05`.
+
+    With errors, it counts as another DUT.
+    """
     links = {name: said for name, said in manifest.conditions.get("links", {}).items() if name != "seed"}
     return "".join(f"; {name}: {said}" for name, said in links.items()).replace(";", " with", 1)
 
 
 def _why_not(o: Outcome) -> str:
-    """Why an outcome is no figure to hold a claim against."""
+    """Say why an outcome has no figure that a claim could be compared with."""
     if o.status == "LOWER_BOUND":
         return f"only a lower bound, {o.throughput_mbps or 0.0:,.0f} Mbps"
     return o.status if o.status != "OK" else "encryption not proven"
 
 
-def _behaviour(kind: str, options: dict[str, object]) -> Behaviour | None:
-    """What a case's stack does with the accelerator; None for stacks no claim is about.
+def behaviour_of(kind: str, options: Mapping[str, object]) -> Behaviour | None:
+    """Return how a case's stack uses the accelerator; None for stacks that no claim is about.
 
-    The articles' plain forwarding had no IPsec at all: not the baseline that pays for ESP's policies.
+    The articles' plain forwarding had no IPsec at all. So the baseline that pays for ESP's policies is not it.
     """
     plain = "plain" if options.get("policies") == "none" else ""
     crypto = str(options.get("crypto", "async"))
@@ -176,7 +183,7 @@ def _point(key: Key, group: list[tuple[Outcome, float]]) -> Point:
 
 
 def _limit(p: Point, key: Key, line_rate: float) -> Limit:
-    """What held the throughput: the first of CPU, links and crypto engine that was at its end."""
+    """Return what limited the throughput: the first of CPU, link and crypto engine that was used fully."""
     if p.cpu_pct is not None and p.cpu_pct >= BUSY_PCT:
         return "CPU"
     if _fills_the_link(p.fps, key, line_rate):
@@ -191,16 +198,16 @@ def _fills_the_link(fps: float, key: Key, line_rate: float) -> bool:
 
 
 def link_fps(frame_size: int, suite: str, line_rate: float) -> float:
-    """Cleartext frames/s that a link of this rate carries within the tunnel (suite none: in clear)."""
+    """Return the cleartext frames/s that a link of this rate carries within the tunnel (suite none: in clear)."""
     return line_rate_fps(tunnelled_size(frame_size, suite), line_rate)
 
 
 def tunnelled_size(frame_size: int, suite: str) -> int:
-    """Bytes with FCS of the frame on the middle link, not fragmented (ESP tunnel, IPv4)."""
-    found = suites().get(suite)
-    if found is None:
+    """Return bytes with FCS of the frame on the middle link, not fragmented (ESP tunnel, IPv4)."""
+    listed = suites().get(suite)
+    if listed is None:
         return frame_size
-    return found.esp_packet_size(frame_size - FRAMING_BYTES, "tunnel", 4) + FRAMING_BYTES
+    return listed.esp_packet_size(frame_size - FRAMING_BYTES, "tunnel", 4) + FRAMING_BYTES
 
 
 def _busier(home: float | None, office: float | None) -> float | None:

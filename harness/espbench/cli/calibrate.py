@@ -96,10 +96,10 @@ def calibrate(
             placed = placement.choose()
             addressing = addressing_of(load_topology("gateway-to-gateway"), MTU)
             bed = netns.NetnsPlatform(addressing).calibration_bed(registry, placed)
-        found = []
+        examined = []
         with console.status("calibrating") as status:
             for candidate in _candidates(generator or list(generators.GENERATORS), registry, Path(logs)):
-                found += examine(
+                examined += examine(
                     candidate,
                     _attaching(bed),
                     traffics,
@@ -108,8 +108,8 @@ def calibrate(
                     on_note=lambda note: status.update(f"calibrating {note}"),
                 )
         bed.close()
-    _print(console, found, placed, own=west is not None)
-    if all(e.failure for e in found):
+    _print(console, examined, placed, own=west is not None)
+    if all(e.failure for e in examined):
         raise typer.Exit(1)
 
 
@@ -135,12 +135,12 @@ def _candidates(names: list[str], registry: Registry, logs: Path) -> list[Candid
 
         return Candidate(name, make)
 
-    found = [native(path) for path in NATIVE_PATHS] if "native" in names else []
+    candidates = [native(path) for path in NATIVE_PATHS] if "native" in names else []
     if "trex" in names:
-        found.append(other("trex", {"server": None, "ports": (0, 1)}))
+        candidates.append(other("trex", {"server": None, "ports": (0, 1)}))
     if "scapy" in names:
-        found.append(other("scapy", {}))
-    return found
+        candidates.append(other("scapy", {}))
+    return candidates
 
 
 def _attaching(bed: Testbed) -> _Attach:
@@ -157,11 +157,11 @@ def _attaching(bed: Testbed) -> _Attach:
     return attach
 
 
-def _print(console: Console, found: list[Examined], placed: Placement, *, own: bool) -> None:
+def _print(console: Console, examined: list[Examined], placed: Placement, *, own: bool) -> None:
     tx, rx = (", ".join(map(str, placed.cpus[role])) for role in ("tester tx", "tester rx"))
     console.print(f"sending from CPU {tx}, counting on CPU {rx}; one way, west to east, no DUT")
-    for size in dict.fromkeys(e.frame_size for e in found):
-        rows = [e for e in found if e.frame_size == size]
+    for size in dict.fromkeys(e.frame_size for e in examined):
+        rows = [e for e in examined if e.frame_size == size]
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), title=f"{size} B", title_justify="left")
         for column in (
             "generator",
@@ -180,18 +180,18 @@ def _print(console: Console, found: list[Examined], placed: Placement, *, own: b
         console.print()
         console.print(table)
     console.print()
-    for e in {e.name: e for e in found if e.sends_by}.values():
+    for e in {e.name: e for e in examined if e.sends_by}.values():
         console.print(f"{e.name}: sends by {e.sends_by}; receives by {e.receives_by}")
-    for name, failure in {e.name: e.failure for e in found if e.failure}.items():
+    for name, failure in {e.name: e.failure for e in examined if e.failure}.items():
         console.print(f"{name}: not measured: {failure}")
     console.print(
         "sends, receives: the ceiling, frames/s. paced: at this rate, with which error and loss. late: departures "
         "after their time. jitter: 99.9th percentile of the delay over its least (RFC 5481, 4.2), path and receiver "
         "included. –: it cannot tell."
     )
-    if stalled := max((e.stalled_ms for e in found), default=0.0):
+    if stalled := max((e.stalled_ms for e in examined), default=0.0):
         console.print(f"the host stood still for up to {stalled:.1f} ms of a paced trial")
-    if own and any(e.sends_by and e.received_fps is None for e in found):
+    if own and any(e.sends_by and e.received_fps is None for e in examined):
         console.print(
             "nothing sent at west arrived at east: only a cable between the two shows what is received"
         )
@@ -214,7 +214,7 @@ def _cells(e: Examined) -> list[str]:
 
 
 def _short(value: float | None, units: tuple[tuple[float, str], ...]) -> str:
-    """Three digits and a unit, so that a row fits a terminal of 80 columns."""
+    """Return three digits and a unit, so that a row fits a terminal of 80 columns."""
     if value is None:
         return "–"
     unit, name = next(((unit, name) for unit, name in units if value >= unit), units[-1])

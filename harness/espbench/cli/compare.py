@@ -56,9 +56,9 @@ def compare(
     if by in (None, TOPOLOGY) and (operations_documents.is_about(directories) or by == TOPOLOGY):
         _by_topology(directories, reference, out, allow_different=allow_different)
         return
-    found = compare_runs(directories, by, reference, allow_different)
-    page = write(found, _directory(out, found.axis))
-    _show(found)
+    comparison = compare_runs(directories, by, reference, allow_different)
+    page = write(comparison, _directory(out, comparison.axis))
+    _show(comparison)
     print(page)
 
 
@@ -100,7 +100,7 @@ def _by_topology(
 
 
 def _console() -> Console:
-    """The terminal; in a pipe the same, with no colours."""
+    """Return the terminal; in a pipe the same, with no colours."""
     console = Console(highlight=False, emoji=False, markup=False)
     if console.is_terminal:
         return console
@@ -108,7 +108,7 @@ def _console() -> Console:
 
 
 def _directory(out: Path, axis: str) -> Path:
-    """A new directory; two comparisons of one second get different ones."""
+    """Return a new directory; two comparisons of one second get different ones."""
     stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{axis.replace('_', '-')}"
     for number in range(1, 1000):
         path = out / (stem if number == 1 else f"{stem}-{number}")
@@ -123,7 +123,7 @@ def _directory(out: Path, axis: str) -> Path:
 
 
 def _show(comparison: Comparison) -> None:
-    """The verdicts and the words in the terminal."""
+    """Print the verdicts and the words in the terminal."""
     console = _console()
     if comparison.common:
         console.print(", ".join(f"{key}: {value}" for key, value in comparison.common.items()))
@@ -133,8 +133,8 @@ def _show(comparison: Comparison) -> None:
     for text in comparison.words:
         console.print(text, soft_wrap=True)
     for difference in comparison.differences:
-        told = "; ".join(f"{run}: {value}" for run, value in difference.values.items())
-        console.print(f"allowed difference: {difference.what}: {told}", soft_wrap=True)
+        values = "; ".join(f"{run}: {value}" for run, value in difference.values.items())
+        console.print(f"allowed difference: {difference.what}: {values}", soft_wrap=True)
     for text in comparison.warnings:
         console.print(f"note: {text}", soft_wrap=True)
 

@@ -30,13 +30,15 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Show what this machine can measure, what is missing, and the command that installs it."""
-    found = survey()
+    readiness = survey()
     if as_json:
-        print(json.dumps({kind: [asdict(r) for r in answers] for kind, answers in found.items()}, indent=2))
+        print(
+            json.dumps({kind: [asdict(r) for r in answers] for kind, answers in readiness.items()}, indent=2)
+        )
     else:
         console = Console(highlight=False)
         table = Table("", "name", "state", "missing, and how to fix it", box=None, pad_edge=False)
-        for kind, answers in found.items():
+        for kind, answers in readiness.items():
             for r in answers:
                 mend = f"{r.missing}\n  → {r.install}" if not r.ready else r.note
                 table.add_row(
@@ -45,12 +47,12 @@ def doctor(
         console.print(table)
         for warning in placement.choose().shared:
             console.print(f"note: {warning}", soft_wrap=True)
-    if not any(r.ready for r in found["platform"] if r.name not in ("external", "remote")):
+    if not any(r.ready for r in readiness["platform"] if r.name not in ("external", "remote")):
         raise typer.Exit(MachineLacks.exit_code)
 
 
 def survey() -> dict[str, list[Readiness]]:
-    """Everything espbench can use, asked of this machine."""
+    """Return everything espbench can use, asked of this machine."""
     platforms = {name: _all(name, kind.readiness()) for name, kind in PLATFORMS.items()}
     namespaces = platforms["netns"]
     lack = esp_missing() if namespaces.ready else "needs namespaces"

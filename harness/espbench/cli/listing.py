@@ -22,7 +22,7 @@ from espbench.plan import (
 
 
 class What(StrEnum):
-    """What can be listed."""
+    """The kinds of things that this command can list."""
 
     duts = "duts"
     stacks = "stacks"

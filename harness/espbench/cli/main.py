@@ -86,7 +86,7 @@ def main() -> None:
         registry.undo_the_rest()
     except EspbenchError as error:
         _tell(console, error)
-    # What a first signal started may have failed in its turn: the user still interrupted it.
+    # The undoing that a first signal started may have failed; the user still interrupted the command.
     sys.exit(Interrupted.exit_code if ending.heard() else code)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a run looks in the terminal: the case, the trial, the bounds so far, the time left."""
+"""Shows a run in the terminal: the case, the trial, the bounds so far, the time left."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from espbench.measure.inputs.setup import Request
 from espbench.plan import Case
+from espbench.results.prometheus_file import PrometheusFile
 from espbench.sentences import goal_title
 from espbench.terms import WITH_FIGURE, Finding, Outcome, Reason, Trial
 from espbench.this_machine import machine_lock
@@ -29,16 +30,22 @@ _SHORT = {"search": "search", "final": "final", "measure": "trial"}
 
 
 class TerminalObserver:
-    """Keeps a line for each finished trial and case, and two live lines below them on a terminal."""
+    """Keeps a line for each finished trial and case, and two live lines below them on a terminal.
 
-    def __init__(self, console: Console, progress: Progress | None) -> None:
+    metrics: is told the same.
+    """
+
+    def __init__(
+        self, console: Console, progress: Progress | None, metrics: PrometheusFile | None = None
+    ) -> None:
         self._console = console
         self._progress = progress
+        self._metrics = metrics
         self._case: TaskID | None = None
         self._trial: TaskID | None = None
         self._bounds: Bounds = []
         self._left = self._which = ""
-        self._told: set[str] = set()  # reasons of several lines: a gateway's last words
+        self._explained: set[str] = set()  # reasons of several lines: a gateway's last words
 
     def note(self, text: str) -> None:
         self._print(f"[dim]{plainly(text)}[/dim]")
@@ -64,6 +71,8 @@ class TerminalObserver:
             self._progress.update(self._trial, completed=event["elapsed_s"])
 
     def trial_done(self, record: Trial) -> None:
+        if self._metrics:
+            self._metrics.trial_done(record)
         if record.validity == "INVALID":
             verdict = f"[yellow]INVALID[/yellow] {self._why(record.reasons)}"
         elif not record.sustained:
@@ -77,6 +86,8 @@ class TerminalObserver:
         )
 
     def case_done(self, results: list[Outcome | Finding]) -> None:
+        if self._metrics:
+            self._metrics.case_done(results)
         for result in results:
             colour = _COLOURS.get(result.status, "yellow")
             first = result.reasons[0].text.splitlines()[:1] if result.reasons else []
@@ -90,17 +101,19 @@ class TerminalObserver:
             self._print(f"  [{colour}]{result.status}[/{colour}] {text}")
 
     def time_left(self, seconds: float) -> None:
+        if self._metrics:
+            self._metrics.time_left(seconds)
         self._left = f", about {clock(seconds)} left"
         if self._progress and self._case is not None:
             self._progress.update(self._case, description=self._which + self._left)
 
     def _why(self, reasons: list[Reason]) -> str:
-        """All that is to be said, its further lines the first time only."""
+        """Return the whole message; its further lines only the first time."""
         text = "; ".join(map(str, reasons))
         first, *further = text.splitlines() or ["no reason given"]
-        if not further or text in self._told:
+        if not further or text in self._explained:
             return plainly(f"{first} as above" if further else first)
-        self._told.add(text)
+        self._explained.add(text)
         return plainly("\n      ".join([first, *further]))
 
     def _print(self, text: str) -> None:
@@ -109,7 +122,7 @@ class TerminalObserver:
 
 @contextlib.contextmanager
 def terminal(run: Path, observer: Callable[[Console, Progress | None], Shown]) -> Iterator[Shown]:
-    """An observer for stderr, made of its console; it gets live lines only where that is a terminal."""
+    """Yield an observer that writes to stderr; it has live lines only if stderr is a terminal."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"run directory {run}", markup=False)
     if not console.is_terminal:
@@ -163,7 +176,7 @@ def clock(seconds: float) -> str:
 
 
 def trial_words(request: Request, bounds: Bounds) -> str:
-    """A trial that begins, and what is known so far."""
+    """Describe a trial that begins, and what is known so far."""
     trial = f"{_kind(request)}, {request.load_fps:,.0f} fps for {request.duration_s:g} s"
     return f"{trial}   {_bounds(bounds)}"
 
@@ -176,7 +189,7 @@ def _bounds(bounds: Bounds) -> str:
 
 
 def _kind(request: Request) -> str:
-    """What sort of trial it is, in a word or two."""
+    """Return the kind of a trial in a word or two."""
     if request.shape.burst_frames is not None:
         return f"burst of {request.shape.burst_frames:,} frames"
     if request.shape.steps:
@@ -197,5 +210,5 @@ def _has_cpu(outcome: Outcome) -> bool:
 
 
 def plainly(text: str) -> str:
-    """A text that says nothing of how it is to be shown."""
+    """Return a text in which the terminal library finds no markup."""
     return text.replace("[", r"\[")

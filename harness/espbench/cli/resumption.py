@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an interrupted run may go on: all that its figures depend on must be what it was begun with."""
+"""Checks that an interrupted run may go on: everything its figures depend on must be as it was when the run began."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def same_run(
     reasons: str,
     entries: list[CaseEntry],
 ) -> None:
-    """UsageError if resuming would put figures of something else beside those already measured."""
+    """Raise UsageError if resuming would put figures of something else beside those already measured."""
     begun = directory.manifest
     if begun.format != FORMAT:
         raise _refused(
@@ -50,13 +50,13 @@ def same_run(
         )
     if begun.platform == platform:
         now = asked(resolved, profiles)
-        found = (
+        differences = (
             changes(begun.asked, now)
             if begun.asked
             else recorded_changes(begun.conditions, conditions(resolved, profiles))
         )
-        if found:
-            raise _changed(directory, found)
+        if differences:
+            raise _changed(directory, differences)
     if (begun.platform, begun.cases) != (platform, entries):
         raise _refused(
             directory,
@@ -89,13 +89,13 @@ def _machine_changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
     ]
 
 
-def _changed(directory: RunDirectory, found: Sequence[Change]) -> UsageError:
+def _changed(directory: RunDirectory, changes: Sequence[Change]) -> UsageError:
     def listed(values: Sequence[str]) -> str:
-        lines = [f"{change.key}: {value}" for change, value in zip(found, values, strict=True)]
+        lines = [f"{change.key}: {value}" for change, value in zip(changes, values, strict=True)]
         more = [f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
         return "; ".join([*lines[:_MOST_SHOWN], *more])
 
-    was, now = listed([change.was for change in found]), listed([change.now for change in found])
+    was, now = listed([change.was for change in changes]), listed([change.now for change in changes])
     return _refused(directory, f"what it was begun with, {was}", now, _UNDO)
 
 

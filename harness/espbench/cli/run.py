@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +31,7 @@ from espbench.plan.resolved.conditions import conditions
 from espbench.procedures.boards import accelerator, cipher_kernels
 from espbench.results import FORMAT, RunDirectory
 from espbench.results.durable import refused_by_disk, write_failure
+from espbench.results.prometheus_file import PrometheusFile
 from espbench.runs import parts
 from espbench.runs.beds import (
     Beds,
@@ -83,6 +86,10 @@ def run(  # noqa: PLR0913  (its options)
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")
     ] = False,
+    metrics: Annotated[
+        Path | None,
+        typer.Option(help="Keep a file for Prometheus' node exporter up to date: how far the run is."),
+    ] = None,
     base_loads: Annotated[
         Path | None,
         typer.Option("--base-loads", hidden=True, help="What espbench check measures, a JSON file."),
@@ -120,6 +127,7 @@ def run(  # noqa: PLR0913  (its options)
     require(resolved, choices, lambda text: print(text, file=sys.stderr))
     if not resolved.plan.cipher_kernels:  # which offer nothing
         generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
+    progress_file = PrometheusFile(metrics) if metrics is not None else None
     elsewhere = connect(cluster) if cluster is not None else None
     if resume is not None:
         directory.lock()
@@ -134,15 +142,17 @@ def run(  # noqa: PLR0913  (its options)
             moments = [*directory.manifest.resumed, _now()]
             warnings = [*directory.manifest.warnings, *other_code(directory.manifest)]
             directory.update_manifest(resumed=moments, warnings=warnings)
-        with directory:
-            results = _measure(resolved, choices, directory, at_once, elsewhere, profiled=profiled)
+        with directory, progress_file.begin(directory) if progress_file else contextlib.nullcontext():
+            results = _measure(
+                resolved, choices, directory, at_once, elsewhere, progress_file, profiled=profiled
+            )
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
     if is_incomplete(results):
         raise typer.Exit(INCOMPLETE)
 
 
 def is_incomplete(results: Iterable[Outcome | Finding]) -> bool:
-    """Whether some case has no figure, or a bound in its place."""
+    """Return whether some case has no figure, or a bound in its place."""
     return any(result.status not in ANSWERED for result in results)
 
 
@@ -152,6 +162,7 @@ def _measure(
     directory: RunDirectory,
     at_once: int,
     elsewhere: Workers | None,
+    metrics: PrometheusFile | None,
     *,
     profiled: bool,
 ) -> list[Outcome | Finding]:
@@ -164,14 +175,14 @@ def _measure(
             return []
         if elsewhere is not None or min(at_once, _tasks(resolved, choices)) > 1:
             workers = elsewhere or LocalWorkers(at_once)
-            with terminal(directory.path, ManyCases) as observer_of_many:
+            with terminal(directory.path, partial(ManyCases, metrics=metrics)) as observer_of_many:
                 _tell(observer_of_many.note, resolved, choices)
                 return _side_by_side(
                     resolved, choices, directory, observer_of_many, workers, profiled=profiled
                 )
         with (
             Registry(secrets.token_hex(3)) as registry,
-            terminal(directory.path, TerminalObserver) as observer,
+            terminal(directory.path, partial(TerminalObserver, metrics=metrics)) as observer,
         ):
             _tell(observer.note, resolved, choices)
             return _one_after_the_other(resolved, choices, directory, observer, registry, profiled=profiled)
@@ -182,18 +193,18 @@ def _measure(
         if not refused_by_disk(error):
             raise
         # A log: whatever opened it, or wrote to it, has no more to say of it.
-        told = write_failure(error.filename or directory.path, error, "every trial before is safe")
-        told.add_note(_resume(directory))
-        raise told from error
+        failure = write_failure(error.filename or directory.path, error, "every trial before is safe")
+        failure.add_note(_resume(directory))
+        raise failure from error
     except EspbenchError as error:
         error.add_note(_resume(directory))
         raise
 
 
 def _tasks(resolved: ResolvedPlan, choices: list[Choice]) -> int:
-    """How much there is that could be measured at once."""
+    """Return how many things could be measured at the same time."""
     asked = resolved.plan.accelerator
-    figures = len(choices) * len(asked.suites) * len(asked.sizes) if asked else 0
+    figures = len(choices) * len(asked.crypto) * len(asked.suites) * len(asked.sizes) if asked else 0
     return len(cases_of(resolved, choices)) + figures
 
 
@@ -236,7 +247,7 @@ def _side_by_side(
     *,
     profiled: bool,
 ) -> list[Outcome | Finding]:
-    """The workers make all that is made on this machine, each in a registry of its own; this process makes nothing."""
+    """Let workers measure the cases. Each makes what it needs in a registry of its own; this process makes nothing."""
     placement = place(resolved, choices)
     nothing = Workspace(Registry(secrets.token_hex(3)), directory.logs, placement, profiled)
     beds = Beds(resolved, {c.dut: c.platform for c in choices}, nothing, observer.note)
@@ -309,7 +320,7 @@ def _same_run(directory: RunDirectory, resolved: ResolvedPlan, choices: list[Cho
 
 
 def _write_report(path: Path) -> Path:
-    """In a process of its own: charts need much memory, the controller is to stay small."""
+    """Write the report in a process of its own: charts need much memory, and the controller is to stay small."""
     done = subprocess.run(
         [sys.executable, "-m", "espbench", "report", str(path)], capture_output=True, text=True, check=False
     )
@@ -328,10 +339,8 @@ def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
     print(f"{resolved.plan.name}: {len(listed)} cases on {duts} ({where})")
     for note in notes(resolved):
         print(f"note: {note}")
-    if resolved.plan.accelerator is not None:
-        print(
-            f"  accelerator test: {', '.join(resolved.plan.accelerator.suites)}; {resolved.plan.accelerator.sizes} B"
-        )
+    if (asked := resolved.plan.accelerator) is not None:
+        print(f"  accelerator test: {', '.join(asked.crypto)}; {', '.join(asked.suites)}; {asked.sizes} B")
     for text in cipher_kernels.listed(resolved):
         print(f"  {text}")
     for case in execution_order(listed, resolved):

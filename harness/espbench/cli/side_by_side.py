@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a run of several cases at once looks in the terminal, and how many there may be."""
+"""Shows a run of several cases at once in the terminal, and decides how many there may be."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from espbench.errors import UsageError
 from espbench.measure import machine
 from espbench.measure.inputs.setup import Request
 from espbench.plan import Case, ResolvedPlan
+from espbench.results.prometheus_file import PrometheusFile
 from espbench.runs.beds import Choice, no_room
 from espbench.terms import Finding, Outcome
 
 
 def jobs_for(asked: int | None, choices: Sequence[Choice], *, virtual_time: bool) -> int:
-    """How many cases are measured at once: in virtual time as many as asked, or as there are CPUs and memory for.
+    """Return how many cases are measured at once.
 
-    UsageError where several are asked for that would take each other's CPUs.
+    In virtual time these are as many as the user asked for; by default, as many as there are CPUs and memory for.
+    Raises UsageError if several are asked for that would take each other's CPUs.
     """
     if not virtual_time:
         if asked not in (None, 1):
@@ -42,7 +44,7 @@ def jobs_for(asked: int | None, choices: Sequence[Choice], *, virtual_time: bool
 
 
 def refuse_cluster(address: str, jobs: int | None, resolved: ResolvedPlan, *, virtual_time: bool) -> None:
-    """UsageError where a plan cannot be given to a cluster."""
+    """Raise UsageError if a plan cannot be given to a cluster."""
     why = (
         "a plan whose devices are measured in real time: their figures are of one machine"
         if not virtual_time
@@ -61,9 +63,12 @@ def refuse_cluster(address: str, jobs: int | None, resolved: ResolvedPlan, *, vi
 class ManyCases:
     """Prints what came of a case when it is finished, in one piece; below, on a terminal, a line for each under way."""
 
-    def __init__(self, console: Console, progress: Progress | None) -> None:
+    def __init__(
+        self, console: Console, progress: Progress | None, metrics: PrometheusFile | None = None
+    ) -> None:
         self._console = console
         self._progress = progress
+        self._metrics = metrics
         self._all: TaskID | None = None
         self._done = self._left = ""
 
@@ -71,11 +76,11 @@ class ManyCases:
         self._console.print(f"[dim]{plainly(text)}[/dim]")
 
     def of(self, name: str) -> OneOfMany:
-        """An observer of one case, or of another task of that name."""
-        return OneOfMany(name, self._console, self._progress)
+        """Return an observer of one case, or of another task of that name."""
+        return OneOfMany(name, self._console, self._progress, self._metrics)
 
     def finished(self, tasks: int, of: int) -> None:
-        """So many of all are."""
+        """Show how many tasks of all are done."""
         self._done = f"{tasks} of {of} done"
         if self._progress:
             if self._all is None:
@@ -84,6 +89,8 @@ class ManyCases:
         self._show()
 
     def time_left(self, seconds: float) -> None:
+        if self._metrics:
+            self._metrics.time_left(seconds)
         self._left = f", about {clock(seconds)} left"
         self._show()
 
@@ -95,8 +102,10 @@ class ManyCases:
 class OneOfMany(TerminalObserver):
     """Keeps the lines of its case until the end, and the live one that says where it is."""
 
-    def __init__(self, name: str, console: Console, progress: Progress | None) -> None:
-        super().__init__(console, None)
+    def __init__(
+        self, name: str, console: Console, progress: Progress | None, metrics: PrometheusFile | None = None
+    ) -> None:
+        super().__init__(console, None, metrics)
         self._name = name
         self._live = progress
         self._line: TaskID | None = None
@@ -133,7 +142,7 @@ class OneOfMany(TerminalObserver):
             self._line = None
 
     def time_left(self, seconds: float) -> None:
-        """Told for all of them together."""
+        """Do nothing: the time left is shown for all cases together."""
 
     def _print(self, text: str) -> None:
         self._lines.append(text)

@@ -24,9 +24,9 @@ _SAME_ORDER = ({"stack", "version"}, {"dut", "kernel"})
 
 
 def of_run(directory: RunDirectory) -> Comparison | None:
-    """What a run's own plan asks to compare; None where it asks nothing or nothing is measured yet.
+    """Make the comparison that a run's own plan asks for; None if it asks for none, or nothing is measured yet.
 
-    Where what is measured cannot be compared, the comparison is empty but for why.
+    If the measurements cannot be compared, the comparison contains only the reason.
     """
     by = directory.manifest.compare.get("by")
     if not by or not directory.outcomes():
@@ -57,16 +57,16 @@ def compare(
 def of(
     runs: Sequence[Run], by: str | None = None, reference: str | None = None, allow_different: bool = False
 ) -> Comparison:
-    """The same of runs that were read already."""
-    found = samples(runs)
-    axis = _axis(runs, found, by)
+    """Compare runs that were read already."""
+    measured = samples(runs)
+    axis = _axis(runs, measured, by)
     differences = comparability.differences(runs, axis)
     if differences and not allow_different:
-        raise UsageError(comparability.refusal(differences, axis, differing(found)))
+        raise UsageError(comparability.refusal(differences, axis, differing(measured)))
     planned = (
         runs[0].compare.get("reference") if len(runs) == 1 and runs[0].compare.get("by") == axis else None
     )
-    plan = layout(found, axis, reference or (str(planned) if planned else None))
+    plan = layout(measured, axis, reference or (str(planned) if planned else None))
     names = [arm.name for arm in plan.arms]
     interleaved = {run.name for run in runs if _is_interleaved(run, axis)}
     bare = [_panel(group, plan.x_name) for group in plan.groups]
@@ -93,13 +93,13 @@ def of(
         panels=panels,
         overheads=beside,
         words=[
-            *remarks.violated(found),
+            *remarks.violated(measured),
             *remarks.allowed(differences),
             *paired_ratios.verdict_words(fixed),
             *words.paragraph(panels),
             *costs.cost_words(panels, beside),
             *remarks.load(panels, beside),
-            *remarks.short(found),
+            *remarks.short(measured),
         ],
         differences=differences,
         warnings=[
@@ -111,7 +111,7 @@ def of(
             *comparability.unchecked(runs),
             *(f"Not compared: {text}." for text in plan.left_out),
         ],
-        is_short=any(s.outcome.is_short for s in found),
+        is_short=any(s.outcome.is_short for s in measured),
         seed=seed if isinstance(seed, int) else None,
         facts=remarks.facts(runs, axis),
         cpu_mhz=mhz,
@@ -120,18 +120,18 @@ def of(
 
 
 def _fixed_loads(runs: Sequence[Run], axis: Axis, names: Sequence[str]) -> list[Finding]:
-    """The findings at fixed loads of one run over its own axis, held against the reference that it had."""
+    """Return the findings at fixed loads of one run over its own axis, held against the reference that it had."""
     if len(runs) != 1 or not _is_interleaved(runs[0], axis):
         return []
     return [f for f in runs[0].paired if f.paired.get("a", names[0]) == names[0] or axis == "kernel"]
 
 
-def _axis(runs: Sequence[Run], found: Sequence[Sample], by: str | None) -> Axis:
+def _axis(runs: Sequence[Run], measured: Sequence[Sample], by: str | None) -> Axis:
     wanted = by or (str(runs[0].compare.get("by", "")) if len(runs) == 1 else "run")
     for axis in AXES:
         if axis == wanted:
             return axis
-    differ = differing(found)
+    differ = differing(measured)
     raise UsageError(
         (
             f"--by {wanted}: not an axis"
@@ -165,7 +165,7 @@ def _panel(group: Group, x_name: Name) -> Panel:
 def _pairs(
     names: Sequence[str], groups: Sequence[Group], interleaved: set[str], x_is_size: bool
 ) -> tuple[list[list[PairVerdicts]], int]:
-    """For each panel its pairs, reference first; and how many verdicts they are together."""
+    """Return each panel's pairs, with the reference first, and the number of their verdicts."""
     a = names[0]
     points: dict[str, list[tuple[int, Point]]] = {}
     paired: dict[str, bool] = {}
@@ -183,13 +183,13 @@ def _pairs(
                     paired[b] = paired.get(b, True) and ok
     family = sum(map(len, points.values()))
     panels: list[list[PairVerdicts]] = [[] for _ in groups]
-    for b, found in points.items():
-        judged = verdicts([point for _, point in found], paired=paired[b], family=family)
+    for b, of_arm in points.items():
+        judged = verdicts([point for _, point in of_arm], paired=paired[b], family=family)
         for index, of_panel in enumerate(panels):
-            here = [v for (where, _), v in zip(found, judged, strict=True) if where == index]
+            here = [v for (where, _), v in zip(of_arm, judged, strict=True) if where == index]
             if here:
-                told = words.pair_words(a, b, here, x_is_size)
-                of_panel.append(PairVerdicts(a, b, here, told, paired[b]))
+                sentences = words.pair_words(a, b, here, x_is_size)
+                of_panel.append(PairVerdicts(a, b, here, sentences, paired[b]))
     return panels, family
 
 

@@ -18,7 +18,7 @@ UNITS = "units"
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column holds: its dtype, and the unit of its numbers; unit None: no numbers."""
+    """The kind of a column: its dtype, and the unit of its numbers (None if it has none)."""
 
     dtype: Literal["string", "bool", "Int64", "float64", "object"]
     unit: str | None = None
@@ -32,7 +32,8 @@ _OF_KIND: dict[Kind, tuple[str, ...]] = {
         "a_is_lower_bound", "b_is_lower_bound", "is_exact", "exactly",
     ),
     Kind("Int64", ""): ("ip_version", "repeat", "sequence", "attempt", "final_trial", "series"),
-    Kind("Int64", "frames"): ("tx_frames", "rx_frames", "lost", "duplicated", "reordered", "corrupted"),
+    Kind("Int64", "frames"): ("tx_frames", "rx_frames", "lost", "duplicated", "reordered", "corrupted", "frames"),
+    Kind("Int64", "instructions"): ("instructions",),
     Kind("Int64", "trials"): ("trials", "void_finals"),
     Kind("Int64", "runs"): ("runs",),
     Kind("Int64", "measurements"): ("n", "repeats"),
@@ -43,7 +44,7 @@ _OF_KIND: dict[Kind, tuple[str, ...]] = {
     ),
     _RATIO: ("share", "loss_goal", "loss_bound", "at_least", "at_most"),
 }  # fmt: skip
-_NAMED = {name: found for found, names in _OF_KIND.items() for name in names}
+_NAMED = {name: of_names for of_names, names in _OF_KIND.items() for name in names}
 _BY_ENDING = {
     "_us_per_frame": Kind("float64", "µs/frame"),
     **dict.fromkeys(
@@ -61,20 +62,20 @@ _BY_ENDING = {
 
 
 def kind(column: str) -> Kind:
-    """What a column of this name holds; text unless the name says otherwise."""
-    by_ending = (found for ending, found in _BY_ENDING.items() if column.endswith(ending))
+    """Return the kind of a column of this name; text unless the name says otherwise."""
+    by_ending = (each for ending, each in _BY_ENDING.items() if column.endswith(ending))
     return _NAMED.get(column) or next(by_ending, _TEXT)
 
 
 def frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """One row a mapping; a value that is None or not there is missing (NaN, <NA>), a list is joined by `; `."""
+    """Return one row a mapping; a value that is None or not there is missing (NaN, <NA>), a list is joined by `; `."""
     listed = list(rows)
-    table = pd.DataFrame(
-        {
-            name: pd.Series([_cell(row.get(name)) for row in listed], dtype=kind(name).dtype)
-            for name in columns
-        }
-    )
+    return frame_of_columns({name: [cell(row.get(name)) for row in listed] for name in columns}, columns)
+
+
+def frame_of_columns(values: Mapping[str, list[Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """Make a data frame of what `cell` makes of the values of each column."""
+    table = pd.DataFrame({name: pd.Series(values[name], dtype=kind(name).dtype) for name in columns})
     table.attrs[UNITS] = units(columns)
     return table
 
@@ -85,9 +86,10 @@ def units(columns: Iterable[str]) -> dict[str, str]:
 
 
 def frame_bytes(frame_size: object) -> int | None:
-    """The size as a number; None for a mix of sizes, which has a name."""
+    """Return the size as a number; None for a mix of sizes, which has a name."""
     return frame_size if isinstance(frame_size, int) else None
 
 
-def _cell(value: object) -> object:
+def cell(value: object) -> object:
+    """Return a value as a frame has it: the items of a list become one text."""
     return "; ".join(map(str, value)) if isinstance(value, list) else value

@@ -80,7 +80,7 @@ class History:
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """One row a change, the newest first: from `run` on a series is otherwise than in `before`.
+        """One row a change, the newest first: from `run` on a series differs from what it was in `before`.
 
         `exactly` is False where it was found by statistics, and so is near that run. `what_else` is what differs
         between the two runs' manifests, `what: was → now` each.
@@ -95,15 +95,15 @@ def history(
     figure: str = "",
     index: str | PathLike[str] | None = None,
 ) -> History:
-    """The runs below some folders as series. The index is brought up to date first, as by `espbench history`.
+    """Return the runs below some folders as series. The index is brought up to date first, as by `espbench history`.
 
     plan, case, figure: only series with these texts in their own. index: the file of the index, else one in the cache.
     UsageError where there are no runs; MachineLacks where a library that is needed is not installed.
     """
     file = None if index is None else Path(index)
-    with Index.open([Path(folder) for folder in folders], file) as found:
-        series = [(one, found.points(one)) for one in found.series(plan, case, figure)]
-        return History(found.runs(), series, found.changes(plan, case, figure))
+    with Index.open([Path(folder) for folder in folders], file) as runs_index:
+        series = [(one, runs_index.points(one)) for one in runs_index.series(plan, case, figure)]
+        return History(runs_index.runs(), series, runs_index.changes(plan, case, figure))
 
 
 def _of(series: Series) -> dict[str, Any]:
@@ -114,14 +114,14 @@ def _of(series: Series) -> dict[str, Any]:
 
 
 def _of_change(change: Change) -> dict[str, Any]:
-    told = [f"{what}: {was} → {now}" for what, was, now in change.differs]
+    differences = [f"{what}: {was} → {now}" for what, was, now in change.differs]
     return {
-        **vars(change), **_of(change.series), "ratio": change.ratio, "word": change.word, "what_else": told,
+        **vars(change), **_of(change.series), "ratio": change.ratio, "word": change.word, "what_else": differences,
     }  # fmt: skip
 
 
 def _in_time(table: pd.DataFrame) -> pd.DataFrame:
-    """The frame with its moments as such, UTC."""
+    """Return the frame with its moments as such, UTC."""
     units = table.attrs[UNITS]
     for column in _TIMES:
         table[column] = pd.to_datetime(table[column], utc=True, format="ISO8601")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,7 @@ _UNITS = {"instructions": "instructions/frame", "throughput": "frames/s"}
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: where it is on disk, how many of its cases are answered, how many trials were made."""
+    """The progress of a run: its directory, how many of its cases are answered, how many trials were made."""
 
     run: Path
     cases_done: int
@@ -60,14 +61,15 @@ class Plan:
         out: str | PathLike[str] = "runs",
         *,
         jobs: int | None = None,
+        cluster: str | None = None,
         wait: bool = False,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> Run:
         """Measure the plan as `espbench run` does, and return the run; go on with one of `out` that is not finished.
 
-        That is the newest whose plan is this one to the letter and of which a case has no answer. jobs, wait: as of the
-        command. on_progress is called whenever a trial or a case more is on disk; what it raises interrupts the run,
-        which can be gone on with, as Ctrl-C does. No root is needed for virtual time.
+        That is the newest whose plan is this one to the letter and of which a case has no answer. jobs, cluster, wait:
+        as of the command. on_progress is called whenever a trial or a case more is on disk; what it raises interrupts
+        the run, which can be gone on with, as Ctrl-C does. No root is needed for virtual time.
 
         UsageError for a mistake in the plan, or a run that cannot go on here; MachineLacks; Interrupted; EspbenchError
         for anything else, with what the command said.
@@ -75,7 +77,8 @@ class Plan:
         folder = Path(out)
         unfinished = _unfinished(folder, self.path)
         what = ["--resume", str(unfinished)] if unfinished else [str(self.path), "--out", str(folder)]
-        options = [*(["--jobs", str(jobs)] if jobs else []), *(["--wait"] if wait else [])]
+        options = [*(["--jobs", str(jobs)] if jobs else []), *(["--cluster", cluster] if cluster else [])]
+        options += ["--wait"] if wait else []
         before = set() if unfinished else _folders(folder)
         with _started(["run", "--no-report", *what, *options]) as command:
             watch = _Watch(command.process.pid, folder, before, unfinished)
@@ -128,9 +131,9 @@ def check(
         with _started(argv) as command:
             command.process.wait()
             command.finish(_JUDGED if file.exists() else ())
-        found = json.loads(file.read_text(encoding="utf-8"))
-    table = frame((_row(row) for row in found["rows"]), _CHECKED)
-    table.attrs |= {key: found[key] for key in ("verdict", "exit_code", "run", "base", "problems", "notes")}
+        answer = json.loads(file.read_text(encoding="utf-8"))
+    table = frame((_row(row) for row in answer["rows"]), _CHECKED)
+    table.attrs |= {key: answer[key] for key in ("verdict", "exit_code", "run", "base", "problems", "notes")}
     return table
 
 
@@ -160,15 +163,15 @@ class _Command:
         code = self.process.returncode
         if code not in good:
             lines = self.stderr.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            told = (
+            words = (
                 "\n".join(lines[-_MOST_LINES:]) or f"espbench ended with exit code {code}, and said nothing"
             )
-            raise _ERRORS.get(code, EspbenchError)(told)
+            raise _ERRORS.get(code, EspbenchError)(words)
 
 
 @contextmanager
 def _started(arguments: Sequence[str]) -> Iterator[_Command]:
-    """A command that is ended, in its own order, where this block ends before it."""
+    """Yield a started command; if it still runs at the end of the block, end it in its own order."""
     with tempfile.TemporaryDirectory(prefix="espbench-") as folder:
         files = (Path(folder) / "stdout", Path(folder) / "stderr")
         with files[0].open("w") as stdout, files[1].open("w") as stderr:
@@ -184,19 +187,20 @@ def _started(arguments: Sequence[str]) -> Iterator[_Command]:
 
 
 class _Watch:
-    """What of a run is on disk, told when it is more than before."""
+    """Follows a run on disk, and reports when it has advanced."""
 
     def __init__(self, pid: int, out: Path, before: set[Path], run: Path | None) -> None:
         self._pid = pid
         self._out = out
         self._before = before
         self._run = run
+        self._inode = 0
         self._read = 0
         self._trials = 0
-        self._told: Progress | None = None
+        self._reported: Progress | None = None
 
     def changed(self) -> Progress | None:
-        """How far it is, where that is further than told; None before there is a run."""
+        """Return the run's progress if it has advanced since the last call; None if not, or if there is no run yet."""
         self._run = self._run or next(
             (path for path in _folders(self._out) - self._before if _writer(path) == self._pid), None
         )
@@ -204,6 +208,9 @@ class _Watch:
             return None
         try:
             with (self._run / "trials.jsonl").open("rb") as log:
+                inode = os.fstat(log.fileno()).st_ino
+                if inode != self._inode:  # put into another order as a whole
+                    self._inode, self._read, self._trials = inode, 0, 0
                 log.seek(self._read)
                 more = log.read()
             directory = RunDirectory.open(self._run)
@@ -214,9 +221,9 @@ class _Watch:
         self._trials += more.count(b"\n")
         cases = [entry.case for entry in directory.manifest.cases]
         now = Progress(self._run, len(done & set(cases)), len(cases), self._trials)
-        if now == self._told:
+        if now == self._reported:
             return None
-        self._told = now
+        self._reported = now
         return now
 
 
@@ -225,7 +232,7 @@ def _folders(out: Path) -> set[Path]:
 
 
 def _writer(run: Path) -> int | None:
-    """The process that writes a run, as its lock says."""
+    """Return the process that writes a run, as its lock says."""
     try:
         return int((run / ".lock").read_text())
     except (OSError, ValueError):
@@ -233,7 +240,7 @@ def _writer(run: Path) -> int | None:
 
 
 def _unfinished(out: Path, plan: Path) -> Path | None:
-    """The newest run of this plan, to the letter, of which a case has no result."""
+    """Return the newest run of this plan, to the letter, of which a case has no result."""
     try:
         text = plan.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -15,31 +15,13 @@ import pandas as pd
 from espbench.comparison.sorting.samples import names_of
 from espbench.errors import EspbenchError, UnreadableRun, UsageError
 from espbench.frames.columns import UNITS, frame, frame_bytes, units
+from espbench.frames.trials import frame_of_trials, no_collection
+from espbench.profile import csv_file as profiles
 from espbench.results import RunDirectory, finding_files, outcome_files
-from espbench.terms import PAIRED, CaseIdentity, Finding, Latency, Manifest, Outcome, Trial
+from espbench.terms import PAIRED, Finding, Manifest, Outcome, Trial
 
 Table = Literal["results", "trials", "findings"]
-_GATEWAYS = ("home", "office")
-_OF_GATEWAY = {
-    "cpu_pct": "cpu_{}_pct",
-    "cpu_us_per_frame": "cpu_{}_us_per_frame",
-    "instructions_per_frame": "instructions_{}_per_frame",
-    "encrypted_frames": "encrypted_{}_frames",
-    "decrypted_frames": "decrypted_{}_frames",
-}
-_IDENTITY = tuple(CaseIdentity.model_fields)
 _RESULTS = (*outcome_files.COLUMNS, "frame_bytes", "is_lower_bound", "is_short")
-_OF_TRIAL = (
-    "sequence", "phase", "attempt", "validity", "intended_fps", "offered_fps", "intended_duration_s", "duration_s",
-    "tx_frames", "rx_frames", "lost", "duplicated", "reordered", "corrupted", "frame_loss_ratio", "sustained",
-    "reasons", "warnings", "not_measured",
-)  # fmt: skip
-_LATENCIES = tuple(name for name in Latency.model_fields if name != "hdr")
-_TRIALS = (
-    *_IDENTITY, *_OF_TRIAL, "frame_bytes", "is_void", "is_disturbed", "is_violated",
-    *(column.format(gateway) for column in _OF_GATEWAY.values() for gateway in _GATEWAYS),
-    *(f"latency_{name}_us" for name in _LATENCIES),
-)  # fmt: skip
 _BESIDE_FIGURES = ("trials", "encryption", "words", "reasons", "warnings", "rfc2544_deviations")
 _FINDINGS = (*finding_files.COLUMNS, *_BESIDE_FIGURES, "frame_bytes", "is_short")
 
@@ -64,7 +46,7 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """Where the run directory is."""
+        """The run directory."""
         return self.directory.path
 
     @property
@@ -102,11 +84,27 @@ class Run:
         frames crossed without encryption. Rates, frames and loss are of both directions together. Trials of a
         comparison at fixed loads are of no case of the plan: all that says which case is missing but `case`.
         """
-        cases = {entry.case: entry for entry in self.manifest.cases}
-        return frame((_of_trial(trial, cases.get(trial.case)) for trial in self.records()), _TRIALS)
+        return frame_of_trials(self.directory)
+
+    @cached_property
+    def profile(self) -> pd.DataFrame:
+        """Return the rows of `profile.csv`, which `espbench profile` writes: for each function of each gateway.
+
+        `instructions` are those of a trial with so many `frames`, `instructions_per_frame` their ratio. UnreadableRun
+        if the run has no profile.
+        """
+        file = self.path / profiles.FILE
+        if not file.is_file():
+            raise UnreadableRun(
+                f"{self.path}: no profile\n  expected: a run that espbench profile made, with a {profiles.FILE}\n"
+                f"  got: a run without one\n  what to do: espbench profile {self.path}, and load the run that it names"
+            )
+        with _saying_what_to_do(file, "profile the run again"):
+            of_gateways = profiles.read(file.read_text(encoding="utf-8"), str(file))
+        return frame((row for profile in of_gateways for row in profiles.rows(profile)), profiles.COLUMNS)
 
     def records(self) -> Iterator[Trial]:
-        """The trials as typed records: each direction, the place of every loss, the histograms of latency."""
+        """Return the trials as typed records: each direction, the place of every loss, the histograms of latency."""
         return self.directory.trials()
 
 
@@ -122,14 +120,17 @@ def load(run: RunLike, *, allow_damaged: bool = False) -> Run:
     if isinstance(run, Run):
         return run
     path = Path(run)
-    with _told(path, "restore manifest.json from a copy of the run, or measure again"):
+    with _saying_what_to_do(path, "restore manifest.json from a copy of the run, or measure again"):
         directory = RunDirectory.open(path)
     again = f"espbench run --resume {path}"
     anew = f"move it away, and `{again}` works the results out again from trials.jsonl"
-    with _told(path, f"restore results.json from a copy of the run; or {anew}"):
+    with no_collection(), _saying_what_to_do(path, f"restore results.json from a copy of the run; or {anew}"):
         results = directory.results()
-    with _told(path, "restore trials.jsonl from a copy of the run, or measure again"):
-        damage = [str(found) for found in directory.damage()]
+    with (
+        no_collection(),
+        _saying_what_to_do(path, "restore trials.jsonl from a copy of the run, or measure again"),
+    ):
+        damage = [str(damaged) for damaged in directory.damage(results)]
     if damage and not allow_damaged:
         listed = "".join(f"\n    {text}" for text in damage)
         raise UnreadableRun(
@@ -141,7 +142,7 @@ def load(run: RunLike, *, allow_damaged: bool = False) -> Run:
 
 
 def load_many(*runs: RunLike | Iterable[RunLike], table: Table = "results") -> pd.DataFrame:
-    """One of the frames of several runs, one under the other, with `run` and `platform` as its first columns.
+    """Return one of the frames of several runs, one under the other, with `run` and `platform` as its first columns.
 
     `run` is the run's name, or as much of its path as tells it from the others: as `compare` names it. UnreadableRun
     as of `load`; UsageError where no run is named, or one twice.
@@ -151,10 +152,10 @@ def load_many(*runs: RunLike | Iterable[RunLike], table: Table = "results") -> p
         raise UsageError("espbench.load_many: expected at least one run, got none; name run directories")
     tables = []
     for name, run in zip(names_of([run.directory for run in loaded]), loaded, strict=True):
-        found: pd.DataFrame = getattr(run, table).copy()
+        part: pd.DataFrame = getattr(run, table).copy()
         for column, value in (("platform", run.manifest.platform), ("run", name)):
-            found.insert(0, column, pd.Series(value, index=found.index, dtype="string"))
-        tables.append(found)
+            part.insert(0, column, pd.Series(value, index=part.index, dtype="string"))
+        tables.append(part)
     together = pd.concat(tables, ignore_index=True)
     together.attrs[UNITS] = units(together.columns)
     return together
@@ -168,7 +169,7 @@ def load_each(runs: Iterable[RunLike | Iterable[RunLike]]) -> list[Run]:
 
 
 @contextmanager
-def _told(path: Path, what_to_do: str) -> Iterator[None]:
+def _saying_what_to_do(path: Path, what_to_do: str) -> Iterator[None]:
     """Turn whatever goes wrong in reading into one UnreadableRun."""
     try:
         yield
@@ -191,22 +192,3 @@ def _of_finding(finding: Finding) -> Iterator[dict[str, Any]]:
 
 def _marks(result: Outcome | Finding) -> dict[str, Any]:
     return {"frame_bytes": frame_bytes(result.frame_size), "is_short": result.is_short}
-
-
-def _of_trial(trial: Trial, entry: CaseIdentity | None) -> dict[str, Any]:
-    identity = {name: getattr(entry, name, None) for name in _IDENTITY} | {"case": trial.case}
-    of_gateways = {
-        column.format(gateway): getattr(trial.gateways.get(gateway), name, None)
-        for gateway in _GATEWAYS
-        for name, column in _OF_GATEWAY.items()
-    }
-    return {
-        **identity,
-        **{name: getattr(trial, name) for name in _OF_TRIAL},
-        **of_gateways,
-        **{f"latency_{name}_us": getattr(trial.latency_us, name) for name in _LATENCIES},
-        "frame_bytes": frame_bytes(identity["frame_size"]),
-        "is_void": trial.validity == "INVALID",
-        "is_disturbed": trial.disturbed,
-        "is_violated": trial.violated,
-    }

@@ -52,7 +52,7 @@ def compare(
     reference: str | None = None,
     allow_different: bool = False,
 ) -> pd.DataFrame:
-    """The verdicts of `espbench compare`, one row each: is b faster than the reference a, at one point?
+    """Return the verdicts of `espbench compare`, one row each: is b faster than the reference a, at one point?
 
     ratio is b / a of the throughputs, with its interval; where one of them is a bound it is missing, and at_least or
     at_most is what is known. `faster` names the faster one, missing where no difference is shown or no verdict was
@@ -62,25 +62,25 @@ def compare(
     them; differences, what else differs between the runs where that was allowed. UsageError where there is nothing to
     compare or the runs differ in more than the axis, UnreadableRun as of `load`.
     """
-    found = compare_runs([run.directory for run in load_each(runs)], by, reference, allow_different)
-    table = frame(_rows(found), _COLUMNS)
+    comparison = compare_runs([run.directory for run in load_each(runs)], by, reference, allow_different)
+    table = frame(_rows(comparison), _COLUMNS)
     table.attrs |= {
-        "axis": found.axis,
-        "confidence": found.confidence,
-        "words": found.words,
-        "warnings": found.warnings,
-        "differences": [in_words(difference) for difference in found.differences],
+        "axis": comparison.axis,
+        "confidence": comparison.confidence,
+        "words": comparison.words,
+        "warnings": comparison.warnings,
+        "differences": [in_words(difference) for difference in comparison.differences],
     }
     return table
 
 
-def _rows(found: Comparison) -> Iterator[dict[str, Any]]:
-    for verdict in found.fixed_loads:
+def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    for verdict in comparison.fixed_loads:
         yield _at_fixed_loads(verdict)
-    for panel in found.panels:
+    for panel in comparison.panels:
         for pair in panel.pairs:
             for point in pair.points:
-                yield _by_searches(point, pair, panel, found.common)
+                yield _by_searches(point, pair, panel, comparison.common)
 
 
 def _by_searches(
@@ -115,7 +115,7 @@ def _at_fixed_loads(verdict: FixedLoadVerdict) -> dict[str, Any]:
 
 
 def _point(conditions: dict[str, str], x_name: Name, x: int | str) -> dict[str, Any]:
-    """Where a verdict stands, by column."""
+    """Return the point that a verdict is about, by column."""
     named = {column: conditions.get(name) for name, column in _CONDITIONS.items()}
     at = named | {_CONDITIONS[x_name]: x}
     return at | {
@@ -128,8 +128,10 @@ def _judged(word: Word, a: str, b: str, why: str) -> dict[str, Any]:
     return {"a": a, "b": b, "verdict": word, "faster": {"A faster": a, "B faster": b}.get(word), "why": why}
 
 
-def _estimate(name: str, found: Estimate | None) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high} if found else {}
+def _estimate(name: str, estimate: Estimate | None) -> dict[str, float]:
+    return (
+        {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high} if estimate else {}
+    )
 
 
 def _arm(name: str, point: ArmPoint | None) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check holds a run against: at each point of a plan the loads, and what a frame cost there."""
+"""Defines the base that a check compares a run with: at each point of a plan the loads, and what a frame cost there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Point:
-    """Where in a plan figures were measured, whatever the number of the case and of the repeat."""
+    """A point of a plan at which figures were measured, independent of the numbers of the case and of the repeat."""
 
     dut: str
     stack: str
@@ -28,14 +28,14 @@ class Point:
 
     @classmethod
     def of(cls, case: CaseIdentity) -> Point:
-        """The point of a case, of one of its results or of its entry in a manifest."""
+        """Return the point of a case, of one of its results or of its entry in a manifest."""
         return cls(
             case.dut, case.stack, case.suite, case.ip_version, case.frame_size, case.direction, case.test
         )
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """What points are sorted by: sizes by number, mixes of sizes after them."""
+        """The key to sort points by: sizes by number, and mixes of sizes after them."""
         size = self.frame_size
         number, name = (size, "") if isinstance(size, int) else (1 << 32, size)
         return (
@@ -90,16 +90,16 @@ class Base:
 
     @property
     def provenance(self) -> list[str]:
-        """Which runs its figures are of, each once."""
-        told = dict.fromkeys(f"{case.run}, begun {case.started}" for case in self.cases.values())
-        return [*([f"commit {self.commit}"] if self.commit else []), *told]
+        """The runs that its figures come from, each once."""
+        runs = dict.fromkeys(f"{case.run}, begun {case.started}" for case in self.cases.values())
+        return [*([f"commit {self.commit}"] if self.commit else []), *runs]
 
     @property
     def has_halves(self) -> bool:
-        """Whether each case was measured at half of its throughput too."""
+        """True if each case was measured at half of its throughput too."""
         return all(any(s.share < AT_THROUGHPUT for s in case.samples) for case in self.cases.values())
 
     @property
     def repeats(self) -> int:
-        """Return of how many samples its bands are, at most."""
+        """The largest number of samples in one of its bands."""
         return max((len({s.repeat for s in case.samples}) for case in self.cases.values()), default=0)

@@ -63,9 +63,9 @@ class _File(_Strict):
 
 
 def text_of(base: Base) -> str:
-    """The file's text; the same base always gives the same."""
+    """Return the file's text; the same base always gives the same."""
     lines = [_line(case, base.conditions) for case in _sorted(base)]
-    told = [f"  {_json(key)}: {_json(base.conditions[key])}" for key in sorted(base.conditions)]
+    parts = [f"  {_json(key)}: {_json(base.conditions[key])}" for key in sorted(base.conditions)]
     commit = [f'"commit": {_json(base.commit)},'] if base.commit else []
     return "\n".join(
         [
@@ -73,7 +73,7 @@ def text_of(base: Base) -> str:
             f'"format": {FORMAT},',
             *commit,
             '"conditions": {',
-            ",\n".join(told),
+            ",\n".join(parts),
             "},",
             '"cases": [',
             *(f"{line}," for line in lines),
@@ -86,7 +86,7 @@ def text_of(base: Base) -> str:
 
 
 def keeping(base: Base, former: Base) -> Base:
-    """The base with the former's case wherever nothing was found to be otherwise, so that its line stays as it is."""
+    """Return the base with the former's case wherever no difference was found, so that its line stays as it is."""
 
     def same(case: BaseCase) -> bool:
         conditions = (relevant(each.conditions, case.point.dut, case.point.stack) for each in (base, former))
@@ -186,7 +186,7 @@ def _json(value: Any) -> str:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys each come once: a merge may leave two."""
+    """Return an object whose keys each come once: a merge may leave two."""
     keys = [key for key, _ in pairs]
     for key in keys:
         if keys.count(key) > 1:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a base is valid for: the instrument, which must be the same, and the subject, which is what is being tested.
+"""Defines for what a base is valid: for one instrument, which must be the same, and for a subject, which is under test.
 
-The subject is what a plan names of the user's own: a kernel by its path, a daemon by its prefix. All else (espbench
-itself, the profile, QEMU, the kernel where it is not the user's, the plan's settings) is the instrument: where that
-differs, a difference in instructions says nothing of the user's change.
+The subject is what a plan names of the user's own: a kernel by its path, a daemon by its prefix. Everything else
+(espbench itself, the profile, QEMU, a kernel that is not the user's, the plan's settings) is the instrument. If the
+instrument differs, a difference in instructions says nothing about the user's change.
 
 Keys of one device or stack begin with its name and a colon; the others are of the whole run.
 """
@@ -20,7 +20,7 @@ from espbench.comparison.sorting.samples import VERSION_OPTIONS, options_of
 from espbench.terms import CaseEntry, Manifest
 
 _OF_KERNELS = ("kernel", "modules")
-# Of a Security Context, what is of the device and not of the stack on it.
+# Parts of a Security Context that belong to the device, and not to the stack on it.
 _OF_DEVICES = ("kernel", "emulation")
 _MACHINE = ("cpu", "kernel", "cpus usable", "memory_mib")
 _PROFILE = re.compile(r"^profiles\.([^.]+)\.(.+)$")
@@ -37,20 +37,23 @@ class Recorded:
 def of_plan(
     espbench: str, topology: str, line_rate_bps: float, conditions: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What is known before anything is measured; conditions: as the manifest keeps the plan's."""
-    told = {"espbench": espbench, "topology": topology, "line rate": f"{line_rate_bps:g} bit/s"}
+    """Return the conditions that are known before anything is measured; conditions: the plan's, as in the manifest."""
+    known = {"espbench": espbench, "topology": topology, "line rate": f"{line_rate_bps:g} bit/s"}
     for key, value in flat({k: v for k, v in conditions.items() if k not in ("topology", "line_rate")}):
         of_profile = _PROFILE.match(key)
-        told[f"{of_profile[1]}: profile.{of_profile[2]}" if of_profile else key] = value
-    return told
+        known[f"{of_profile[1]}: profile.{of_profile[2]}" if of_profile else key] = value
+    return known
 
 
 def of_run(manifest: Manifest, *, virtual: bool = True) -> Recorded:
-    """Everything that the run recorded, of its gateways too; in real time the machine is part of the instrument."""
-    told = of_plan(manifest.espbench, manifest.topology, manifest.line_rate_bps, manifest.conditions)
+    """Return everything that the run recorded, of its gateways too.
+
+    In real time, the machine is part of the instrument.
+    """
+    recorded = of_plan(manifest.espbench, manifest.topology, manifest.line_rate_bps, manifest.conditions)
     if not virtual:
         host = {key: manifest.host[key] for key in _MACHINE if key in manifest.host}
-        told |= dict(flat({"host": host, "placement": manifest.placement, "queues": manifest.queues}))
+        recorded |= dict(flat({"host": host, "placement": manifest.placement, "queues": manifest.queues}))
     of_gateways: dict[str, set[str]] = {}
     subject = set()
     for entry in manifest.cases:
@@ -58,41 +61,43 @@ def of_run(manifest: Manifest, *, virtual: bool = True) -> Recorded:
             of_gateways.setdefault(key, set()).add(value)
         if any(option in entry.options for option in VERSION_OPTIONS):
             subject.add(f"{entry.stack}: version")
-    told |= {key: " / ".join(sorted(values)) for key, values in of_gateways.items()}
-    subject = subject & told.keys() | {key for key in told if _is_own_kernel(manifest, key)}
+    recorded |= {key: " / ".join(sorted(values)) for key, values in of_gateways.items()}
+    subject = subject & recorded.keys() | {key for key in recorded if _is_own_kernel(manifest, key)}
     return Recorded(
-        {key: value for key, value in told.items() if key not in subject},
-        {key: told[key] for key in sorted(subject)},
+        {key: value for key, value in recorded.items() if key not in subject},
+        {key: recorded[key] for key in sorted(subject)},
     )
 
 
 def differences(
     base: Mapping[str, str], now: Mapping[str, str], *, free: Collection[str] = ()
 ) -> list[tuple[str, str, str]]:
-    """(key, base's value, value now) of each condition that differs; `nothing` where one of them has none.
+    """Return (key, base's value, value now) of each condition that differs; `nothing` where one of them has none.
 
     free: keys, or words of keys (`kernel`), that may differ. Devices and stacks that only one of them has are of cases
     that the other has not got, which is not said here.
     """
-    found = []
+    differing = []
     for key in sorted(base.keys() | now.keys()):
         scope = _scope(key)
         if scope and not all(any(_scope(k) == scope for k in side) for side in (base, now)):
             continue
         was, is_ = base.get(key, "nothing"), now.get(key, "nothing")
         if was != is_ and not is_named(key, free):
-            found.append((key, was, is_))
-    return found
+            differing.append((key, was, is_))
+    return differing
 
 
 def is_named(key: str, names: Collection[str]) -> bool:
-    """Whether a condition is one of these, by its key or by a word of it."""
+    """Return whether one of these names means a condition, by its key or by a word of it."""
     return key in names or bool(set(re.split(r"[.:]\s*", key)) & set(names))
 
 
-def own_kernels(told: Mapping[str, str]) -> set[str]:
+def own_kernels(recorded: Mapping[str, str]) -> set[str]:
     """Pick the paths of the user's own kernels and modules from what `of_plan` said."""
-    return {key for key, value in told.items() if _scope(key) and is_named(key, _OF_KERNELS) and "/" in value}
+    return {
+        key for key, value in recorded.items() if _scope(key) and is_named(key, _OF_KERNELS) and "/" in value
+    }
 
 
 def relevant(conditions: Mapping[str, str], dut: str, stack: str) -> dict[str, str]:
@@ -116,7 +121,7 @@ def _of_gateways(manifest: Manifest, entry: CaseEntry) -> Iterator[tuple[str, st
 
 
 def _is_own_kernel(manifest: Manifest, key: str) -> bool:
-    """Whether a condition is of a kernel that the profile names by its path."""
+    """Return whether a condition is of a kernel that the profile names by its path."""
     dut = _scope(key)
     profile = manifest.conditions.get("profiles", {}).get(dut, {})
     named = [value for part, value in flat({key: profile.get(key) for key in _OF_KERNELS}) if part]

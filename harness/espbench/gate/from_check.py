@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run at the loads of a base measured, and what cannot be judged: nothing that is missing counts as good."""
+"""Reads what a run measured at the loads of a base. Whatever is missing is a problem, and never counts as good."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _LEAST = 0.05  # of a load: a floor is no lower
 def base_loads(
     base: Base, entries: Sequence[CaseEntry], limits: Mapping[Quantity, Limit]
 ) -> dict[str, list[BaseLoad]]:
-    """The loads of the base for each of these cases that it has; by the case's name in the new run."""
-    found: dict[str, list[BaseLoad]] = {}
+    """Return the loads of the base for each of these cases that it has; by the case's name in the new run."""
+    loads: dict[str, list[BaseLoad]] = {}
     for entry in entries:
         case = base.cases.get(Point.of(entry))
         for s in case.samples if case else ():
@@ -31,14 +31,14 @@ def base_loads(
                 load = BaseLoad(
                     goal=s.goal, load_fps=s.load_fps, duration_s=s.duration_s, floor_fps=round(floor, 3)
                 )
-                found.setdefault(entry.case, []).append(load)
-    return found
+                loads.setdefault(entry.case, []).append(load)
+    return loads
 
 
 def measurements(run: RunDirectory, base: Base) -> tuple[Measurements, list[Problem]]:
-    """What was measured at each of the base's samples, and why something was not."""
+    """Return the measurements by sample of the base, and why a sample has none."""
     problems = [Problem(damage.case, f"trials.jsonl: {damage}") for damage in run.damage()]
-    findings = {found.case: found for found in run.findings() if found.test == AT_BASE_LOADS}
+    findings = {finding.case: finding for finding in run.findings() if finding.test == AT_BASE_LOADS}
     entries = {entry.case: entry for entry in run.manifest.cases}
     measured: dict[tuple[Point, int, float, float], Measured] = {}
     for name, loads in run.manifest.base_loads.items():
@@ -50,24 +50,24 @@ def measurements(run: RunDirectory, base: Base) -> tuple[Measurements, list[Prob
             problems.append(Problem(name, why))
             continue
         problems += _take(measured, entry, loads, _valid(run.trials_of(name)))
-    told = {problem.case for problem in problems}
+    reported = {problem.case for problem in problems}
     for point, case in base.cases.items():
         names = {e.repeat: e.case for e in entries.values() if Point.of(e) == point}
         for s in case.samples:
             name = names.get(s.repeat, str(point))
-            found = measured.get((point, s.repeat, s.goal, s.load_fps))
-            if found is None:
-                if name not in told:
+            measurement = measured.get((point, s.repeat, s.goal, s.load_fps))
+            if measurement is None:
+                if name not in reported:
                     problems.append(
                         Problem(name, f"{goal_name(s.goal)}: no trial at {s.load_fps:,.0f} frames/s")
                     )
-            elif lacking := s.instructions.keys() - found.instructions.keys():
+            elif lacking := s.instructions.keys() - measurement.instructions.keys():
                 problems.append(Problem(name, f"the run has no gateway {' and '.join(sorted(lacking))}"))
     return measured, problems
 
 
 def _unfit(entry: CaseEntry, finding: Finding | None) -> str:
-    """Why nothing of the case may be judged; empty if it may."""
+    """Say why nothing of the case may be judged; empty if it may."""
     if finding is None:
         return "no result"
     if finding.status != "OK":

@@ -43,7 +43,7 @@ def base_of(run: RunDirectory) -> Base:
 
 
 def refused(run: RunDirectory, expected: str, got: str) -> UsageError:
-    """The message for a run that is no base."""
+    """Return the message for a run that is no base."""
     return UsageError(
         f"{run.path}: not a base\n  expected: {expected}\n  got: {got}\n"
         "  what to do: mend the cause and measure the base again, or name another one"
@@ -78,10 +78,10 @@ def _sample(run: RunDirectory, outcome: Outcome) -> Sample:
 
 
 def _by_point(outcomes: Iterable[Outcome]) -> dict[Point, list[Outcome]]:
-    found: dict[Point, list[Outcome]] = {}
+    by_point: dict[Point, list[Outcome]] = {}
     for outcome in outcomes:
-        found.setdefault(Point.of(outcome), []).append(outcome)
-    return found
+        by_point.setdefault(Point.of(outcome), []).append(outcome)
+    return by_point
 
 
 def _some(texts: list[str]) -> str:

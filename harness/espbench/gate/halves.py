@@ -20,7 +20,7 @@ _MOST_SHOWN = 5
 
 
 def to_measure(base: Base) -> Base:
-    """The base with a sample at half of each load; until it is measured, with the instructions at the whole."""
+    """Return the base with a sample at half of each load; until it is measured, with the instructions at the whole."""
 
     def half(sample: Sample) -> Sample:
         return replace(sample, load_fps=round(HALF * sample.load_fps, 3), share=HALF)
@@ -33,15 +33,15 @@ def to_measure(base: Base) -> Base:
 
 
 def measured(wanted: Base, run: RunDirectory) -> Base:
-    """The base with what the run measured at its halves; UsageError where some is missing, or the rest differs."""
-    found, problems = from_check.measurements(run, wanted)
+    """Return the base with what the run measured at its halves; UsageError if some is missing, or the rest differs."""
+    measurements, problems = from_check.measurements(run, wanted)
     if problems:
-        told = [f"{problem.case}: {problem.why}" for problem in problems]
-        raise _refused(wanted, "each case measured at half of its throughput", told)
+        lines = [f"{problem.case}: {problem.why}" for problem in problems]
+        raise _refused(wanted, "each case measured at half of its throughput", lines)
     moved: list[str] = []
 
     def taken(case: BaseCase, sample: Sample) -> Sample:
-        now = found[case.point, sample.repeat, sample.goal, sample.load_fps]
+        now = measurements[case.point, sample.repeat, sample.goal, sample.load_fps]
         if sample.share == HALF:
             return replace(sample, instructions=now.instructions, met=now.met)
         if dict(now.instructions) != dict(sample.instructions):

@@ -13,20 +13,20 @@ _KEY = "ns_per_instruction"  # of a profile: each instruction takes so long, whi
 
 
 def are_counted(manifest: Manifest) -> bool:
-    """Whether all devices of a run keep virtual time; in real time nobody counts instructions."""
+    """Return whether all devices of a run keep virtual time; in real time, instructions are not counted."""
     profiles = manifest.conditions.get("profiles", {})
     duts = {entry.dut for entry in manifest.cases}
     return bool(duts) and all(_is_virtual(profiles.get(dut, {})) for dut in duts)
 
 
 def per_frame(trial: Trial) -> dict[str, float]:
-    """Instructions per frame of each gateway; those of which they are not known are left out."""
+    """Return the instructions per frame of each gateway of which they are known."""
     counted = {side: reading.instructions_per_frame for side, reading in trial.gateways.items()}
     return {side: round(value, DIGITS) for side, value in counted.items() if value}
 
 
 def _is_virtual(profile: Mapping[str, Any]) -> bool:
-    """Whether a profile says anywhere what an instruction takes."""
+    """Return whether a profile has the time of an instruction."""
     return _KEY in profile or any(
         _is_virtual(inner) for inner in profile.values() if isinstance(inner, Mapping)
     )

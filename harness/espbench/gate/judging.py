@@ -26,7 +26,10 @@ from espbench.sentences import goal_name
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured anew at one of the base's samples; floor_met: at the least throughput, None: not tried."""
+    """A new measurement of one of the base's samples.
+
+    met: the load met the loss goal; floor_met: so did the least throughput (None: it was not tried).
+    """
 
     instructions: Mapping[str, float]
     met: bool
@@ -38,7 +41,7 @@ Measurements = Mapping[tuple[Point, int, float, float], Measured]
 
 
 def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) -> list[Row]:
-    """A row for each gateway and for the throughput, at each point and goal; none of points that were not measured."""
+    """Return a row for each gateway and for the throughput, at each point and goal that was measured."""
     rows: list[Row] = []
     for point in sorted(base.cases, key=lambda point: point.order):
         case = base.cases[point]
@@ -48,22 +51,22 @@ def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) 
             ]
             for share in sorted({s.share for s in of_goal}):
                 samples = [s for s in of_goal if s.share == share]
-                found = [measured[point, s.repeat, goal, s.load_fps] for s in samples]
+                measurements = [measured[point, s.repeat, goal, s.load_fps] for s in samples]
                 # At the throughput itself only where there is nothing better.
                 if share == min(s.share for s in of_goal):
-                    rows += _of_gateways(case, goal, samples, found, limits["instructions"])
+                    rows += _of_gateways(case, goal, samples, measurements, limits["instructions"])
                 if share == AT_THROUGHPUT:
-                    rows.append(_throughput(case, goal, samples, found, limits["throughput"]))
+                    rows.append(_throughput(case, goal, samples, measurements, limits["throughput"]))
     return rows
 
 
 def _of_gateways(
-    case: BaseCase, goal: float, samples: Sequence[Sample], found: Sequence[Measured], limit: Limit
+    case: BaseCase, goal: float, samples: Sequence[Sample], measurements: Sequence[Measured], limit: Limit
 ) -> list[Row]:
     rows = []
     for side in samples[0].instructions:
         band = [s.instructions[side] for s in samples]
-        now = [m.instructions[side] for m in found if side in m.instructions]
+        now = [m.instructions[side] for m in measurements if side in m.instructions]
         if len(now) == len(band):
             rows.append(_instructions(case, goal, side, samples, band, now, limit))
     return rows
@@ -81,7 +84,7 @@ def _instructions(
     low, middle, high = min(band), round(median(band), DIGITS), max(band)
     now = round(median(figures), DIGITS)
     allowed = limit.allowance(middle)
-    # Of figures with so many digits the difference has no more; else 0.1 above 0.3 would be over a limit of 0.1.
+    # The difference is rounded to the digits of the figures; else 0.1 above 0.3 would be over a limit of 0.1.
     excess = round(now - high if now > high else min(0.0, now - low), DIGITS)
     return Row(
         case=str(case.point),
@@ -110,10 +113,10 @@ def _word(excess: float, allowed: float) -> Word:
 
 
 def _throughput(
-    case: BaseCase, goal: float, samples: Sequence[Sample], found: Sequence[Measured], limit: Limit
+    case: BaseCase, goal: float, samples: Sequence[Sample], measurements: Sequence[Measured], limit: Limit
 ) -> Row:
     loads = [s.load_fps for s in samples]
-    judged = [m for s, m in zip(samples, found, strict=True) if s.met]
+    judged = [m for s, m in zip(samples, measurements, strict=True) if s.met]
     fps = median(loads)
     allowed = limit.allowance(fps)
     word: Word = "same"

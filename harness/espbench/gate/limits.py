@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much worse a figure may be than its base: `instructions=0.1%`, `instructions=50`, or both, joined by `|`."""
+"""Parses how much worse a figure may be than its base: `instructions=0.1%`, `instructions=50`, or both with `|`."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ class Limit:
     number: float = 0.0
 
     def allowance(self, base: float) -> float:
-        """By how much the figure may be worse, in its unit."""
+        """Return how much worse the figure may be, in its unit."""
         return max(self.share * base, self.number)
 
     def __str__(self) -> str:
-        told = [f"{100 * self.share:g}%" if self.share else "", f"{self.number:g}" if self.number else ""]
-        return "|".join(part for part in told if part) or "0"
+        parts = [f"{100 * self.share:g}%" if self.share else "", f"{self.number:g}" if self.number else ""]
+        return "|".join(part for part in parts if part) or "0"
 
 
 DEFAULTS: Mapping[Quantity, Limit] = {"instructions": Limit(share=0.001), "throughput": Limit(share=0.02)}
 
 
 def limits(texts: Sequence[str]) -> dict[Quantity, Limit]:
-    """The limit of each quantity, as given or the default; UsageError for one that cannot be read."""
-    found: dict[Quantity, Limit] = {}
+    """Return the limit of each quantity, as given or the default; UsageError for one that cannot be read."""
+    given: dict[Quantity, Limit] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or name not in get_args(Quantity):
             raise _refused(text)
         quantity: Quantity = name  # type: ignore[assignment]
-        if quantity in found:
+        if quantity in given:
             raise UsageError(
                 f"--limit: expected one limit of {quantity}, got two; join them: {quantity}=0.1%|50"
             )
-        found[quantity] = _limit(text, value)
-    return {**DEFAULTS, **found}
+        given[quantity] = _limit(text, value)
+    return {**DEFAULTS, **given}
 
 
 def _limit(text: str, value: str) -> Limit:

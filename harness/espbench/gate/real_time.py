@@ -21,36 +21,36 @@ _FIT = ("OK", "LOWER_BOUND", "BELOW_MINIMUM")
 
 
 def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> list[Row]:
-    """A row for each verdict on this arm beside the reference: by the searches, and by trials at the same loads."""
-    found = []
+    """Return a row for each verdict on this arm beside the reference, by searches and by trials at the same loads."""
+    judged = []
     for panel in comparison.panels:
         for pair in panel.pairs:
             if pair.b == arm:
-                found += [_searched(point, panel.conditions, limits["throughput"]) for point in pair.points]
+                judged += [_searched(point, panel.conditions, limits["throughput"]) for point in pair.points]
     for verdict in comparison.fixed_loads:
         if verdict.b == arm:
-            found += _at_fixed_loads(verdict, limits)
-    return found
+            judged += _at_fixed_loads(verdict, limits)
+    return judged
 
 
 def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
-    """The cases of a run without a valid figure, or whose encryption is not proven; stacks: of these alone, if any."""
+    """Return the cases of a run without a valid figure or proof of encryption; stacks: only of these, if any."""
     wanted = set(stacks)
     entries = {e.case: e for e in run.manifest.cases if not wanted or e.stack in wanted}
     results = [result for result in run.results() if result.case in entries]
-    found = [Problem(damage.case, f"trials.jsonl: {damage}") for damage in run.damage()]
-    found += [Problem(case, "no result") for case in entries if case not in {r.case for r in results}]
+    unfit = [Problem(damage.case, f"trials.jsonl: {damage}") for damage in run.damage()]
+    unfit += [Problem(case, "no result") for case in entries if case not in {r.case for r in results}]
     for result in results:
         if result.status not in _FIT:
             why = "; ".join(map(str, result.reasons))
-            found.append(Problem(result.case, f"{result.status}: {why}"))
+            unfit.append(Problem(result.case, f"{result.status}: {why}"))
         elif entries[result.case].stack_kind != BASELINE and result.encryption != "proven":
-            found.append(Problem(result.case, "encryption not proven"))
-    return found
+            unfit.append(Problem(result.case, "encryption not proven"))
+    return unfit
 
 
 def has_throughput(run: RunDirectory) -> bool:
-    """Whether there is anything that a comparison compares."""
+    """Return whether there is anything that a comparison compares."""
     return any(isinstance(result, Outcome) for result in run.results())
 
 
@@ -71,7 +71,10 @@ def _at_fixed_loads(verdict: FixedLoadVerdict, limits: Mapping[Quantity, Limit])
 
 
 def _word(shown: str, ratio: Estimate | None, limit: Limit, *, worse: str, better: str) -> Word:
-    """What a verdict of the comparison comes to; a difference known only as a bound has no size to excuse it."""
+    """Return the check's word for a verdict of the comparison.
+
+    A difference that is known only as a bound has no size that could be within the limit.
+    """
     if shown not in (worse, better):
         return "no verdict" if shown == "no verdict" else "same"
     if ratio is not None and abs(ratio.value - 1) <= limit.share:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check found: a row for each figure, what kept it from being judged, and the exit code that follows."""
+"""Defines the result of a check: a row for each figure, the problems with judging it, and the exit code."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Row:
 
     @property
     def name(self) -> str:
-        """What the figure is, for a table."""
+        """The name of the figure in a table."""
         return self.quantity if not self.side else f"{self.quantity}, {self.side}"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a case could not be judged."""
+    """A case that could not be judged, and why."""
 
     case: str
     why: str
@@ -80,8 +80,8 @@ class Check:
     @property
     def regressed(self) -> list[Row]:
         """The rows beyond their limit, the worst share first."""
-        found = [row for row in self.rows if row.word == "regressed"]
-        return sorted(found, key=lambda row: -(row.share or 0.0))
+        worse = [row for row in self.rows if row.word == "regressed"]
+        return sorted(worse, key=lambda row: -(row.share or 0.0))
 
     @property
     def exit_code(self) -> int:
@@ -106,10 +106,10 @@ class Check:
     def sentence(self) -> str:
         """The verdict in a sentence."""
         cases = len({row.case for row in self.rows})
-        told = f"{len(self.rows)} figures of {cases} cases held against {self.base}"
+        text = f"{len(self.rows)} figures of {cases} cases held against {self.base}"
         words = [
             (word, sum(row.word == word for row in self.rows)) for word in ("regressed", "improved", "moved")
         ]
         counts = [f"{n} {word}" for word, n in words if n]
         problems = [f"{len(self.problems)} problems: not judged as a whole"] if self.problems else []
-        return f"{self.word}: {told}: " + ", ".join([*counts, *problems] or ["all the same"])
+        return f"{self.word}: {text}: " + ", ".join([*counts, *problems] or ["all the same"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a generator is asked to send, and what it counts: one interface for all generators.
+"""Defines what a generator is asked to send and what it counts: one interface for all generators.
 
 Times are CLOCK_MONOTONIC nanoseconds, so that they can be compared with those of the host's monitors.
 """
@@ -20,7 +20,7 @@ LONGEST, LONGEST_MORE_S = 1.5, 0.5
 
 
 def longest_s(duration_s: float) -> float:
-    """The longest time for which a trial with this intended duration may send, s."""
+    """Return the longest time for which a trial with this intended duration may send, s."""
     return LONGEST * duration_s + LONGEST_MORE_S
 
 
@@ -39,7 +39,7 @@ class FrameShare(BaseModel):
 
 
 class RateStep(BaseModel):
-    """From at_s seconds after the start on, this rate; 0: nothing until the next step."""
+    """A change of the rate, at_s seconds after the start; rate 0: nothing is sent until the next step."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -180,7 +180,7 @@ class StepCounts(BaseModel):
 
 
 class Gap(BaseModel):
-    """From one arrival of an intact frame to the next."""
+    """The time from one arrival of an intact frame to the next."""
 
     from_ns: int
     to_ns: int
@@ -252,7 +252,7 @@ class StreamCounts(BaseModel):
 
 
 class EspCounts(BaseModel):
-    """How the SAs of a port judged the arriving packets. Each packet is counted in the first count that applies.
+    """The arriving packets as the SAs of a port judged them. Each packet is counted in the first count that applies.
 
     gaps: numbers between the lowest and the highest of this trial that never arrived: lost after encryption.
     """
@@ -271,7 +271,7 @@ class EspCounts(BaseModel):
 
 
 class NoiseCounts(BaseModel):
-    """How much of a noise was sent; the counts are as for a stream."""
+    """The frames that were sent of one noise; the counts are as for a stream."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -310,11 +310,11 @@ class BusBytes(BaseModel):
 
 
 class LinkCounts(LinkErrors, BusBytes):
-    """What happened at a port's link in virtual time, and in the gateway at its other end."""
+    """Counts of a port's link in virtual time, and of the gateway at its other end."""
 
 
 class PortCounts(BaseModel):
-    """What one tester port saw beside the streams."""
+    """Counts of one tester port that do not belong to a stream."""
 
     name: PortName
     rx_overrun: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generators there are: their names, whether this machine has them, and a new one of a name."""
+"""Lists the generators, says whether this machine has them, and makes one by its name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GENERATORS = {
 def new(
     name: str, settings: dict[str, Any], registry: Registry, log: Path, *, esp: bool = False
 ) -> Generator:
-    """A generator with nothing open; settings as plan.generator_choice has them. esp: it is to be an ESP peer."""
+    """Make a generator with nothing open; settings as in plan.generator_choice. esp: it is to be an ESP peer."""
     if name == "trex":
         # Only now: its libraries would be in the memory of every run.
         from espbench.generators.trex import TrexGenerator  # noqa: PLC0415
@@ -34,7 +34,7 @@ def new(
 
 
 def require(name: str, settings: dict[str, Any]) -> None:
-    """MachineLacks if a run with this generator would fail for want of something here."""
+    """Raise MachineLacks if a run with this generator would fail for want of something here."""
     if name == "trex" and settings["server"] is not None:
         return
     for answer in readiness():

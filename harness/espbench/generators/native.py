@@ -12,6 +12,7 @@ import secrets
 import selectors
 import subprocess
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from espbench.errors import GeneratorFailed, MachineLacks
 from espbench.generators.base import Noise, Offered, OnProgress, Stream, longest_s
 from espbench.paths import how_to_build, program
-from espbench.platforms.base import Port, PortName, Readiness
+from espbench.platforms.base import Moment, Port, PortName, Readiness
 from espbench.platforms.placement import NICE
 from espbench.this_machine.registry import Registry, Surroundings
 
@@ -31,7 +32,7 @@ _VIRTUAL_GRACE_S = 3600.0
 
 
 def binary() -> Path:
-    """The generator's program, where ESPBENCH_TRAFFIC or `paths.program` has it; MachineLacks where none has."""
+    """Return the generator's program, where ESPBENCH_TRAFFIC or `paths.program` has it; MachineLacks where none has."""
     try:
         return program(_BINARY, "ESPBENCH_TRAFFIC")
     except FileNotFoundError:
@@ -41,10 +42,10 @@ def binary() -> Path:
 def readiness() -> Readiness:
     """Doctor's answer."""
     try:
-        found = binary()
+        path = binary()
     except MachineLacks as lack:
         return Readiness("native", False, lack.what, lack.install)
-    return Readiness("native", True, note=found.name)
+    return Readiness("native", True, note=path.name)
 
 
 class NativeGenerator:
@@ -94,10 +95,12 @@ class NativeGenerator:
         self._buffer = b""
         self._grace_s = _GRACE_S
         self._trials = itertools.count()
+        self._moments = deque[Moment]()
+        self._now_ns = 0
         self.version = str(self._ask({"cmd": "hello"}, "hello")["version"])
 
     def paths(self) -> list[str]:
-        """`auto` is XDP wherever a port's driver can; none where the user chose."""
+        """Return the generator's paths: `auto` is XDP wherever a port's driver can; empty if the user chose one."""
         if self._chosen:
             return []
         return ["af_packet", "af_xdp"] if self._esp else ["auto", "af_xdp", "af_packet"]
@@ -110,7 +113,7 @@ class NativeGenerator:
         )
 
     def command(self) -> list[str]:
-        """The program and its arguments."""
+        """Return the program and its arguments."""
         return [str(binary()), "serve"]
 
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
@@ -119,8 +122,8 @@ class NativeGenerator:
         self._grace_s = _VIRTUAL_GRACE_S if virtual else _GRACE_S
         if virtual:
             self._trials = itertools.count()
-        found: list[dict[str, Any]] = self._ask(request, "opened")["ports"]
-        return found
+        opened: list[dict[str, Any]] = self._ask(request, "opened")["ports"]
+        return opened
 
     def _interfaces(self, ports: list[Port], watch_cpus: list[int]) -> dict[str, Any]:
         return {
@@ -152,6 +155,14 @@ class NativeGenerator:
         others = [str(path) for path in between_guests]
         self._ask({"cmd": "branch", "others": others, **({"seed": seed} if seed else {})}, "branched")
 
+    def in_next_trial(self, moments: Sequence[Moment]) -> None:
+        """Do what platforms.base.TrialClock says."""
+        self._moments = deque(sorted(moments, key=lambda moment: moment.at_s))
+
+    def now_ns(self) -> int:
+        """Do what platforms.base.TrialClock says."""
+        return self._now_ns
+
     def resolve(
         self, port: PortName, address: str, gateway: str, timeout_s: float = 10.0, tags: bytes = b""
     ) -> str:
@@ -181,11 +192,15 @@ class NativeGenerator:
             "residue_s": residue_s,
             "quiet_s": quiet_s,
             **({"memory_mib": self._esp_memory_mib} if self._esp else {}),
-            # What is left out has the same default in the protocol.
+            # The protocol has the same default for each value that is left out.
             "streams": [s.model_dump(by_alias=True, exclude_defaults=True) for s in streams],
             **({"noise": [n.model_dump(by_alias=True) for n in noise]} if noise else {}),
+            **({"moments_s": [m.at_s for m in self._moments]} if self._moments else {}),
         }
-        event = self._ask(request, "trial", longest_s(duration_s) + residue_s, on_progress)
+        try:
+            event = self._ask(request, "trial", longest_s(duration_s) + residue_s, on_progress)
+        finally:
+            self._moments.clear()
         return Offered.model_validate(event)
 
     def ping(self) -> None:
@@ -212,26 +227,34 @@ class NativeGenerator:
         expected_s: float = 0.0,
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
+        self._send(request)
+        deadline = time.monotonic() + expected_s + self._grace_s
+        while True:
+            event = self._line(request["cmd"], deadline)
+            kind = event.get("event")
+            self._now_ns = event.get("now_ns", self._now_ns)
+            if kind == answer:
+                return event
+            if kind == "error":
+                hint = f"\n  to fix it: {event['hint']}" if event.get("hint") else ""
+                raise GeneratorFailed(f"generator: {event['message']}{hint}")
+            if kind == "moment":
+                self._moments.popleft().act()
+                self._send({"cmd": "continue"})
+            if kind in ("crypto", "moment"):
+                # Packets are sealed before the trial, or opened after it, or gateways are acted on: that takes what it
+                # takes.
+                deadline = time.monotonic() + expected_s + self._grace_s
+            if kind == "progress" and on_progress:
+                on_progress(event)
+
+    def _send(self, request: dict[str, Any]) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise self._died(request["cmd"]) from None
-        deadline = time.monotonic() + expected_s + self._grace_s
-        while True:
-            event = self._line(request["cmd"], deadline)
-            kind = event.get("event")
-            if kind == answer:
-                return event
-            if kind == "error":
-                hint = f"\n  to fix it: {event['hint']}" if event.get("hint") else ""
-                raise GeneratorFailed(f"generator: {event['message']}{hint}")
-            if kind == "crypto":
-                # Packets are sealed before the trial, or opened after it: that takes what it takes.
-                deadline = time.monotonic() + expected_s + self._grace_s
-            if kind == "progress" and on_progress:
-                on_progress(event)
 
     def _line(self, command: str, deadline: float) -> dict[str, Any]:
         assert self._process.stdout is not None

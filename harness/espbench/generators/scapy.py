@@ -21,7 +21,7 @@ class ScapyGenerator(NativeGenerator):
     name = "scapy"
 
     def paths(self) -> list[str]:
-        """One."""
+        """Return the only path that there is."""
         return []
 
     def command(self) -> list[str]:

@@ -72,11 +72,11 @@ class TrexGenerator:
         self._holds_frames = False
 
     def paths(self) -> list[str]:
-        """The server's, whatever it was started with."""
+        """Return the server's paths, whatever it was started with."""
         return []
 
     def take(self, path: str) -> None:
-        """There is no other."""
+        """Do nothing: there is only one path."""
 
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
         self._holds_frames = False
@@ -167,7 +167,7 @@ class TrexGenerator:
         self._trex.close()
 
     def _check(self, streams: list[Stream]) -> None:
-        """What the ports cannot carry."""
+        """Raise UsageError if the ports cannot carry these streams."""
         if len({s.from_ for s in streams}) < len(streams):
             raise UsageError(
                 "generator trex: expected one stream from each port, got two: its counters are the ports'"
@@ -190,7 +190,7 @@ class TrexGenerator:
         It goes on until it has sent all. Whatever still sends when the longest time is over (base.longest_s) is
         stopped.
         """
-        told = time.monotonic()
+        before_start = time.monotonic()
         for s in streams:
             self._trex.start(s.from_, s.rate_fps or _FLOOD_FPS)
         started = time.monotonic()
@@ -224,7 +224,7 @@ class TrexGenerator:
         # soon as it was told to.
         is_late = flood or last_seen - started - _NOTICED_S > duration_s
         unseen_s = ended - max(last_seen, started + duration_s)
-        return ended - told if is_late else duration_s, unseen_s, dropped
+        return ended - before_start if is_late else duration_s, unseen_s, dropped
 
     def _final_counters(
         self,
@@ -232,25 +232,27 @@ class TrexGenerator:
         quiet_s: float | None,
         is_complete: Callable[[dict[PortName, Counters]], bool],
     ) -> tuple[dict[PortName, Counters], list[str]]:
-        """The counters once the residue has passed and nothing changes any more; what is wrong with them.
+        """Return the counters once the residue has passed and nothing changes any more; what is wrong with them.
 
         With all frames accounted for, quiet_s of silence are enough.
         """
         over = time.monotonic() + residue_s
         give_up = over + _STRAGGLERS_S
-        found, changed = self._trex.counters(), time.monotonic()
+        counters, changed = self._trex.counters(), time.monotonic()
         while True:
             end = max(over, changed + SETTLED_S)
-            if quiet_s is not None and is_complete(found):
+            if quiet_s is not None and is_complete(counters):
                 end = changed + quiet_s
             if time.monotonic() >= end:
-                return found, []
+                return counters, []
             if changed > give_up:
-                return found, ["frames still arrived long after the trial: TRex cannot tell whose they are"]
+                return counters, [
+                    "frames still arrived long after the trial: TRex cannot tell whose they are"
+                ]
             time.sleep(_COUNTER_POLL_S)
             now = self._trex.counters()
-            if now != found:
-                found, changed = now, time.monotonic()
+            if now != counters:
+                counters, changed = now, time.monotonic()
 
     def _link_faults(self, dropped: set[PortName], counts: list[StreamCounts]) -> list[str]:
         ports = self._trex.ports
@@ -264,21 +266,21 @@ class TrexGenerator:
         ]
 
     def _warnings(self, streams: list[Stream]) -> list[Remark]:
-        """What any figure of these streams must say."""
-        told = [Remark.of(Code.BACKLOG_NOT_JUDGED)]
+        """Return the remarks that every figure of these streams needs."""
+        remarks = [Remark.of(Code.BACKLOG_NOT_JUDGED)]
         by_af_packet = [s for s in streams if _BURSTY in self._trex.drivers[s.from_]]
         if any((s.rate_fps or 0) > _TICKS for s in by_af_packet):
-            told.append(Remark.of(Code.LEAVES_IN_BURSTS))
+            remarks.append(Remark.of(Code.LEAVES_IN_BURSTS))
         if by_af_packet and self._trex.launched is None:
-            told.append(Remark.of(Code.FIRST_LOSS_UNSEEN))
-        return told
+            remarks.append(Remark.of(Code.FIRST_LOSS_UNSEEN))
+        return remarks
 
     def _cpu_ns(self) -> int:
         return self._trex.launched.cpu_ns() if self._trex.launched else 0
 
 
 def _end_unseen(unseen_s: float, duration_s: float) -> list[str]:
-    """The fault of a trial whose end was not seen: its frames may have taken so much longer than is believed."""
+    """Return the fault of a trial whose end was not seen: its frames may have taken so much longer than is believed."""
     if unseen_s <= max(_UNSEEN_S, _UNSEEN_SHARE * duration_s):
         return []
     return [

@@ -38,7 +38,7 @@ class Account:
 
 
 def stream_counts(s: Stream, planned: int | None, accounts: dict[PortName, Account]) -> StreamCounts:
-    """One stream's part, from the ports it went between; None where TRex cannot tell."""
+    """Return one stream's part, from the ports it went between; None where TRex cannot tell."""
     sender, rx = accounts[s.from_], accounts[s.to].received
     return StreamCounts(
         id=s.id,
@@ -61,7 +61,7 @@ def stream_counts(s: Stream, planned: int | None, accounts: dict[PortName, Accou
 
 
 def shortfall(accounts: dict[PortName, Account], streams: list[Stream], *, is_late: bool) -> str:
-    """Why fewer frames were sent than planned, as far as can be told."""
+    """Say why fewer frames were sent than planned, as far as this is known."""
     errors = sum(accounts[s.from_].errors for s in streams)
     held = sum(accounts[s.from_].held for s in streams)
     if errors:

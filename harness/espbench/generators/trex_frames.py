@@ -22,9 +22,7 @@ _IPV6_HEADER_BYTES = 40
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame without FCS; ip and transport are the offsets of these headers, source and destination
-    those of the IP addresses.
-    """
+    """One frame without FCS, with the offsets of its headers (ip, transport) and IP addresses (source, destination)."""
 
     data: bytes
     ip: int
@@ -35,7 +33,7 @@ class Frame:
 
 
 def frame_of(stream: Stream, share: FrameShare, *, rotates: bool) -> Frame:
-    """The first flow's frame, as the native generator lays it out, its test header left zero.
+    """Return the first flow's frame, as the native generator lays it out, its test header left zero.
 
     Checksums are right, but for the UDP checksum of IPv4 flows that rotate: 0, none (RFC 768).
     """
@@ -80,7 +78,7 @@ def frame_of(stream: Stream, share: FrameShare, *, rotates: bool) -> Frame:
 
 
 def _headers(stream: Stream, share: FrameShare) -> bytearray:
-    """From the destination MAC to the end of the UDP or TCP header: the stream's own, or the test frame's."""
+    """Return the headers from the destination MAC to UDP or TCP: those of the stream, or of the test frame."""
     if stream.headers:
         return bytearray(base64.b64decode(stream.headers[share.header]))
     ports = struct.pack("!HHHH", stream.src_port, stream.dst_port, 0, 0)
@@ -98,7 +96,7 @@ def _be16(data: bytearray, at: int) -> int:
 
 
 def _checksum(data: bytes | bytearray) -> int:
-    """The Internet checksum (RFC 1071)."""
+    """Return the Internet checksum (RFC 1071)."""
     if len(data) % 2:
         data = data + b"\0"
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))

@@ -23,7 +23,7 @@ _HIGHEST_CORE_MASK = 2**64 - 1
 
 @dataclass(frozen=True)
 class Counters:
-    """What TRex counts of a port."""
+    """TRex's counters of a port."""
 
     opackets: int
     ipackets: int
@@ -31,7 +31,7 @@ class Counters:
     oerrors: int
 
     def since(self, before: Counters) -> Counters:
-        """What moved."""
+        """Return the differences from earlier counters."""
         return Counters(**{name: n - getattr(before, name) for name, n in vars(self).items()})
 
 
@@ -90,7 +90,7 @@ class TrexPorts:
     # -- commands and questions -----------------------------------------------------------------
 
     def ask(self, method: str, **params: Any) -> Any:
-        """Any method of the server."""
+        """Return any method of the server."""
         if self._client is None:
             raise EspbenchError(f"generator trex: no ports are open; `{method}` was not asked")
         try:
@@ -101,7 +101,7 @@ class TrexPorts:
             raise
 
     def tell(self, name: PortName, method: str, **params: Any) -> None:
-        """A command to a port that is ours; `_` is the port's default profile."""
+        """Send a command to a port that is ours; `_` is the port's default profile."""
         self.ask(method, port_id=self._indices[name], handler=self._handlers[name], profile_id="_", **params)
 
     def start(self, name: PortName, rate_fps: float) -> None:
@@ -112,19 +112,19 @@ class TrexPorts:
         )  # fmt: skip
 
     def is_sending(self, name: PortName) -> bool:
-        """Whether the port's streams have not come to their end."""
+        """Return whether the port's streams have not ended yet."""
         return self._status(name)["state"] in _TRANSMITTING
 
     def is_down(self, name: PortName) -> bool:
-        """TRex's own word on the link, which holds for real NICs."""
+        """Return whether the link is down, by TRex's own word, which holds for real NICs."""
         return not self._status(name).get("attr", {}).get("link", {}).get("up", True)
 
     def counters(self) -> dict[PortName, Counters]:
-        """TRex's counters of each port; refreshed twice a second."""
+        """Return TRex's counters of each port, which it refreshes twice a second."""
         return {name: self._counters(name) for name in self.ports}
 
     def links(self) -> dict[PortName, Link]:
-        """The kernel's word on the ports of a server that was launched; else nothing."""
+        """Return the kernel's word on the ports of a server that was launched; else nothing."""
         if self.launched is None:
             return {}
         return {name: self.launched.link(port.interface) for name, port in self.ports.items()}
@@ -192,7 +192,7 @@ class TrexPorts:
 
 
 def _first_answer(server: TrexServer) -> TrexClient:
-    """A connection to a server just started, once it answers: ZeroMQ knocks until somebody listens."""
+    """Return a connection to a server just started, once it answers: ZeroMQ knocks until somebody listens."""
     client = TrexClient("127.0.0.1", RPC_PORT, server.netns, server.check)
     try:
         client.call("ping", timeout_s=_START_S)

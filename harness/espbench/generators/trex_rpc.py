@@ -74,7 +74,7 @@ class TrexClient:
         return str(self.call("get_version").get("version", "of unknown version"))
 
     def call(self, method: str, *, timeout_s: float | None = None, **params: Any) -> Any:
-        """The `result` of a method. TrexRefused where the server says no, EspbenchError where it is silent or dead."""
+        """Return the `result` of a method; TrexRefused if the server says no, EspbenchError if it is silent or dead."""
         deadline = time.monotonic() + _BUSY_S
         while True:
             answer = self._exchange(method, params, timeout_s or TIMEOUT_S)

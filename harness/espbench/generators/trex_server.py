@@ -27,7 +27,7 @@ _VDEV = "--vdev=net_af_packet{0},iface={1},framesz=2048,blocksz=4096,framecnt=81
 
 
 def directory() -> Path:
-    """Where TRex was unpacked; MachineLacks where the variable names no such place."""
+    """Return the folder of an unpacked TRex; MachineLacks if the environment variable names no such folder."""
     given = os.environ.get(DIRECTORY)
     install = f"unpack a TRex 3 release and export {DIRECTORY}=/where/it/is"
     if not given:
@@ -58,14 +58,14 @@ class Link:
     received: int
 
     def since(self, before: Link) -> Link:
-        """What moved."""
+        """Return the link with the differences from earlier counters."""
         moved = {
             name: getattr(self, name) - getattr(before, name) for name in ("sent", "refused", "received")
         }
         return replace(self, **moved)
 
     def flapped_since(self, before: Link) -> bool:
-        """Whether it is down, or was for a moment."""
+        """Return whether the link is down, or was down for a moment."""
         return not self.up or self.carrier_changes != before.carrier_changes
 
 
@@ -97,7 +97,7 @@ class TrexServer:
         return int(self._process.pid)
 
     def check(self) -> None:
-        """EspbenchError if it is not running any more."""
+        """Raise EspbenchError if it is not running any more."""
         status = self._process.poll()
         if status is not None:
             how = f"signal {-status}" if status < 0 else f"exit code {status}"
@@ -106,11 +106,11 @@ class TrexServer:
             raise GeneratorFailed(f"generator: TRex died ({how}){said}; the trial is not counted")
 
     def cpu_ns(self) -> int:
-        """CPU time it has used, ns: it sends and receives in one thread."""
+        """Return CPU time it has used, ns: it sends and receives in one thread."""
         return tree_cpu_ns(self._process.pid)
 
     def link(self, interface: str) -> Link:
-        """The kernel's word on an interface: TRex sees neither its carrier nor what it refuses."""
+        """Return the kernel's word on an interface: TRex sees neither its carrier nor what it refuses."""
         (said,) = json.loads(_inside(self.netns, "ip", "-s", "-s", "-j", "link", "show", "dev", interface))
         tx, rx = said["stats64"]["tx"], said["stats64"]["rx"]
         return Link(

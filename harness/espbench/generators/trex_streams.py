@@ -23,13 +23,13 @@ _LARGEST_COUNT = 2**32 - 1
 
 
 def frames_of(stream: Stream, duration_s: float) -> int:
-    """How many frames the stream's rate makes in so much time, at least one."""
+    """Return how many frames the stream sends in this time at its rate, at least one."""
     assert stream.rate_fps is not None
     return max(1, round(stream.rate_fps * duration_s))
 
 
 def trex_streams(stream: Stream, frames: int | None, rate_fps: float) -> list[dict[str, Any]]:
-    """One TRex stream for each size and header, `rate_fps` and `frames` (None: without end) in sum.
+    """Return one TRex stream for each size and header, `rate_fps` and `frames` (None: without end) in sum.
 
     UsageError where TRex cannot send what the stream asks.
     """
@@ -90,7 +90,7 @@ def trex_streams(stream: Stream, frames: int | None, rate_fps: float) -> list[di
 
 
 def _rotation(stream: Stream, frame: Frame) -> list[dict[str, Any]]:
-    """Field-engine instructions that walk through the stream's flows, changing this frame."""
+    """Return field-engine instructions that walk through the stream's flows, changing this frame."""
     if stream.ip_version == 6 or frame.protocol == TCP:
         what = "IPv6" if stream.ip_version == 6 else "TCP"
         raise UsageError(
@@ -122,7 +122,7 @@ def _address(name: str, first: str, at: int, count: int, step: int) -> list[dict
 
 
 def _variable(name: str, size: int, first: int, count: int, step: int, at: int) -> list[dict[str, Any]]:
-    """`first`, `first + step` … `count` times, then again, written big-endian at an offset of the frame."""
+    """Return instructions that write `first`, `first + step` … `count` times, then again, big-endian at an offset."""
     # The range must be whole steps, or the server stretches it.
     last = first + count * step - 1
     if last >= 1 << (8 * size):
@@ -139,12 +139,12 @@ def _variable(name: str, size: int, first: int, count: int, step: int, at: int) 
 
 
 def _coprime(count: int, ports: int) -> int:
-    """The next smaller number of ports that reaches every flow."""
+    """Return the next smaller number of ports that reaches every flow."""
     return next(n for n in range(ports, 0, -1) if math.gcd(count, n) == 1)
 
 
 def _apportioned(frames: int, weights: list[int]) -> list[int]:
-    """`frames` in these proportions, whole, adding up: the largest remainders are rounded up."""
+    """Divide `frames` in these proportions into whole numbers that add up: the largest remainders are rounded up."""
     total = sum(weights)
     counts = [frames * weight // total for weight in weights]
     by_remainder = sorted(range(len(weights)), key=lambda i: -(frames * weights[i] % total))

@@ -17,7 +17,7 @@ _PROGRAMS = {"ip": ["ip", "-V"], "ethtool": ["ethtool", "--version"], "linux.uml
 
 
 def describe() -> dict[str, Any]:
-    """CPU, memory, kernel, virtualisation: one value per line of the report's host table."""
+    """Return CPU, memory, kernel, virtualisation: one value per line of the report's host table."""
     info = Path("/proc/cpuinfo").read_text()
     models = sorted(
         {line.partition(":")[2].strip() for line in info.splitlines() if line.startswith("model name")}
@@ -40,7 +40,7 @@ def describe() -> dict[str, Any]:
 
 
 def _mhz(cpuinfo: str) -> float | None:
-    """The clock of the first CPU as the kernel reports it now, MHz; None where it does not."""
+    """Return the clock of the first CPU as the kernel reports it now, MHz; None where it does not."""
     for line in cpuinfo.splitlines():
         if line.startswith("cpu MHz"):
             return float(line.partition(":")[2])
@@ -48,7 +48,7 @@ def _mhz(cpuinfo: str) -> float | None:
 
 
 def free_memory_mb() -> float:
-    """What programs can have without swapping (MemAvailable)."""
+    """Return how much memory programs can get without swapping (MemAvailable), MB."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) / 1024
@@ -56,16 +56,16 @@ def free_memory_mb() -> float:
 
 
 def tools() -> dict[str, str]:
-    """Versions of everything that takes part."""
-    found = {"python": sys.version.split()[0]}
-    found |= {name: metadata.version(name) for name in _LIBRARIES}
+    """Return the versions of all programs that take part."""
+    versions = {"python": sys.version.split()[0]}
+    versions |= {name: metadata.version(name) for name in _LIBRARIES}
     for name, argv in _PROGRAMS.items():
         if shutil.which(argv[0]):
             done = subprocess.run(argv, capture_output=True, text=True, check=False)
-            found[name] = (
+            versions[name] = (
                 (done.stdout or done.stderr).strip().splitlines()[0] if done.stdout or done.stderr else "?"
             )
-    return found
+    return versions
 
 
 def _text(path: str) -> str:

@@ -23,8 +23,8 @@ from espbench.platforms.base import LinkCounters, PortName, Side
 from espbench.sentences import Code
 from espbench.terms import NOT_SENT, DirectionReading, GatewayReading, Latency, Reason, Trial
 
-# Of such a trial the counts before and after do not belong together, or contradict each other: that cleartext crossed
-# cannot be told from them. Whatever else makes a trial void, a leak in it is one.
+# In a trial with one of these reasons, the counts before and after do not belong together, or contradict each other. So
+# they cannot show that cleartext crossed. With any other reason for a void trial, a leak still counts as one.
 _COUNTS_IN_DOUBT = {
     Code.COUNTER_BACKWARDS,
     Code.GENERATOR_FAULT,
@@ -37,7 +37,7 @@ _COUNTS_IN_DOUBT = {
 
 @dataclass(frozen=True)
 class OfCase:
-    """Which trial of which case a record is of, and what its verdict needs to know of the case.
+    """The place of a record among the trials (case, sequence), and the facts of the case that its verdict needs.
 
     resolution: the share of the load by which the rate received may fall short of it until it counts as stored.
     fragments: frames exceed the middle link's MTU after ESP.
@@ -51,11 +51,12 @@ class OfCase:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a trial showed: what was offered, how the gateways' counters moved meanwhile (delta), the CPU time that they
-    used (cpu, ns; None: not known), what was done to them.
+    """The readings of a trial.
 
-    host: host.compare's record and the senders'. upset: SAs or gateways were replaced in the trial, so that counters
-    before and after do not belong together. network: what happened to links and SAs meanwhile.
+    offered: what the generator counted. delta: how the gateways' counters moved meanwhile. cpu: the CPU time that they
+    used (ns; None: not known). host: host.compare's record and the senders'. performed: what was done to the gateways.
+    upset: SAs or gateways were replaced in the trial, so that counters before and after do not belong together.
+    network: what happened to links and SAs meanwhile.
     """
 
     offered: Offered
@@ -102,6 +103,7 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
             seen.host,
             _slowest_us_per_frame(setup, delta, cpu, upset=upset),
             judged,
+            of.resolution,
             upset=upset,
         )
     disturbed = bool(still.reasons) and not reasons
@@ -168,21 +170,21 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
 
 
 def _measured(performed: list[Performed], offered: Offered) -> dict[str, Any]:
-    """What was done in mid-trial, its times from the first frame, s."""
+    """Return the record of the actions and the noise in mid-trial; times from the first frame, s."""
     noise = [
         {"from": n.from_, "tx_frames": n.tx_frames, "departure_fps": n.departure_fps} for n in offered.noise
     ]
-    told: dict[str, Any] = {"noise": noise} if noise else {}
+    measured: dict[str, Any] = {"noise": noise} if noise else {}
     if not performed:
-        return told
+        return measured
 
-    return told | {
+    return measured | {
         "actions": [
             {
                 "name": p.action.name,
                 "began_s": _since(offered, p.began_ns),
                 "ended_s": _since(offered, p.ended_ns),
-                **p.told,
+                **p.facts,
             }
             for p in performed
         ]
@@ -190,7 +192,7 @@ def _measured(performed: list[Performed], offered: Offered) -> dict[str, Any]:
 
 
 def _of_links(offered: Offered, delta: counters.Counters) -> dict[str, Any]:
-    """What went wrong on links in virtual time, and what gateways' ports counted; empty where nothing did."""
+    """Return the errors of links in virtual time, and those that gateways' ports counted; empty if there were none."""
     links: dict[str, LinkErrors] = {p.name: p.link for p in offered.ports if p.link is not None}
     links |= dict(zip(["middle"], offered.between, strict=False))  # a single gateway has no link to another
     errors = {name: _fields(LinkErrors, of) for name, of in links.items()}
@@ -205,7 +207,7 @@ def _of_links(offered: Offered, delta: counters.Counters) -> dict[str, Any]:
 
 
 def _over_buses(setup: Setup, offered: Offered) -> dict[str, Any]:
-    """What boards moved over their buses; each tells it over its links to the tester."""
+    """Return what boards moved over their buses; each board reports it over its links to the tester."""
     links = {p.name: p.link for p in offered.ports if p.link is not None}
     facing: dict[Side, PortName] = {"home": "west", "office": "east"}
     return {"bus": {side: _fields(BusBytes, links[facing[side]]) for side in setup.bed.gateways}}
@@ -216,22 +218,22 @@ def _fields(of: type[BaseModel], counts: BaseModel) -> dict[str, int]:
 
 
 def _refused(port: LinkCounters) -> dict[str, int]:
-    """Frames that a port received and did not hand on: some drivers count a wrong FCS as an error, some as dropped."""
+    """Return frames that a port received and did not hand on; drivers count a wrong FCS as an error, or as dropped."""
     return {"errors": port.rx_errors, "dropped": port.rx_dropped}
 
 
 def _overruns(setup: Setup, offered: Offered, delta: counters.Counters) -> dict[PortName, int]:
-    """Frames that reached a tester's port and were dropped there, by port."""
-    found = {p.name: p.rx_overrun for p in offered.ports}
+    """Return frames that reached a tester's port and were dropped there, by port."""
+    overruns = {p.name: p.rx_overrun for p in offered.ports}
     if setup.bed.tester_rings:
         single = setup.bed.ciphertext is not None
         facing = {
             "west": delta["home"].lan,
             "east": delta["home"].wan if single else delta["office"].lan,
         }
-        for name in found:
-            found[name] += facing[name].tx_dropped
-    return found
+        for name in overruns:
+            overruns[name] += facing[name].tx_dropped
+    return overruns
 
 
 def _proof_kind(setup: Setup, *, upset: bool) -> str:
@@ -269,7 +271,7 @@ def _direction(s: StreamCounts, offered: Offered, request: Request, directions: 
 
 
 def _since(offered: Offered, ns: int | None) -> float | None:
-    """Seconds from the start of the trial."""
+    """Return seconds from the start of the trial."""
     return None if ns is None else round((ns - offered.start_ns) / 1e9, 9)
 
 
@@ -282,14 +284,14 @@ def _gap(offered: Offered, s: StreamCounts) -> tuple[float, float] | None:
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    """None where one of them is not known."""
+    """Return the sum; None if one of the values is not known."""
     listed = [*counts]
     known = [n for n in listed if n is not None]
     return sum(known) if len(known) == len(listed) else None
 
 
 def _joint_latency(streams: list[StreamCounts]) -> Latency:
-    """Both directions in one line: means weighted by frames, percentiles of the worse direction."""
+    """Join both directions: means weighted by frames, percentiles of the worse direction."""
     parts = [(s.latency_us, s.rx_frames) for s in streams if s.latency_us is not None]
     if not parts:
         return Latency()
@@ -315,7 +317,7 @@ def _loss_places(
     *,
     upset: bool,
 ) -> dict[str, int]:
-    """Where the frames were lost that did not come back, and how many were never sent."""
+    """Return the lost frames by the place where they were lost, and how many were never sent."""
     books = one_gateway if setup.bed.ciphertext else path
     lost = sum(s.tx_frames - s.rx_frames for s in offered.streams)
     places: dict[str, int] = {}
@@ -323,8 +325,8 @@ def _loss_places(
     untold = "beside an attack" if offered.noise else "while SAs came and went" if upset else ""
     if untold and lost > 0:
         places[f"{untold}, place not known"] = lost
-    found = () if untold else books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
-    for crossing in found:
+    crossings = () if untold else books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
+    for crossing in crossings:
         for place, n in books.loss_places(
             crossing, encrypts=setup.encrypts, receiver_overrun=overruns[crossing.stream.to]
         ).items():
@@ -337,10 +339,10 @@ def _loss_places(
 def _proof(
     setup: Setup, offered: Offered, delta: counters.Counters, *, fragments: bool, upset: bool, trusted: bool
 ) -> dict[str, Any]:
-    """The record's `proof`; trusted: the counters are right, and of the same SAs and links before and after."""
+    """Return the record's `proof`; trusted: the counters are right, and of the same SAs and links before and after."""
     proof: dict[str, Any] = {"kind": _proof_kind(setup, upset=upset)}
     opened = esp_peer.esp_counts(offered)
-    # What the tester itself saw in clear is a leak, whatever became of SAs and counters meanwhile.
+    # A frame that the tester itself saw in clear is a leak, whatever happened to SAs and counters meanwhile.
     seen = esp_peer.leaks(opened) if setup.encrypts else []
     if not setup.encrypts or upset:
         return proof | ({"violated": True, "problems": seen} if seen else {})
@@ -355,17 +357,17 @@ def _proof(
 def proof_problems(
     setup: Setup, offered: Offered, delta: counters.Counters, *, fragments: bool
 ) -> tuple[list[str], bool]:
-    """(why it is not proven that each frame that crossed was encrypted, whether frames crossed in clear)."""
+    """Return (why it is not proven that each frame that crossed was encrypted, whether frames crossed in clear)."""
     books = one_gateway if setup.bed.ciphertext else path
-    found = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
-    problems = [p for c in found for p in books.proof_of_encryption(c, fragments=fragments)]
-    leaked = [p for c in found for p in books.leaks(c, fragments=fragments)]
+    crossings = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
+    problems = [p for c in crossings for p in books.proof_of_encryption(c, fragments=fragments)]
+    leaked = [p for c in crossings for p in books.leaks(c, fragments=fragments)]
     opened = esp_peer.esp_counts(offered)
     return problems + esp_peer.problems(opened), bool(leaked + esp_peer.leaks(opened))
 
 
 def _frames(setup: Setup, delta: counters.Counters, side: Side, *, upset: bool) -> int | None:
-    """How many frames a gateway handled: those it encrypted or decrypted, else received; None where not known."""
+    """Return how many frames a gateway handled: those it encrypted or decrypted, else received; None if not known."""
     moved = delta[side]
     if upset:
         return None
@@ -377,7 +379,7 @@ def _frames(setup: Setup, delta: counters.Counters, side: Side, *, upset: bool) 
 def _us_per_frame(
     setup: Setup, delta: counters.Counters, side: Side, cpu_ns: int | None, *, upset: bool
 ) -> float | None:
-    """CPU time of a gateway for each frame that it handled, µs; None where the frames are not known."""
+    """Return CPU time of a gateway for each frame that it handled, µs; None where the frames are not known."""
     frames = _frames(setup, delta, side, upset=upset)
     return cpu_ns / 1e3 / frames if frames and cpu_ns is not None else None
 
@@ -396,8 +398,8 @@ def _slowest_us_per_frame(
 def _gateway(
     setup: Setup, side: Side, delta: counters.Counters, cpu_ns: int | None, offered: Offered, *, upset: bool
 ) -> GatewayReading:
-    """CPU over exactly the time in which the gateway had frames: sending and draining."""
-    told = setup.encrypts and not upset
+    """Return a gateway's reading, with its CPU over exactly the time in which it had frames: sending and draining."""
+    counted = setup.encrypts and not upset
     moved = delta[side]
     working_s = offered.duration_s + max((s.drain_s or 0.0 for s in offered.streams), default=0.0)
     us_per_frame = _us_per_frame(setup, delta, side, cpu_ns, upset=upset)
@@ -407,7 +409,7 @@ def _gateway(
         cpu_ns=cpu_ns,
         frames=_frames(setup, delta, side, upset=upset),
         instructions_per_frame=_instructions(us_per_frame, setup.bed.ns_per_instruction),
-        encrypted_frames=moved.sas.encrypted if told else None,
-        decrypted_frames=moved.sas.decrypted if told else None,
+        encrypted_frames=moved.sas.encrypted if counted else None,
+        decrypted_frames=moved.sas.decrypted if counted else None,
         xfrm_errors={} if upset else moved.sas.errors,
     )

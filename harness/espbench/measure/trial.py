@@ -19,7 +19,7 @@ from espbench.measure.proof import counters
 from espbench.measure.record import OfCase, Seen, proof_problems, record
 from espbench.measure.validity import host, network_events
 from espbench.measure.validity.faults import taken_from_senders
-from espbench.platforms.base import NotBack, Side
+from espbench.platforms.base import NotBack, Side, TrialClock
 from espbench.sentences import Code
 from espbench.terms import Reason, Trial
 
@@ -58,7 +58,7 @@ def measure(
             before = _before(setup, sleep)
             host_before, cpu_before, waited_before = _look(setup)
             kept_before = setup.bed.kept_waiting_ns()
-            with performing(actions) as performed:
+            with performing(actions, _clock(setup)) as performed:
                 offered = setup.generator.offer(
                     shaped(setup.streams(traffic, request.load_fps), request.shape),
                     request.duration_s,
@@ -135,14 +135,15 @@ def warm_up(setup: Setup, traffic: Traffic, load_fps: float, duration_s: float) 
         raise TrialBroken(*blame(setup, error)) from error
 
 
-def broken(request: Request, why: Reason, *, case: str, sequence: int) -> Trial:
-    """The record of a trial that could not be carried through."""
+def broken(request: Request, why: Reason, *, case: str, sequence: int, leak: bool = False) -> Trial:
+    """Return the record of a trial that could not be carried through; leak: frames crossed without encryption."""
     return Trial(
         case=case, sequence=sequence, phase=request.phase, attempt=request.attempt,
         intended_fps=round(request.load_fps, 3), offered_fps=0.0, duration_s=0.0,
         intended_duration_s=request.duration_s, tx_frames=0, rx_frames=0, lost=0, duplicated=0,
         reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID",
         reasons=[why],
+        proof={"proven": False, "violated": True, "problems": [why.text]} if leak else {},
     )  # fmt: skip
 
 
@@ -170,6 +171,11 @@ def _settled(
     return after
 
 
+def _clock(setup: Setup) -> TrialClock | None:
+    """Return the clock of virtual time; None where time is real."""
+    return setup.generator if setup.bed.virtual_time and isinstance(setup.generator, TrialClock) else None
+
+
 def _look(setup: Setup) -> tuple[host.HostSnapshot, dict[Side, int | None], int | None]:
     snapshot = host.look()
     return snapshot, _cpu(setup), _waited(setup)
@@ -191,18 +197,18 @@ def _used(before_ns: int | None, after_ns: int | None) -> int | None:
 
 
 def _sum(cpu: dict[Side, int | None]) -> int | None:
-    told = [used for used in cpu.values() if used is not None]
-    return sum(told) if len(told) == len(cpu) else None
+    known = [used for used in cpu.values() if used is not None]
+    return sum(known) if len(known) == len(cpu) else None
 
 
 def _gateway_cpus(setup: Setup) -> set[int]:
-    """The gateways' CPUs on which the tester does not run."""
+    """Return the gateways' CPUs on which the tester does not run."""
     cpus = setup.bed.placement.cpus
     return {c for side in setup.bed.gateways for c in cpus.get(side, [])} - _tester_cpus(setup)
 
 
 def _sender_ns(setup: Setup, offered: Offered) -> int:
-    """CPU time of all the generator's threads on the CPUs that send, ns."""
+    """Return CPU time of all the generator's threads on the CPUs that send, ns."""
     receiving_ms = offered.receivers_run_ms if _sends_and_receives_together(setup) else 0.0
     return int(1e6 * (offered.senders_run_ms + receiving_ms))
 

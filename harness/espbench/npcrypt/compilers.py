@@ -31,8 +31,8 @@ _FLAGS = (
 
 
 @dataclass(frozen=True)
-class Way:
-    """How a kernel is compiled."""
+class Compilation:
+    """A way to compile a kernel."""
 
     level: Level
     compiler: CompilerName
@@ -41,31 +41,31 @@ class Way:
 
 def readiness() -> list[Readiness]:
     """Doctor's answer: what compiles and links."""
-    found = []
+    versions = []
     for name in (*(command[0] for command in _COMMANDS.values()), _LINKER):
         ready = which(name) is not None
-        found.append(
+        versions.append(
             Readiness("ixp", ready, "" if ready else f"{name} is missing", "" if ready else _INSTALL)
         )
-    return found
+    return versions
 
 
 @cache
 def version(compiler: CompilerName) -> str:
-    """The first line of what a compiler says of itself."""
+    """Return the first line of what a compiler says of itself."""
     return _run([_COMMANDS[compiler][0], "--version"]).splitlines()[0]
 
 
-def compiled(kernel: Kernel, way: Way, processor: Processor, folder: Path) -> Path:
+def compiled(kernel: Kernel, compilation: Compilation, processor: Processor, folder: Path) -> Path:
     """Compile a kernel into a folder of its own and return the program. EspbenchError tells what the compiler said."""
     sources = data_dir("network_processor") / "kernels"
     folder.mkdir(parents=True, exist_ok=True)
     command = [
-        *_COMMANDS[way.compiler],
+        *_COMMANDS[compilation.compiler],
         f"-march={processor.assumed.instructions}",
         *_FLAGS,
-        f"-{way.option}",
-        f"-DLEVEL={way.level}",
+        f"-{compilation.option}",
+        f"-DLEVEL={compilation.level}",
         *(["-DLOCAL_MEMORY"] if processor.stated.local_memory else []),
     ]
     objects = []

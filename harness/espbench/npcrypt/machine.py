@@ -34,7 +34,7 @@ class Spent(BaseModel):
 
 
 class Use(BaseModel):
-    """What a memory did; busy in thousandths of a cycle."""
+    """The use of one memory in a run; busy is in thousandths of a cycle."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,7 +47,7 @@ class Use(BaseModel):
 
 
 class Answer(BaseModel):
-    """What a run came to (harness/network_processor/machine/src/machine.rs)."""
+    """The machine's answer to a run (harness/network_processor/machine/src/machine.rs)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -64,7 +64,7 @@ class Answer(BaseModel):
 
 
 def binary() -> Path:
-    """The machine's program, where ESPBENCH_IXP or `paths.program` has it; MachineLacks where none has."""
+    """Return the machine's program, where ESPBENCH_IXP or `paths.program` has it; MachineLacks where none has."""
     try:
         return paths.program(_BINARY, "ESPBENCH_IXP")
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from espbench.npcrypt import machine, prices
 from espbench.npcrypt.ciphers import KERNELS
 from espbench.npcrypt.ciphers.kernel import Kernel
-from espbench.npcrypt.compilers import Way, compiled
+from espbench.npcrypt.compilers import Compilation, compiled
 from espbench.npcrypt.proof import check, data_of, expected_of, lengthened
 from espbench.plan.duts.processors import Processor
 from espbench.plan.keys.kernel_test import FasterMemory, KernelName
@@ -23,7 +23,7 @@ class Configuration:
 
     dut: str
     kernel: KernelName
-    way: Way
+    compilation: Compilation
     engines: int
     threads: int
     data: int
@@ -32,9 +32,9 @@ class Configuration:
 
     @property
     def shown(self) -> str:
-        """For messages."""
-        w = self.way
-        return f"{self.dut}, {self.kernel}, level {w.level}, {w.compiler} -{w.option}, {self.engines} × {self.threads}"
+        """Its text for messages."""
+        c = self.compilation
+        return f"{self.dut}, {self.kernel}, level {c.level}, {c.compiler} -{c.option}, {self.engines} × {self.threads}"
 
 
 @dataclass
@@ -42,20 +42,20 @@ class Programs:
     """Compiles each program of a run once, and proves it by its known answers, whoever asks first."""
 
     folder: Path
-    _made: dict[tuple[str, str, Way], Path] = field(default_factory=dict)
-    _locks: dict[tuple[str, str, Way], threading.Lock] = field(default_factory=dict)
+    _made: dict[tuple[str, str, Compilation], Path] = field(default_factory=dict)
+    _locks: dict[tuple[str, str, Compilation], threading.Lock] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, configuration: Configuration, processor: Processor) -> Path:
-        """The program of a configuration. EspbenchError where it cannot be compiled or computes something else."""
+        """Return the program of a configuration; EspbenchError if it cannot be compiled, or computes something else."""
         c = configuration
-        key = (c.dut, c.kernel, c.way)
+        key = (c.dut, c.kernel, c.compilation)
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self._made:
-                name = f"{c.dut}-{c.kernel}-{c.way.level}-{c.way.compiler}-{c.way.option}"
-                program = compiled(KERNELS[c.kernel], c.way, processor, self.folder / name)
+                name = f"{c.dut}-{c.kernel}-{c.compilation.level}-{c.compilation.compiler}-{c.compilation.option}"
+                program = compiled(KERNELS[c.kernel], c.compilation, processor, self.folder / name)
                 prove(KERNELS[c.kernel], program, processor, c.shown)
                 self._made[key] = program
         return self._made[key]
@@ -115,9 +115,9 @@ def _result(c: Configuration, processor: Processor, answer: machine.Answer, chec
     return KernelResult(
         dut=c.dut,
         kernel=c.kernel,
-        level=c.way.level,
-        compiler=c.way.compiler,
-        option=c.way.option,
+        level=c.compilation.level,
+        compiler=c.compilation.compiler,
+        option=c.compilation.option,
         engines=c.engines,
         threads=c.threads,
         data=c.data,

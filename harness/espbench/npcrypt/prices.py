@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a processor of a profile to what the machine takes: everything in cycles of an engine."""
+"""Computes what the machine takes from a processor of a profile: everything in cycles of an engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LARGE = 8 << 20  # bytes of SRAM and DRAM: more than any kernel needs
 
 
 def machine(processor: Processor, faster: FasterMemory) -> dict[str, Any]:
-    """The `processor` of a request."""
+    """Return the `processor` of a request."""
     stated, assumed = processor.stated, processor.assumed
 
     def bus(memory: StatedBus, port: Port, faster_by: float) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels get to work on, and the proof that what came out of the machine is right."""
+"""Makes the data that kernels work on, and proves that what came out of the machine is right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_BYTES = 2 * CHUNK_BYTES  # hashes take blocks in pairs
 
 @cache
 def data_of(name: str, thread: int, size: int) -> bytes:
-    """So many bytes for a thread, no two threads' alike, the same in every run; for a hash a padded message."""
+    """Return so many bytes for a thread: different for each, the same in every run, and padded for a hash."""
     kernel = KERNELS[name]
     noise = hashlib.shake_256(f"{name} {thread}".encode()).digest(size)
     return padded(noise[: size - 1 - LENGTH_BYTES], kernel.order) if kernel.digest_bytes else noise
@@ -24,13 +24,13 @@ def data_of(name: str, thread: int, size: int) -> bytes:
 
 @cache
 def expected_of(name: str, thread: int, size: int) -> bytes:
-    """What must come out of them."""
+    """Return the right output of a kernel for the data of one thread."""
     kernel = KERNELS[name]
     return kernel.expected(kernel.key, data_of(name, thread, size), thread)
 
 
 def lengthened(vector: Vector) -> bytes:
-    """A vector's data as often as makes two chunks: of a cipher only the beginning is compared."""
+    """Repeat a vector's data until it makes two chunks: of a cipher, only the beginning is compared."""
     return (vector.data * (_LEAST_BYTES // len(vector.data) + 1))[: max(_LEAST_BYTES, len(vector.data))]
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a series changes: an exact one where its value does, a noisy one near where jumpavg says so.
+"""Finds where a series changes: an exact series where its value does, a noisy one near where jumpavg says so.
 
 jumpavg (of FD.io's continuous tests, as MLRsearch is) groups consecutive results so that the description of the groups
-as normal distributions takes the fewest bits. Its work rises with the square of the results, so it sees WINDOW of them
-at a time; half a window that is settled is left behind for the next. Fewer than LEAST runs in a row that are otherwise
-than those around them are outliers: a level is what a third run confirms.
+as normal distributions takes the fewest bits. Its work rises with the square of the number of results, so it gets
+WINDOW of them at a time. The half of a window that is settled is not passed to the next. A new level needs LEAST runs
+in a row; fewer runs that differ from those around them are outliers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SETTLED = WINDOW // 2
 
 @dataclass(frozen=True)
 class Jump:
-    """points[at] is otherwise than points[before]; was, now: as in Change."""
+    """A jump: points[at] differs from points[before]; was, now: as in Change."""
 
     before: int
     at: int
@@ -36,18 +36,18 @@ class Jump:
 
 
 def exact(points: Sequence[Point]) -> list[Jump]:
-    """Each place where a repeat that both runs have, or a status, differs from the run before."""
-    found = []
+    """Return each place where a repeat that both runs have, or a status, differs from the run before."""
+    jumps = []
     for at in range(1, len(points)):
         was, now = points[at - 1], points[at]
         common = was.repeats.keys() & now.repeats.keys()
         if was.status != now.status or any(was.repeats[n] != now.repeats[n] for n in common):
-            found.append(Jump(at - 1, at, was.value, now.value))
-    return found
+            jumps.append(Jump(at - 1, at, was.value, now.value))
+    return jumps
 
 
 def noisy(points: Sequence[Point], known_windows: Windows | None = None) -> list[Jump]:
-    """The places that jumpavg finds; runs without a figure are passed over.
+    """Return the places that jumpavg finds; runs without a figure are passed over.
 
     known_windows: what was found in windows before, by what was in them; what is found now is put there.
     """
@@ -64,8 +64,8 @@ def noisy(points: Sequence[Point], known_windows: Windows | None = None) -> list
 
 
 def _starts(values: Sequence[Sequence[float]], windows: Windows) -> list[int]:
-    """Where groups but the first begin; each item is the repeats of a run, which stay together."""
-    found: list[int] = []
+    """Return where each group but the first begins; each item is the repeats of a run, which stay together."""
+    starts: list[int] = []
     start = 0
     while len(values) - start > 1:
         window = values[start : start + WINDOW]
@@ -74,15 +74,15 @@ def _starts(values: Sequence[Sequence[float]], windows: Windows) -> list[int]:
             within = windows[content] = _in_window(window)
         jumps = [start + at for at in within]
         if start + WINDOW >= len(values):
-            return [*found, *jumps]
+            return [*starts, *jumps]
         settled = [at for at in jumps if at <= start + _SETTLED]
-        found += settled
+        starts += settled
         start = settled[-1] if settled else start + _SETTLED
-    return found
+    return starts
 
 
 def _in_window(values: Sequence[Sequence[float]]) -> list[int]:
-    """Where the groups begin of which each has LEAST runs; shorter ones are outliers, and are left out."""
+    """Return where groups of at least LEAST runs begin; runs of shorter groups are outliers, and are left out."""
     kept = list(range(len(values)))
     while True:
         groups = _groups([values[number] for number in kept])
@@ -99,7 +99,7 @@ def _in_window(values: Sequence[Sequence[float]]) -> list[int]:
 
 
 def _groups(values: Sequence[Sequence[float]]) -> list[int]:
-    """How many runs each group has, in their order."""
+    """Return the number of runs in each group, in their order."""
     one = [max(len(values), LEAST)]
     # Too few for two groups; or all zero, and jumpavg measures in parts of the greatest.
     if len(values) < 2 * LEAST or max(max(of_run) for of_run in values) <= 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run was measured with: what must be equal in a series, and what may be why it changes."""
+"""Extracts the conditions of a run: what must be equal in a series, and what may explain a change."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ _FLUCTUATING = ("cpu_mhz", "load average at start", "note")
 
 
 def is_exact(manifest: Manifest) -> bool:
-    """Whether the run was made in virtual time."""
+    """Return whether the run was made in virtual time."""
     return instructions.are_counted(manifest)
 
 
 def facts(manifest: Manifest) -> dict[str, str]:
-    """Everything that could be why a figure is otherwise than another run's, as text.
+    """Return everything that could be why a figure is otherwise than another run's, as text.
 
     In virtual time nothing of the machine is in a figure, so nothing of it is here.
     """
     exact = is_exact(manifest)
-    told = conditions.of_run(manifest, virtual=exact)
-    found = {**told.instrument, **told.subject, "platform": manifest.platform}
+    recorded = conditions.of_run(manifest, virtual=exact)
+    known = {**recorded.instrument, **recorded.subject, "platform": manifest.platform}
     # Not the commit: most change nothing of what measures.
-    found |= {
+    known |= {
         f"espbench's {key}": manifest.code[key] for key in ("code", "generator") if key in manifest.code
     }
     tools = {name: version for name, version in manifest.tools.items() if name not in READERS}
-    found |= {f"tool: {name}": version for name, version in flat(tools)}
+    known |= {f"tool: {name}": version for name, version in flat(tools)}
     if not exact:
-        found |= {
+        known |= {
             f"{_HOST}{key.removeprefix('host.')}": value
             for key, value in flat({"host": manifest.host})
             if key.removeprefix("host.") not in _FLUCTUATING
         }
-        found = {key: value for key, value in found.items() if not key.startswith("host.")}
-    return found
+        known = {key: value for key, value in known.items() if not key.startswith("host.")}
+    return known
 
 
 def series_conditions(manifest: Manifest) -> str:
-    """A digest of what must be equal for two runs' figures to be of one series.
+    """Return a digest of what must be equal for two runs' figures to be of one series.
 
     That is what the plan asked, the platform and, in real time, the CPU; not versions of espbench, of kernels and of
     daemons, which are what a series is to show.
     """
-    told = conditions.of_plan("", manifest.topology, manifest.line_rate_bps, manifest.conditions)
-    own = conditions.own_kernels(told)
-    kept = {key: value for key, value in told.items() if key not in own}
+    known = conditions.of_plan("", manifest.topology, manifest.line_rate_bps, manifest.conditions)
+    own = conditions.own_kernels(known)
+    kept = {key: value for key, value in known.items() if key not in own}
     kept["platform"] = manifest.platform
     if not is_exact(manifest):
         kept |= {key: str(manifest.host.get(key)) for key in ("cpu", "cpus usable")}
@@ -63,5 +63,5 @@ def series_conditions(manifest: Manifest) -> str:
 
 
 def differences(was: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """(what, was, now) of each fact that differs; `nothing` where one run does not say it."""
+    """Return (what, was, now) of each fact that differs; `nothing` where one run does not say it."""
     return conditions.differences(was, now)

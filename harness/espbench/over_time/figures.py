@@ -26,7 +26,7 @@ _OF_OUTCOME = {
 
 @dataclass(frozen=True)
 class Key:
-    """Which series of a plan and its conditions a figure is of."""
+    """The key of a series: figures with equal keys belong to one series of a plan and its conditions."""
 
     case: str
     test: str
@@ -55,18 +55,18 @@ class Figures:
 
 
 def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, Figures]:
-    """Every figure of a run. A LOWER_BOUND has none: it says how far this run saw, not what the DUT does."""
-    found: dict[Key, Figures] = {}
+    """Return every figure of a run. A LOWER_BOUND has none: it says how far this run saw, not what the DUT does."""
+    by_key: dict[Key, Figures] = {}
     for result in results:
         if result.test == PAIRED:
             continue
-        told = _of_outcome(result, exact=exact) if isinstance(result, Outcome) else _of_finding(result)
-        for key, value in told:
-            of_key = found.setdefault(key, Figures())
+        of_result = _of_outcome(result, exact=exact) if isinstance(result, Outcome) else _of_finding(result)
+        for key, value in of_result:
+            of_key = by_key.setdefault(key, Figures())
             of_key.statuses.append(result.status)
             if value is not None and result.status == "OK":
                 of_key.by_repeat[result.repeat] = value
-    return found
+    return by_key
 
 
 def _of_outcome(outcome: Outcome, *, exact: bool) -> Iterator[tuple[Key, float | None]]:

@@ -78,8 +78,8 @@ class History:
                     f"{folder}: no folder\n  expected: a folder with run directories in it\n"
                     f"  got: {'a file' if folder.exists() else 'nothing there'}\n  what to do: name runs/, or another"
                 )
-        found = dict(sorted(item for folder in folders for item in _runs_below(str(folder.resolve()))))
-        if not found:
+        stamps = dict(sorted(item for folder in folders for item in _runs_below(str(folder.resolve()))))
+        if not stamps:
             raise UsageError(
                 f"{', '.join(map(str, folders))}: no run directories\n"
                 "  expected: at least one directory with a manifest.json, as `espbench run` makes it\n"
@@ -87,33 +87,33 @@ class History:
             )
         path = file or _in_cache(folders)
         try:
-            return cls(_brought_up(path, found, note))
+            return cls(_brought_up(path, stamps, note))
         except sqlite3.OperationalError as error:  # locked, no room, no rights
             raise EspbenchError(
                 f"{path}: cannot keep the index: {error}\n  what to do: name another file with --index, or try again"
             ) from error
         except sqlite3.DatabaseError:  # damaged, or no database: it is worth nothing
             _remove(path)
-            return cls(_brought_up(path, found, note))
+            return cls(_brought_up(path, stamps, note))
 
     def runs(self) -> list[RunRow]:
-        """Every run, the oldest first; those that could not be read last."""
+        """Return every run, the oldest first; those that could not be read last."""
         return query.runs(self._database)
 
     def series(self, plan: str = "", case: str = "", figure: str = "") -> list[Series]:
-        """Every series, in the order of plan, case and figure; each text given must be in the series' own."""
+        """Return every series, in the order of plan, case and figure; each text given must be in the series' own."""
         return query.series(self._database, plan, case, figure)
 
     def points(self, series: Series) -> list[Point]:
-        """What each run gave, the oldest first."""
+        """Return the figure of each run, the oldest first."""
         return query.points(self._database, series.number)
 
     def changes(self, plan: str = "", case: str = "", figure: str = "") -> list[Change]:
-        """Every change of these series, the newest first."""
+        """Return every change of these series, the newest first."""
         return query.changes(self._database, plan, case, figure)
 
     def close(self) -> None:
-        """The file stays, for the next time."""
+        """Close the index; its file stays for the next time."""
         self._database.close()
 
     def __enter__(self) -> History:
@@ -134,7 +134,7 @@ def _in_cache(folders: Sequence[Path]) -> Path:
 
 
 def _runs_below(folder: str) -> Iterator[tuple[str, str]]:
-    """(path, stamp) of each run directory; nothing below one is looked at, and no link is followed."""
+    """Yield (path, stamp) of each run directory; nothing below one is looked at, and no link is followed."""
     stamp = _stamp(folder)
     if stamp:
         yield folder, stamp
@@ -146,17 +146,17 @@ def _runs_below(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _stamp(folder: str) -> str:
-    """How manifest and results look from outside; empty: not a run directory."""
-    told = []
+    """Return size and time of a run's manifest and results, without reading them; empty: not a run directory."""
+    parts = []
     for name in ("manifest.json", "results.json"):
         try:
-            found = os.stat(f"{folder}/{name}")  # noqa: PTH116  (twenty thousand of them)
+            status = os.stat(f"{folder}/{name}")  # noqa: PTH116  (twenty thousand of them)
         except OSError:
             if name == "manifest.json":
                 return ""
             continue
-        told.append(f"{found.st_size}.{found.st_mtime_ns}.{found.st_ino}")
-    return " ".join(told)
+        parts.append(f"{status.st_size}.{status.st_mtime_ns}.{status.st_ino}")
+    return " ".join(parts)
 
 
 def _remove(path: Path) -> None:
@@ -164,7 +164,7 @@ def _remove(path: Path) -> None:
         path.with_name(path.name + end).unlink(missing_ok=True)
 
 
-def _brought_up(path: Path, found: dict[str, str], note: Callable[[str], None]) -> sqlite3.Connection:
+def _brought_up(path: Path, stamps: dict[str, str], note: Callable[[str], None]) -> sqlite3.Connection:
     database = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
     try:
         # Losing it costs a second reading; waiting for the disk would cost more.
@@ -178,7 +178,7 @@ def _brought_up(path: Path, found: dict[str, str], note: Callable[[str], None]) 
             for statement in _SCHEMA.split(";"):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {VERSION}")
-        _update(database, found, note)
+        _update(database, stamps, note)
         database.execute("COMMIT")
     except BaseException:
         database.close()
@@ -186,19 +186,19 @@ def _brought_up(path: Path, found: dict[str, str], note: Callable[[str], None]) 
     return database
 
 
-def _update(database: sqlite3.Connection, found: dict[str, str], note: Callable[[str], None]) -> None:
+def _update(database: sqlite3.Connection, stamps: dict[str, str], note: Callable[[str], None]) -> None:
     """Forget runs that are gone or changed, read those that are new or changed, search the series they touched."""
     known = dict(database.execute("SELECT path, stamp FROM run"))
-    for path in known.keys() - {path for path, stamp in known.items() if found.get(path) == stamp}:
+    for path in known.keys() - {path for path, stamp in known.items() if stamps.get(path) == stamp}:
         (number,) = database.execute("SELECT id FROM run WHERE path = ?", (path,)).fetchone()
         database.execute(
             "UPDATE series SET stale = 1 WHERE id IN (SELECT series FROM point WHERE run = ?)", (number,)
         )
         database.execute("DELETE FROM point WHERE run = ?", (number,))
         database.execute("DELETE FROM run WHERE id = ?", (number,))
-    unread = [path for path, stamp in found.items() if known.get(path) != stamp]
+    unread = [path for path, stamp in stamps.items() if known.get(path) != stamp]
     for done, path in enumerate(unread, 1):
-        _read(database, path, found[path])
+        _read(database, path, stamps[path])
         if done % _READ_OFTEN == 0:
             note(f"{done:,} of {len(unread):,} runs read")
     search_stale(database)
@@ -211,10 +211,10 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
         results = directory.results()
         manifest = directory.manifest
         exact = facts.is_exact(manifest)
-        told = json.dumps(facts.facts(manifest), sort_keys=True, ensure_ascii=False)
+        run_facts = json.dumps(facts.facts(manifest), sort_keys=True, ensure_ascii=False)
         moment = _moment(manifest.started)
         conditions = facts.series_conditions(manifest)
-        found = figures.figures(results, exact=exact)
+        run_figures = figures.figures(results, exact=exact)
     except (EspbenchError, OSError, ValueError) as error:
         problem = str(error).partition("\n")[0]
         database.execute(
@@ -222,8 +222,8 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
             (path, stamp, Path(path).name, problem),
         )
         return
-    database.execute("INSERT OR IGNORE INTO facts (told) VALUES (?)", (told,))
-    (facts_id,) = database.execute("SELECT id FROM facts WHERE told = ?", (told,)).fetchone()
+    database.execute("INSERT OR IGNORE INTO facts (told) VALUES (?)", (run_facts,))
+    (facts_id,) = database.execute("SELECT id FROM facts WHERE told = ?", (run_facts,)).fetchone()
     statuses = json.dumps(Counter(result.status for result in results))
     run = database.execute(
         "INSERT INTO run (path, stamp, name, plan, started, moment, espbench, platform, exact, cases, statuses, facts,"
@@ -233,7 +233,7 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
             manifest.platform, exact, len(manifest.cases), statuses, facts_id,
         ),
     ).lastrowid  # fmt: skip
-    for key, of_key in found.items():
+    for key, of_key in run_figures.items():
         named = (manifest.name, conditions, key.case, key.figure)
         (series,) = database.execute(
             "INSERT INTO series (plan, conditions, name, figure, test, goal, unit, better, exact)"
@@ -251,6 +251,6 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
 
 
 def _moment(started: str) -> float:
-    """Seconds since 1970; ValueError where it is no time."""
-    found = datetime.fromisoformat(started)
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    """Return seconds since 1970; ValueError where it is no time."""
+    moment = datetime.fromisoformat(started)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

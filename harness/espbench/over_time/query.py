@@ -17,9 +17,9 @@ _ORDER = "s.plan, s.id"
 
 
 def runs(database: sqlite3.Connection) -> list[RunRow]:
-    """Every run, the oldest first; those that could not be read last."""
-    told = dict(database.execute("SELECT id, told FROM facts"))
-    by_text = cache(lambda number: json.loads(told[number]))
+    """Return every run, the oldest first; those that could not be read last."""
+    facts = dict(database.execute("SELECT id, told FROM facts"))
+    by_text = cache(lambda number: json.loads(facts[number]))
     rows = database.execute(
         "SELECT path, name, plan, started, espbench, platform, exact, cases, statuses, facts, problem FROM run"
         " ORDER BY moment IS NULL, moment, path"
@@ -43,12 +43,12 @@ def series(database: sqlite3.Connection, plan: str, case: str, figure: str) -> l
 
 
 def points(database: sqlite3.Connection, number: int) -> list[Point]:
-    """What each run gave for one series, the oldest first."""
+    """Return the figure of each run in one series, the oldest first."""
     return [point for _, point in numbered_points(database, number)]
 
 
 def numbered_points(database: sqlite3.Connection, number: int) -> list[tuple[int, Point]]:
-    """The same, each with the number of its run."""
+    """Return the points of a series, the oldest first, each with the number of its run."""
     rows = database.execute(
         "SELECT r.id, r.name, r.path, p.value, p.repeats, p.status FROM point p JOIN run r ON r.id = p.run"
         " WHERE p.series = ? ORDER BY r.moment, r.path",
@@ -59,11 +59,11 @@ def numbered_points(database: sqlite3.Connection, number: int) -> list[tuple[int
 
 def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Change]:
     """Find the changes of the series of these names, the newest first."""
-    told = dict(database.execute("SELECT id, told FROM facts"))
+    fact_texts = dict(database.execute("SELECT id, told FROM facts"))
 
     @cache
     def differing(was: int, now: int) -> list[tuple[str, str, str]]:
-        return facts.differences(json.loads(told[was]), json.loads(told[now]))
+        return facts.differences(json.loads(fact_texts[was]), json.loads(fact_texts[now]))
 
     rows = database.execute(
         f"SELECT {_SERIES}, r.name, r.path, r.started, b.name, b.path, b.facts, r.facts, c.was, c.now,"
@@ -90,7 +90,7 @@ def _series(row: tuple[Any, ...]) -> Series:
 
 
 def _repeats(value: float | None, repeats: str | int | None) -> dict[int, float]:
-    """By number; of one repeat alone only its number is kept."""
+    """Return the figures by the number of the repeat; if there is only one, the database has only its number."""
     if value is None or repeats is None:
         return {}
     if isinstance(repeats, str) and repeats.startswith("{"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the index holds: runs, series, their points and their changes."""
+"""Defines what the index contains: runs, series, their points and their changes."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Point:
-    """What one run gave for a series: the median of its repeats, and each of them by number.
+    """The figure of one run in a series: the median of its repeats, and each of them by number.
 
-    run is its name, run_path where it is. value is None where no repeat has a figure; a bound is none. status: of the
-    repeats, each once.
+    run is the run's name, run_path its directory. value is None if no repeat has a figure; a bound is not a figure.
+    status: that of each repeat, each status once.
     """
 
     run: str
@@ -68,7 +68,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Change:
-    """A series is otherwise from `run` on than it was in `before`, the run before it; both are names.
+    """A change of a series: from `run` on it differs from `before`, the run before it; both are names.
 
     was, now: the figures, in the series' unit; exact: of these two runs; else the means of the runs before and from
     there on, up to the changes beside it. exactly: False where the change was found by statistics, so that it is near

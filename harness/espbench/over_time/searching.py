@@ -12,7 +12,7 @@ from espbench.over_time.query import numbered_points
 
 
 class _Windows(MutableMapping[str, list[int]]):
-    """What was found in each window of noisy figures, kept in the index: a run more changes the last one alone."""
+    """Keeps the search's answer for each window of noisy figures in the index; a new run changes only the last one."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -21,8 +21,8 @@ class _Windows(MutableMapping[str, list[int]]):
         row = self._database.execute("SELECT starts FROM window WHERE content = ?", (content,)).fetchone()
         if row is None:
             raise KeyError(content)
-        found: list[int] = json.loads(row[0])
-        return found
+        starts: list[int] = json.loads(row[0])
+        return starts
 
     def __setitem__(self, content: str, starts: list[int]) -> None:
         self._database.execute("INSERT OR REPLACE INTO window VALUES (?, ?)", (content, json.dumps(starts)))

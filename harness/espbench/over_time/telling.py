@@ -14,7 +14,7 @@ def series_name(series: Series) -> str:
 
 
 def number(value: float | None, status: str = "") -> str:
-    """A figure with four digits or all before its point; what was found instead of one."""
+    """Return a figure with four digits or all before its point; what was found instead of one."""
     if value is None:
         return status or "no figure"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -26,7 +26,7 @@ def percent(change: Change) -> str:
 
 
 def move(change: Change) -> str:
-    """`81,274 → 83,112 frames/s (+2.26 %, better)`; with more digits where it takes them to tell the two apart."""
+    """Write a change: `81,274 → 83,112 frames/s (+2.26 %, better)`, with as many digits as make the two differ."""
     was, now = number(change.was, change.was_status), number(change.now, change.now_status)
     if was == now and change.was is not None and change.now is not None:
         was, now = f"{change.was:,.12g}", f"{change.now:,.12g}"
@@ -40,9 +40,9 @@ def where(change: Change) -> str:
 
 
 def what_else(change: Change) -> str:
-    """What else differs between the first changed run and the one before."""
+    """Say what else differs between the first changed run and the one before."""
     if not change.differs:
         return f"nothing else in its manifest differs from that of {change.before}"
-    told = [f"{what}: {was} → {now}" for what, was, now in change.differs[:_MOST_SHOWN]]
+    differences = [f"{what}: {was} → {now}" for what, was, now in change.differs[:_MOST_SHOWN]]
     more = len(change.differs) - _MOST_SHOWN
-    return "; ".join([*told, *([f"and {more} more"] if more > 0 else [])])
+    return "; ".join([*differences, *([f"and {more} more"] if more > 0 else [])])

@@ -42,9 +42,9 @@ def resolve(document: Document, path: Path | None = None) -> ResolvedPlan:
 
 def check_profiles(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> None:
     """Check a plan against the profiles that `auto` came to; UsageError lists all that they cannot do."""
-    found = problems(replace(resolved, profiles=tuple(profiles)))
-    if found := [at_the_profile(resolved.plan, problem) for problem in found]:
-        raise read_text(resolved.text, str(resolved.path or "plan"), "plan").error(found)
+    wrong = problems(replace(resolved, profiles=tuple(profiles)))
+    if wrong := [at_the_profile(resolved.plan, problem) for problem in wrong]:
+        raise read_text(resolved.text, str(resolved.path or "plan"), "plan").error(wrong)
 
 
 def _resolved(plan: Plan, path: Path | None, text: str) -> tuple[ResolvedPlan, list[Problem]]:
@@ -59,7 +59,7 @@ def _profiles(plan: Plan, path: Path | None) -> tuple[tuple[Profile | None, ...]
     """Read the profile of each device under test; the only place where a plan's profiles are read."""
     if plan.topology == "external":
         return (None,) * len(plan.duts), []
-    found: list[Profile | None] = []
+    loaded: list[Profile | None] = []
     problems: list[Problem] = []
     for index, dut in enumerate(plan.duts):
         listed = isinstance(plan.dut, list)
@@ -79,5 +79,5 @@ def _profiles(plan: Plan, path: Path | None) -> tuple[tuple[Profile | None, ...]
                 problems.append(
                     Problem(at, "a DUT profile that can be read", shown(dut), f"it says: {error}")
                 )
-        found.append(profile)
-    return tuple(found), problems
+        loaded.append(profile)
+    return tuple(loaded), problems

@@ -14,7 +14,7 @@ from espbench.plan.keys.stack_choice import StackChoice
 
 
 def plan_schema() -> dict[str, Any]:
-    """JSON Schema, draft 2020-12. What spans several keys is checked by `espbench validate` alone."""
+    """Return the JSON Schema, draft 2020-12. Only `espbench validate` checks what spans several keys."""
     schema = Plan.model_json_schema(mode="validation")
     definitions = schema["$defs"]
     # The shorthands the model accepts before it validates.
@@ -57,7 +57,7 @@ def plan_schema() -> dict[str, Any]:
 
 
 def _known_stack() -> dict[str, Any]:
-    """An entry of `stacks` with gateways espbench builds: a name, or a mapping with that stack's keys."""
+    """Return the schema of a stack on gateways that espbench builds: a name, or a mapping with that stack's keys."""
     daemons = {"enum": [*INTEROPERABLE]}
     pair = {"home": daemons, "office": daemons, "stack": False, "version": False, "prefix": False}
     alone = [
@@ -80,5 +80,5 @@ def _known_stack() -> dict[str, Any]:
 
 
 def _spellings(name: str) -> list[str | None]:
-    """YAML reads a bare null as nothing; both mean the stack."""
+    """List the spellings of a stack; YAML reads a bare null as nothing, and both mean the stack null."""
     return [name, None] if name == "null" else [name]

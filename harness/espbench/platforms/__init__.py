@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where gateways live: what every platform offers (`base`), what they share, and the two small ones.
+"""Has the platforms, where gateways run: what every platform offers (`base`), what they share, and the two small ones.
 
 `netns` are namespaces of this kernel, `external` is boxes that espbench did not build; guests, boxes over SSH
 and emulated boards have a folder each. `agent` runs inside a gateway, `channel` speaks to it. A platform does

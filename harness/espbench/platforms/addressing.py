@@ -24,7 +24,7 @@ class LinkEnd:
     addresses: dict[int, str]
 
     def host(self, version: int) -> str:
-        """The bare address."""
+        """Return the bare address."""
         return str(ip_interface(self.addresses[version]).ip)
 
 
@@ -56,7 +56,7 @@ class PairAddressing:
     mtu: int = 1500
 
     def gateway(self, side: Side) -> GatewayAddressing:
-        """The part of it that one gateway must know."""
+        """Return the part of it that one gateway must know."""
         if side == "home":
             return GatewayAddressing(
                 lan=self.home_lan,
@@ -107,11 +107,7 @@ INTERFACE_SYSCTLS = {
 
 
 def ip_lines(addressing: GatewayAddressing, lan: str, wan: str) -> list[str]:
-    """Lines for `ip -batch` that bring up both interfaces with addresses, neighbours and routes.
-
-    Neighbours are permanent: resolving one in the middle of a trial would cost frames. Without ARP and
-    multicast the interfaces also join no group, so that no multicast report is counted as a frame.
-    """
+    """Return lines for `ip -batch` that bring up both interfaces with addresses, neighbours and routes."""
     lines = ["link set dev lo up"]
     for name, own, other in (
         (lan, addressing.lan, addressing.tester),

@@ -63,7 +63,7 @@ class Refused(Exception):
 
 
 def field(request: dict[str, Any], name: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
-    """The value of a request's field; Refused says which field has which wrong type."""
+    """Return the value of a request's field; Refused says which field has which wrong type."""
     value = request.get(name, default)
     if not isinstance(value, kind):
         raise Refused(f"field {name!r} is missing or of type {type(value).__name__}")
@@ -71,7 +71,7 @@ def field(request: dict[str, Any], name: str, kind: type | tuple[type, ...], def
 
 
 def strings(request: dict[str, Any], name: str) -> list[str]:
-    """A field that must be a list of strings."""
+    """Return a field that must be a list of strings."""
     values = field(request, name, list)
     if not all(isinstance(value, str) for value in values):
         raise Refused(f"field {name!r} must hold strings only")
@@ -79,7 +79,7 @@ def strings(request: dict[str, Any], name: str) -> list[str]:
 
 
 def do_ping(request: dict[str, Any]) -> dict[str, Any]:
-    """Nothing but a sign of life."""
+    """Answer, as a sign of life."""
     return {"uptime_s": time.clock_gettime(time.CLOCK_BOOTTIME)}
 
 
@@ -117,7 +117,7 @@ def do_exec(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_read(request: dict[str, Any]) -> dict[str, Any]:
-    """The texts of files; null where there is none."""
+    """Return the texts of files; null where there is none."""
     texts: dict[str, str | None] = {}
     for path in strings(request, "paths"):
         try:
@@ -143,7 +143,7 @@ def do_write(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_counters(request: dict[str, Any]) -> dict[str, Any]:
-    """The interface counters of /proc/net/dev, frames, by interface."""
+    """Return the interface counters of /proc/net/dev, frames, by interface."""
     links = {}
     for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
         name, _, numbers = line.partition(":")
@@ -183,7 +183,7 @@ def do_netlink(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def converse(connection: socket.socket, sequence: int, message: bytes) -> list[bytes]:
-    """One netlink message's replies, without its ACK; an interrupted dump is asked for again."""
+    """Send one netlink message, and return its replies without its ACK; an interrupted dump is asked for again."""
     _, kind, flags, _, _ = NLMSG_HEADER.unpack_from(message)
     for attempt in range(DUMP_ATTEMPTS):
         number = sequence * DUMP_ATTEMPTS + attempt
@@ -196,7 +196,7 @@ def converse(connection: socket.socket, sequence: int, message: bytes) -> list[b
 
 
 def collect(connection: socket.socket, number: int, what: str) -> tuple[list[bytes], bool]:
-    """All replies of one request, and whether a dump was interrupted; Refused on a negative ACK."""
+    """Receive all replies to one request, and say whether a dump was interrupted; Refused on a negative ACK."""
     replies: list[bytes] = []
     interrupted = False
     while True:
@@ -224,7 +224,7 @@ def collect(connection: socket.socket, number: int, what: str) -> tuple[list[byt
 
 
 def explain(reply: bytes, flags: int, what: str, errno: int) -> str:
-    """A negative ACK in words: errno and the kernel's own remark, where it made one."""
+    """Return a negative ACK in words: errno and the kernel's own remark, where it made one."""
     remark = ""
     if flags & NLM_F_ACK_TLVS:
         # int error, then the request (only its header when capped), then attributes.
@@ -273,7 +273,7 @@ PARTS: list[str] = []
 
 
 def do_part(request: dict[str, Any]) -> dict[str, Any]:
-    """A piece of a long, compressed request; the last piece gets the answer to the whole."""
+    """Take a piece of a long, compressed request; the last piece gets the answer to the whole."""
     if field(request, "first", bool):
         PARTS.clear()  # of a request that was given up half-way
     PARTS.append(field(request, "text", str))
@@ -297,7 +297,7 @@ OPERATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def answer(line: bytes) -> dict[str, Any]:
-    """The reply to one line; whatever is wrong with it becomes an error reply."""
+    """Return the reply to one line; whatever is wrong with it becomes an error reply."""
     number = None
     try:
         request = json.loads(line)

@@ -9,7 +9,8 @@ A platform knows where a gateway runs. It does not know the test or the stack.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -70,6 +71,14 @@ class LinkCounters:
     tx_errors: int
 
 
+@dataclass(frozen=True)
+class Moment:
+    """Something that is done in a trial, so many seconds of virtual time after its start; frames flow meanwhile."""
+
+    at_s: float
+    act: Callable[[], None]
+
+
 @runtime_checkable
 class VirtualClock(Protocol):
     """The generator, as the clock of virtual time: it has one end of each link to a port.
@@ -88,6 +97,17 @@ class VirtualClock(Protocol):
 
         seed (64 bits) determines the faults of links.
         """
+
+
+@runtime_checkable
+class TrialClock(Protocol):
+    """The same clock while a trial runs."""
+
+    def in_next_trial(self, moments: Sequence[Moment]) -> None:
+        """Let the next trial stand still at these moments, in the order of their times, and act at each."""
+
+    def now_ns(self) -> int:
+        """Return the virtual time of the last answer."""
 
 
 class Gateway(Protocol):
@@ -117,7 +137,7 @@ class Gateway(Protocol):
         """Let the kernel receive ESP in UDP on this port, for stacks without an IKE daemon that does so."""
 
     def read(self, paths: list[str]) -> dict[str, str | None]:
-        """The texts of files inside the gateway; None where a file is missing."""
+        """Return the texts of files inside the gateway; None where a file is missing."""
 
     def write(self, path: str, text: str) -> None: ...
 
@@ -125,7 +145,7 @@ class Gateway(Protocol):
         """Return where the gateway finds a folder of this machine; copy the folder there if necessary."""
 
     def cpu_ns(self) -> int | None:
-        """CPU time that this gateway alone has used since it was made, ns; None: not measurable here.
+        """Return CPU time that this gateway alone has used since it was made, ns; None: not measurable here.
 
         EspbenchError if the time since the last reading is lost.
         """
@@ -137,12 +157,12 @@ class Gateway(Protocol):
         """
 
     def link_counters(self) -> dict[str, LinkCounters]:
-        """Counters of its interfaces by name (from /proc/net/dev inside it)."""
+        """Return counters of its interfaces by name (from /proc/net/dev inside it)."""
 
     def alive(self) -> bool: ...
 
     def last_words(self) -> str:
-        """The end of its console or log, for the message when it died."""
+        """Return the end of its console or log, for the message when it died."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +198,7 @@ class Testbed(ABC):
     queues: dict[str, str]  # name of every queue on the path → its length, for the report
     capture: str | None = None  # interface of the middle link where ESP can be captured
     capture_netns: str | None = None
-    # Whether a frame that a gateway's LAN port could not send was refused by the full ring of the tester's port.
+    # True if a frame that a gateway's LAN port could not send was refused by the full ring of the tester's port.
     tester_rings: bool = False
     # The tester's port that is the other end of the tunnels, and its outer addresses by IP version.
     ciphertext: PortName | None = None
@@ -191,26 +211,37 @@ class Testbed(ABC):
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
     # In virtual time, the time of each instruction of a gateway, ns; None: not known.
     ns_per_instruction: Fraction | None = None
-    # What else the gateways are made of, for the Security Context.
+    # Other facts about the gateways, for the Security Context.
     facts: dict[str, Any] = field(default_factory=dict)
     # Daemons that are part of the gateways, by name; other programs cannot be added to them.
     held: Mapping[str, HeldDaemon] = field(default_factory=dict)
     # Why the CPU time of the gateways cannot be measured; empty if it can.
-    cpu_untold: str = ""
-    # How long other programs kept the gateways from a CPU that they wanted, since they were made, ns; None: not known.
+    cpu_unknown: str = ""
+    # The time for which other programs kept the gateways from a CPU, since they were made, ns; None: not known.
     kept_waiting_ns: Callable[[], int | None] = field(default=_not_known)
 
     def attached(self, generator: object) -> None:  # noqa: B027  (most have nothing to do)
-        """The generator has opened the ports; in virtual time it is a VirtualClock, and the gateways start."""
+        """Take note that the generator has opened the ports.
+
+        In virtual time, the generator is a VirtualClock, and the gateways start.
+        """
 
     def begin_trial(self, chance: str = "") -> None:  # noqa: B027
-        """In virtual time, return to the state of the first call.
+        """Return to the state of the first call; only in virtual time.
 
         chance: with the same text, random events in the trial, such as faults of links, are the same.
         """
 
+    @contextmanager
+    def as_one_trial(self, number: int) -> Iterator[None]:
+        """Let everything in this context belong to one trial of a case, which counts them from 0.
+
+        In virtual time begin_trial does nothing in it, and each number meets the gateways' timers at another moment.
+        """
+        yield
+
     def end_trial(self) -> None:  # noqa: B027
-        """The trial's record is complete; what is read from the gateways after this belongs to no trial."""
+        """Note that the trial's record is complete; what is read from the gateways after this belongs to no trial."""
 
     @abstractmethod
     def close(self) -> None:

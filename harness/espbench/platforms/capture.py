@@ -29,7 +29,7 @@ def _let_grow(file: Path) -> None:
 
 @contextlib.contextmanager
 def capturing(registry: Registry, bed: Testbed, file: Path) -> Iterator[None]:
-    """Everything that crosses the middle link while the block runs, in a pcap file (whole frames)."""
+    """Capture everything that crosses the middle link while the block runs, in a pcap file (whole frames)."""
     if bed.capture is None:
         raise EspbenchError(f"platform {bed.platform}: its middle link cannot be captured")
     if shutil.which("tcpdump") is None:

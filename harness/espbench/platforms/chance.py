@@ -19,7 +19,7 @@ class Chance:
 
     @property
     def said(self) -> str:
-        """What draws of this chance alone depend on; empty for the first of all."""
+        """The seed and the repeat, which alone determine the draws; empty for the default."""
         if self == Chance():
             return ""
         return f"seed {self.seed}, repeat {self.repeat}"

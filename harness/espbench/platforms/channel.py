@@ -49,11 +49,11 @@ class AgentChannel:
         self._chunks: list[bytes] = []
 
     def wait_ready(self, timeout_s: float) -> dict[str, Any]:
-        """The agent's greeting: its kernel and uptime. Before it a terminal would echo what is sent."""
+        """Return the agent's greeting: its kernel and uptime. Before it a terminal would echo what is sent."""
         return self._receive(0, time.monotonic() + timeout_s, f"did not come up within {timeout_s:g} s")
 
     def request(self, op: str, within_s: float = 60.0, **fields: Any) -> dict[str, Any]:
-        """The agent's answer to one request.
+        """Return the agent's answer to one request.
 
         AgentRefused when it cannot be done, GatewayFailed when the gateway is dead or silent.
         """
@@ -75,7 +75,7 @@ class AgentChannel:
         return reply
 
     def hung_up(self) -> bool:
-        """Whether the agent's end is closed, without waiting."""
+        """Return whether the agent's end is closed, without waiting."""
         if not self.closed:
             poll = select.poll()
             poll.register(self._connection, 0)  # POLLHUP and POLLERR are always reported
@@ -102,7 +102,7 @@ class AgentChannel:
                 raise self._dead() from None
 
     def _receive(self, number: int, deadline: float, silence: str) -> dict[str, Any]:
-        """The reply with this number; late replies to requests that timed out are passed over."""
+        """Return the reply with this number; late replies to requests that timed out are passed over."""
         while True:
             head, newline, rest = self._pending.partition(b"\n")
             if newline:

@@ -33,7 +33,7 @@ class ExternalTestbed(Testbed):
     """Two ports and no gateway espbench could ask."""
 
     def close(self) -> None:
-        """Nothing was made."""
+        """Do nothing: nothing was made."""
 
 
 def build(
@@ -81,7 +81,7 @@ def _port(
 
 
 def line_rate_bps(ports: Iterable[ExternalPort]) -> float:
-    """The slowest port's speed as its interface reports it; 0 where one reports none, or there is no ethtool."""
+    """Return the slowest port's speed as its interface reports it; 0 where one reports none, or there is no ethtool."""
     return min((_speed_bps(port) for port in ports), default=0.0)
 
 
@@ -93,12 +93,12 @@ def _speed_bps(port: ExternalPort) -> float:
         )
     except FileNotFoundError:
         return 0.0
-    told = re.search(r"^\s*Speed: (\d+)Mb/s$", done.stdout, re.MULTILINE)
-    return float(told[1]) * 1e6 if told else 0.0
+    speed = re.search(r"^\s*Speed: (\d+)Mb/s$", done.stdout, re.MULTILINE)
+    return float(speed[1]) * 1e6 if speed else 0.0
 
 
 def netns_path(name: str) -> str:
-    """A named network namespace's file; a path is taken as it is."""
+    """Return a named network namespace's file; a path is taken as it is."""
     path = Path(name) if "/" in name else _NETNS_DIR / name
     if not path.exists():
         known = ", ".join(sorted(p.name for p in _NETNS_DIR.glob("*"))) or "none"

@@ -20,7 +20,7 @@ ANSWER_MARGIN_S = 10.0
 
 
 def tail(path: Path) -> str:
-    """The end of a log, from the start of a line; empty when there is none yet."""
+    """Return the end of a log, from the start of a line; empty when there is none yet."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -32,7 +32,7 @@ def tail(path: Path) -> str:
 
 
 def is_dump(message: bytes, order: Literal["little", "big"] = sys.byteorder) -> bool:
-    """Whether a netlink message only asks (NLM_F_DUMP): such are too many to write down."""
+    """Return whether a netlink message only asks (NLM_F_DUMP): there are too many of these to write down."""
     return int.from_bytes(message[6:8], order) & 0x300 == 0x300
 
 
@@ -117,7 +117,7 @@ class AgentGateway:
         self.channel.request("udp_encap", port=port)
 
     def read(self, paths: list[str]) -> dict[str, str | None]:
-        """The texts of files inside the gateway; None where a file is missing."""
+        """Return the texts of files inside the gateway; None where a file is missing."""
         texts: dict[str, str | None] = self.channel.request("read", paths=paths)["texts"]
         return texts
 
@@ -131,7 +131,7 @@ class AgentGateway:
         return str(folder)
 
     def cpu_ns(self) -> int | None:
-        """CPU time this gateway alone has used since it was made, ns; None: this machine cannot tell."""
+        """Return CPU time this gateway alone has used since it was made, ns; None: this machine cannot tell."""
         return self._cpu_ns()
 
     def waited_ns(self) -> int | None:
@@ -139,16 +139,16 @@ class AgentGateway:
         return None if self._waited_ns is None else self._waited_ns()
 
     def link_counters(self) -> dict[str, LinkCounters]:
-        """Counters of its interfaces by name."""
+        """Return counters of its interfaces by name."""
         links = self.channel.request("counters")["links"]
         return {name: LinkCounters(**counters) for name, counters in links.items()}
 
     def alive(self) -> bool:
-        """Whether its agent still holds the line; no waiting."""
+        """Return whether its agent is still connected; do not wait."""
         return not self.channel.hung_up()
 
     def last_words(self) -> str:
-        """The end of its console."""
+        """Return the end of its console."""
         return tail(self._console)
 
     def _note(self, line: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting as a gateway waits: by its own clock where its time is virtual and passes only when it is let."""
+"""Waits by the clock of a gateway whose time is virtual, and passes only when the generator lets it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class OwnTime(Protocol):
     """A gateway whose time is not the host's."""
 
     def now_s(self) -> float:
-        """Its time since the boot, s."""
+        """Return its time since the boot, s."""
 
     def pause(self, seconds: float) -> None:
         """Let its time pass."""
 
 
 def now_s(gateway: Gateway) -> float:
-    """A time that goes on as the gateway's does, s; only to be compared with another of the same gateway."""
+    """Return a time that goes on as the gateway's does, s; only to be compared with another of the same gateway."""
     return gateway.now_s() if isinstance(gateway, OwnTime) else time.monotonic()
 
 

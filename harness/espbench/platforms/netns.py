@@ -76,7 +76,7 @@ class NetnsPlatform:
         single: bool = False,
         line_rate_bps: float = 10e9,
     ) -> NetnsTestbed:
-        """Three namespaces, three links, four pinned kernel threads; EspbenchError says what failed.
+        """Return three namespaces, three links, four pinned kernel threads; EspbenchError says what failed.
 
         single: Home alone, whose ciphertext side is the tester's east port.
         """
@@ -95,13 +95,13 @@ class NetnsPlatform:
         for port in (link.west, link.east):
             _open_tester_port(names["tester"], port)
 
-        cpu_untold = irq_time.left_out()
+        cpu_unknown = irq_time.left_out()
         gateways: dict[Side, Gateway] = {}
         for side in sides:
             lan, wan = link.of_gateway(side)
             threads = PortThreads(side, placement.cpus[side])
             gateway = _start_agent(
-                registry, side, names[side], lan, wan, threads, logs, cpu_told=not cpu_untold
+                registry, side, names[side], lan, wan, threads, logs, cpu_booked=not cpu_unknown
             )
             configure(gateway, self._addressing.gateway(side))
             for device in (lan, wan):
@@ -122,8 +122,8 @@ class NetnsPlatform:
                 "queueing discipline": "none (noqueue)",
             },
             tester_rings=True,
-            cpu_untold=cpu_untold,
-            facts={"CPU time of the gateways": f"not told: {cpu_untold}"} if cpu_untold else {},
+            cpu_unknown=cpu_unknown,
+            facts={"CPU time of the gateways": f"not told: {cpu_unknown}"} if cpu_unknown else {},
             capture=link.home_wan,
             capture_netns=str(NETNS_DIR / names["home"]),
             registry=registry,
@@ -138,7 +138,7 @@ class NetnsPlatform:
         single: bool = False,
         line_rate_bps: float = 10e9,
     ) -> NetnsTestbed:
-        """The tester's ports joined to each other, the far end on the first gateway's CPU as in a run."""
+        """Return the tester's ports joined to each other, the far end on the first gateway's CPU as in a run."""
         first = len(registry.entries)
         netns = registry.netns("calibration")
         _no_ipv6_noise(netns)
@@ -200,7 +200,7 @@ def _start_agent(
     threads: PortThreads,
     logs: Path,
     *,
-    cpu_told: bool,
+    cpu_booked: bool,
 ) -> AgentGateway:
     ours, theirs = socket.socketpair()
     console = logs / f"{side}-console.log"
@@ -216,7 +216,7 @@ def _start_agent(
                 nice=NICE,
                 # A gateway's daemons are root: they can write no file of the host, only what is laid for them.
                 read_only=True,
-                # What the agent leaves running dies with it. /sys shows the interfaces of the network
+                # Processes that the agent leaves running die with it. /sys shows the interfaces of the network
                 # namespace in which it was mounted, /proc the processes of the PID namespace.
                 own_pids=True,
                 mounts=[("sysfs", "/sys", ""), ("proc", "/proc", "")],
@@ -234,7 +234,7 @@ def _start_agent(
         side,
         lan,
         wan,
-        partial(_gateway_cpu_ns, threads, process.pid, told=cpu_told),
+        partial(_gateway_cpu_ns, threads, process.pid, booked=cpu_booked),
         logs / f"{side}.log",
         console,
         WaitAccount(lambda: [*threads.pids.values(), process.pid]).ns,
@@ -243,8 +243,8 @@ def _start_agent(
 
 def _give_thread(gateway: AgentGateway, device: str, threads: PortThreads) -> None:
     """Put a port of a gateway on its own NAPI kernel thread."""
-    # What it sends must look eligible for GRO too, or the next port's ring is bypassed, and the other
-    # gateway works in this one's thread.
+    # The frames that it sends must look eligible for GRO too. Else the next port's ring is bypassed, and the
+    # other gateway works in this one's thread.
     done = gateway.run(["ethtool", "-K", device, "gro", "on", "tso", "off"])
     if done.rc:
         raise EspbenchError(f"gateway {gateway.side}: ethtool -K {device} gro on tso off: {done.err.strip()}")
@@ -287,7 +287,7 @@ class PortThreads:
         self.pids[device] = _pin(device, self.cpus)
 
     def ran_ns(self) -> int:
-        """CPU time of all of them so far, ns.
+        """Return CPU time of all of them so far, ns.
 
         EspbenchError once for each that was replaced: what it used since the last look is lost, and its successor
         ran anywhere; from then on it is pinned and counted.
@@ -309,7 +309,7 @@ class PortThreads:
 
 
 def _ran_ns(device: str, pid: int) -> int | None:
-    """CPU time of a port's thread, ns; None: it has ended."""
+    """Return CPU time of a port's thread, ns; None: it has ended."""
     try:
         comm = Path(f"/proc/{pid}/comm").read_text()
         ran_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
@@ -318,14 +318,14 @@ def _ran_ns(device: str, pid: int) -> int | None:
     return ran_ns if comm.startswith(f"napi/{device}-") else None
 
 
-def _gateway_cpu_ns(threads: PortThreads, agent: int, *, told: bool) -> int | None:
-    """The kernel threads of its ports, and all that runs below its agent: daemons."""
+def _gateway_cpu_ns(threads: PortThreads, agent: int, *, booked: bool) -> int | None:
+    """Return the kernel threads of its ports, and all that runs below its agent: daemons."""
     used_ns = threads.ran_ns() + tree_cpu_ns(agent)
-    return used_ns if told else None
+    return used_ns if booked else None
 
 
 def _no_ipv6_noise(netns: str) -> None:
-    """No router solicitation, no multicast report: a stray frame would spoil the proof's exactness."""
+    """Switch off router solicitations and multicast reports: a stray frame would spoil the proof's exactness."""
     write_sysctls(
         netns,
         {
@@ -365,7 +365,7 @@ def kernel_lacks_esp(new_sa: bytes) -> str:
 
 
 def need_tun(on_note: Callable[[str], None]) -> None:
-    """TUN devices in the running kernel, its module loaded if need be; MachineLacks where there are none."""
+    """Make TUN devices available, loading the kernel's module if need be; MachineLacks if there are none."""
     if Path("/dev/net/tun").exists():
         return
     on_note(

@@ -20,14 +20,7 @@ def pin_controller(placement: Placement) -> None:
 
 
 def choose(*, gateways: int = 2, senders: int = 1, allowed: set[int] | None = None) -> Placement:
-    """The tester gets the first CPU (two where there are enough), each gateway its own if it can.
-
-    gateways: 2 for Home and Office, 1 for Home alone, 0 where they are elsewhere. senders: CPUs that send
-    together; UsageError where there are too few.
-
-    On two CPUs both gateways share the second: a gateway beside the tester would be slowed by the
-    sender, one beside the other gateway is at least slowed by the DUT alone.
-    """
+    """Choose CPUs: the tester gets the first (two if there are enough), each gateway its own if it can."""
     cpus = sorted(allowed if allowed is not None else os.sched_getaffinity(0))
     n = len(cpus)
     most = max(1, n - min(1, gateways))

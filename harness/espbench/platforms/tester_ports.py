@@ -19,10 +19,7 @@ def tester_ports(
     *,
     single: bool,
 ) -> dict[PortName, Port]:
-    """West faces Home, east faces Office; all addresses are known, nothing needs resolving.
-
-    single: east faces Home's ciphertext side in Office's place; the hosts of its streams stay where they are.
-    """
+    """Return the ports: West faces Home, East faces Office; all addresses are known, nothing needs resolving."""
     return {
         name: Port(
             name=name,
@@ -43,7 +40,7 @@ def tester_ports(
 
 
 def tester_end(name: PortName, addressing: PairAddressing, *, single: bool) -> tuple[str, LinkEnd, LinkEnd]:
-    """The MAC of the tester's port, the end whose addresses it has, and the gateway's end it faces."""
+    """Return the MAC of the tester's port, the end whose addresses it has, and the gateway's end it faces."""
     if name == "west":
         return addressing.tester_west.mac, addressing.tester_west, addressing.home_lan
     if single:

@@ -31,7 +31,7 @@ class AtThroughputSeries(Series):
 
 
 def throughput_of(known: Known, goal: float) -> tuple[float | None, Reason | None]:
-    """The throughput at this loss goal, fps in sum over the directions; or why there is none.
+    """Return the throughput at this loss goal, fps in sum over the directions; or why there is none.
 
     Of a LOWER_BOUND it is the bound: `bound_note`.
     """
@@ -44,7 +44,7 @@ def throughput_of(known: Known, goal: float) -> tuple[float | None, Reason | Non
 
 
 def bound_note(known: Known, goal: float, code: Code = Code.AT_BOUND) -> list[Remark]:
-    """The warning that what is measured at, or held against, the throughput goes with where that is only a bound."""
+    """Return the warning of figures that depend on a throughput, if that throughput is only a bound."""
     outcome = known.throughput.get(goal)
     if outcome is None or outcome.status != "LOWER_BOUND":
         return []
@@ -52,12 +52,12 @@ def bound_note(known: Known, goal: float, code: Code = Code.AT_BOUND) -> list[Re
 
 
 def load_note(known: Known, settings: AtThroughput) -> list[Remark]:
-    """`bound_note` of such a test; nothing where the plan names the load."""
+    """Return the remark of `bound_note` for such a test; nothing if the plan names the load."""
     return [] if settings.load is not None else bound_note(known, settings.loss_goal)
 
 
 def load_of(case: Case, known: Known, settings: AtThroughput) -> tuple[float | None, Reason | None]:
-    """The load of such a test, as `throughput_of`."""
+    """Return the load of such a test, as `throughput_of`."""
     if settings.load is None:
         return throughput_of(known, settings.loss_goal)
     each = settings.load.to_fps(case.mean_frame_size, known.limits.line_rate_bps)

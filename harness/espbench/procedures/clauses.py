@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which clauses of RFC 2544 a test's trials do not keep."""
+"""Finds the clauses of RFC 2544 that a test's trials do not keep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RESIDUE_S, _SETTLE_S, _LEARNING_S = 2.0, 5.0, 2.0
 
 
 def shorter(code: Code, clause: str, got: float, wanted: float) -> list[Deviation]:
-    """One deviation if less than wanted, else nothing."""
+    """Return one deviation if less than the wanted value was given, else nothing."""
     return [] if got >= wanted else [Deviation.from_clause(code, clause, wanted, got)]
 
 
@@ -28,30 +28,30 @@ def shortest(trials: Iterable[Trial], otherwise: float) -> float:
 
 
 def finals_at(final: Trial | None, trials: Iterable[Trial]) -> list[Trial]:
-    """The final trials at the load of this one, which is the trial a figure is taken from."""
+    """Return the final trials at the load of this one, which is the trial a figure is taken from."""
     if final is None:
         return []
     return [t for t in trials if t.phase == "final" and t.intended_fps == final.intended_fps]
 
 
 def kept_waits(settings: AroundTrials, trials: Iterable[Trial]) -> dict[str, float]:
-    """The least of each wait (learning, residue, settle) around these trials, s, as their records have it.
+    """Return the least of each wait (learning, residue, settle) around these trials, s, as their records have it.
 
     A trial that had no use for a wait says None; of records without waits the settings are what is known.
     """
     asked = {"learning": settings.learning, "residue": settings.residue, "settle": settings.settle}
-    found: dict[str, list[float]] = {}
+    waits: dict[str, list[float]] = {}
     for trial in _valid(trials):
         for name, wait in (trial.waits_s or asked).items():
             if wait is not None:
-                found.setdefault(name, []).append(wait)
-    return {name: min(found.get(name, [wait])) for name, wait in asked.items()}
+                waits.setdefault(name, []).append(wait)
+    return {name: min(waits.get(name, [wait])) for name, wait in asked.items()}
 
 
 def common(
     settings: AroundTrials, frame_sizes: Sequence[int | str], trials: Iterable[Trial] = ()
 ) -> list[Deviation]:
-    """Frame sizes (9.1) and the waits around every trial (23), of the trials' own records."""
+    """Return frame sizes (9.1) and the waits around every trial (23), of the trials' own records."""
     deviations = []
     if len(_SIZES & set(frame_sizes)) < 5:
         deviations.append(Deviation.from_clause(Code.FEW_SIZES, "9.1"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bounds the loads of a case: the plan's own limits, the line's rate, the generator's ceiling."""
+"""Computes the bounds of a case's loads: the plan's own limits, the line's rate, the generator's ceiling."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ASSUMED_BPS = 10e9
 
 @dataclass(frozen=True)
 class Limits:
-    """What bounds the loads of one case; rates are sums over both directions, fps.
+    """The bounds of one case's loads; rates are sums over both directions, fps.
 
-    A line rate of 0: nobody knows it. What is a share of it is then empty.
+    A line rate of 0 means that it is not known. Then everything that is a share of it is empty.
     """
 
     minimum_fps: float
@@ -32,7 +32,7 @@ class Limits:
     line_rate_bps: float = 0.0
 
     def is_line_rate(self, fps: float) -> bool:
-        """Whether a load is the line's theoretical rate; False also where that is not known."""
+        """Return whether a load is the line's theoretical rate; False also if that is not known."""
         return self.line_rate_fps > 0 and fps >= 0.999 * self.line_rate_fps
 
 

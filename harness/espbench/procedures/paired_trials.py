@@ -62,12 +62,12 @@ class Ask:
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where it belongs, for the trial's record."""
+        """The place of the trial in the comparison, for its record."""
         return {"arm": self.arm, "round": self.round, "load_share": self.slot.share, "rung": self.slot.rung}
 
 
 def other(arm: Arm) -> Arm:
-    """The one that is not `arm`."""
+    """Return the one that is not `arm`."""
     return "b" if arm == "a" else "a"
 
 
@@ -117,12 +117,12 @@ class PairedLoads:
         self._centres: dict[Arm, list[float]] = {arm: [math.log(bounds_fps[arm])] for arm in ARMS}
         self._reach: dict[Arm, int] = {"a": 1, "b": 1}
         self._begin_round()
-        unread = {arm: list(found) for arm, found in (trials or {}).items()}
+        unread = {arm: list(of_arm) for arm, of_arm in (trials or {}).items()}
         while (ask := self.next()) is not None and unread.get(ask.arm):
             self.add(unread[ask.arm].pop(0))
 
     def next(self) -> Ask | None:
-        """The trial wanted next; None when all rounds are done."""
+        """Return the trial wanted next; None when all rounds are done."""
         if self.violation is not None or self._round > self.settings.rounds:
             return None
         slot, arm = self._visits[self._position]
@@ -160,7 +160,7 @@ class PairedLoads:
         )
 
     def _repeat(self, slot: int) -> None:
-        """The pair is void: both trials again where the arms take turns, this one alone where they do not."""
+        """Repeat a void pair: both trials if the arms take turns, else this one alone."""
         if self._attempts[slot] >= self._retries or self._spare <= 0:
             self._given_up.add(slot)
             return
@@ -212,7 +212,7 @@ class PairedLoads:
         ]  # fmt: skip
 
     def _ladder(self) -> dict[Arm, float]:
-        """The middle of each arm's ladder, log fps; one for both where they are close."""
+        """Return the middle of each arm's ladder, log fps; the same for both where they are close."""
         centres = {arm: fmean(self._centres[arm][-_WINDOW:]) for arm in ARMS}
         if abs(centres["a"] - centres["b"]) <= ONE_LADDER:
             middle = fmean(centres.values())
@@ -252,18 +252,18 @@ class PairedLoads:
     def _move_ladder(self) -> None:
         """Put the next round's ladder where this one says the throughput is."""
         for arm in ARMS:
-            told = [
+            passes = [
                 (slot.loads_fps[arm], trial.meets(self.goal))
                 for index, slot in enumerate(self._slots)
                 if slot.rung is not None and (trial := self._made.get((index, arm))) is not None
             ]
-            passed = sum(met for _, met in told)
-            if not told:
+            passed = sum(met for _, met in passes)
+            if not passes:
                 continue
-            middle = fmean(math.log(load) for load, _ in told)
-            if 0 < passed < len(told):
-                found = middle + STEP * RUNGS * (passed / len(told) - 0.5)
-                self._centres[arm].append(found)
+            middle = fmean(math.log(load) for load, _ in passes)
+            if 0 < passed < len(passes):
+                centre = middle + STEP * RUNGS * (passed / len(passes) - 0.5)
+                self._centres[arm].append(centre)
                 self._reach[arm] = 1
             else:  # beyond the ladder: go there, further each time, and forget where it was
                 away = STEP * RUNGS / 2 * self._reach[arm] * (1 if passed else -1)
@@ -271,7 +271,7 @@ class PairedLoads:
                 self._reach[arm] = min(8, 2 * self._reach[arm])
 
     def at_maximum(self) -> bool:
-        """Whether the tester could not offer more than an arm forwards."""
+        """Return whether the tester could not offer more than an arm forwards."""
         return any(row["rung"] == RUNGS - 1 and row[arm]["met"] and
                    row[arm]["intended_fps"] > 0.95 * self._maximum for row in self.rows for arm in ARMS)  # fmt: skip
 
@@ -282,7 +282,7 @@ class PairedLoads:
         encryption: Encryption,
         warnings: Sequence[Remark],
     ) -> Finding:
-        """What was found, for results.json; `arms` are their names. The comparison judges it."""
+        """Return the result for results.json, which the comparison judges; `arms` are the names of the arms."""
         made = sum(map(len, self.trials.values()))
         if self.violation is not None:
             words = Statement.of(
@@ -342,7 +342,7 @@ class PairedLoads:
 
 
 def _void(trial: Trial) -> Reason | None:
-    """Why the trial does not count; None if it does."""
+    """Say why the trial does not count; None if it does."""
     if trial.validity == "INVALID":
         return trial.reasons[0] if trial.reasons else Reason.of(Code.NO_REASON)
     if trial.offered_fps < (1 - OFFERED_WITHIN) * trial.intended_fps:
@@ -354,12 +354,12 @@ def _has_cpu(row: Mapping[str, Any]) -> bool:
     return bool(row["a"]["cpu_us"] and row["b"]["cpu_us"])
 
 
-def bounds(found: Mapping[Arm, Sequence[Outcome]]) -> dict[Arm, float] | None:
-    """Each arm's throughput in the first repeat in which both have one, a lower bound too; None without."""
-    for repeat in sorted({o.repeat for outcomes in found.values() for o in outcomes}):
+def bounds(known: Mapping[Arm, Sequence[Outcome]]) -> dict[Arm, float] | None:
+    """Return each arm's throughput in the first repeat in which both have one, a lower bound too; None without."""
+    for repeat in sorted({o.repeat for outcomes in known.values() for o in outcomes}):
         fps = {
             arm: o.throughput_fps
-            for arm, outcomes in found.items()
+            for arm, outcomes in known.items()
             for o in outcomes
             if o.repeat == repeat and o.throughput_fps
         }

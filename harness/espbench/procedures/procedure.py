@@ -23,7 +23,7 @@ OVERHEAD_S = 0.4
 
 @dataclass(frozen=True)
 class Known:
-    """What a run knows of a case before it begins.
+    """The facts that a run knows of a case before it begins.
 
     throughput: the outcome of this run's throughput test at the same point, by loss goal. hints_fps: for each
     loss goal of a throughput test, where its search begins (warm_start.py). base_loads: the loads of a base, which take
@@ -39,7 +39,7 @@ class Known:
 
 @dataclass(frozen=True)
 class CaseFacts:
-    """What only the session knows about a case: its device, what its trials prove, warnings for its figures."""
+    """The facts of a case that only the session knows: its device, what its trials prove, warnings for its figures."""
 
     dut: str
     encryption: Encryption
@@ -81,17 +81,17 @@ class Procedure(Protocol):
         """Take a trial's record."""
 
     def brackets(self) -> list[tuple[float, float | None, float | None]]:
-        """For the terminal: loss goal, load known to meet it, load known to miss it."""
+        """Return for the terminal, by loss goal: the load known to meet it, the load known to miss it."""
 
     def remaining_s(self) -> float:
-        """A rough guess of the time the rest takes, waits included."""
+        """Guess the time that the rest takes, waits included, s."""
 
     def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
-        """The answer; only when `next` is None."""
+        """Return the answer; only when `next` is None."""
 
 
 def identity(case: Case, dut: str) -> dict[str, Any]:
-    """The fields of an outcome or finding that say which case it is of."""
+    """Return the fields of an outcome or finding that say which case it is of."""
     return {
         "case": case.id,
         "test": case.test,

@@ -22,7 +22,7 @@ from espbench.terms import Deviation, Finding, Outcome, Quantity, Reason, Remark
 class Series(ABC):
     """Base of the tests that are no search over loss goals."""
 
-    # Whether the test goes on where a point could not be measured.
+    # True if the test goes on when a point could not be measured.
     gaps_allowed = False
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
@@ -122,21 +122,21 @@ class Series(ABC):
         )
 
     def unfit(self) -> Reason | None:
-        """Why this case cannot be measured at all; None if it can."""
+        """Say why this case cannot be measured at all; None if it can."""
         return None
 
     @abstractmethod
     def wanted(self) -> Request | None:
-        """The trial after these answers; None when there are enough."""
+        """Return the trial after these answers; None when there are enough."""
 
     @abstractmethod
     def answer(self) -> dict[str, Any]:
-        """Status, words, quantities and the like, for `_finding`; every point has an answer."""
+        """Return status, words, quantities and the like, for `_finding`; every point has an answer."""
 
     @abstractmethod
     def expected_trials(self) -> int:
-        """How many there will be, as far as one can tell."""
+        """Return how many trials there will be, as far as this is known."""
 
     @abstractmethod
     def deviations(self) -> list[Deviation]:
-        """Clauses of RFC 2544 that the settings do not keep."""
+        """Return the clauses of RFC 2544 that the settings do not keep."""

@@ -15,7 +15,7 @@ from espbench.terms import DirectionReading, Quantity, Remark, Trial
 def quantity(
     key: Key, values: Iterable[float | None], digits: int = 3, *, way: str = "", part: str = "", **named: Any
 ) -> Quantity:
-    """The mean of the values that are known; without any, no figure. `digits` are decimals; the rest as `figure`."""
+    """Return the mean of the values that are known; without any, no figure. digits: decimals; the rest as `figure`."""
     known = [value for value in values if value is not None]
     if not known:
         return figure(key, None, n=0, way=way, part=part, **named)
@@ -29,8 +29,8 @@ def quantity(
 
 
 def in_time_fps(trial: Trial) -> float | None:
-    """Frames that arrived while others were still sent, a second: what a queue gives out afterwards was not forwarded
-    at that load. None where the generator cannot tell.
+    """Return frames that arrived while others were still sent, a second: what a queue gives out afterwards was not
+    forwarded at that load. None where the generator cannot tell.
     """
     backlogs = [d.backlog_frames for d in trial.per_direction.values()]
     known = [n for n in backlogs if n is not None]
@@ -40,16 +40,19 @@ def in_time_fps(trial: Trial) -> float | None:
 
 
 def forwarding_fps(trial: Trial) -> float:
-    """The forwarding rate (RFC 2285 3.6.1); with a generator that cannot tell, what came after the sending is in it."""
+    """Return the forwarding rate (RFC 2285 3.6.1).
+
+    With a generator that cannot tell, it includes what came after the sending.
+    """
     whole = trial.rx_frames / trial.duration_s
     if not trial.lost and trial.sustained:
         return whole  # the last frames were on their way
-    found = in_time_fps(trial)
-    return whole if found is None else found
+    in_time = in_time_fps(trial)
+    return whole if in_time is None else in_time
 
 
 def stored(trials: Sequence[Trial]) -> list[Remark]:
-    """A warning where the load grew a queue: what is measured then is the queue (docs/method.md, rule 6)."""
+    """Return a warning where the load grew a queue: what is measured then is the queue (docs/method.md, rule 6)."""
     n = sum(not trial.sustained for trial in trials)
     return [Remark.of(Code.STORED_IN_SOME, stored=n, trials=len(trials))] if n else []
 
@@ -60,11 +63,11 @@ def by_direction(
     reading: Callable[[DirectionReading], float | None],
     digits: int = 3,
 ) -> list[Quantity]:
-    """The same of each direction by itself (RFC 2544 14), where both were loaded at once."""
-    ways = list(trials[0].per_direction) if trials else []
-    if len(ways) < 2:
+    """Return a quantity for each direction by itself (RFC 2544 14), where both were loaded at once."""
+    loaded = list(trials[0].per_direction) if trials else []
+    if len(loaded) < 2:
         return []
     return [
         quantity(key, [reading(trial.per_direction[way]) for trial in trials], digits, way=way)
-        for way in ways
+        for way in loaded
     ]

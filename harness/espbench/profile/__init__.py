@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the instructions of a gateway went: by function and by who called whom, from what QEMU counted by address.
+"""Shows where a gateway's instructions go: by function and by caller, from what QEMU counted by address.
 
-`sections` reads what QEMU wrote, `symbols` names addresses, `attribution` puts both together; `csv_file` and `flame`
-are what is left of it, `difference` holds two against each other; `from_run` finds all of it in a run directory.
+`sections` reads what QEMU wrote, `symbols` names addresses, and `attribution` combines both. `csv_file` and `flame`
+write the files, `difference` compares two profiles, and `from_run` finds all of this in a run directory.
 May import `results`.
 """

@@ -13,15 +13,18 @@ from espbench.profile.sections import How, Node, Section
 from espbench.profile.symbols import Function, Symbols
 
 Where = Literal["hard interrupt", "softirq", "process", "idle", "user space", "asking"]
-"""In what a function ran. process: system calls and threads of the kernel. asking: what espbench's own last reading of
-the CPU's time took, which no record holds: it counts negative."""
+"""The context in which a function ran.
+
+process: system calls and threads of the kernel. asking: the cost of espbench's own last reading of the CPU's time,
+which no record contains; it counts negative.
+"""
 WHERES: tuple[Where, ...] = ("hard interrupt", "softirq", "process", "idle", "user space", "asking")
 
 UNNAMED = Function("[unnamed]", "")
 ASKING = Function("[espbench reads the CPU's time]", "")
 _SOFTIRQ = frozenset({"__do_softirq", "handle_softirqs"})
 _IDLE = frozenset({"do_idle", "cpu_startup_entry"})
-# What others go through, and is the caller of nothing.
+# Functions that calls only pass through; they are not the caller of what follows.
 _PASSED = ("__x86_indirect_", "__x86_return_thunk", "its_return_thunk", "error_entry")
 
 
@@ -45,29 +48,29 @@ class Profile:
 
     @property
     def named_share(self) -> float:
-        """Which share of the instructions has a name."""
+        """The share of the instructions whose function has a name."""
         unnamed = sum(count for (function, _), count in self.costs.items() if function == UNNAMED)
         return 1 - unnamed / self.instructions if self.instructions else 1.0
 
     def by_function(self) -> dict[Function, int]:
-        """The instructions of each function, wherever it ran."""
-        found: Counter[Function] = Counter()
+        """Return the instructions of each function, wherever it ran."""
+        counts: Counter[Function] = Counter()
         for (function, _), count in self.costs.items():
-            found[function] += count
-        return dict(found)
+            counts[function] += count
+        return dict(counts)
 
     def by_where(self) -> dict[Where, int]:
-        """The instructions by where they were executed."""
-        found: Counter[Where] = Counter()
+        """Return the instructions by where they were executed."""
+        counts: Counter[Where] = Counter()
         for (_, where), count in self.costs.items():
-            found[where] += count
-        return {where: found[where] for where in WHERES if found[where]}
+            counts[where] += count
+        return {where: counts[where] for where in WHERES if counts[where]}
 
 
 def attribute(
     case: str, side: str, frames: int, section: Section, symbols: Symbols, asking: int = 0
 ) -> Profile:
-    """The profile of a section; asking: what reading the CPU's time takes, which no record holds, instructions.
+    """Return the profile of a section; asking: what reading the CPU's time takes, which no record holds, instructions.
 
     EspbenchError where the count by address is not the clock's: a fault of espbench's own.
     """
@@ -104,7 +107,7 @@ def attribute(
 
 
 class _Paths:
-    """What each node of a tree of calls is, in words."""
+    """Names the nodes of a tree of calls."""
 
     def __init__(self, nodes: Mapping[int, Node], symbols: Symbols) -> None:
         self._nodes = nodes
@@ -112,7 +115,7 @@ class _Paths:
         self._known: dict[int, tuple[Where, tuple[str, ...]]] = {0: ("process", ())}
 
     def of(self, number: int) -> tuple[Where, tuple[str, ...]]:
-        """Where a node runs, and who called it, outermost first, itself last."""
+        """Return where a node runs, and the functions that led to it: the outermost first, its own last."""
         todo = [number]
         while todo[-1] not in self._known:
             todo.append(self._nodes[todo[-1]].parent)

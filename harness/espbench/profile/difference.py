@@ -19,12 +19,12 @@ class Row:
 
     @property
     def change(self) -> float:
-        """By how much it is dearer now."""
+        """The increase of its cost."""
         return self.now - self.was
 
 
 def difference(was: Profile, now: Profile) -> list[Row]:
-    """Each function of either, the largest change first; their changes add up to that of all instructions."""
+    """Return each function of either, the largest change first; their changes add up to that of all instructions."""
     before, after = was.by_function(), now.by_function()
     rows = [
         Row(function, before.get(function, 0) / was.frames, after.get(function, 0) / now.frames)

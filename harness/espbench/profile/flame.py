@@ -10,7 +10,7 @@ from typing import Any
 
 from espbench.profile.attribution import Profile
 
-# What is narrower than this share of all is not drawn.
+# Boxes narrower than this share of all are not drawn.
 _LEAST = 0.0003
 
 _PAGE = """<!doctype html>
@@ -103,7 +103,7 @@ document.getElementById("word").addEventListener("input", event => {{
 
 
 def page(title: str, profiles: Sequence[Profile]) -> str:
-    """The document: a graph for each profile."""
+    """Return the document: a graph for each profile."""
     graphs = [
         {
             "title": f"{p.case}, {p.side}: {p.instructions / p.frames:,.1f} instructions per frame",
@@ -117,7 +117,7 @@ def page(title: str, profiles: Sequence[Profile]) -> str:
 
 
 def tree(profile: Profile) -> dict[str, Any]:
-    """The stacks as nested boxes: n their name, v their instructions with those on them, c what stands on them."""
+    """Return the stacks as nested boxes: n is their name, v their instructions with those above, c the boxes above."""
     root: dict[str, Any] = {"n": profile.side, "v": 0, "c": {}}
     for path, count in profile.stacks.items():
         at = root

@@ -15,18 +15,18 @@ from espbench.profile.sections import Section, sections
 from espbench.results import RunDirectory
 from espbench.terms import Trial
 
-# Of a guest's sections the last is that of the trial; the one before it is of the time before that, and the one before
-# that is the last of those in which reading the CPU's time was weighed: from one reading to the next, and no more.
+# The last section of a guest is that of the trial; the one before it is the time before the trial. The section before
+# that is the last one that weighs the reading of the CPU's time: it lasts from one reading to the next.
 _TRIAL, _WEIGHED = -1, -3
 _NS = "ns_per_instruction"
 
 
 def profiles(run: RunDirectory) -> list[Profile]:
-    """The profile of each gateway of each case; what was read is removed.
+    """Return the profile of each gateway of each case; what was read is removed.
 
     EspbenchError where some is missing, or the sum is not what the trial's record holds.
     """
-    found = []
+    profiles_made = []
     duts = {entry.case: entry.dut for entry in run.manifest.cases}
     for case in run.manifest.base_loads:
         trials = run.trials_of(case)
@@ -34,14 +34,14 @@ def profiles(run: RunDirectory) -> list[Profile]:
             reasons = dict.fromkeys(
                 str(reason).partition("\n")[0] for trial in trials for reason in trial.reasons
             )
-            told = "; ".join(reasons)
+            text = "; ".join(reasons)
             raise EspbenchError(
-                f"{case}: expected one trial with its gateways, got {len(trials)} ({told or 'nothing was measured'})"
+                f"{case}: expected one trial with its gateways, got {len(trials)} ({text or 'nothing was measured'})"
             )
         ns = _ns_per_instruction(run.manifest.conditions.get("profiles", {}).get(duts[case], {}))
         for side in trials[0].gateways:
-            found.append(_profile(run.logs / f"profile-{case}-{side}.txt", case, side, trials[0], ns))
-    return found
+            profiles_made.append(_profile(run.logs / f"profile-{case}-{side}.txt", case, side, trials[0], ns))
+    return profiles_made
 
 
 def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Profile:
@@ -52,17 +52,17 @@ def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Pr
     if reading.cpu_ns is None or not reading.frames:
         raise EspbenchError(f"{case}, {side}: no frames, or no CPU time of it, were counted")
     read = sections(file.read_text())
-    told = symbols.read(names.read_text())
+    table = symbols.read(names.read_text())
     asking = read[_WEIGHED].clock
     demand_the_records(case, side, read[_TRIAL], asking, reading.cpu_ns, ns)
-    profile = attribute(case, side, reading.frames, read[_TRIAL], told, asking)
+    profile = attribute(case, side, reading.frames, read[_TRIAL], table, asking)
     file.unlink()
     names.unlink()
     return profile
 
 
 def demand_the_records(case: str, side: str, trial: Section, asking: int, cpu_ns: int, ns: Fraction) -> None:
-    """EspbenchError unless the record's time is that of the section's instructions, to one where ns is a fraction."""
+    """Raise EspbenchError unless the record's time is that of the section's instructions, to one if ns is not whole."""
     counted = trial.clock - asking
     recorded = cpu_ns / ns
     if abs(counted - recorded) > (0 if ns.denominator == 1 else 1):

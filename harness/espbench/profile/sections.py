@@ -11,7 +11,7 @@ from espbench.errors import EspbenchError
 
 
 class How(IntEnum):
-    """How a node of the tree of calls was entered."""
+    """The ways in which a node of the tree of calls is entered."""
 
     CALL = 0
     INTERRUPT = 1
@@ -56,16 +56,16 @@ class Section:
 
     @property
     def clock(self) -> int:
-        """What the clock counted, instructions."""
+        """The instructions that the clock counted."""
         return self.end - self.begin
 
     @property
     def counted(self) -> int:
-        """What was counted by address, instructions."""
+        """The instructions that were counted by address."""
         return sum(times for _, _, times in self.executed())
 
     def executed(self) -> Iterator[tuple[int, int, int]]:
-        """(node, address, how often) of each instruction of each block."""
+        """Yield (node, address, how often) of each instruction of each block."""
         for run in self.runs:
             left = run.times
             for place, address in enumerate(self.blocks[run.block]):
@@ -75,14 +75,14 @@ class Section:
 
 
 def sections(text: str) -> list[Section]:
-    """All sections of a file, in their order; EspbenchError where one is not whole."""
-    found = []
+    """Return all sections of a file, in their order; EspbenchError where one is not whole."""
+    whole = []
     for part in text.split("section ")[1:]:
         try:
-            found.append(_section(part))
+            whole.append(_section(part))
         except (ValueError, IndexError, KeyError) as error:
             raise EspbenchError(f"expected a section of an instruction profile, got {error!r}") from None
-    return found
+    return whole
 
 
 def _section(part: str) -> Section:

@@ -37,7 +37,7 @@ class Symbols:
         return len(self._starts)
 
     def at(self, address: int) -> Function | None:
-        """The function that an address is in; None where there is none."""
+        """Return the function that an address is in; None where there is none."""
         place = bisect_right(self._starts, address) - 1
         if place < 0 or address - self._starts[place] >= _LONGEST:
             return None
@@ -45,17 +45,14 @@ class Symbols:
 
 
 def read(text: str) -> Symbols:
-    """Symbols of the text of /proc/kallsyms; of several names of an address the plainest is taken.
-
-    Addresses of 0, which the kernel tells those who may not see them, are none.
-    """
-    found: dict[int, tuple[tuple[bool, bool, int, str], Function]] = {}
+    """Read symbols from the text of /proc/kallsyms; if an address has several names, take the plainest."""
+    plainest: dict[int, tuple[tuple[bool, bool, int, str], Function]] = {}
     for line in _LINE.finditer(text):
         address, name = int(line[1], 16), line[3]
         if not address:
             continue
         mark = name.startswith(_MARKS) or name.endswith(_MARK_ENDS)
         rank = (mark, line[2] not in "tT", len(name), name)
-        if address not in found or rank < found[address][0]:
-            found[address] = rank, Function(name, line[4] or KERNEL)
-    return Symbols({address: function for address, (_, function) in found.items()})
+        if address not in plainest or rank < plainest[address][0]:
+            plainest[address] = rank, Function(name, line[4] or KERNEL)
+    return Symbols({address: function for address, (_, function) in plainest.items()})

@@ -71,11 +71,11 @@ def write_report(
 
 
 def _of_cases(run: RunDirectory, formats: Collection[str], comparison: Comparison | None) -> dict[str, Path]:
-    """The documents of a run of frames, by format."""
+    """Return the documents of a run of frames, by format."""
     outcomes = run.outcomes()
-    found = run.findings()
-    findings = [f for f in found if f.test != PAIRED]
-    compared_at_loads = [f for f in found if f.test == PAIRED]  # told by the comparison
+    every = run.findings()
+    findings = [f for f in every if f.test != PAIRED]
+    compared_at_loads = [f for f in every if f.test == PAIRED]  # told by the comparison
     written = {}
     if {"html", "md"} & set(formats):
         finals = {(o.case, o.final_trial) for o in outcomes}
@@ -150,7 +150,7 @@ def _write_pictures(directory: Path, report: Report, colour_of: dict[str, str]) 
 
 
 def _charts_of_tests(report: Report) -> Iterator[tuple[Panel, str, list[str]]]:
-    """Every chart of the tests beside throughput, with heading and labels of its picture."""
+    """Yield every chart of the tests beside throughput, with heading and labels of its picture."""
     for section in report.tests:
         for part in section.parts:
             for chart in part.figure.panels if part.figure else ():
@@ -158,12 +158,12 @@ def _charts_of_tests(report: Report) -> Iterator[tuple[Panel, str, list[str]]]:
 
 
 def picture_name(section: Section, unit: Unit) -> str:
-    """The file name of a panel under figures/."""
+    """Return the file name of a panel under figures/."""
     return f"{section.anchor}-{unit}.svg"
 
 
 def _context(report: Report, compared: ComparisonView | None) -> dict[str, Any]:
-    """The variables of both templates."""
+    """Return the variables of both templates."""
     return {
         "report": report,
         "manifest": report.manifest,

@@ -11,6 +11,8 @@ from espbench.results.records import read_records
 from espbench.terms import Record
 
 FILE = "accelerator.jsonl"
+Figure = tuple[str, str, str, int]
+"""DUT, use of the engine, suite, block size."""
 
 
 class AcceleratorResult(Record):
@@ -18,13 +20,15 @@ class AcceleratorResult(Record):
 
     after_ns: each dispatched when the one before has completed. at_once_ns: all as fast as the driver takes
     them; `full` times it took no more. Both from the first request to the last completion, ns of the guest's time;
-    of these the CPU was idle for after_idle_ns and at_once_idle_ns (None: the guest does not say).
+    of these the CPU was idle for after_idle_ns and at_once_idle_ns (None: the guest does not say). crypto: how the
+    driver used the engine (catalogue/board_crypto.py).
     """
 
     dut: str
     suite: str
     size: int
     operations: int
+    crypto: str = "async"  # older files do not say: there was no other
     driver: str
     after_ns: int
     at_once_ns: int
@@ -34,7 +38,7 @@ class AcceleratorResult(Record):
 
     @property
     def gain(self) -> float:
-        """How many times faster all at once is than one after the other."""
+        """The ratio of speeds: all operations at once against one after the other."""
         return self.after_ns / self.at_once_ns
 
     @property
@@ -48,11 +52,21 @@ class AcceleratorResult(Record):
         return self.operations * self.size * 8e3 / self.at_once_ns
 
 
+def key(result: AcceleratorResult) -> Figure:
+    """Return what distinguishes a figure from the others of its run."""
+    return result.dut, result.crypto, result.suite, result.size
+
+
+def name_of(figure: Figure) -> str:
+    """Return the name of a figure's job, `accelerator-mpc8548e-async-3des-sha1-64`."""
+    return "-".join(["accelerator", *map(str, figure)])
+
+
 def save(run: Path, results: Sequence[AcceleratorResult]) -> None:
     """Replace the file as a whole; EspbenchError where the disk refuses."""
     write_atomically(run / FILE, "".join(to_json(result) + "\n" for result in results))
 
 
 def read(run: Path) -> list[AcceleratorResult]:
-    """The results of a run; none where it has no such test. EspbenchError where the file is damaged."""
+    """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
     return read_records(run / FILE, AcceleratorResult)

@@ -14,7 +14,7 @@ from espbench.terms import Record
 
 
 def to_json(record: Record | dict[str, object], indent: int | None = None) -> str:
-    """A record as JSON, keys in the order of its declaration; NaN and infinity are refused.
+    """Return a record as JSON, keys in the order of its declaration; NaN and infinity are refused.
 
     Floats are written in full (the shortest text that reads back as the same number), so a
     record read again is equal to the one written. EspbenchError where a number is not finite.
@@ -28,7 +28,7 @@ def to_json(record: Record | dict[str, object], indent: int | None = None) -> st
 
 
 def write_failure(path: Path | str, error: OSError, kept: str) -> CannotWrite:
-    """The message for a write the file system refused; `kept` says what is still on disk."""
+    """Return the error for a write that the file system refused; `kept` says what is still on disk."""
     return CannotWrite(
         f"{path}: cannot write: {error.strerror or error}\n  {kept}\n"
         "  to fix it: free space (or choose another disk with --out), then `espbench run --resume`"
@@ -36,7 +36,7 @@ def write_failure(path: Path | str, error: OSError, kept: str) -> CannotWrite:
 
 
 def refused_by_disk(error: OSError) -> bool:
-    """Whether a file system was full, over its quota, broken or read-only."""
+    """Return whether a file system was full, over its quota, broken or read-only."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from espbench.results.outcome_files import table_text
+from espbench.results.outcome_files import table_lines
 from espbench.terms import Finding, Quantity
 
 _OF_CASE = (
@@ -19,7 +19,7 @@ COLUMNS = (*_OF_CASE, *("quantity" if name == "name" else name for name in _OF_Q
 
 
 def rows(finding: Finding) -> list[dict[str, Any]]:
-    """A row by column for each quantity; a finding without any has one, so that its status stands there."""
+    """Return a row by column for each quantity; a finding without any has one, so that its status stands there."""
     case = [getattr(finding, name) for name in _OF_CASE]
     return [
         dict(zip(COLUMNS, [*case, *(getattr(quantity, name, None) for name in _OF_QUANTITY)], strict=True))
@@ -27,6 +27,11 @@ def rows(finding: Finding) -> list[dict[str, Any]]:
     ]
 
 
-def csv_text(findings: Iterable[Finding]) -> str:
-    """Empty = no figure."""
-    return table_text(COLUMNS, (row.values() for finding in findings for row in rows(finding)))
+def csv_lines(finding: Finding) -> str:
+    """Return the lines of a finding."""
+    return table_lines(row.values() for row in rows(finding))
+
+
+def csv_text(findings: Iterable[Finding], lines: Callable[[Finding], str] = csv_lines) -> str:
+    """Write `findings.csv`: empty = no figure."""
+    return table_lines([COLUMNS]) + "".join(map(lines, findings))

@@ -197,7 +197,7 @@ _QUANTITIES = {
     "forwarding rate": Key.FORWARDING,
 }
 _WAYS = (", west-east", ", east-west")
-# What of a sentence that is not known the program of then looked at.
+# The parts of an unknown sentence that the program of that time looked at.
 _AT_A_LIMIT = ("tester-limited", "at the search's maximum")
 _SHORTER = re.compile(r"(24|26\.\d|RFC \d+ [\d.]+): .* instead of ")
 _HEAD, _FLAG_LENGTH = re.compile(r":| \(| from \d"), 24
@@ -207,18 +207,18 @@ _PLACE = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 
 
 def trial(record: dict[str, Any]) -> dict[str, Any]:
-    """A line of `trials.jsonl`, as format 2 has it."""
+    """Return a line of `trials.jsonl`, as format 2 has it."""
     return _coded(record)
 
 
 def result(record: dict[str, Any]) -> dict[str, Any]:
-    """An outcome or a finding of `results.json`, as format 2 has it."""
-    found = _coded(record)
+    """Return an outcome or a finding of `results.json`, as format 2 has it."""
+    coded = _coded(record)
     if answer := _answer(record):
-        found["answer"] = answer
+        coded["answer"] = answer
     if quantities := record.get("quantities"):
-        found["quantities"] = [_quantity(quantity) for quantity in quantities]
-    return found
+        coded["quantities"] = [_quantity(quantity) for quantity in quantities]
+    return coded
 
 
 def _coded(record: dict[str, Any]) -> dict[str, Any]:
@@ -228,43 +228,43 @@ def _coded(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reason(text: str) -> dict[str, Any]:
-    found = _parsed(text, _REASONS)
-    values = found["values"]
-    if found["code"] == Code.NOTE and text.startswith("host "):
+    parsed = _parsed(text, _REASONS)
+    values = parsed["values"]
+    if parsed["code"] == Code.NOTE and text.startswith("host "):
         return {"code": Code.EARLIER_HOST.value, "values": values}
-    if isinstance(values.get("why"), str) and found["code"] in _LISTS:
+    if isinstance(values.get("why"), str) and parsed["code"] in _LISTS:
         values["why"] = [_reason(part) for part in values["why"].split("; ")]
-    return found
+    return parsed
 
 
 def _warning(text: str) -> dict[str, Any]:
     if text.startswith("core: "):
         return {"code": Code.STANDING_IN.value, "values": {"text": text}}
-    found = _parsed(text, _WARNINGS)
+    parsed = _parsed(text, _WARNINGS)
     head = _HEAD.split(text)[0]
-    if found["code"] == Code.NOTE and len(head) <= _FLAG_LENGTH and head != text:
+    if parsed["code"] == Code.NOTE and len(head) <= _FLAG_LENGTH and head != text:
         code = Code.EARLIER_LIMIT if text.startswith(_AT_A_LIMIT) else Code.EARLIER_WARNING
         return {"code": code.value, "values": {"text": text, "flag": head}}
-    return found
+    return parsed
 
 
 def _deviation(text: str) -> dict[str, Any]:
-    found = _parsed(text, _DEVIATIONS)
-    values = found["values"]
-    if found["code"] == Code.NOTE:
+    parsed = _parsed(text, _DEVIATIONS)
+    values = parsed["values"]
+    if parsed["code"] == Code.NOTE:
         code = Code.EARLIER_SHORT if _SHORTER.match(text) else Code.NOTE
         return {"code": code.value, "values": values, "clause": text.partition(": ")[0]}
-    return found | {name: values.pop(name) for name in ("clause", "wanted", "got") if name in values}
+    return parsed | {name: values.pop(name) for name in ("clause", "wanted", "got") if name in values}
 
 
 def _answer(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The code of an answer; of one that is not known, whether its words tell the reasons."""
+    """Return the code of an answer; of one that is not known, whether its words tell the reasons."""
     words = record.get("words") or ""
-    found = _parsed(words, _WORDS)
-    if found["code"] != Code.NOTE:
-        if "why" in found["values"]:
-            found["values"]["why"] = _reason(found["values"]["why"])
-        return found
+    parsed = _parsed(words, _WORDS)
+    if parsed["code"] != Code.NOTE:
+        if "why" in parsed["values"]:
+            parsed["values"]["why"] = _reason(parsed["values"]["why"])
+        return parsed
     reasons = record.get("reasons") or []
     if reasons and all(reason in words for reason in reasons):
         return {"code": Code.WITH_REASONS.value, "values": {"text": words}}
@@ -284,7 +284,7 @@ _LISTS = {Code.GIVEN_UP, Code.INVALID_TRIALS}
 
 
 def _parsed(text: str, known: Mapping[Code, str]) -> dict[str, Any]:
-    """The code and values of a sentence; of one that is not known, the text itself."""
+    """Return the code and values of a sentence; of one that is not known, the text itself."""
     for code, template in known.items():
         if match := _pattern(template).fullmatch(text):
             places = _PLACE.findall(template)
@@ -296,7 +296,7 @@ def _parsed(text: str, known: Mapping[Code, str]) -> dict[str, Any]:
 
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    """What matches the sentences of a template, their values as groups."""
+    """Return a pattern that matches the sentences of a template, with their values as groups."""
     pattern, end = "", 0
     for place in _PLACE.finditer(template):
         pattern += re.escape(template[end : place.start()]) + _group(place[1], place[2] or "")

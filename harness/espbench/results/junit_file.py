@@ -10,19 +10,19 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from espbench.sentences import goal_name
 from espbench.terms import PAIRED, Finding, Manifest, Outcome
 
-# What XML 1.0 cannot hold; it may come in a gateway's last words.
+# Characters that XML 1.0 cannot contain; a gateway's last words may have some.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ANSWERED = ("OK", "BELOW_MINIMUM")
 VIOLATED = "VIOLATED"
 
 
 def clean(text: str) -> str:
-    """The text with what XML cannot hold replaced."""
+    """Return the text with what XML cannot hold replaced."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
 def suite(name: str, properties: Iterable[tuple[str, str]]) -> Element:
-    """An empty test suite."""
+    """Return an empty test suite."""
     made = Element("testsuite", name=clean(name))
     listed = SubElement(made, "properties")
     for key, value in properties:
@@ -31,12 +31,12 @@ def suite(name: str, properties: Iterable[tuple[str, str]]) -> Element:
 
 
 def case(of: Element, group: str, name: str) -> Element:
-    """One more test case of a suite; its time is not told, since no figure of ours is how long a test took."""
+    """Return one more test case of a suite; its time is not told, since no figure of ours is how long a test took."""
     return SubElement(of, "testcase", classname=clean(group), name=clean(name), time="0")
 
 
 def document(of: Element) -> str:
-    """The file's text, with the suite's tests counted."""
+    """Return the file's text, with the suite's tests counted."""
     cases = of.findall("testcase")
     of.set("tests", str(len(cases)))
     of.set("failures", str(sum(each.find("failure") is not None for each in cases)))
@@ -48,19 +48,19 @@ def document(of: Element) -> str:
 
 
 def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: str) -> str:
-    """A run's results: one test case for each case and loss goal, and for each comparison at fixed loads.
+    """Return a run's results: one test case for each case and loss goal, and for each comparison at fixed loads.
 
     VIOLATED is a failure; LOWER_BOUND, INVALID and UNRESOLVABLE are errors, as they make `espbench run` end with 3;
     a case that was not measured yet is skipped. where: of the run directory.
     """
-    told = {
+    properties = {
         "run": where,
         "started": manifest.started,
         "espbench": manifest.espbench,
         "platform": manifest.platform,
         "topology": manifest.topology,
     }
-    made = suite(f"espbench {manifest.name}", told.items())
+    made = suite(f"espbench {manifest.name}", properties.items())
     of_case: Mapping[str, list[Outcome | Finding]] = _by_case(results)
     for entry in manifest.cases:
         group = f"espbench.{manifest.name}.{entry.test}"
@@ -76,11 +76,11 @@ def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: 
 
 
 def _by_case(results: Iterable[Outcome | Finding]) -> dict[str, list[Outcome | Finding]]:
-    found: dict[str, list[Outcome | Finding]] = {}
+    by_case: dict[str, list[Outcome | Finding]] = {}
     for result in results:
         if result.test != PAIRED:  # is of no case of the plan
-            found.setdefault(result.case, []).append(result)
-    return found
+            by_case.setdefault(result.case, []).append(result)
+    return by_case
 
 
 def _tell(result: Outcome | Finding, to: Element) -> None:

@@ -20,7 +20,7 @@ KernelKey = tuple[str, str, int, str, str, int, int, float, float, int]
 
 
 class MemoryUse(Record):
-    """What one shared memory did: busy is the share of the time that its channels were kept, on average."""
+    """The use of one shared memory; busy is the share of the time in which its channels were occupied, on average."""
 
     reads: int
     writes: int
@@ -66,7 +66,7 @@ class KernelResult(Record):
 
     @property
     def key(self) -> KernelKey:
-        """What tells it from the others of a run."""
+        """The key that distinguishes the result from the others of a run."""
         return (
             self.dut, self.kernel, self.level, self.compiler, self.option, self.engines, self.threads,
             self.faster_dram, self.faster_sram, self.data,
@@ -103,7 +103,7 @@ class KernelResult(Record):
         return self.idle + self.stalled
 
     def time_share(self, *kinds: str) -> float:
-        """The share of the engines' time that instructions of these kinds take, without waiting for memory."""
+        """Return the share of the engines' time that instructions of these kinds take, without waiting for memory."""
         spent = sum(self.cycles_of.values())
         return sum(self.cycles_of[kind] for kind in kinds) / spent * (1 - self.waiting) if spent else 0.0
 
@@ -120,7 +120,7 @@ def save(run: Path, results: Sequence[KernelResult]) -> None:
 
 
 def table(results: Sequence[KernelResult]) -> str:
-    """All figures as CSV."""
+    """Return all figures as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     fields = (
@@ -146,5 +146,5 @@ def table(results: Sequence[KernelResult]) -> str:
 
 
 def read(run: Path) -> list[KernelResult]:
-    """The results of a run; none where it has no such test. EspbenchError where the file is damaged."""
+    """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
     return read_records(run / FILE, KernelResult)

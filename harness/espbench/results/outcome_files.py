@@ -7,8 +7,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -31,7 +31,7 @@ FURTHER_COLUMNS = (
     *(name for name in Outcome.model_fields if name not in (*CONTRACT_COLUMNS, "latency_us", "answer")),
     *LATENCY_COLUMNS,
 )
-# What a test other than throughput is about; the rest of its figures is in findings.csv.
+# The main figure of a test other than throughput; its other figures are in findings.csv.
 FINDING_COLUMNS = ("load_fps", "quantity", "value", "unit")
 COLUMNS = (*CONTRACT_COLUMNS, *FURTHER_COLUMNS, *FINDING_COLUMNS)
 
@@ -43,12 +43,14 @@ _DECIMALS = {
     "final_trial_s": 3,
 }  # fmt: skip
 _LATENCY_DECIMALS = 3
-# What spreadsheets calculate, tab and carriage return included, which some of them pass over.
+# Text that spreadsheets calculate. Some of them skip a tab or a carriage return before it.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_Item = TypeVar("_Item")
+_Text = Callable[[Outcome | Finding], str]
 
 
 def rounded(outcome: Outcome) -> Outcome:
-    """The outcome with as many decimals as its figures can mean, so that files compare equal."""
+    """Return the outcome with as many decimals as its figures can mean, so that files compare equal."""
     latency = {
         name: round(value, _LATENCY_DECIMALS) if isinstance(value, float) else value
         for name, value in outcome.latency_us
@@ -63,17 +65,36 @@ def rounded(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={**figures, "latency_us": Latency.model_validate(latency)})
 
 
-def json_text(results: Iterable[Outcome | Finding]) -> str:
-    """`results.json`: a header line, one result a line, so that two versions can be compared by diff."""
+class Once(Generic[_Item]):
+    """Makes a text of each item once: a run saves all of its results whenever a case has one more."""
+
+    def __init__(self, make: Callable[[_Item], str]) -> None:
+        self._make = make
+        self._made: dict[int, tuple[_Item, str]] = {}
+
+    def __call__(self, item: _Item) -> str:
+        known = self._made.get(id(item))
+        if known is None or known[0] is not item:
+            known = self._made[id(item)] = (item, self._make(item))
+        return known[1]
+
+
+def json_line(result: Outcome | Finding) -> str:
+    """Return a result as a line of `results.json`."""
+    return to_json(rounded(result) if isinstance(result, Outcome) else result)
+
+
+def json_text(results: Iterable[Outcome | Finding], line: _Text = json_line) -> str:
+    """Write `results.json`: a header line, then one result a line, so that diff can compare two versions."""
     listed = list(results)
-    outcomes = ",\n".join(to_json(rounded(result)) for result in listed if isinstance(result, Outcome))
-    findings = ",\n".join(to_json(result) for result in listed if isinstance(result, Finding))
+    outcomes = ",\n".join(line(result) for result in listed if isinstance(result, Outcome))
+    findings = ",\n".join(line(result) for result in listed if isinstance(result, Finding))
     more = f',"findings":[\n{findings}\n]' if findings else ""
     return f'{{"format":{FORMAT},"outcomes":[\n{outcomes}\n]{more}}}\n'
 
 
 def from_json_text(text: str, where: str) -> list[Outcome | Finding]:
-    """The results of a `results.json`, outcomes first; EspbenchError where it is damaged or too new."""
+    """Return the results of a `results.json`, outcomes first; EspbenchError where it is damaged or too new."""
     try:
         document = json.loads(text)
         if document["format"] > FORMAT:
@@ -87,7 +108,7 @@ def from_json_text(text: str, where: str) -> list[Outcome | Finding]:
 
 
 def row(result: Outcome | Finding) -> dict[str, Any]:
-    """One result by column, Python values, latency flattened."""
+    """Return one result by column, Python values, latency flattened."""
     if isinstance(result, Finding):
         first = result.quantities[0] if result.quantities else None
         values = dict(result)
@@ -99,26 +120,32 @@ def row(result: Outcome | Finding) -> dict[str, Any]:
     return {column: values.get(column) for column in COLUMNS}
 
 
-def csv_text(results: Iterable[Outcome | Finding]) -> str:
-    """`results.csv`: empty = no figure, booleans as true/false, lists separated by `; `.
+def csv_line(result: Outcome | Finding) -> str:
+    """Return a result as a line of `results.csv`."""
+    return table_lines([row(result).values()])
 
-    What a comparison found at fixed loads is of no case of the plan: it is in `findings.csv` and `results.json`.
-    """
-    return table_text(COLUMNS, (row(result).values() for result in results if result.test != PAIRED))
+
+def csv_text(results: Iterable[Outcome | Finding], line: _Text = csv_line) -> str:
+    """Write `results.csv`: empty = no figure, booleans as true/false, lists separated by `; `."""
+    return table_lines([COLUMNS]) + "".join(line(result) for result in results if result.test != PAIRED)
 
 
 def table_text(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A CSV file of plain values; text that a spreadsheet would calculate is made harmless, numbers are as they are."""
+    """Return a CSV file of plain values; text that a spreadsheet would calculate is made harmless, numbers are kept."""
+    return table_lines([head, *rows])
+
+
+def table_lines(rows: Iterable[Iterable[object]]) -> str:
+    """Return lines of such a file."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(head)
     for values in rows:
         writer.writerow([harmless(cell) if isinstance(cell := _cell(v), str) else cell for v in values])
     return buffer.getvalue()
 
 
 def harmless(text: str) -> str:
-    """The text of a cell, with an apostrophe before what a spreadsheet would take for a formula.
+    """Return the text of a cell, with an apostrophe before what a spreadsheet would take for a formula.
 
     So is a text that begins with apostrophes and then such a character: `as_it_was` always gives the original.
     """
@@ -126,7 +153,7 @@ def harmless(text: str) -> str:
 
 
 def as_it_was(cell: str) -> str:
-    """The text that `harmless` made a cell of."""
+    """Return the text that `harmless` made a cell of."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
 
 

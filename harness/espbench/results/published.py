@@ -78,7 +78,7 @@ class PublishedFigure(_Data):
         return self
 
     def fits(self, link_mbps: float) -> bool:
-        """Whether ports of this rate can carry it (RFC 2544 20); an unstated direction counts as both."""
+        """Return whether ports of this rate can carry it (RFC 2544 20); an unstated direction counts as both."""
         size = self.frame_size if isinstance(self.frame_size, int) else _LARGEST_FRAME
         directions = 1 if self.direction == "one-way" else 2
         return self._as_printed <= directions * layer2_mbps(line_rate_fps(size, link_mbps * 1e6), size)
@@ -113,7 +113,7 @@ class OperationTime(_Data):
 
 
 class Source(_Data):
-    """Where a document is from; `copy_read` is the text the figures were taken from."""
+    """The source of a document; `copy_read` is the text that the figures were taken from."""
 
     title: str
     short: str = ""
@@ -125,12 +125,12 @@ class Source(_Data):
 
     @property
     def called(self) -> str:
-        """What reports call it."""
+        """The name in reports."""
         return self.short or self.title
 
 
 class Remark(_Data):
-    """What a document leaves open or contradicts."""
+    """A point that a document leaves open or contradicts."""
 
     where: str
     says: str
@@ -177,7 +177,7 @@ class Document(_Data):
 
 
 def read_document(path: Path) -> Document:
-    """One document; EspbenchError names the file and every key that is wrong."""
+    """Return one document; EspbenchError names the file and every key that is wrong."""
     try:
         data = own_yaml(path)
         for kind in ("figures", "ratios", "times"):
@@ -189,11 +189,11 @@ def read_document(path: Path) -> Document:
 
 @cache
 def documents() -> dict[str, Document]:
-    """Every document by name, sorted."""
+    """Return every document by name, sorted."""
     files = sorted((data_dir("reports") / "published").glob("*.yaml"))
     return {file.stem: read_document(file) for file in files}
 
 
 def published() -> list[PublishedFigure]:
-    """Every figure of every document, doubted ones included."""
+    """Return every figure of every document, doubted ones included."""
     return [figure for document in documents().values() for figure in document.figures]

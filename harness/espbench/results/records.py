@@ -14,13 +14,13 @@ _Kind = TypeVar("_Kind", bound=BaseModel)
 
 
 def read_records(path: Path, kind: type[_Kind]) -> list[_Kind]:
-    """The records of a file; none where there is no such file. EspbenchError names a damaged line."""
+    """Return the records of a file; none where there is no such file. EspbenchError names a damaged line."""
     if not path.exists():
         return []
-    found = []
+    records = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            found.append(kind.model_validate_json(line))
+            records.append(kind.model_validate_json(line))
         except ValidationError as error:
             raise EspbenchError(f"{path}:{number}: damaged: {error}") from error
-    return found
+    return records

@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -32,6 +32,7 @@ from espbench.version import __version__
 #   2  codes and values beside each sentence of trials and results, keys of quantities
 FORMAT = 2
 
+_Made = TypeVar("_Made")
 _NAME_LIMIT = 60
 # An arm of a comparison at fixed loads, under which its trials are filed: a case, and which arm (runs/paired_run.py).
 _OF_PAIR = re.compile(r"(.+)-at-[ab]")
@@ -45,6 +46,9 @@ class RunDirectory:
         self.manifest = manifest
         self._log = TrialLog(path / "trials.jsonl", manifest.format)
         self._lock: RunLock | None = None
+        self._json_line = outcome_files.Once(outcome_files.json_line)
+        self._csv_line = outcome_files.Once(outcome_files.csv_line)
+        self._finding_lines = outcome_files.Once(finding_files.csv_lines)
 
     @classmethod
     def create(cls, parent: Path, name: str, manifest: Manifest, plan_text: str) -> RunDirectory:
@@ -74,12 +78,12 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """An existing run, to read or (after `lock`) to resume; UsageError when it is not one."""
+        """Open an existing run, to read or (after `lock`) to resume; UsageError if it is not one."""
         return cls(path, _read_manifest(path))
 
     @property
     def logs(self) -> Path:
-        """Where the parts of a run put their logs."""
+        """The folder for the logs of the parts of a run."""
         return self.path / "logs"
 
     @property
@@ -106,23 +110,31 @@ class RunDirectory:
         self._log.append(trial)
 
     def trials(self) -> Iterator[Trial]:
-        """Every trial in order, one at a time; a torn last line and what `damage` names are left out."""
+        """Return every trial in order, one at a time; a torn last line and what `damage` names are left out."""
         return self._log.trials()
 
+    def each_trial(
+        self, of_line: Callable[[bytes], _Made | None], of_trial: Callable[[Trial], _Made]
+    ) -> Iterator[_Made]:
+        """Yield what is made of each trial, in order: of its line if a seal holds, else of the record."""
+        return self._log.each(of_line, of_trial)
+
     def trials_of(self, case: str) -> list[Trial]:
-        """The trials of one case, in order."""
+        """Return the trials of one case, in order."""
         return self._log.of_case(case)
 
     def trial_counts(self) -> dict[str, int]:
-        """Case → number of its trials on disk."""
+        """Return the number of trials on disk, by case."""
         return self._log.counts()
 
-    def damage(self) -> list[Damage]:
-        """What of `trials.jsonl` is not as it was written; those trials are left out of all others are read as."""
+    def damage(self, results: Sequence[Outcome | Finding] | None = None) -> list[Damage]:
+        """Return the lines of `trials.jsonl` that are not as they were written; no other method reads these trials.
+
+        results: the run's, if the caller has read them.
+        """
+        found = self.results() if results is None else results
         # The trials of a comparison at fixed loads are filed under its arms: of the case itself there are none.
-        return self._log.damage(
-            {result.case: result.trials for result in self.results() if result.test != PAIRED}
-        )
+        return self._log.damage({result.case: result.trials for result in found if result.test != PAIRED})
 
     def mend(self) -> list[str]:
         """Make the run fit to go on: cut each damaged case off where the damage begins; what was done, in sentences.
@@ -135,7 +147,7 @@ class RunDirectory:
         damage = self.damage()
         if not damage:
             return []
-        cut = {found.case for found in damage}
+        cut = {damaged.case for damaged in damage}
         entries = {entry.case: entry for entry in self.manifest.cases}
         begun = self._log.counts()
         searched_again = [
@@ -157,7 +169,7 @@ class RunDirectory:
             self.save_results(kept)
         copy = _free_name(self._log.path.with_suffix(".damaged.jsonl"))
         self._log.mend(copy, without=anew)
-        said = [f"{self._log.path}: {found}; measured again from there" for found in damage]
+        said = [f"{self._log.path}: {damaged}; measured again from there" for damaged in damage]
         said += [
             f"{case}: begun anew, its loads or its other half are of trials that are measured again"
             for case in anew
@@ -167,9 +179,9 @@ class RunDirectory:
     def _is_pair_in_doubt(
         self, case: str, entries: dict[str, CaseEntry], searched_again: Sequence[CaseEntry], cut: set[str]
     ) -> bool:
-        """Whether it is an arm of a comparison at fixed loads whose loads, or whose other arm's trials, are not kept.
+        """Return whether an arm of a comparison at fixed loads lacks its loads, or the trials of the other arm.
 
-        Its loads are shares of what was found of both arms, which stand at the same point but for one axis.
+        Its loads are shares of what both arms achieved. The arms stand at the same point except for one axis.
         """
         arm = _OF_PAIR.fullmatch(case)
         if arm is None or case in entries or (entry := entries.get(arm[1])) is None:
@@ -193,29 +205,31 @@ class RunDirectory:
 
     def save_results(self, results: Sequence[Outcome | Finding]) -> None:
         """Replace `results.json`, `results.csv` and, where there are findings, `findings.csv`, each as a whole."""
-        write_atomically(self.path / "results.json", outcome_files.json_text(results))
-        write_atomically(self.path / "results.csv", outcome_files.csv_text(results))
-        found = [result for result in results if isinstance(result, Finding)]
-        if found or (self.path / "findings.csv").exists():
-            write_atomically(self.path / "findings.csv", finding_files.csv_text(found))
+        write_atomically(self.path / "results.json", outcome_files.json_text(results, self._json_line))
+        write_atomically(self.path / "results.csv", outcome_files.csv_text(results, self._csv_line))
+        findings = [result for result in results if isinstance(result, Finding)]
+        if findings or (self.path / "findings.csv").exists():
+            write_atomically(
+                self.path / "findings.csv", finding_files.csv_text(findings, self._finding_lines)
+            )
 
     def outcomes(self) -> list[Outcome]:
-        """The outcomes of throughput tests last saved; none before the first case has ended."""
+        """Return the outcomes of throughput tests last saved; none before the first case has ended."""
         return [result for result in self.results() if isinstance(result, Outcome)]
 
     def findings(self) -> list[Finding]:
-        """The results of the other tests last saved."""
+        """Return the results of the other tests last saved."""
         return [result for result in self.results() if isinstance(result, Finding)]
 
     def results(self) -> list[Outcome | Finding]:
-        """Both, in the plan's order; what is of no case of the plan comes last."""
+        """Return outcomes and findings in the plan's order; those of no case of the plan come last."""
         path = self.path / "results.json"
         if not path.exists():
             return []
-        found = outcome_files.from_json_text(path.read_text(encoding="utf-8"), str(path))
+        saved = outcome_files.from_json_text(path.read_text(encoding="utf-8"), str(path))
         # The file has outcomes first; sorting keeps the order within a case.
         place = {entry.case: number for number, entry in enumerate(self.manifest.cases)}
-        return sorted(found, key=lambda result: place.get(result.case, len(place)))
+        return sorted(saved, key=lambda result: place.get(result.case, len(place)))
 
     def close(self) -> None:
         """Release the lock and the files; everything appended is on disk already."""
@@ -233,30 +247,30 @@ class RunDirectory:
 
 
 def slug(name: str) -> str:
-    """A name as part of a file name: letters, digits, dot, dash and underscore of ASCII."""
+    """Return a name as part of a file name: letters, digits, dot, dash and underscore of ASCII."""
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip("-.")[:_NAME_LIMIT] or "run"
 
 
 def _point(entry: CaseEntry) -> tuple[object, ...]:
-    """Where in the plan a case stands, whatever its test."""
+    """Return the place of a case in the plan, independent of its test."""
     return (
         entry.dut, entry.stack, entry.suite, entry.ip_version, entry.frame_size, entry.direction, entry.repeat
     )  # fmt: skip
 
 
 def _beside(entry: CaseEntry) -> tuple[object, ...]:
-    """What a case has in common with those that it is compared with, whatever is compared."""
+    """Return what a case has in common with those that it can be compared with, along any axis."""
     return entry.test, entry.frame_size, entry.direction, entry.ip_version
 
 
 def _free_name(path: Path) -> Path:
-    """The path, or with a number where there is such a file already."""
-    number, found = 1, path
-    while found.exists():
+    """Return the path, or with a number where there is such a file already."""
+    number, free = 1, path
+    while free.exists():
         number += 1
-        found = path.with_name(f"{path.stem}-{number}{path.suffix}")
-    return found
+        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return free
 
 
 def _new_directory(parent: Path, name: str) -> Path:

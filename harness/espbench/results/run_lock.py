@@ -40,7 +40,7 @@ class RunLock:
 
     @property
     def held(self) -> bool:
-        """Whether this lock still keeps others out."""
+        """True if this lock still keeps others out."""
         return self._fd is not None
 
     def __enter__(self) -> RunLock:

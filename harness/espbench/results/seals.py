@@ -23,7 +23,7 @@ _NAMELESS = re.compile(rb'"[^"]{%d}":"[0-9a-f]{%d}"}}\n$' % (len(KEY), _DIGITS))
 
 
 def sealed(trial: Trial, before: str) -> bytes:
-    """The line of a trial, line break and all; before: what `follows` says of the case's last line, or nothing."""
+    """Return the line of a trial with its line break; before: what `follows` says of the case's last line, or ""."""
     record = trial.model_dump(mode="json")
     host: dict[str, Any] = record.pop("host")
     record["host"] = {**{key: value for key, value in host.items() if key != KEY}, KEY: "0" * _DIGITS}
@@ -33,24 +33,30 @@ def sealed(trial: Trial, before: str) -> bytes:
     return line[:-_FROM] + _digest(line[:-_FROM], before).encode() + _AFTER
 
 
-def holds(line: bytes, before: str) -> bool:
-    """Whether the line is as it was written, and follows the one whose seal is `before`."""
-    return _is_sealed(line) and line[-_FROM : -len(_AFTER)] == _digest(line[:-_FROM], before).encode()
+def held(line: bytes, before: str) -> str:
+    """Return the seal of a line that is as it was written and follows the one whose seal is `before`; else empty."""
+    if not is_sealed(line):
+        return ""
+    seal = line[-_FROM : -len(_AFTER)].decode(errors="replace")
+    return seal if seal == _digest(memoryview(line)[:-_FROM], before) else ""
 
 
 def follows(line: bytes, before: str) -> str:
-    """What the case's next line is chained to."""
-    return line[-_FROM : -len(_AFTER)].decode() if _is_sealed(line) else _digest(line, before)
+    """Return the seal that the case's next line is chained to."""
+    return line[-_FROM : -len(_AFTER)].decode() if is_sealed(line) else _digest(line, before)
 
 
-def _is_sealed(line: bytes) -> bool:
-    return line.endswith(_AFTER) and line[:-_FROM].endswith(_BEFORE)
+def is_sealed(line: bytes) -> bool:
+    """Return whether a line has a seal; `held` says whether it is the right one."""
+    return line.endswith(_AFTER) and line.endswith(_BEFORE, 0, -_FROM)
 
 
 def was_sealed(line: bytes) -> bool:
-    """Whether a line ends as a sealed one does; the name of the seal's key, or of its part, may be damaged."""
+    """Return whether a line ends as a sealed one does; the name of the seal's key, or of its part, may be damaged."""
     return _NAMELESS.search(line) is not None
 
 
-def _digest(text: bytes, before: str) -> str:
-    return sha256(before.encode() + b"\n" + text).hexdigest()[:_DIGITS]
+def _digest(text: bytes | memoryview, before: str) -> str:
+    digest = sha256(before.encode() + b"\n")
+    digest.update(text)
+    return digest.hexdigest()[:_DIGITS]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -22,14 +23,16 @@ from espbench.results import format_1, seals
 from espbench.results.durable import sync_directory, write_failure
 from espbench.terms import Trial
 
+_READ_AHEAD = 1 << 20  # bytes
+_Made = TypeVar("_Made")
 _CASE = re.compile(rb'^\{"case":"([^"\\]*)"')
 
 
 @dataclass(frozen=True)
 class Damage:
-    """From where on a case's trials cannot be believed; `line` counts from 1, 0: after the last one.
+    """The place from which on a case's trials cannot be believed; `line` counts from 1, 0: after the last one.
 
-    `case` is empty where the line does not tell whose it is, `sequence` is the first trial that is missing.
+    `case` is empty if the line does not say whose it is; `sequence` is the first trial that is missing.
     """
 
     case: str
@@ -44,7 +47,7 @@ class Damage:
 
 @dataclass
 class _Contents:
-    """What is in the file: the lines to believe, by case, and the others."""
+    """The content of the file: the lines to believe, by case, and the others."""
 
     places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # case → (offset, length)
     believed: list[tuple[int, int, int]] = field(default_factory=list)  # (line number, offset, length)
@@ -52,11 +55,11 @@ class _Contents:
     damage: list[Damage] = field(default_factory=list)
     end: int = 0  # bytes of whole lines
 
-    def take(self, number: int, offset: int, line: bytes, case: str) -> None:
-        """One more line to believe."""
+    def take(self, number: int, offset: int, line: bytes, case: str, seal: str = "") -> None:
+        """Add a line to believe; seal: its own, if that is known."""
         self.places.setdefault(case, []).append((offset, len(line)))
         self.believed.append((number, offset, len(line)))
-        self.seals[case] = seals.follows(line, self.seals.get(case, ""))
+        self.seals[case] = seal or seals.follows(line, self.seals.get(case, ""))
 
 
 class TrialLog:
@@ -95,30 +98,39 @@ class TrialLog:
         contents.end += len(line)
 
     def trials(self) -> Iterator[Trial]:
-        """Every trial in the order they were made, damaged ones left out; EspbenchError names a line that is none."""
-        with self.path.open("rb") as file:
-            for number, offset, length in list(self._contents().believed):
-                file.seek(offset)
-                yield self._parse(file.read(length), f"line {number}" if number else f"byte {offset}")
+        """Yield every trial in the order they were made, without damaged ones; EspbenchError names a bad line."""
+        for line, where in self._believed():
+            yield self._parse(line, where)
+
+    def each(
+        self, of_line: Callable[[bytes], _Made | None], of_trial: Callable[[Trial], _Made]
+    ) -> Iterator[_Made]:
+        """Yield what `of_line` makes of each line whose seal holds: it is as espbench wrote it, and so not checked.
+
+        A line without a seal, or of which `of_line` makes None, becomes a record, and is given to `of_trial`.
+        """
+        for line, where in self._believed():
+            made = of_line(line) if self._format > 1 and seals.is_sealed(line) else None
+            yield of_trial(self._parse(line, where)) if made is None else made
 
     def of_case(self, case: str) -> list[Trial]:
-        """The trials of one case in order; the rest of the file is not read again."""
+        """Return the trials of one case in order; the rest of the file is not read again."""
         places = self._contents().places.get(case, [])
         if not places:
             return []
         with self.path.open("rb") as file:
-            found = []
+            trials_read = []
             for offset, length in places:
                 file.seek(offset)
-                found.append(self._parse(file.read(length), f"byte {offset}"))
-            return found
+                trials_read.append(self._parse(file.read(length), f"byte {offset}"))
+            return trials_read
 
     def counts(self) -> dict[str, int]:
-        """How many trials each case has, without reading their contents into memory."""
+        """Return the number of trials of each case, without reading their contents into memory."""
         return {case: len(places) for case, places in self._contents().places.items()}
 
     def damage(self, expected: Mapping[str, int] | None = None) -> list[Damage]:
-        """What is damaged, in the order of the file; expected: of finished cases, how many trials they had."""
+        """Return the damaged lines, in the order of the file; expected: by finished case, the number of its trials."""
         contents = self._contents()
         missing = [
             Damage(case, have, 0, f"{count - have} of its {count} trials are not in the file")
@@ -192,20 +204,33 @@ class TrialLog:
             self._read = self._look()
         return self._read
 
+    def _believed(self) -> Iterator[tuple[bytes, str]]:
+        """Yield each line to believe, and where it stands."""
+        with self.path.open("rb", buffering=_READ_AHEAD) as file:
+            at = 0
+            for number, offset, length in list(self._contents().believed):
+                if offset != at:  # else it would only throw away what was read ahead
+                    file.seek(offset)
+                at = offset + length
+                yield file.read(length), f"line {number}" if number else f"byte {offset}"
+
     def _look(self) -> _Contents:
         contents = _Contents()
         rejected: list[_Rejected] = []
         offset = 0
         unreadable: _Rejected | None = None  # the last line, if nothing follows: a power cut tore it
         seals_begun = False
-        with self.path.open("rb") as file:
+        with self.path.open("rb", buffering=_READ_AHEAD) as file:
             for number, line in enumerate(file, start=1):
                 if unreadable is not None:
                     rejected.append(unreadable)
                 unreadable = None
-                head = _head(line)
-                if head is None:
-                    unreadable = _Rejected(number, _case_in(line), None, "not a trial")
+                case = _case_in(line)
+                if case and (seal := seals.held(line, contents.seals.get(case, ""))):
+                    contents.take(number, offset, line, case, seal)  # as most are; not read any further
+                    seals_begun = True
+                elif (head := _head(line)) is None:
+                    unreadable = _Rejected(number, case, None, "not a trial")
                 elif why := self._why_not(line, head, contents, seals_begun=seals_begun):
                     rejected.append(_Rejected(number, head.case, head.sequence, why))
                 else:
@@ -218,10 +243,10 @@ class TrialLog:
         return contents
 
     def _why_not(self, line: bytes, head: _Head, contents: _Contents, *, seals_begun: bool) -> str:
-        """Why a line that can be read is not to be believed; empty where it is."""
+        """Say why a line that can be read is not to be believed; empty if it is."""
         have = len(contents.places.get(head.case, ()))
         misplaced = head.sequence != have and (head.sealed or seals_begun or head.sequence is not None)
-        if seals.holds(line, contents.seals.get(head.case, "")):
+        if seals.held(line, contents.seals.get(head.case, "")):
             return ""
         if misplaced:
             return f"trial {head.sequence}, expected trial {have}: a line is missing or not in its place"
@@ -249,14 +274,14 @@ class TrialLog:
 
 
 def _not_a_trial(error: ValidationError) -> str:
-    """What is wrong with a line, by its first mistake."""
+    """Say what is wrong with a line, by its first mistake."""
     first = error.errors()[0]
     return f"not a trial: {'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 @dataclass(frozen=True)
 class _Head:
-    """What of a line says where it belongs."""
+    """The part of a line that says where it belongs."""
 
     case: str
     sequence: int | None
@@ -274,7 +299,10 @@ class _Rejected:
 
 
 def _head(line: bytes) -> _Head | None:
-    """None where the line is no trial's: a power cut may also leave a last line with holes of zeros in it."""
+    """Return the head of a line; None if it is not a trial's.
+
+    A power cut may also leave a last line with holes of zeros in it.
+    """
     if not line.endswith(b"\n"):
         return None
     try:
@@ -289,21 +317,21 @@ def _head(line: bytes) -> _Head | None:
 
 
 def _case_in(line: bytes) -> str:
-    """Whose an unreadable line was, if its beginning still tells."""
+    """Return the case of a line that cannot be read, if its beginning still has it; else ""."""
     match = _CASE.match(line)
     return match[1].decode(errors="replace") if match else ""
 
 
 def _damage(rejected: list[_Rejected], contents: _Contents) -> list[Damage]:
-    """One entry for each case that lost trials, at its first line that is not believed, and for each other line."""
-    found: dict[str, Damage] = {}
+    """Return an entry for each case that lost trials, at its first line not believed, and for each other line."""
+    by_case: dict[str, Damage] = {}
     others: list[Damage] = []
     for line in rejected:
         have = len(contents.places.get(line.case, ()))
         lost = line.sequence is None or line.sequence >= have
         damage = Damage(line.case, have, line.line, line.why)
         if line.case and lost:
-            found.setdefault(line.case, damage)
+            by_case.setdefault(line.case, damage)
         else:
             others.append(damage)
-    return sorted([*found.values(), *others], key=lambda damage: damage.line)
+    return sorted([*by_case.values(), *others], key=lambda damage: damage.line)

@@ -19,7 +19,7 @@ _LATENCIES = ("p50", "p99")
 
 
 def csv_text(results: Iterable[Outcome | Finding]) -> str:
-    """The file; columns in the order in which their cases were measured, none that would be empty.
+    """Return the file; columns in the order in which their cases were measured, none that would be empty.
 
     A column is `test/size/goal/figure`, the goal of throughput tests alone, the unit of other tests' figures in
     brackets: `throughput/64/0.001 %/throughput_fps`, `latency/64/latency, p99 [µs]`. Empty = no figure.
@@ -30,8 +30,8 @@ def csv_text(results: Iterable[Outcome | Finding]) -> str:
         if result.test == PAIRED:  # is of no case of the plan
             continue
         row = rows.setdefault(tuple(getattr(result, name) for name in ROW_COLUMNS), {})
-        found = _of_outcome(result) if isinstance(result, Outcome) else _of_finding(result)
-        for column, value in found:
+        cells = _of_outcome(result) if isinstance(result, Outcome) else _of_finding(result)
+        for column, value in cells:
             if value is not None:
                 columns.setdefault(column)
                 row[column] = value

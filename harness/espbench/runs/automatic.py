@@ -14,7 +14,7 @@ _VIRTUAL = "virt-x86"
 
 @dataclass(frozen=True)
 class Automatic:
-    """What `auto` came to. instead: what else the user could do where this machine lacks something of it."""
+    """The profile that `auto` chose, and why. instead: another way for the user if this machine lacks something."""
 
     profile: Profile
     reason: str

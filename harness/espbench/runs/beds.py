@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a plan to test beds: which platform each device under test is on, who runs where, which stack it carries."""
+"""Turns a plan into test beds: which platform each device under test is on, its CPUs, its stack."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _SPARE_MB = 512  # of memory, left for the tester and everybody else
 
 @dataclass(frozen=True)
 class Choice:
-    """What one device under test of a plan came to: its name in results, its platform, its profile, and why.
+    """The choice for one device under test of a plan: its name in results, its platform, its profile, and why.
 
-    Boxes that espbench did not build have neither a profile nor a reason. instead: what the user could do in its
-    place where this machine lacks something of it.
+    Boxes that espbench did not build have neither a profile nor a reason. instead: what else the user could do if this
+    machine lacks something of it.
     """
 
     dut: str
@@ -94,7 +94,7 @@ def place(resolved: ResolvedPlan, choices: Sequence[Choice]) -> Placement:
 
 
 def virtual(choices: Sequence[Choice]) -> bool:
-    """Whether all of it is in virtual time, where nothing depends on who else uses the CPUs."""
+    """Return whether all choices are in virtual time, where nothing depends on who else uses the CPUs."""
     return all(choice.platform.virtual_time for choice in choices)
 
 
@@ -136,12 +136,12 @@ class Beds:
 
     @property
     def virtual_time(self) -> bool:
-        """Whether its test beds keep virtual time (see Platform)."""
+        """True if its test beds keep virtual time (see Platform)."""
         return self._first.virtual_time
 
     @property
     def profiled(self) -> bool:
-        """Whether the gateways' instructions are counted by address (see Workspace)."""
+        """True if the gateways' instructions are counted by address (see Workspace)."""
         return self._workspace.profiled
 
     def notes(self, case: Case) -> list[str]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run has found so far: on disk in the plan's order, and told to the cases that begin with it.
+"""Keeps the results of a run so far: on disk in the plan's order, and for the cases that begin with them.
 
-A case knows of others only what the plan says it does, of cases before it in the order of measuring, whatever else is
-finished by then: so its trials are the same in whatever order, and on however many processes, a run is measured.
+A case is given only results of cases that the plan puts before it, whatever else is finished by then. So its trials
+are the same in whatever order, and on however many processes, a run is measured.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class Book:
         self._needs = _needs(self.cases)
 
     def number(self, case: Case) -> int:
-        """Its place in the order of measuring, from 1."""
+        """Return a case's place in the order of measuring, from 1."""
         return self._number[case.id]
 
     def needs(self, case: Case) -> list[Case]:
-        """The cases whose results it begins with, all of them before it."""
+        """Return the cases whose results it begins with, all of them before it."""
         return self._needs[case.id]
 
     def has(self, case: Case) -> bool:
-        """Whether its results are known."""
+        """Return whether the results of a case are known."""
         return case.id in self._results
 
     def known(self, case: Case) -> Known:
-        """What the run knows of a case before it begins, the cases it needs being finished."""
+        """Return what the run knows of a case before it begins; the cases that it needs must be finished."""
         here = [
             outcome
             for other in self.needs(case)
@@ -63,7 +63,7 @@ class Book:
         return Known(self.limits(case), throughput, self._sizes, self._hints(case), base_loads)
 
     def limits(self, case: Case) -> Limits:
-        """What bounds its loads."""
+        """Return the bounds of the case's loads."""
         return limits(case, self._directory.manifest.line_rate_bps, self._calibration_of(case))
 
     def finish(self, case: Case, results: Results) -> None:
@@ -96,38 +96,41 @@ class Book:
         )
 
     def _hints(self, case: Case) -> list[float | None]:
-        """Where the case's search begins; on disk before its first trial, so that a resumed one began there too."""
+        """Return where the case's searches begin.
+
+        This is on disk before the first trial, so that a resumed case begins at the same loads.
+        """
         recorded = self._directory.manifest.search_hints
         if case.id not in recorded and not self._directory.trials_of(case.id):
             before = [(other, self._results.get(other.id, [])) for other in self.needs(case)]
-            if found := hints(case, before):
-                self._directory.update_manifest(search_hints={**recorded, case.id: found})
-                return found
+            if guesses := hints(case, before):
+                self._directory.update_manifest(search_hints={**recorded, case.id: guesses})
+                return guesses
         return recorded.get(case.id, [])
 
     def _calibration_of(self, case: Case) -> Calibration | None:
         wanted = (case.frame_size, case.ip_version, case.direction)
-        for found in self._directory.manifest.calibration:
-            if (found.frame_size, found.ip_version, found.direction) == wanted:
-                return found
+        for ceiling in self._directory.manifest.calibration:
+            if (ceiling.frame_size, ceiling.ip_version, ceiling.direction) == wanted:
+                return ceiling
         return None
 
 
 def _needs(cases: Sequence[Case]) -> dict[str, list[Case]]:
     """Find for each case those before it whose throughput it uses: of its point, of sizes its search begins with."""
-    found: dict[str, list[Case]] = {}
+    needed: dict[str, list[Case]] = {}
     searched: defaultdict[Hashable, list[Case]] = defaultdict(list)
     for case in cases:
         at_point = searched[_point(case)]
         alike = series(case)
         sizes = searched[alike] if alike is not None else []
-        found[case.id] = [*{other.id: other for other in (*at_point, *guides(sizes))}.values()]
+        needed[case.id] = [*{other.id: other for other in (*at_point, *guides(sizes))}.values()]
         if isinstance(case.settings, Throughput):
             at_point.append(case)
             sizes.append(case)
-    return found
+    return needed
 
 
 def _point(case: Case) -> tuple[object, ...]:
-    """What is equal for the tests of one configuration, size, direction and repeat."""
+    """Return what is equal for the tests of one configuration, size, direction and repeat."""
     return case.pair, case.frame_size, case.direction, case.repeat

@@ -31,7 +31,7 @@ def choose_path(
     returns: bool,
     on_note: Callable[[str], None],
 ) -> str:
-    """The first of the generator's paths, or one that is clearly faster; empty where there is no choice.
+    """Return the first of the generator's paths, or one that is clearly faster; empty where there is no choice.
 
     attach opens the ports anew and gives the next hops. Each path floods the ports; where a later one was faster, all
     do so again in turns, and the medians decide. Where nothing returns, nothing is known of how well a path receives:
@@ -54,7 +54,7 @@ def choose_path(
             frames = sum(s.rx_frames if returns else s.tx_frames for s in offered.streams)
             # A tester that was kept from its CPU all the while sent one frame at most: no rate is known of it.
             rates.setdefault(path, []).append(frames / offered.duration_s if offered.duration_s else 0.0)
-        median = {path: statistics.median(found) for path, found in rates.items()}
+        median = {path: statistics.median(of_path) for path, of_path in rates.items()}
         if not median:
             return ""
         best = next(iter(median))
@@ -63,8 +63,8 @@ def choose_path(
     for path, rate in median.items():
         if rate > _FASTER * median[best]:
             best = path
-    told = ", ".join(f"{path} {rate / 1e3:,.0f} kfps" for path, rate in median.items())
-    on_note(f"generator: {best}, of {told}; to keep it, write tx and rx under generator: native: in the plan")
+    text = ", ".join(f"{path} {rate / 1e3:,.0f} kfps" for path, rate in median.items())
+    on_note(f"generator: {best}, of {text}; to keep it, write tx and rx under generator: native: in the plan")
     generator.take(best)
     return best
 
@@ -85,7 +85,7 @@ def calibrate(
     sender's ceiling is known. Rates are sums over both directions. Where the tester is to be an ESP peer it
     seals and opens each frame itself, which is more than it has to do in a run.
     """
-    found = []
+    calibrations = []
     for frame_size, variants in traffics.items():
         for traffic in variants:
             on_note(
@@ -97,7 +97,7 @@ def calibrate(
             offered = flooded(generator, streams, _FLOOD_S)
             tx = sum(s.tx_frames for s in offered.streams) / offered.duration_s
             rx = sum(s.rx_frames for s in offered.streams) / offered.duration_s
-            found.append(
+            calibrations.append(
                 Calibration(
                     frame_size=frame_size,
                     ip_version=traffic.ip_version,
@@ -108,7 +108,7 @@ def calibrate(
                     note="" if returns else "sending only: nothing leads the frames back without the DUT",
                 )
             )
-    return found
+    return calibrations
 
 
 def flooded(generator: Generator, streams: list[Stream], duration_s: float) -> Offered:

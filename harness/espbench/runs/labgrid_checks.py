@@ -28,7 +28,7 @@ def check(resolved: ResolvedPlan) -> None:
 
 
 def target_of(board: Labgrid) -> LabgridTarget:
-    """A profile's `labgrid:` as the platform takes it."""
+    """Return a profile's `labgrid:` as the platform takes it."""
     return LabgridTarget(Path(board.config), board.target, board.back_within)
 
 
@@ -53,7 +53,7 @@ def _problems(plan: Plan, profile: Profile) -> Iterator[Problem]:
 
 
 def _power_cycles(plan: Plan, side: Side) -> list[str]:
-    """Which of the plan's tests switch that gateway, as key paths."""
+    """Return which of the plan's tests switch that gateway off and on, as key paths."""
     return [
         key_path(("tests", index, test.name))
         for index, test in enumerate(plan.tests)

@@ -30,7 +30,7 @@ _RESOLUTION = 0.01  # of tests that search nothing
 
 
 class TrialObserver(Protocol):
-    """Who is told how the trials of a case go."""
+    """Gets the news of a case's trials."""
 
     def trial_started(
         self, request: Request, bounds: list[tuple[float, float | None, float | None]]
@@ -52,11 +52,11 @@ class _Deaths:
         self._lived_since = True
 
     def reason(self, load_fps: float) -> Reason | None:
-        """Why no more trials are made at this load; None: they are."""
+        """Say why no more trials are made at this load; None if they are."""
         return self._given_up.get(load_fps)
 
     def went_through(self) -> None:
-        """A trial came to its end."""
+        """Note that a trial came to its end."""
         self._lived_since = True
 
     def died(self, load_fps: float, why: Reason) -> bool:
@@ -116,7 +116,8 @@ class OneCase:
                 deaths.went_through()
             except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
                 why = Reason.of(error.code, text=str(error))
-                record = trial.broken(request, why, case=case.id, sequence=sequence)
+                leak = isinstance(error, readiness.InClear)
+                record = trial.broken(request, why, case=case.id, sequence=sequence, leak=leak)
                 self._setups.discard(pair)
                 pair, warm = None, False
                 elsewhere = deaths.died(request.load_fps, why)
@@ -124,7 +125,7 @@ class OneCase:
                     self._hopeless[self._kind(case)] = str(error)
                 # In virtual time what was not ready once never will be.
                 for_good = self._virtual_time and isinstance(error, readiness.NotReady)
-                if elsewhere or for_good or self._kind(case) in self._hopeless:
+                if not leak and (elsewhere or for_good or self._kind(case) in self._hopeless):
                     self._give_up(running, why)
                     return pair
             self._take(running, record)
@@ -143,7 +144,7 @@ class OneCase:
         return self._setups.set_up(case)
 
     def _give_up(self, running: Procedure, reason: Reason) -> None:
-        """The pair keeps failing: what is left of the case is INVALID, and a replay says the same."""
+        """Give the case up since its pair keeps failing: the rest of it is INVALID, and a replay says the same."""
         while (request := running.next()) is not None:
             record = trial.broken(request, reason, case=running.case.id, sequence=len(running.trials))
             self._take(running, record)
@@ -175,13 +176,13 @@ class OneCase:
 
 
 def waits_of(case: Case) -> Waits:
-    """The waits around each trial that the plan asks for."""
+    """Return the waits around each trial that the plan asks for."""
     s = case.settings
     return Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle)
 
 
 def resolution_of(case: Case) -> float:
-    """How far the rate received may fall short of the load until it counts as stored, as a share of it."""
+    """Return how far the rate received may fall short of the load until it counts as stored, as a share of it."""
     return case.settings.resolution if isinstance(case.settings, Throughput) else _RESOLUTION
 
 
@@ -197,7 +198,7 @@ def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> Enc
 
 
 def case_warnings(case: Case, notes: Iterable[str], shared: Iterable[str]) -> list[Remark]:
-    """What every figure of a case is to be read with; notes: of its device, shared: of CPUs that two roles have."""
+    """Return the remarks for every figure of a case; notes: about its device, shared: CPUs that two roles have."""
     return [
         *(Remark.of(Code.OF_CASE, text=note) for note in case.notes),
         *(Remark.of(Code.STANDING_IN, text=note) for note in notes),

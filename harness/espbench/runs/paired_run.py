@@ -38,7 +38,7 @@ HOST_PAUSE_S = 0.5
 
 
 class Observer(Protocol):
-    """Who is told: the terminal."""
+    """Gets the news of a comparison: the terminal."""
 
     def note(self, text: str) -> None: ...
     def trial_started(
@@ -51,13 +51,13 @@ class Observer(Protocol):
 
 
 class Room(Protocol):
-    """What is asked of the platform: whether two pairs of gateways can stand at once."""
+    """The part of a platform that says whether two pairs of gateways can stand at once."""
 
     @property
     def virtual_time(self) -> bool: ...
 
     def apart(self, cases: Sequence[Case]) -> str:
-        """Why the pairs of these cases cannot stand at the same time; empty if they can."""
+        """Say why the pairs of these cases cannot stand at the same time; empty if they can."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Rivals:
         return self.a if arm == "a" else self.b
 
     def trials_id(self, arm: Arm) -> str:
-        """The case its trials are filed under."""
+        """Return the case its trials are filed under."""
         return f"{self.id}-{arm}"
 
 
@@ -97,7 +97,7 @@ class RunParts:
 
 
 def rivals(resolved: ResolvedPlan, cases: Sequence[Case]) -> list[Rivals]:
-    """Every point at which an arm can be held against the reference, in the order that builds gateways least."""
+    """Return every point at which an arm can be held against the reference, in the order that builds gateways least."""
     plan = resolved.plan
     if plan.fixed_loads is None or plan.compare is None:
         return []
@@ -111,11 +111,11 @@ def rivals(resolved: ResolvedPlan, cases: Sequence[Case]) -> list[Rivals]:
         return (case.test, case.frame_size, case.direction, case.ip_version, *fixed.values())
 
     first = [c for c in cases if c.repeat == 1 and isinstance(c.settings, Throughput)]
-    found = {point(c): c for c in first if name_of(c, by) == reference}
+    by_point = {point(c): c for c in first if name_of(c, by) == reference}
     made = [
-        Rivals(found[point(c)], c)
+        Rivals(by_point[point(c)], c)
         for c in first
-        if name_of(c, by) in names and name_of(c, by) != reference and point(c) in found
+        if name_of(c, by) in names and name_of(c, by) != reference and point(c) in by_point
     ]
     order = list(dict.fromkeys((r.a.pair, r.b.pair) for r in made))
     return sorted(made, key=lambda r: order.index((r.a.pair, r.b.pair)))
@@ -182,11 +182,11 @@ class PairedRun:
         throughput = point.a.settings
         assert isinstance(throughput, Throughput)
         goal = throughput.loss_goals[0]
-        found = {
+        earlier = {
             arm: [o for o in self._outcomes if o.loss_goal == goal and _is_of(o, point.case(arm))]
             for arm in ARMS
         }
-        known = bounds(found)
+        known = bounds(earlier)
         if known is None:
             return None
         plan = self._parts.plan
@@ -203,7 +203,7 @@ class PairedRun:
         )
 
     def _group(self, points: Sequence[Rivals]) -> None:
-        """Round after round; in each, new gateways serve all points of the two arms."""
+        """Run round after round; in each, new gateways serve all points of the two arms."""
         for number in range(1, self._settings.rounds + 1):
             self._close()
             broken = 0
@@ -221,7 +221,7 @@ class PairedRun:
                     self._parts.observer.time_left(left * (self._settings.trial + OVERHEAD_S))
 
     def _made(self, point: Rivals, ask: Ask, *, hopeless: bool) -> tuple[Trial, str]:
-        """The trial's record; and, where it could not be carried through, why."""
+        """Return the trial's record; and, where it could not be carried through, why."""
         case, name = point.case(ask.arm), point.trials_id(ask.arm)
         sequence = len(self._running[point.id].trials[ask.arm])
         self._parts.observer.trial_started(ask.request, [])
@@ -242,14 +242,15 @@ class PairedRun:
             )
         except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
             why = Reason.of(error.code, text=str(error))
-            record = trial.broken(ask.request, why, case=name, sequence=sequence)
+            leak = isinstance(error, readiness.InClear)
+            record = trial.broken(ask.request, why, case=name, sequence=sequence, leak=leak)
             if ask.arm in self._makers:
                 self._makers[ask.arm].discard(self._standing.pop(ask.arm, None))
             return record, str(error)
         return record.model_copy(update={"measured": {**record.measured, "compared": ask.place}}), ""
 
     def _setup(self, point: Rivals, arm: Arm) -> Setup:
-        """The arm's gateways, built and warmed up if they do not stand; the other's too where both may."""
+        """Return the arm's gateways, built and warmed up if needed; if both pairs may stand, build the other's too."""
         wanted = ARMS if self._together else (arm,)
         if not self._together and other(arm) in self._standing:
             self._close()
@@ -292,13 +293,13 @@ class PairedRun:
         return identity(point.b, point.b.dut) | {"case": point.id, "test": PAIRED}
 
     def _names(self, point: Rivals) -> dict[Arm, str]:
-        """The arms' names as the comparison shows them."""
+        """Return the arms' names as the comparison shows them."""
         assert self._parts.plan.compare is not None
         return {arm: name_of(point.case(arm), self._parts.plan.compare.by) for arm in ARMS}
 
 
 def name_of(case: Case, by: str) -> str:
-    """What the case's arm is called on this axis."""
+    """Return the name of the case's arm on this axis."""
     return case.suite if by == "suite" else case.dut if by in ("dut", "kernel") else case.stack.shown
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan comes to where it is measured: its generator, and its platforms made again in another process."""
+"""Makes the parts of a run from its plan, where it is measured: the generator, and the platforms in another process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Devices = Sequence[tuple[str, Profile | None]]
 
 
 def new_generator(resolved: ResolvedPlan, registry: Registry, logs: Path) -> Generator:
-    """The plan's generator with nothing open."""
+    """Make the plan's generator with nothing open."""
     asked = resolved.plan.generator
     esp = resolved.plan.topology == SINGLE
     return generators.new(asked.name, asked.settings, registry, logs / "generator.log", esp=esp)
 
 
 def platforms_of(resolved: ResolvedPlan, devices: Devices) -> dict[str, Platform]:
-    """The platform of each device, by its name."""
+    """Return the platform of each device, by its name."""
     return {
         name: External(resolved) if profile is None else PLATFORMS[profile.platform].make(resolved, profile)
         for name, profile in devices

@@ -18,7 +18,7 @@ OnNote = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Workspace:
-    """What the test beds of a run are made with: who undoes them, where their logs go, who runs on which CPU.
+    """The tools for a run's test beds: the registry that undoes them, the folder of their logs, the CPUs of each part.
 
     profiled: in virtual time the gateways' instructions are counted by address, into files beside the logs.
     """
@@ -29,16 +29,16 @@ class Workspace:
     profiled: bool = False
 
     def profile(self, case: Case) -> Path | None:
-        """Where the instructions of the case's gateways go, without the gateway's name; None: nowhere."""
+        """Return the file for the instruction counts of the case, without the gateway's name; None if not profiled."""
         return self.logs / f"profile-{case.id}" if self.profiled else None
 
 
 class Platform(Protocol):
-    """Where the gateways of one device under test live.
+    """The place where the gateways of one device under test run.
 
-    virtual_time: nothing of the host is in what they do; every case then has gateways of its own, each trial begins
-    where they stood when they were ready, and the generator's ceiling is the line rate. takes_cpus: they run on CPUs
-    of this machine. line_rate_bps is that of the tester's ports; 0 where nobody knows it.
+    virtual_time: the host has no influence on what they do. Then every case has gateways of its own, each trial begins
+    in the state in which they became ready, and the generator's ceiling is the line rate. takes_cpus: they run on CPUs
+    of this machine. line_rate_bps is that of the tester's ports; 0 if it is not known.
     """
 
     name: str

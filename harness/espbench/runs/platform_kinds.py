@@ -40,7 +40,7 @@ from espbench.this_machine import own_ssh
 
 
 class _FromProfile:
-    """What the platforms have in common that espbench builds gateways on, or of."""
+    """Has the common parts of platforms whose gateways espbench builds or sets up from a profile."""
 
     virtual_time = False
     takes_cpus = True
@@ -67,7 +67,7 @@ class _FromProfile:
         return {}, []
 
     def _chance(self, case: Case) -> Chance:
-        """What is drawn at random for the case's gateways, in virtual time: each repeat has its own."""
+        """Return the source of random numbers for the case's gateways, in virtual time: each repeat has its own."""
         return Chance(self._plan.seed, case.repeat)
 
     def _named(self, bed: Testbed) -> Testbed:
@@ -527,7 +527,7 @@ def _x86_machine(memory_mb: int, machine: Machine, case: Case, chance: Chance) -
 
 
 def _own_kernels(profile: Profile) -> dict[Side, qemu_x86.Own]:
-    """The kernels and modules that a profile names, by gateway; empty where all are Debian's."""
+    """Return the kernels and modules that a profile names, by gateway; empty where all are Debian's."""
     kernel, modules = profile.own_kernel, profile.modules
     if kernel is None and modules is None:
         return {}
@@ -540,7 +540,7 @@ def _own_kernels(profile: Profile) -> dict[Side, qemu_x86.Own]:
 
 
 def _images(choice: StackChoice) -> tuple[str, ...]:
-    """What of the userland its guests need: the daemons, and ip(8) for devices that init cannot make."""
+    """Return the userland parts that its guests need: the daemons, and ip(8) for devices that init cannot make."""
     daemons = stacking.daemons_of(choice)
     devices = choice.interface or choice.mode == "transport"
     return ("base", *daemons) if daemons or devices else ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which procedure runs a case: by the kind of its settings."""
+"""Finds the procedure that runs a case, by the kind of its settings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _PROCEDURES: dict[type[AroundTrials], Callable[[Case, Known, Sequence[Trial]], P
 
 
 def procedure_for(case: Case, known: Known, trials: Sequence[Trial]) -> Procedure:
-    """The case's test, fed with the trials that are on disk already; in a check, the loads of its base instead."""
+    """Return the case's test, fed with the trials that are on disk already; in a check, that of its base's loads."""
     if known.base_loads:
         return BaseLoadsCase(case, known, trials)
     return _PROCEDURES[type(case.settings)](case, known, trials)

@@ -123,23 +123,23 @@ class Session:
         wanted: dict[int | str, list[Traffic]] = {}
         for case in self._cases:
             variants = wanted.setdefault(case.frame_size, [])
-            # How the flows spread is nothing the ceiling depends on.
+            # The ceiling does not depend on how the flows are spread.
             traffic = replace(self._setups.traffic(case), tunnels=1, tunnel_bits=0)
             if traffic not in variants:
                 variants.append(traffic)
         bed = self._beds.calibration_bed()
         if bed is not None:
             try:
-                found = self._calibrated(bed, wanted, returns=True)
+                calibrations = self._calibrated(bed, wanted, returns=True)
             finally:
                 bed.close()
         else:
             bed = self._beds.build(self._cases[0])
             try:
-                found = self._calibrated(bed, wanted, returns=False)
+                calibrations = self._calibrated(bed, wanted, returns=False)
             finally:
                 bed.close()
-        self._directory.update_manifest(calibration=found)
+        self._directory.update_manifest(calibration=calibrations)
 
     def _calibrated(
         self, bed: Testbed, wanted: dict[int | str, list[Traffic]], *, returns: bool
@@ -201,14 +201,14 @@ class Session:
         return case_warnings(case, self._beds.notes(case), shared)
 
     def _time_left(self, now_s: float, case: Case) -> float:
-        """A rough guess: this case's remainder, and the other cases as long as those before."""
+        """Guess the time left, s: this case's remainder, and the other cases as long as those before."""
         before = self._case_seconds
         typical = sum(before) / len(before) if before else self._one_case.pace * usual_s(case)
         return now_s + (len(self._cases) - self._book.number(case)) * typical
 
 
 def usual_s(case: Case) -> float:
-    """About how long a case takes until one has been timed, s of its trials' own time."""
+    """Guess how long a case takes, until one has been timed; s of its trials' own time."""
     s = case.settings
     return s.longest_s + _USUAL_TRIALS * (s.learning + s.residue + s.settle + OVERHEAD_S)
 

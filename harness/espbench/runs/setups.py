@@ -24,7 +24,7 @@ from espbench.terms import Manifest
 
 
 class Notebook(Protocol):
-    """What of a run directory set-ups are noted in."""
+    """The parts of a run directory that set-ups use: the logs, and the manifest with its updates."""
 
     @property
     def logs(self) -> Path: ...
@@ -74,8 +74,8 @@ class Setups:
             if setup.stack is not None:
                 context = setup.stack.security_context()
             context["kernel"] = _kernels(bed)
-            told, wrong = self._beds.inspect(bed, case)
-            context |= bed.facts | told
+            inspected, wrong = self._beds.inspect(bed, case)
+            context |= bed.facts | inspected
             context.setdefault("stack_version", dict.fromkeys(bed.gateways, "kernel"))
             context["shown before the first trial"] = shown
             if mismatches := [*context.pop("mismatches", []), *wrong]:
@@ -109,14 +109,14 @@ class Setups:
         """Open the ports; resolve the next hop on the wire where the platform does not know it."""
         ports = list(bed.ports.values())
         watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
-        found = {p["name"]: p for p in self.generator.open(ports, watched)}
+        opened = {p["name"]: p for p in self.generator.open(ports, watched)}
         bed.attached(self.generator)
-        how = next(iter(found.values()))
+        how = next(iter(opened.values()))
         self._record_tool("generator", f"{self.generator.name}: {how['sender']}; {how['receiver']}")
         next_hops: dict[PortName, str] = {}
         for port in ports:
             if not port.mac:
-                bed.ports[port.name] = replace(port, mac=found[port.name]["mac"])
+                bed.ports[port.name] = replace(port, mac=opened[port.name]["mac"])
             if port.next_hop_mac:
                 next_hops[port.name] = port.next_hop_mac
                 continue
@@ -127,7 +127,7 @@ class Setups:
         return Setup(bed, self.generator, None, next_hops)
 
     def discard(self, setup: Setup | None) -> None:
-        """After a death: a new pair, and a new generator if that was the one."""
+        """Remove a pair after a death, and start a new generator if the old one died."""
         if setup is not None:
             setup.bed.close()
         try:
@@ -139,7 +139,7 @@ class Setups:
                 self.generator.take(self.path)
 
     def traffic(self, case: Case) -> Traffic:
-        """What the case offers, but for the load."""
+        """Return the traffic that the case offers, without the load."""
         frame = rfc2544_frame()
         return Traffic(
             frames=case.sizes,
@@ -182,19 +182,19 @@ def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any])
 
 
 def _kernels(bed: Testbed) -> dict[str, str]:
-    """The kernel's release of each gateway, read inside it."""
+    """Return the kernel's release of each gateway, read inside it."""
     path = "/proc/sys/kernel/osrelease"
     return {side: (g.read([path])[path] or "").strip() for side, g in bed.gateways.items()}
 
 
 def _apart(was: dict[str, Any], now: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parts that differ."""
+    """Return the parts that differ."""
     keys = [key for key in was | now if was.get(key) != now.get(key)]
     return {key: was.get(key) for key in keys}, {key: now.get(key) for key in keys}
 
 
 def _told(value: Any) -> str:
-    """A fact of the Security Context that both gateways share, or each one's."""
+    """Return a fact of the Security Context that both gateways share, or each one's."""
     kinds = list(dict.fromkeys(value.values())) if isinstance(value, dict) else [value]
     return " and ".join(map(str, kinds))
 

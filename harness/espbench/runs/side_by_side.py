@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each generator can do on a pair of ports without a DUT: its ceiling, and how exact it is below that."""
+"""Measures what each generator can do on a pair of ports without a DUT: its ceiling, and how exact it is below that."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Examined:
-    """What one generator did at one frame size. None: it cannot tell, or nothing came back.
+    """The measurements of one generator at one frame size. None: it cannot tell, or nothing came back.
 
-    offered, received: frames/s of a flood. paced: the rate then asked for, at which accuracy_pct is achieved (frames
-    by the time that they took) against asked, lost what was sent and not received, lateness the µs by which frames
-    left after their time (percentiles), and pdv_us the 99.9th percentile of the delay over its minimum (RFC 5481, 4.2).
+    offered, received: frames/s of a flood. paced: the rate then asked for; accuracy_pct: the rate sent (frames by the
+    time that they took) as a share of it; lost: frames sent and not received; lateness: the µs by which frames left
+    after their time (percentiles); pdv_us: the 99.9th percentile of the delay over its minimum (RFC 5481, 4.2).
     """
 
     name: str
@@ -60,21 +60,18 @@ def examine(
     rate_fps: float | None,
     on_note: Callable[[str], None],
 ) -> list[Examined]:
-    """One for each frame size; traffics: frame size → what is sent, one way.
-
-    attach opens the ports and gives the bed, the next hops, and how it sends and receives.
-    """
+    """Measure a generator at each frame size; traffics: frame size → what is sent, one way."""
     try:
         generator = candidate.make()
     except EspbenchError as error:
         return [Examined(candidate.name, size, _first_line(error)) for size in traffics]
-    found = []
+    examined = []
     try:
         for size, traffic in traffics.items():
             on_note(f"{candidate.name}: {size} B")
             try:
                 bed, hops, how = attach(generator)
-                found.append(
+                examined.append(
                     _examine(
                         candidate.name,
                         generator,
@@ -86,10 +83,10 @@ def examine(
                     )
                 )
             except EspbenchError as error:
-                found.append(Examined(candidate.name, size, _first_line(error)))
+                examined.append(Examined(candidate.name, size, _first_line(error)))
     finally:
         generator.close()
-    return found
+    return examined
 
 
 def _examine(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a plan's choice of stack to that stack on a test bed: its files fetched, laid over, its keys made."""
+"""Puts the stack that a plan chose onto a test bed: fetches its files, lays them over the root, makes its keys."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ OnNote = Callable[[str], None]
 
 
 def daemons_of(choice: StackChoice) -> list[str]:
-    """The daemons whose files a stack needs; none where nothing negotiates."""
+    """Return the daemons whose files a stack needs; none where nothing negotiates."""
     return list(dict.fromkeys(daemon for side in SIDES if (daemon := STACKS[_name(choice, side)].daemon)))
 
 
 def kernel_esp(choice: StackChoice) -> bool:
-    """Whether the kernel's ESP carries its traffic."""
+    """Return whether the kernel's ESP carries its traffic."""
     return any(STACKS[_name(choice, side)].kernel_esp for side in SIDES)
 
 
 def builds_of(choice: StackChoice, plan_path: Path | None, on_note: OnNote) -> dict[str, Build]:
-    """The build of each daemon a stack needs, its packages fetched; relative prefixes start at plan_path.
+    """Return the build of each daemon a stack needs, its packages fetched; relative prefixes start at plan_path.
 
     UsageError or MachineLacks where there is none: to be asked before any gateway is made.
     """
@@ -46,24 +46,24 @@ def builds_of(choice: StackChoice, plan_path: Path | None, on_note: OnNote) -> d
 
 
 def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_note: OnNote) -> Stack:
-    """The case's stack on this bed, not yet blocking or established."""
+    """Return the case's stack on this bed, not yet blocking or established."""
     choice = case.stack
     if choice.kind == "plain":
         return Plain(bed, tunnel, bare=choice.policies == "none")
     suite = suites()[case.suite]
     options = options_of(choice)
     if bed.virtual_time:
-        found = {daemon: builds.held(daemon, bed.held[daemon]) for daemon in daemons_of(choice)}
+        held = {daemon: builds.held(daemon, bed.held[daemon]) for daemon in daemons_of(choice)}
     else:
-        found = builds_of(choice, plan_path, on_note)
-    if not found:
+        held = builds_of(choice, plan_path, on_note)
+    if not held:
         return (LeanEsp if choice.kind == LeanEsp.name else Xfrm)(bed, tunnel, suite, options)
     made = credentials.make(options.auth, bed.chance if bed.virtual_time else None)
     charons: dict[Side, StrongSwan] = {}
     daemons: dict[Side, Daemon] = {}
     for side in SIDES:
         gateway, name = bed.gateways[side], _name(choice, side)
-        build = found[STACKS[name].daemon]
+        build = held[STACKS[name].daemon]
         layers.lay(gateway, build)
         end = end_of(side, tunnel, suite, options, made[side])
         if name == "strongswan-libipsec":
@@ -80,7 +80,7 @@ def _name(choice: StackChoice, side: Side) -> str:
 
 
 def options_of(choice: StackChoice) -> IkeOptions:
-    """The plan's keys as stacks and daemons take them."""
+    """Return the plan's keys as stacks and daemons take them."""
     return IkeOptions(
         mode=choice.mode,
         replay_window=choice.replay_window,
@@ -97,7 +97,7 @@ def options_of(choice: StackChoice) -> IkeOptions:
 
 
 def end_of(side: Side, tunnel: Tunnel, suite: Suite, options: IkeOptions, made: Credentials) -> End:
-    """One gateway's view of the tunnels."""
+    """Return one gateway's view of the tunnels."""
     home = side == "home"
     return End(
         own=tunnel.home if home else tunnel.office,

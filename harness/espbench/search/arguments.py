@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every search for loss goals is asked with, checked."""
+"""Defines the arguments of every search for loss goals, checked."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the trials of a case say so far about one loss goal: bounds, confirmed loads, loads that could not be judged.
+"""Derives what the trials of a case say so far about one loss goal: bounds, confirmed loads, loads without a judgement.
 
 Everything is derived from the list of trials; no other state is kept.
 """
@@ -21,6 +21,8 @@ _SAYS_NOTHING = (Judgement.INVALID, Judgement.DISTURBED)
 RECORDED_TO = 1e-3  # frames/s: a record has its load with so many decimals
 # Final trials at one load, at most, until it can be said whether it meets a goal.
 MOST_FINALS_AT_A_LOAD = 6
+# Loads that final trials could not judge, until no further load is tried.
+MOST_GIVEN_UP = 4
 
 
 @dataclass(frozen=True)
@@ -61,16 +63,19 @@ class Entry:
 
     @property
     def fell_short(self) -> bool:
-        """Whether less was offered than was asked for, by more than the resolution."""
+        """True if less was offered than was asked for, by more than the resolution."""
         return self.pass_fps < self.load_fps
 
     @property
     def went_beyond(self) -> bool:
-        """Whether more was offered than was asked for, by more than the resolution."""
+        """True if more was offered than was asked for, by more than the resolution."""
         return self.miss_fps > self.load_fps
 
     def judges_its_load(self, what: Judgement) -> bool:
-        """Whether it is evidence for the load that was asked for: of less only a miss is, of more only a pass."""
+        """Return whether it is evidence for the load that was asked for.
+
+        If less was offered, only a miss is evidence; if more was offered, only a pass is.
+        """
         if self.fell_short:
             return what is Judgement.MISSED
         return what in PASSES if self.went_beyond else True
@@ -87,7 +92,7 @@ class GivenUp:
 
     @property
     def counted(self) -> bool:
-        """Whether any of them at least counted right."""
+        """True if the counts of at least one of the trials were right."""
         return any(entry.seen.counted or entry.seen.valid for entry in self.entries)
 
 
@@ -139,34 +144,34 @@ class Evidence:
     # -- what could not be judged -----------------------------------------------------------------
 
     def attempts(self, load: float, phase: Phase) -> list[Entry]:
-        """The trials asked for at a load that did not judge it, since the last one that did."""
-        found: list[Entry] = []
+        """Return the trials asked for at a load that did not judge it, since the last one that did."""
+        undecided: list[Entry] = []
         for entry in reversed(self._asked.get((load, phase), [])):
             what = self._judgements[entry.index]
             if what not in _SAYS_NOTHING and entry.judges_its_load(what):
                 break
-            found.append(entry)
-        return found[::-1]
+            undecided.append(entry)
+        return undecided[::-1]
 
     def _loads_exhausted(self) -> dict[tuple[float, Phase], GivenUp]:
-        """The loads and phases of which no further trial is worth asking for."""
-        found = {}
+        """Return the loads and phases of which no further trial is worth asking for."""
+        exhausted = {}
         for load, phase in self._asked:
             entries = self.attempts(load, phase)
             if entries and len(entries) > self._patience(entries[0]):
-                found[load, phase] = GivenUp(load, phase, tuple(entries), self._most_passed(entries))
-        return found
+                exhausted[load, phase] = GivenUp(load, phase, tuple(entries), self._most_passed(entries))
+        return exhausted
 
     def _patience(self, first: Entry) -> int:
-        """How often a trial is worth repeating: less where a whole load's trials before it told nothing, either.
+        """Return how often a trial is worth repeating: less if all trials of a load before it were no evidence either.
 
-        On a host that is never quiet every load would be tried to the end, and a case take most of an hour.
+        Otherwise, on a host that is never quiet, every load would be tried to the end, and a case would take most of
+        an hour.
         """
         before = [entry for entry in self._entries if entry.index < first.index][-self.retries - 1 :]
         told_nothing = all(self._judgements[entry.index] in _SAYS_NOTHING for entry in before)
-        if self.retries == 0 or len(before) <= self.retries or not told_nothing:
-            return self.retries
-        return (self.retries + 1) // 2 if first.seen.final else 1
+        vainly = len(before) > self.retries and told_nothing
+        return patience(self.retries, final=first.seen.final, vainly=vainly)
 
     def _loads_given_up(self) -> list[GivenUp]:
         """List each load once: what final trials say, or cannot say, goes before what search trials did."""
@@ -179,20 +184,20 @@ class Evidence:
         ]
 
     def _most_passed(self, entries: Sequence[Entry]) -> bool:
-        """Whether most of these trials lost no more than the goal allows; of one that fell short nobody knows."""
+        """Return whether most of these trials lost no more than the goal allows, of those that did not fall short."""
         known = [e for e in entries if (e.seen.counted or e.seen.valid) and not e.fell_short]
         return 2 * len(self._passing(known)) > len(known)
 
     def _passing(self, known: Sequence[Entry]) -> list[Entry]:
         """Pick the trials at one load that meet the goal: each on its own frames, or all where each has too few."""
-        told = [(entry, judge_counts(entry.seen, self.goal)) for entry in known]
-        together = [e for e, what in told if e.seen.final and what in (*PASSES, Judgement.UNDECIDED)]
+        judged = [(entry, judge_counts(entry.seen, self.goal)) for entry in known]
+        together = [e for e, what in judged if e.seen.final and what in (*PASSES, Judgement.UNDECIDED)]
         if self.goal > 0 and weigh_finals([e.seen for e in together], self.goal) is Judgement.MET:
             return together
-        return [entry for entry, what in told if what in PASSES]
+        return [entry for entry, what in judged if what in PASSES]
 
     def void_finals(self, load: float) -> list[Entry]:
-        """The final trials at a load that say nothing: INVALID, or what they lost was lost in stalls."""
+        """Return the final trials at a load that say nothing: INVALID, or what they lost was lost in stalls."""
         return [
             e
             for e in self._entries
@@ -200,7 +205,7 @@ class Evidence:
         ]
 
     def bound(self, floor: float) -> Entry | None:
-        """The final trial that shows the highest load known to pass: a valid one, or one of a load given up.
+        """Return the final trial that shows the highest load known to pass: a valid one, or one of a load given up.
 
         Of disturbed trials only where most of those at the load passed, on frames enough to tell; a disturbance
         takes from a DUT and gives it nothing, but the luck of one trial of many is no bound.
@@ -219,31 +224,31 @@ class Evidence:
     # -- bounds -----------------------------------------------------------------------------------
 
     def hard_lower(self) -> float | None:
-        """The highest load that passed in a valid trial, below the lowest that missed in one."""
+        """Return the highest load that passed in a valid trial, below the lowest that missed in one."""
         below = [load for load in self._hard_passed if self.hard_upper is None or load < self.hard_upper]
         return max(below, default=None)
 
     def shown(self, floor: float) -> float | None:
-        """The highest load below the upper bound that final trials pass, or passed as far as they could tell."""
+        """Return the highest load below the upper bound that final trials pass, or passed as far as they could tell."""
         given_up = {g.load_fps for g in self.given_up if g.phase == "final"}
         loads = [load for load in self.passed_below_upper() if load >= floor]
         return max((load for load in loads if load in given_up or self.confirmation(load)), default=None)
 
     def lower(self, floor: float) -> float | None:
-        """The highest passing load from `floor` up to below the upper bound."""
+        """Return the highest passing load from `floor` up to below the upper bound."""
         return max((load for load in self.passed_below_upper() if load >= floor), default=None)
 
     def confirmed(self, floor: float) -> float | None:
-        """The highest load from `floor` up to below the upper bound that met the goal in valid final trials."""
+        """Return the highest load from `floor` up to below the upper bound that met the goal in valid final trials."""
         loads = [load for load in self.passed_below_upper() if load >= floor]
         return max((load for load in loads if self.confirmation(load)), default=None)
 
     def passed_below_upper(self) -> list[float]:
-        """Loads that passed below every load that missed, rising."""
+        """Return loads that passed below every load that missed, rising."""
         return sorted(load for load in self._passed if self.upper is None or load < self.upper)
 
     def passed_above_upper(self) -> list[float]:
-        """Loads that passed on enough frames although a lower one missed: the DUT is not monotone."""
+        """Return loads that passed on enough frames although a lower one missed: the DUT is not monotone."""
         faint = self.faint_loss()
         enough = frames_to_see(faint) if faint and self.goal == 0 else 0.0
         return sorted(
@@ -258,11 +263,11 @@ class Evidence:
         )
 
     def missed_below(self, maximum: float) -> int:
-        """How many different loads below the maximum missed."""
+        """Return how many different loads below the maximum missed."""
         return sum(load < maximum for load in self._missed | self.soft_missed)
 
     def forwarded_at(self, load: float) -> float | None:
-        """The forwarding rate seen at a load, frames/s; None where none is known."""
+        """Return the forwarding rate seen at a load, frames/s; None where none is known."""
         rates = [
             e.seen.forwarding_fps
             for e in self._entries
@@ -271,22 +276,22 @@ class Evidence:
         return rates[-1] if rates else None
 
     def passed_count(self, at_least: float) -> int:
-        """How many different loads from `at_least` on passed, below the upper bound."""
+        """Return how many different loads passed that are at least `at_least`, and below the upper bound."""
         return sum(load >= at_least for load in self.passed_below_upper())
 
     def finals_missed(self) -> int:
-        """How many different loads missed in final trials, or could not be judged by them."""
+        """Return how many different loads missed in final trials, or could not be judged by them."""
         missed = {e.miss_fps for e, what in self._judged if what is Judgement.MISSED and e.seen.final}
         weighed = {load for load, what in self._weighed.items() if what is Judgement.MISSED}
         soft = {g.load_fps for g in self.given_up if g.phase == "final"} & self.soft_missed
         return len(((missed | weighed) & self._missed) | soft)
 
     def finals(self) -> int:
-        """Valid final trials so far."""
+        """Return valid final trials so far."""
         return sum(entry.seen.final for entry in self.valid)
 
     def undecided(self, floor: float) -> list[float]:
-        """Loads between the bounds that only had trials with too few frames to decide."""
+        """Return loads between the bounds that only had trials with too few frames to decide."""
         settled = self._missed | self._passed | self.soft_missed
         lower = self.lower(floor) or 0.0
         unsure = (Judgement.UNDECIDED, Judgement.MISSED)  # a miss may be in doubt
@@ -300,11 +305,11 @@ class Evidence:
         )
 
     def longest_s(self, load: float) -> float:
-        """The longest trial asked for at a load, s."""
+        """Return the longest trial asked for at a load, s."""
         return max((e.asked.duration_s for e in self.valid if e.load_fps == load), default=0.0)
 
     def confirmation(self, load: float) -> Entry | None:
-        """The last final trial of those that met the goal at `load`, if none at that load missed it."""
+        """Return the last final trial of those that met the goal at `load`, if none at that load missed it."""
         if load in self._missed or self._weighed.get(load) is not Judgement.MET:
             return None
         finals = self._finals_of(load)
@@ -312,22 +317,22 @@ class Evidence:
         return (met or finals)[-1]
 
     def doubted(self, load: float) -> list[Entry]:
-        """The trials that missed at a load that did not, as long as it may be verified."""
+        """Return the trials that missed at a load that did not, as long as it may be verified."""
         if load in self._missed:
             return []
         return [e for e, what in self._judged if what is Judgement.MISSED and e.load_fps == load]
 
     def finals_at(self, load: float) -> int:
-        """Valid final trials at a load, without those in doubt."""
+        """Return valid final trials at a load, without those in doubt."""
         return len(self._finals_of(load))
 
     def frames_at(self, load: float) -> int:
-        """Frames sent at a load in all its valid trials, without those in doubt."""
+        """Return frames sent at a load in all its valid trials, without those in doubt."""
         doubted = self.doubted(load)
         return sum(e.seen.frames for e in self.valid if e.pass_fps == load and e not in doubted)
 
     def final_counts_at(self, load: float) -> list[tuple[int, int]]:
-        """(frames, lost) of each direction over the valid final trials at a load."""
+        """Return (frames, lost) of each direction over the valid final trials at a load."""
         rows = [entry.seen.by_direction for entry in self._finals_of(load)]
         width = max((len(row) for row in rows), default=0)
         return [
@@ -339,17 +344,17 @@ class Evidence:
         ]
 
     def valid_at(self, load: float) -> int:
-        """Valid trials at a load."""
+        """Return valid trials at a load."""
         return sum(entry.load_fps == load for entry in self.valid)
 
     def faint_loss(self) -> float | None:
-        """The smallest loss ratio from the upper bound upwards; see the function."""
+        """Return the smallest loss ratio from the upper bound upwards; see the function."""
         return faint_loss(self.valid, self.hard_upper)
 
     # -- final trials at a load together ----------------------------------------------------------
 
     def _finals_of(self, load: float) -> list[Entry]:
-        """The valid final trials that say something of a load, without those in doubt."""
+        """Return the valid final trials that say something of a load, without those in doubt."""
         doubted = self.doubted(load)
         return [
             entry
@@ -372,8 +377,15 @@ class Evidence:
         return Judgement.MET if Judgement.MET in what else Judgement.UNDECIDED
 
 
+def patience(retries: int, *, final: bool, vainly: bool) -> int:
+    """Return how often a trial is repeated; vainly: a load was given up, and nothing was judged since."""
+    if retries == 0 or not vainly:
+        return retries
+    return (retries + 1) // 2 if final else 1
+
+
 def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
-    """The smallest loss ratio of the valid trials from the load `upper` upwards, taken together.
+    """Return the smallest loss ratio of the valid trials from the load `upper` upwards, taken together.
 
     This is the loss a loss-free trial below must be long enough to see before the two can be
     called different. None where a queue, not loss, made the upper bound, or nothing missed.
@@ -399,7 +411,10 @@ def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
 
 
 def check_answer(asked: TrialRequest | None, seen: Observation) -> TrialRequest:
-    """What was asked for; ValueError if what was seen is of another load or phase: another search's trial."""
+    """Return the trial that was asked for; ValueError if the observation is of another load or phase.
+
+    Then it belongs to another search.
+    """
     if asked is None:
         raise ValueError(f"no trial was asked for, but one at {seen.load_fps:g} frames/s came")
     same_phase = seen.final == (asked.phase == "final")
@@ -412,5 +427,5 @@ def check_answer(asked: TrialRequest | None, seen: Observation) -> TrialRequest:
 
 
 def tidy(load: float) -> float:
-    """Six significant digits: a load a reader can type again, finer than any resolution."""
+    """Round to six significant digits: a load that a reader can type again, finer than any resolution."""
     return float(f"{load:.6g}")

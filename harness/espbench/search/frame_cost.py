@@ -23,7 +23,7 @@ def predicted_fps(measured_fps: Mapping[float, float], size: float) -> float | N
 
 
 def _fit(rows: list[tuple[float, float]]) -> tuple[float, float]:
-    """a, b >= 0 with a·x + b·y nearest to 1 over the rows (x, y)."""
+    """Return a, b >= 0 with a·x + b·y nearest to 1 over the rows (x, y)."""
     xx, yy = sum(x * x for x, _ in rows), sum(y * y for _, y in rows)
     xy = sum(x * y for x, y in rows)
     sum_x, sum_y = sum(x for x, _ in rows), sum(y for _, y in rows)

@@ -43,7 +43,7 @@ CONFIDENCE = 0.95  # of the bound that stands beside a figure
 
 
 class Judgement(Enum):
-    """What one trial says about one goal."""
+    """The ways in which one trial can bear on one goal."""
 
     MET = "met"
     MET_PROVISIONALLY = "met, on too few frames for a result"
@@ -64,16 +64,19 @@ class DirectionCount:
 
 @dataclass(frozen=True)
 class Observation:
-    """What the search needs to know of one trial.
+    """The parts of one trial that the search needs.
 
-    load_fps is the intended load, offered_fps what was offered (RFC 2285 3.5; None: as intended); frames (sent) and
-    lost_frames (sent - received intact) are sums over both directions; frames_per_direction is the smaller
-    direction's count. directions: each by itself; empty: unknown, then all loss is taken for the smaller one's.
-    `final` says the trial was asked for as a final one. `sustained` is False when the load was stored in a queue
-    instead of forwarded: such a trial misses every goal. forwarding_fps is the rate received while sending,
-    None where unknown. `reasons` says why the trial is not valid, or not sustained. counted: of an INVALID trial, that
-    its counts are right and the host alone disturbed it: it is no evidence, but may steer, and bound from below.
-    backlog_excused: of one that was not sustained, that stalls explain the backlog.
+    * load_fps: the intended load. offered_fps: the offered load (RFC 2285 3.5); None: as intended.
+    * frames (sent), lost_frames (sent - received intact): sums over both directions.
+    * frames_per_direction: the count of the direction with fewer frames.
+    * directions: each direction by itself. Empty: not known; then all loss is attributed to the smaller direction.
+    * final: the trial was asked for as a final one.
+    * sustained: False if the load was stored in a queue instead of forwarded. Such a trial misses every goal.
+    * forwarding_fps: the rate received while sending; None where unknown.
+    * reasons: why the trial is not valid, or not sustained.
+    * counted: an INVALID trial whose counts are right, since only the host disturbed it. It is no evidence, but it may
+      steer the search, and bound the throughput from below.
+    * backlog_excused: a trial that was not sustained, because of stalls of the host.
     """
 
     load_fps: float
@@ -108,28 +111,28 @@ class Observation:
 
 
 def frames_to_steer(goal: float) -> int:
-    """Frames per direction before a search trial's loss ratio can be told from the goal at all."""
+    """Return frames per direction before a search trial's loss ratio can be told from the goal at all."""
     return math.ceil(round(1 / goal, 6)) if goal > 0 else 1
 
 
 def frames_needed(goal: float) -> int:
-    """Frames per direction that final trials without any loss need to meet the goal."""
+    """Return frames per direction that final trials without any loss need to meet the goal."""
     return math.ceil(_DECIDED / ((ALTERNATIVE - 1) * goal)) if goal > 0 else 1
 
 
 def frames_missing(frames: int, lost: int, goal: float) -> float:
-    """Frames of a direction without further loss that would make these meet the goal."""
+    """Return frames of a direction without further loss that would make these meet the goal."""
     return max(0.0, (_DECIDED + lost * math.log(ALTERNATIVE)) / ((ALTERNATIVE - 1) * goal) - frames)
 
 
 def frames_to_see(ratio: float) -> float:
-    """Frames a loss-free trial needs to exclude the loss ratio `ratio` (rule of three)."""
+    """Return frames a loss-free trial needs to exclude the loss ratio `ratio` (rule of three)."""
     return RULE_OF_THREE / ratio
 
 
 @lru_cache(maxsize=1 << 14)  # after each trial a search weighs all earlier counts again
 def poisson_tail(count: int, mean: float) -> float:
-    """P(X >= count) of a Poisson variable: the chance to lose so many frames by luck alone."""
+    """Return P(X >= count) of a Poisson variable: the chance to lose so many frames by luck alone."""
     if count <= 0:
         return 1.0
     if mean <= 0:
@@ -141,7 +144,7 @@ def poisson_tail(count: int, mean: float) -> float:
 
 
 def loss_bound(frames: int, lost: int) -> float | None:
-    """The loss ratio that these frames exclude with 95 % confidence (exact Poisson bound); None without frames."""
+    """Return the loss ratio that these frames exclude with 95 % confidence (exact Poisson bound); None if no frames."""
     if frames <= 0:
         return None
     low, high = 0.0, lost + 10 * math.sqrt(lost + 1) + 10
@@ -152,7 +155,7 @@ def loss_bound(frames: int, lost: int) -> float | None:
 
 
 def weigh(counts: Iterable[tuple[int, int]], goal: float) -> Judgement:
-    """The sequential test over (frames, lost) of one direction's trials, in their order: MET, MISSED or UNDECIDED.
+    """Make the sequential test over (frames, lost) of one direction's trials, in order: MET, MISSED or UNDECIDED.
 
     The first trial after which it can be said decides.
     """
@@ -168,17 +171,17 @@ def weigh(counts: Iterable[tuple[int, int]], goal: float) -> Judgement:
 
 
 def weigh_finals(trials: Sequence[Observation], goal: float) -> Judgement:
-    """Final trials at one load against a goal above zero, direction by direction."""
+    """Judge final trials at one load against a goal above zero, direction by direction."""
     if any(not seen.sustained for seen in trials):
         return Judgement.MISSED
     width = max((len(seen.by_direction) for seen in trials), default=0)
     columns = [[seen.by_direction[n] for seen in trials if n < len(seen.by_direction)] for n in range(width)]
-    found = [weigh(((c.frames, c.lost) for c in column), goal) for column in columns]
-    return _worst(found) if found else Judgement.UNDECIDED
+    judgements = [weigh(((c.frames, c.lost) for c in column), goal) for column in columns]
+    return _worst(judgements) if judgements else Judgement.UNDECIDED
 
 
 def judge(seen: Observation, goal: float) -> Judgement:
-    """Whether one trial met the loss goal; the rules are in the head of this file."""
+    """Judge whether one trial met the loss goal; the rules are in the head of this file."""
     return judge_counts(seen, goal) if seen.valid else Judgement.INVALID
 
 
@@ -200,16 +203,16 @@ def _zero_loss(seen: Observation) -> Judgement:
 
 
 def _with_excuses(seen: Observation, rule: Callable[[DirectionCount, int], Judgement]) -> Judgement:
-    """Each direction with all its loss, and without what was lost in stalls: where the two differ it says nothing."""
-    found = []
+    """Judge each direction with all its loss, and without what was lost in stalls; if they differ, nothing is known."""
+    judgements = []
     for count in seen.by_direction:
         whole, rest = rule(count, count.lost), rule(count, count.lost - count.excused)
-        found.append(whole if whole is rest or rest is Judgement.MISSED else Judgement.DISTURBED)
-    return _worst(found)
+        judgements.append(whole if whole is rest or rest is Judgement.MISSED else Judgement.DISTURBED)
+    return _worst(judgements)
 
 
 def _short(frames: int, lost: int, goal: float) -> Judgement:
-    """One direction of a search trial."""
+    """Judge one direction of a search trial."""
     if frames >= frames_to_steer(goal):
         return Judgement.MET if lost <= goal * frames else Judgement.MISSED
     if lost <= 0:
@@ -226,5 +229,5 @@ _FROM_WORST = (
 )
 
 
-def _worst(found: Sequence[Judgement]) -> Judgement:
-    return next(what for what in _FROM_WORST if what in found)
+def _worst(judgements: Sequence[Judgement]) -> Judgement:
+    return next(what for what in _FROM_WORST if what in judgements)

@@ -28,6 +28,7 @@ class Loads:
     """
 
     def __init__(self, minimum: float, maximum: float, resolution: float) -> None:
+        self._ratio = _ratio(resolution)
         self._whole = _row(minimum, maximum, resolution)
         self._row = self._whole
 
@@ -41,28 +42,41 @@ class Loads:
         return len(self._row) if load > self._row[-1] else max(bisect_right(self._row, load) - 1, 0)
 
     def up(self, load: float) -> float:
-        """The lowest load of the row that is not below `load`."""
+        """Return the lowest load of the row that is not below `load`."""
         return self._row[min(bisect_left(self._row, load), len(self._row) - 1)]
 
     def down(self, load: float) -> float:
-        """The highest load of the row that is not above `load`."""
+        """Return the highest load of the row that is not above `load`."""
         return self[self.place(load)]
+
+    def at_or_below(self, load: float) -> float:
+        """Return the highest load not above `load`, of the row as if it went on below the minimum."""
+        lowest = self._row[0]
+        if load >= lowest:
+            return self.down(load)
+        places = math.ceil(math.log(load / lowest) / math.log(self._ratio))
+        return min(tidy(lowest * self._ratio**places), load)
 
     def __getitem__(self, place: int) -> float:
         return self._row[min(max(place, 0), len(self._row) - 1)]
 
     def middle(self, low: float, high: float) -> float:
-        """Between two loads of the row, of equal ratio to both."""
+        """Return the load of the row between two loads, of equal ratio to both."""
         return self[(self.place(low) + self.place(high)) // 2]
 
     def are_neighbours(self, low: float, high: float) -> bool:
-        """Whether no load of the row is between the two."""
+        """Return whether no load of the row is between the two."""
         return self.place(high) - self.place(low) <= 1
+
+
+def _ratio(resolution: float) -> float:
+    """Return the ratio of a load to the one above it."""
+    return 1 - resolution + _ROUNDING
 
 
 @lru_cache(maxsize=16)
 def _row(minimum: float, maximum: float, resolution: float) -> tuple[float, ...]:
-    ratio = 1 - resolution + _ROUNDING
+    ratio = _ratio(resolution)
     possible = 0 < minimum <= maximum < math.inf and 0 < ratio < 1
     if not possible or (math.log(minimum) - math.log(maximum)) / math.log(ratio) > MOST_LOADS:
         raise ValueError(

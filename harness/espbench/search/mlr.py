@@ -3,25 +3,28 @@
 
 What is espbench's and not the library's:
 - an INVALID trial, one of which less was offered than asked for, or one whose loss lies in stalls of the host alone
-  is repeated, up to `retries` times, before the library hears of the load;
+  is repeated, up to `retries` times. If the load still cannot be judged, the library is told what most of these trials
+  showed, so that it goes on with other loads (mlr_library.py); no OK rests on that;
 - a load that was stored and not forwarded is told as the loss of what did not come in time;
 - where trials hold too few frames to judge a goal (goals.py), the goal is UNRESOLVABLE;
-- where the library cannot end, the highest load that passed in a valid final trial is a LOWER_BOUND.
+- where the library cannot end, or a load beside the result could not be judged, the highest load that final trials are
+  known to pass is a LOWER_BOUND.
 A load's trials are counted as the library counts them: each by its loss ratio, not weighed together.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from espbench.search import mlr_library
 from espbench.search.arguments import SearchSpec
-from espbench.search.evidence import Entry, TrialRequest, check_answer, faint_loss, tidy
+from espbench.search.evidence import Entry, GivenUp, TrialRequest, check_answer, faint_loss, tidy
 from espbench.search.goals import Judgement, Observation, frames_to_see, frames_to_steer, judge_counts
-from espbench.search.mlr_library import Replayed
-from espbench.search.results import GoalResult, why_invalid
+from espbench.search.mlr_library import Repeats, Replayed
+from espbench.search.results import GoalResult, why_given_up
 from espbench.sentences import Code
 from espbench.terms import Reason, Remark, Statement, Status
 
@@ -41,6 +44,7 @@ class MlrSearch:
         self.minimum_fps = spec.minimum_fps
         self.maximum_fps = spec.maximum_fps
         self.resolution = spec.resolution
+        self.trial_s = spec.trial_s
         self.final_trial_s = spec.final_trial_s
         self.duration_sum_s = duration_sum_s
         self.exceed_ratio = exceed_ratio
@@ -57,20 +61,24 @@ class MlrSearch:
     # -- what the caller uses ---------------------------------------------------------------
 
     def next(self) -> TrialRequest | None:
-        """The next trial, None when every goal has its answer. Asking twice gives the same."""
-        wanted = self._replayed().wanted
-        return None if wanted is None or wanted.attempt > self.retries else wanted
+        """Return the next trial, None when every goal has its answer. Asking twice gives the same."""
+        return self._replayed().wanted
 
     def add(self, seen: Observation) -> None:
         """Take what the trial of the last `next()` showed; ValueError if it is another search's."""
         asked = check_answer(self.next(), seen)
-        self._entries.append(Entry(len(self._entries), asked, self._usable(seen)))
+        passes = tidy(seen.offered_fps) if seen.offered_fps and self._falls_short(seen) else None
+        self._entries.append(Entry(len(self._entries), asked, self._usable(seen), passes))
         self._cached = None
+
+    def _falls_short(self, seen: Observation) -> bool:
+        """Return whether less was offered than the library asked for, by more than the resolution."""
+        return seen.offered_fps is not None and seen.offered_fps < (1 - self.resolution) * seen.load_fps
 
     def _usable(self, seen: Observation) -> Observation:
         """Return it as seen, or INVALID where it is no evidence for the load that the library asked for."""
         why = None
-        if seen.offered_fps is not None and seen.offered_fps < (1 - self.resolution) * seen.load_fps:
+        if self._falls_short(seen):
             why = Reason.of(Code.ONLY_OFFERED, fps=seen.offered_fps)
         elif any(_judge(seen, goal) is Judgement.DISTURBED for goal in self.goals):
             why = Reason.of(Code.LOST_IN_STALLS)
@@ -89,18 +97,18 @@ class MlrSearch:
             self.maximum_fps, self._begins_at, self._cached = lowered, len(self._entries), None
 
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
-        """The library's relevant (lower, upper) bound of a goal so far, frames/s; None = none yet."""
-        found = self._replayed().relevant(self._of_library[goal])
-        return (self._fps(found.clo), self._fps(found.chi)) if found else (None, None)
+        """Return the library's relevant (lower, upper) bound of a goal so far, frames/s; None = none yet."""
+        relevant = self._replayed().relevant(self._of_library[goal])
+        return (self._fps(relevant.clo), self._fps(relevant.chi)) if relevant else (None, None)
 
     def results(self) -> list[GoalResult]:
-        """One result per goal, in the order given. Raises ValueError while trials are wanting."""
+        """Return one result per goal, in the order given. Raises ValueError while trials are wanting."""
         if self.next() is not None:
             raise ValueError("the search is not finished")
         return [self._result(goal) for goal in self.goals]
 
     def remaining_s(self) -> float:
-        """Seconds of traffic still to come, roughly: for a progress line, nothing else."""
+        """Guess the seconds of traffic still to come: for a progress line, nothing else."""
         if self.next() is None:
             return 0.0
         widths = 1.0
@@ -113,31 +121,32 @@ class MlrSearch:
     # -- the library ------------------------------------------------------------------------
 
     def _resolvable(self) -> list[float]:
-        """The goals that a final trial at the maximum holds enough frames for."""
+        """Return the goals that a final trial at the maximum holds enough frames for."""
         most = self.maximum_fps * self.final_trial_s / self.directions
         return [goal for goal in self.goals if most >= frames_to_steer(goal)]
 
     def _replayed(self) -> Replayed:
-        """The library after all trials on record."""
+        """Return the library after all trials on record."""
         if self._cached is None:
             self._cached = mlr_library.replay(
                 self._entries[self._begins_at :],
                 [self._of_library[goal] for goal in self._resolvable()],
                 self._request,
+                Repeats(self.retries, self.trial_s, self.final_trial_s, self.duration_sum_s),
                 minimum_fps=self.minimum_fps,
                 maximum_fps=self.maximum_fps,
             )
         return self._cached
 
     def _request(self, load: float, duration_s: float, attempt: int) -> TrialRequest:
-        """A trial of the library's as espbench asks for it."""
+        """Return a trial of the library's as espbench asks for it."""
         fps = self._fps(load)
         assert fps is not None
         final = duration_s >= self.final_trial_s
         return TrialRequest(fps, round(duration_s, _S_DIGITS), "final" if final else "search", attempt)
 
     def _fps(self, load: Any) -> float | None:
-        """A load of the library's, tidy but for the ends of the range, which are as the plan has them."""
+        """Return a load of the library's, tidy but for the ends of the range, which are as the plan has them."""
         if load is None:
             return None
         ends = (end for end in (self.minimum_fps, self.maximum_fps) if math.isclose(end, float(load)))
@@ -153,54 +162,114 @@ class MlrSearch:
         if status == "OK":
             throughput = self._fps(replayed.conditional_throughput(self._of_library[goal]))
             final = next(e for e in reversed(self._long_at(lower)) if _judge(e.seen, goal) is Judgement.MET)
-        elif status == "INVALID" and (final := self._bound(goal)) is not None:
-            status, throughput = "LOWER_BOUND", final.load_fps
+        elif status == "INVALID" and (bound := self._bound(goal)) is not None:
+            status, (throughput, final) = "LOWER_BOUND", bound
         at_maximum = status == "OK" and lower == self.maximum_fps
+        at_fps = final.load_fps if final is not None else lower
         return GoalResult(
             goal=goal,
             status=status,
             throughput_fps=throughput,
-            lower_fps=lower,
-            upper_fps=upper,
+            lower_fps=self._shown(lower),
+            upper_fps=self._shown(upper),
             trials=len(self._entries),
             final_trial_index=final.index if final else None,
             at_maximum=at_maximum,
             reasons=[reason] if reason else [],
-            warnings=self._exceeded(goal, lower) if status == "OK" else [],
+            warnings=self._exceeded(goal, lower) if status == "OK" else _disturbed(final),
             answer=self._answer(goal, status, throughput, reason, at_maximum=at_maximum),
-            void_finals=sum(not e.seen.valid and e.seen.final and e.load_fps == lower for e in self._entries),
+            void_finals=sum(
+                not e.seen.valid and e.seen.final and e.load_fps == at_fps for e in self._entries
+            ),
         )
 
+    def _shown(self, load: float | None) -> float | None:
+        """Return the load if a valid trial showed something of it; None if the library was only told of it."""
+        return load if any(e.seen.valid and e.load_fps == load for e in self._entries) else None
+
     def _status(self, goal: float, lower: float | None, upper: float | None) -> tuple[Status, Reason | None]:
-        """How a goal ended, and why if not well."""
+        """Return the status with which a goal ended, and a reason if it is not OK."""
         replayed = self._replayed()
         if goal not in self._resolvable():
             return "UNRESOLVABLE", self._too_few(goal, self.maximum_fps)
-        if replayed.wanted is not None:
-            return "INVALID", why_invalid(self._entries, replayed.wanted.load_fps)
         if replayed.why_none:
             return "INVALID", replayed.why_none
+        if (given_up := self._unjudged(goal, lower, upper)) is not None:
+            return "INVALID", why_given_up(given_up, goal)
         return self._below_minimum(goal, upper) if not lower else self._at(goal, lower, upper)
 
-    def _bound(self, goal: float) -> Entry | None:
-        """The last trial at the highest load below all that missed at which trials as long as the sum met the goal."""
-        valid = [(e, _judge(e.seen, goal)) for e in self._entries if e.seen.valid]
-        missed = min((e.load_fps for e, what in valid if what is Judgement.MISSED), default=math.inf)
-        passed_s: dict[float, float] = {}
-        for e, what in valid:
-            if e.seen.final and what is Judgement.MET and e.load_fps < missed:
-                passed_s[e.load_fps] = passed_s.get(e.load_fps, 0.0) + e.asked.duration_s
-        load = max((load for load, took_s in passed_s.items() if took_s >= self.duration_sum_s), default=None)
-        return next((e for e in reversed(self._entries) if e.seen.valid and e.load_fps == load), None)
+    def _unjudged(self, goal: float, lower: float | None, upper: float | None) -> GivenUp | None:
+        """Return a load that could not be judged, if the library's answer rests on it or it ended the search."""
+        replayed = self._replayed()
+        if not replayed.has_ended:
+            return replayed.given_up[-1]
+        for given in replayed.given_up:
+            if given.load_fps == upper and not self._missed_at(upper, goal):
+                return given
+            # Where misses are tolerated, short trials count for something, too.
+            if given.load_fps == lower and (given.phase == "final" or self.exceed_ratio > 0):
+                return given
+        return None
+
+    def _bound(self, goal: float) -> tuple[float, Entry] | None:
+        """Return the highest load whose trials pass by the library's rule, below all that missed, and the last of them.
+
+        Of trials that were valid, or fell short of what was asked for: these show what they offered. And of disturbed
+        final trials where most of those at a load passed: a disturbance takes from a DUT and gives it nothing.
+        """
+        at_load: dict[tuple[float, bool], list[Entry]] = {}
+        for e in self._entries:
+            if e.seen.valid or _only_short(e):
+                at_load.setdefault((e.load_fps, e.fell_short), []).append(e)
+        judged = [[(e, _judge_as_offered(e.seen, goal)) for e in entries] for entries in at_load.values()]
+        missed = [
+            min(e.pass_fps for e, judgement in judged_trials if judgement is Judgement.MISSED)
+            for judged_trials in judged
+            if not self._may_pass(judged_trials)
+        ]
+        groups = [
+            [e for e, judgement in judged_trials if judgement is Judgement.MET and e.seen.final]
+            for judged_trials in judged
+            if self._passes(judged_trials)
+        ]
+        for given in self._replayed().given_up:
+            known = [
+                (e, _judge_as_offered(e.seen, goal))
+                for e in given.entries
+                if e.seen.counted and not e.fell_short
+            ]
+            passing = [e for e, judgement in known if judgement is Judgement.MET]
+            if given.phase == "final" and 2 * len(passing) > len(known) and self._is_enough(passing):
+                groups.append(passing)
+        bounds = [(min(e.pass_fps for e in passing), passing[-1]) for passing in groups]
+        below = [bound for bound in bounds if bound[0] < min(missed, default=math.inf)]
+        return max(below, key=lambda bound: bound[0], default=None)
+
+    def _passes(self, judged_trials: Sequence[tuple[Entry, Judgement]]) -> bool:
+        """Return whether the final trials at a load are a lower bound, as the library counts them."""
+        finals = [(e, judgement) for e, judgement in judged_trials if e.seen.final]
+        good = [e for e, judgement in finals if judgement is Judgement.MET]
+        return self._may_pass(judged_trials) and self._is_enough(good, len(finals) * self.final_trial_s)
+
+    def _is_enough(self, good: Sequence[Entry], of_s: float = 0.0) -> bool:
+        """Return whether these trials that met the goal outweigh whatever the rest of the sum would show."""
+        good_s = sum(e.asked.duration_s for e in good)
+        return bool(good) and good_s >= (1 - self.exceed_ratio) * max(of_s, self.duration_sum_s)
+
+    def _may_pass(self, judged_trials: Sequence[tuple[Entry, Judgement]]) -> bool:
+        """Return whether no more trials at a load missed than the sum of trials tolerates."""
+        missed_s = sum(e.asked.duration_s for e, judgement in judged_trials if judgement is Judgement.MISSED)
+        of_s = max(self.duration_sum_s, sum(e.asked.duration_s for e, _ in judged_trials if e.seen.final))
+        return missed_s <= self.exceed_ratio * of_s
 
     def _below_minimum(self, goal: float, upper: float | None) -> tuple[Status, Reason | None]:
-        """No load passed; few frames at the minimum may have missed by chance."""
+        """Answer that no load passed; few frames at the minimum may have missed by chance."""
         if self._missed_at(upper, goal):
             return "BELOW_MINIMUM", Reason.of(Code.BELOW_MINIMUM, fps=self.minimum_fps)
         return "UNRESOLVABLE", self._too_few(goal, self.minimum_fps)
 
     def _at(self, goal: float, lower: float, upper: float | None) -> tuple[Status, Reason | None]:
-        """A load passed by the library's rules; now whether its trials held frames enough to tell."""
+        """Decide whether a load that passed by the library's rules had trials with frames enough to tell."""
         if lower < self.minimum_fps:
             return "BELOW_MINIMUM", Reason.of(Code.BELOW_MINIMUM, fps=self.minimum_fps)
         if upper is not None and not self._missed_at(upper, goal):
@@ -212,17 +281,17 @@ class MlrSearch:
         return "OK", None
 
     def _missed_at(self, load: float | None, goal: float) -> bool:
-        """Whether a trial at a load missed the goal on frames enough to say so; to the library any loss is one."""
+        """Return whether a trial at a load missed the goal with enough frames; to the library, any loss is a miss."""
         at_load = [e.seen for e in self._entries[self._begins_at :] if e.load_fps == load]
         return any(_judge(seen, goal) is Judgement.MISSED for seen in at_load)
 
     def _long_at(self, load: float | None) -> list[Entry]:
-        """The valid final trials at a load."""
+        """Return the valid final trials at a load."""
         recent = self._entries[self._begins_at :]
         return [e for e in recent if e.seen.valid and e.seen.final and e.load_fps == load]
 
     def _exceeded(self, goal: float, load: float | None) -> list[Remark]:
-        """Trials at the throughput that missed the goal and were tolerated."""
+        """Return a remark for trials at the throughput that missed the goal and were tolerated."""
         judged = [_judge(e.seen, goal) for e in self._long_at(load)]
         missed = judged.count(Judgement.MISSED)
         return [Remark.of(Code.EXCEEDED, missed=missed, trials=len(judged))] if missed else []
@@ -257,4 +326,21 @@ class MlrSearch:
 
 def _judge(seen: Observation, goal: float) -> Judgement:
     """Judge a valid trial by its own loss ratio, as the library takes it."""
-    return judge_counts(replace(seen, final=False), goal) if seen.valid else Judgement.INVALID
+    return _judge_as_offered(seen, goal) if seen.valid else Judgement.INVALID
+
+
+def _judge_as_offered(seen: Observation, goal: float) -> Judgement:
+    """Judge as `_judge` does, for what was offered, whether it is evidence for the load that was asked for or not."""
+    return judge_counts(replace(seen, final=False), goal)
+
+
+def _only_short(entry: Entry) -> bool:
+    """Return whether a trial is void for nothing but that less was offered than asked for (MlrSearch._usable)."""
+    return any(reason.code == Code.ONLY_OFFERED for reason in entry.seen.reasons)
+
+
+def _disturbed(final: Entry | None) -> list[Remark]:
+    """Return the warning of a bound that rests on disturbed trials."""
+    if final is None or final.seen.valid or _only_short(final):
+        return []
+    return [Remark.of(Code.DISTURBED_PASS, why=list(final.seen.reasons))]

@@ -5,10 +5,15 @@ The library drives a measurer and keeps its state inside. A run must go on where
 each time the library runs from its start over what is on record, and stops at the first trial nobody has
 made yet. That costs milliseconds, and nothing of its state needs to be kept. The durations it counts are
 those asked for: a trial of 59.9999 s is no reason for another one.
+
+A load whose trials are all void is given up. So that the library goes on with other loads, it is told what the trial
+in the middle of them showed, or that all was lost where none counted right. That only steers it: no OK rests on it
+(mlr.py).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 from collections.abc import Callable, Sequence
@@ -16,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from espbench.search.arguments import SearchSpec
-from espbench.search.evidence import Entry, TrialRequest
+from espbench.search.evidence import MOST_GIVEN_UP, Entry, GivenUp, TrialRequest, patience
 from espbench.search.goals import Observation
 from espbench.sentences import Code
 from espbench.terms import Reason
@@ -26,6 +31,16 @@ PRECEDING_TARGETS = 2  # coarser searches with shorter trials before the final o
 NARROWEST = 2.5  # widths from minimum to maximum, at least: on a narrower range the library does not end
 
 Request = Callable[[float, float, int], TrialRequest]  # load (frames/s), duration (s), attempt
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The number of repeats of void trials; the lengths of the shortest and longest trials, and the sum of these, s."""
+
+    retries: int
+    trial_s: float
+    final_s: float
+    sum_s: float
 
 
 def _library() -> Any:
@@ -40,7 +55,7 @@ def goal(
     duration_sum_s: float,
     exceed_ratio: float,
 ) -> Any:
-    """The library's SearchGoal; ValueError where it makes none."""
+    """Return the library's SearchGoal; ValueError where it makes none."""
     return _library().SearchGoal(
         loss_ratio=loss_ratio,
         exceed_ratio=exceed_ratio,
@@ -57,50 +72,60 @@ def replay(
     entries: Sequence[Entry],
     goals: Sequence[Any],
     request: Request,
+    repeats: Repeats,
     *,
     minimum_fps: float,
     maximum_fps: float,
 ) -> Replayed:
-    """The library after these trials; with no goals there is nothing to do."""
+    """Return the library after these trials; with no goals there is nothing to do."""
     if not goals:
         return Replayed(None)
     width = max(goal.relative_width for goal in goals)
+    lowest = min(minimum_fps, maximum_fps * (1 - width) ** NARROWEST)
     library = _library().MultipleLossRatioSearch(
         _library().Config(
             goals=goals,
-            min_load=min(minimum_fps, maximum_fps * (1 - width) ** NARROWEST),
+            min_load=lowest,
             max_load=maximum_fps,
             search_duration_max=math.inf,  # it would ask the clock
             warmup_duration=None,  # the procedure's
         )
     )
-    recorded = _Recorded(entries, max(goal.loss_ratio for goal in goals), request)
+    recorded = _Recorded(entries, max(goal.loss_ratio for goal in goals), request, repeats, lowest)
+    replayed = Replayed(library, given_up=recorded.given_up)
     try:
         library.search(recorded, debug=lambda _: None)
     except _NotMadeYet as stop:
-        return Replayed(library, wanted=stop.asked)
+        return dataclasses.replace(replayed, wanted=stop.asked)
+    except _TooManyVoid:
+        return dataclasses.replace(replayed, has_ended=False)
     except _TooMany:
-        return Replayed(library, why_none=Reason.of(Code.TRIALS_DISAGREE, trials=MOST_TRIALS))
+        return dataclasses.replace(replayed, why_none=Reason.of(Code.TRIALS_DISAGREE, trials=MOST_TRIALS))
     except (RuntimeError, ValueError) as error:
-        return Replayed(library, why_none=Reason.of(Code.LIBRARY_GAVE_UP, why=str(error)))
-    return Replayed(library)
+        return dataclasses.replace(replayed, why_none=Reason.of(Code.LIBRARY_GAVE_UP, why=str(error)))
+    return replayed
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """The library where the record ends: what it wants next, or why it cannot go on."""
+    """The library where the record ends: what it wants next, or why it cannot go on.
+
+    given_up: the loads whose trials were all void, in their order; has_ended: False where there were too many of them.
+    """
 
     library: Any
     wanted: TrialRequest | None = None
     why_none: Reason | None = None
+    given_up: Sequence[GivenUp] = ()
+    has_ended: bool = True
 
     def relevant(self, goal: Any) -> Any:
-        """The library's RelevantBounds of a goal; None for a goal it was not given."""
+        """Return the library's RelevantBounds of a goal; None for a goal it was not given."""
         target = self._target(goal)
         return self.library.database.get_relevant_bounds(target) if target else None
 
     def conditional_throughput(self, goal: Any) -> float:
-        """The lower bound less the loss that its trials show (draft, Conditional Throughput)."""
+        """Return the lower bound less the loss that its trials show (draft, Conditional Throughput)."""
         lower = self.relevant(goal).clo
         (stat,) = lower.target_to_stat.values()
         return float(lower * (1.0 - stat.pessimistic_loss_ratio))
@@ -122,6 +147,10 @@ class _TooMany(Exception):
     """The library does not come to an end."""
 
 
+class _TooManyVoid(Exception):
+    """One load after the other cannot be judged: no further one is tried."""
+
+
 class _Recorded:
     """The library's measurer: answers with the trials on record, in their order."""
 
@@ -130,33 +159,91 @@ class _Recorded:
         entries: Sequence[Entry],
         largest_goal: float,
         request: Request,
+        repeats: Repeats,
+        lowest_fps: float,
     ) -> None:
+        self.given_up: list[GivenUp] = []
         self._left = iter(entries)
         self._largest_goal = largest_goal
         self._request = request
+        self._repeats = repeats
+        self._lowest_fps = lowest_fps
         self._answered = 0
+        self._vainly = False  # the last load was given up, and nothing was judged since
+        # Loads given up, of which nothing is known, one after the other.
+        self._in_a_row = {"search": 0, "final": 0}
+        self._answers: dict[tuple[float, float], tuple[int, int]] = {}  # of loads given up: frames, lost
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
-        """The first valid trial of what is left; raises _NotMadeYet where there is none."""
+        """Return the first valid trial of those left, or what is told of a load given up; raise _NotMadeYet without."""
         self._answered += 1
         if self._answered > MOST_TRIALS:
             raise _TooMany
-        attempts = 0
+        place = intended_load, intended_duration
+        frames, lost = self._answers.get(place) or self._counts(*place)
+        return _library().MeasurementResult(
+            intended_duration=intended_duration,
+            intended_load=intended_load,
+            offered_count=frames,
+            loss_count=lost,
+        )
+
+    def _counts(self, load: float, duration_s: float) -> tuple[int, int]:
+        final = duration_s >= self._repeats.final_s
+        most = patience(self._repeats.retries, final=final, vainly=self._vainly)
+        void: list[Entry] = []
         for entry in self._left:
             if entry.seen.valid:
-                return _library().MeasurementResult(
-                    intended_duration=intended_duration,
-                    intended_load=intended_load,
-                    offered_count=entry.seen.frames,
-                    loss_count=self._lost(entry.seen),
-                )
-            attempts += 1
-        raise _NotMadeYet(self._request(intended_load, intended_duration, attempts))
+                self._vainly = False
+                self._in_a_row |= {"search": 0} | ({"final": 0} if final else {})
+                return entry.seen.frames, self._lost(entry.seen)
+            void.append(entry)
+            if len(void) > most:
+                self._vainly = True
+                self._answers[load, duration_s] = counts = self._give_up(void, load, duration_s)
+                return counts
+        raise _NotMadeYet(self._request(load, duration_s, len(void)))
+
+    def _give_up(self, void: list[Entry], load: float, duration_s: float) -> tuple[int, int]:
+        """Note that a load could not be judged; return what the library is told of it: frames, and how many lost."""
+        asked = void[0].asked
+        known = [
+            e for e in void if e.seen.counted and e.seen.frames and (e.seen.lost_frames or not e.fell_short)
+        ]
+        known.sort(key=lambda e: self._lost(e.seen) / e.seen.frames)
+        whole = max(1, round(load * duration_s))
+        counts = whole, whole
+        passed = False
+        if known:
+            middle = known[len(known) // 2].seen
+            counts = middle.frames, self._lost(middle)
+            as_good = sum(e.asked.duration_s for e in known[: len(known) // 2 + 1])
+            passed = counts[1] <= self._largest_goal * counts[0]
+            if asked.phase == "final" and passed and as_good < self._repeats.sum_s:
+                # They passed, and are too few for a bound: only a lower load can give one.
+                counts = middle.frames, self._miss(middle.frames)
+        elif (
+            asked.phase == "search"
+            and math.isclose(load, self._lowest_fps)
+            and any(e.fell_short for e in void)
+        ):
+            counts = whole, 0  # no lower load is left: final trials are to show what can be offered
+        given_up = GivenUp(asked.load_fps, asked.phase, tuple(void), passed)
+        self.given_up.append(given_up)
+        costly = asked.phase == "final" and self._repeats.final_s > self._repeats.trial_s
+        self._in_a_row[asked.phase] += costly or not given_up.counted
+        if self._in_a_row[asked.phase] >= MOST_GIVEN_UP:
+            raise _TooManyVoid
+        return counts
+
+    def _miss(self, frames: int) -> int:
+        """Return a number of lost frames that misses every goal."""
+        return min(math.floor(self._largest_goal * frames) + 1, frames)
 
     def _lost(self, seen: Observation) -> int:
-        """Frames lost; of a load that was only stored, those that did not come in time: it misses every goal."""
+        """Return frames lost; of a load that was only stored, those that did not come in time: it misses every goal."""
         if seen.sustained:
             return max(seen.lost_frames, 0)
         in_time = seen.forwarding_fps * seen.duration_s if seen.forwarding_fps is not None else seen.frames
-        missed = math.floor(self._largest_goal * seen.frames) + 1
-        return min(max(seen.lost_frames, math.ceil(seen.frames - in_time), missed), seen.frames)
+        late = math.ceil(seen.frames - in_time)
+        return min(max(seen.lost_frames, late, self._miss(seen.frames)), seen.frames)

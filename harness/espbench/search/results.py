@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a search answers: one result per loss goal, whatever the search."""
+"""Defines the answer of a search, the same for all searches: one result per loss goal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from espbench.search.evidence import Entry, GivenUp
+from espbench.search.evidence import GivenUp
 from espbench.search.goals import Judgement, judge
 from espbench.sentences import Code
 from espbench.terms import Reason, Remark, Statement, Status
@@ -47,15 +46,8 @@ class GoalResult:
         return str(self.answer or "")
 
 
-def why_invalid(entries: Sequence[Entry], load: float) -> Reason:
-    """Why a load has no valid trial: how many were made, and what spoilt them."""
-    invalid = [e.seen for e in entries if e.load_fps == load and not e.seen.valid]
-    reasons = dict.fromkeys(reason for seen in invalid for reason in seen.reasons)
-    return Reason.of(Code.INVALID_TRIALS, trials=len(invalid), fps=load, why=list(reasons))
-
-
 def why_given_up(given_up: GivenUp, goal: float) -> Reason:
-    """Why a load could not be judged: how many trials were made, and what was wrong with them."""
+    """Say why a load could not be judged: how many trials were made, and what was wrong with them."""
     reasons: dict[Reason, None] = {}
     for entry in given_up.entries:
         if not entry.seen.valid:

@@ -40,9 +40,11 @@ from dataclasses import dataclass
 from espbench.search.arguments import SearchSpec
 from espbench.search.evidence import (
     MOST_FINALS_AT_A_LOAD,
+    MOST_GIVEN_UP,
     RECORDED_TO,
     Entry,
     Evidence,
+    GivenUp,
     TrialRequest,
     check_answer,
     tidy,
@@ -65,7 +67,6 @@ VERIFICATIONS = (
     MOST_FINALS_AT_A_LOAD  # final trials at one load, at most, to tell zero loss from a faint loss above it
 )
 MAXIMUM_FINALS = 40  # per goal; reached only by a DUT whose loss has little to do with the load
-MOST_GIVEN_UP = 4  # loads that final trials could not judge, until no further load is tried
 LENGTHEN = 5.0  # a final trial grows to hold the frames a goal needs, to so many times its length at most
 FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended
 GROWTH_UP = 4  # of the steps up from a guess that passed
@@ -126,7 +127,7 @@ class ThroughputSearch:
     # -- what the caller uses ---------------------------------------------------------------
 
     def next(self) -> TrialRequest | None:
-        """The next trial, None when every goal has its answer. Asking twice gives the same."""
+        """Return the next trial, None when every goal has its answer. Asking twice gives the same."""
         states = [self._state(goal) for goal in sorted(self.goals)]
         wishes = [state for state in states if isinstance(state, _Wish)]
         # All goals finish their short trials before the first final one: a final may serve several.
@@ -159,18 +160,18 @@ class ThroughputSearch:
             self._states.clear()
 
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
-        """(highest load that passed, lowest that missed) so far, frames/s, as the search steers; None = none yet."""
+        """Return (highest load that passed, lowest that missed) as the search steers, frames/s; None = none yet."""
         evidence = self._evidence(goal)
         return evidence.lower(0.0), evidence.upper
 
     def results(self) -> list[GoalResult]:
-        """One result per goal, in the order given. Raises ValueError while trials are wanting."""
+        """Return one result per goal, in the order given. Raises ValueError while trials are wanting."""
         if self.next() is not None:
             raise ValueError("the search is not finished")
         return [self._result(goal) for goal in self.goals]
 
     def remaining_s(self) -> float:
-        """Seconds of traffic still to come, roughly: for a progress line, nothing else."""
+        """Guess the seconds of traffic still to come: for a progress line, nothing else."""
         bisections = 0.0
         finals: set[float | None] = set()
         for goal in self.goals:
@@ -194,18 +195,17 @@ class ThroughputSearch:
         return self._derived[goal]
 
     def _evidence_for(self, intended: float, seen: Observation) -> tuple[float | None, float | None]:
-        """The loads of the row that a pass, and a miss, at what was offered is evidence for; None: as intended."""
+        """Return the loads for which a pass, and a miss, of the offered load is evidence; None: as intended."""
         offered = seen.offered_fps
         near = max(self.resolution * intended, RECORDED_TO)
         if offered is None or offered <= 0 or abs(offered - intended) <= near:
             return None, None
         if offered > intended:
             return intended, self._loads.up(offered)
-        below = self._loads.down(offered) if offered >= self.minimum_fps else tidy(offered)
-        return below, self._loads.up(offered)
+        return self._loads.at_or_below(offered), self._loads.up(offered)
 
     def _state(self, goal: float) -> _Wish | _Verdict:
-        """What this goal needs next, or how it ended."""
+        """Return what this goal needs next, or how it ended."""
         if goal not in self._states:
             self._states[goal] = self._new_state(goal)
         return self._states[goal]
@@ -218,7 +218,7 @@ class ThroughputSearch:
         # Only of what still wants trials: a goal that has its answer keeps it, however many another goal takes.
         if evidence.finals() >= MAXIMUM_FINALS:
             return _Verdict("INVALID", Reason.of(Code.FINALS_DISAGREE, trials=MAXIMUM_FINALS))
-        # What could not be judged, and is wanted all the same, ends the search: nothing else helps.
+        # A load that is needed and could not be judged ends the search: no other load helps.
         if (given_up := evidence.exhausted.get((state.load_fps, state.phase))) is not None:
             return _Verdict("INVALID", why_given_up(given_up, goal))
         attempt = len(evidence.attempts(state.load_fps, state.phase))
@@ -230,13 +230,23 @@ class ThroughputSearch:
             return _Verdict("UNRESOLVABLE", self._too_few(self.maximum_fps))
         unjudged = [given for given in evidence.given_up if given.phase == "final" or not given.counted]
         if len(unjudged) >= MOST_GIVEN_UP:
-            return _Verdict("INVALID", why_given_up(unjudged[-1], evidence.goal))
+            return self._last_word(evidence, floor, unjudged)
         if evidence.upper is not None and evidence.upper <= floor:
             return self._at_the_floor(evidence, floor)
         return self._between_the_bounds(evidence, floor)
 
+    def _last_word(self, evidence: Evidence, floor: float, unjudged: list[GivenUp]) -> _Wish | _Verdict:
+        """End the search; but first ask for a final trial where only short ones passed, at the highest such load."""
+        lower = evidence.lower(floor)
+        tried = sum(given.phase == "final" for given in unjudged) >= MOST_GIVEN_UP
+        if lower is not None and not tried and evidence.bound(floor) is None:
+            state = self._final(evidence, lower)
+            if isinstance(state, _Wish) and (state.load_fps, state.phase) not in evidence.exhausted:
+                return state
+        return _Verdict("INVALID", why_given_up(unjudged[-1], evidence.goal))
+
     def _between_the_bounds(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
-        """Undecided loads first, then the bracket until it closes, then final trials."""
+        """Try undecided loads first, then the bracket until it closes, then make final trials."""
         if undecided := evidence.undecided(floor):
             return self._lengthened(evidence, undecided)
         # Once a final trial missed, short passes below it count for nothing: so had it passed before.
@@ -248,21 +258,22 @@ class ThroughputSearch:
         return self._final(evidence, load) if finals_began else _Wish(load, self.trial_s, "search")
 
     def _floor(self, evidence: Evidence) -> float:
-        """The slowest load at which a result for this goal could be had, frames/s."""
-        floor = self.minimum_fps
-        if evidence.goal > 0:
-            frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
-            floor = max(floor, frames / (MOST_FINALS_AT_A_LOAD * self._longest_final_s))
-        else:
-            faint = evidence.faint_loss()
-            if faint is not None:
-                floor = max(
-                    floor, frames_to_see(faint) * FRAME_MARGIN / (VERIFICATIONS * self._longest_final_s)
-                )
+        """Return the slowest load of the row at which a result for this goal could be had, frames/s."""
+        floor = max(self.minimum_fps, self._floor_of_frames(evidence))
         return self._loads.up(floor) if floor <= self.maximum_fps else floor
 
+    def _floor_of_frames(self, evidence: Evidence) -> float:
+        """Return the slowest load whose final trials hold enough frames for this goal, frames/s."""
+        if evidence.goal > 0:
+            frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
+            return frames / (MOST_FINALS_AT_A_LOAD * self._longest_final_s)
+        faint = evidence.faint_loss()
+        if faint is None:
+            return 0.0
+        return frames_to_see(faint) * FRAME_MARGIN / (VERIFICATIONS * self._longest_final_s)
+
     def _at_the_floor(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
-        """Every load with enough frames missed: one long look at the minimum, then the verdict."""
+        """Look long at the minimum, once, and then give the verdict: every load with enough frames missed."""
         assert evidence.upper is not None
         if evidence.upper in evidence.soft_missed:
             return self._final(evidence, evidence.upper)
@@ -278,7 +289,7 @@ class ThroughputSearch:
         return Reason.of(Code.TOO_FEW_BELOW, fps=floor, trials=VERIFICATIONS, trial_s=longest_s)
 
     def _lengthened(self, evidence: Evidence, undecided: list[float]) -> _Wish | _Verdict:
-        """The undecided load nearest the middle again, with frames enough to decide."""
+        """Return the undecided load nearest the middle again, with frames enough to decide."""
         load = undecided[len(undecided) // 2]
         if doubted := evidence.doubted(load):
             last = doubted[-1].asked
@@ -297,7 +308,7 @@ class ThroughputSearch:
         return self._loads.are_neighbours(lower, upper)
 
     def _confirm(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
-        """Final trials at the lower bound until they tell; then at an upper bound that nobody judged yet."""
+        """Make final trials at the lower bound until they decide; then at an upper bound that nothing judged yet."""
         if evidence.confirmation(load) is None:
             return self._final(evidence, load)
         faint = evidence.faint_loss() if evidence.goal == 0 else None
@@ -310,7 +321,7 @@ class ThroughputSearch:
         return _Verdict("OK")
 
     def _final(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
-        """A final trial at a load: the first, or one more where those before did not decide."""
+        """Ask for a final trial at a load: the first, or one more if those before did not decide."""
         if evidence.finals_at(load):
             return self._another_final(evidence, load)
         faint = evidence.faint_loss() if evidence.goal == 0 else None
@@ -327,16 +338,13 @@ class ThroughputSearch:
         return _Verdict("UNRESOLVABLE", Reason.of(Code.FINALS_SENT_TOO_FEW, fps=load))
 
     def _final_s(self, load: float, faint: float | None = None) -> float:
-        """Length of a final trial at a load, s: what was asked for, or what the goals' frames take.
-
-        faint: a loss ratio seen above, which the trial is to see as well.
-        """
+        """Return the length of a final trial at a load, s: what was asked for, or what the goals' frames take."""
         needed = max(frames_needed(goal) for goal in self.goals) * self.directions
         frames = max(needed, frames_to_see(faint) if faint else 0) * FRAME_MARGIN
         return min(max(self.final_trial_s, _round_up(frames / load)), self._longest_final_s)
 
     def _inside(self, evidence: Evidence, floor: float, lower: float | None) -> float:
-        """The next load to try: the hint or the maximum first, then inside the bracket until it closes."""
+        """Return the next load to try: the hint or the maximum first, then inside the bracket until it closes."""
         upper = evidence.upper
         if upper is None:
             return self._without_a_miss(evidence, floor, lower)
@@ -350,7 +358,7 @@ class ThroughputSearch:
         return self._near_the_guess(evidence, floor, low, upper) or self._loads.middle(low, upper)
 
     def _without_a_miss(self, evidence: Evidence, floor: float, lower: float | None) -> float:
-        """The hint, growing steps up from it, and the maximum before they get long: the hint was no good then."""
+        """Return the hint, growing steps up from it, or the maximum before they get long: then the hint was wrong."""
         hint = self._hint(evidence.goal, floor)
         if hint is None:
             return self.maximum_fps
@@ -360,11 +368,11 @@ class ThroughputSearch:
         return self._steps(lower, GROWTH_UP ** (passed - 1)) if passed <= HINTED_STEPS else self.maximum_fps
 
     def _near_the_guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
-        """Where an overloaded DUT's forwarding rate says the throughput is; None: no such hint.
+        """Return a load near the throughput, suggested by an overloaded DUT's forwarding rate; None without a hint.
 
-        From above: the guess, but after each miss a growing step down at least, so that a DUT that
-        loses a little at any load is not followed in small steps. From below: growing steps up.
-        Neither goes past the middle, unless the guess itself does.
+        From above: the guess, but after each miss at least a growing step down, so that a DUT that loses a little at
+        any load is not followed in small steps. From below: growing steps up. Neither goes past the middle, unless the
+        guess itself does.
         """
         guess = self._guess(evidence, floor, low, upper)
         if guess is None:
@@ -378,10 +386,11 @@ class ThroughputSearch:
         return min(guess, max(self._steps(upper, -(GROWTH_DOWN ** (misses - 1))), middle))
 
     def _guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
-        """What the DUT forwarded at the lowest load that missed; the hint while nothing was tried below the maximum.
+        """Return a load a little below what the DUT forwarded at the lowest load that missed; None if not known.
 
-        A little below, since a DUT at its very limit loses the odd frame. A guess only: a DUT that
-        collapses under overload forwards less than its throughput.
+        A little below, since a DUT at its very limit loses the odd frame. It is only a guess: a DUT that collapses
+        under overload forwards less than its throughput. Until a load below the maximum was tried, the hint is the
+        guess.
         """
         hint = self._hint(evidence.goal, floor)
         if hint is not None and low < hint < upper and evidence.missed_below(self.maximum_fps) == 0:
@@ -393,13 +402,13 @@ class ThroughputSearch:
         return guess if floor < guess < upper else None
 
     def _hint(self, goal: float, floor: float) -> float | None:
-        """The load to begin at; None without a hint, or where it says no more than the maximum does."""
+        """Return the load to begin at; None without a hint, or where it says no more than the maximum does."""
         hint = self._hints.get(goal)
         load = self._loads.down(hint) if hint else None
         return load if load is not None and floor < load < self.maximum_fps else None
 
     def _steps(self, load: float, steps: int) -> float:
-        """The load so many places up or down the row."""
+        """Return the load so many places up or down the row."""
         return self._loads[self._loads.place(load) + steps]
 
     def _result(self, goal: float) -> GoalResult:
@@ -410,7 +419,8 @@ class ThroughputSearch:
         status = state.status
         throughput = evidence.confirmed(floor) if status == "OK" else None
         final = evidence.confirmation(throughput) if throughput is not None else None
-        if _leaves_a_bound(state) and (final := evidence.bound(floor)) is not None:
+        # Where the tester could not offer the minimum, what passed below it is known all the same.
+        if _leaves_a_bound(state) and (final := evidence.bound(self._floor_of_frames(evidence))) is not None:
             status, throughput = "LOWER_BOUND", final.pass_fps
         lower, upper = evidence.hard_lower(), evidence.hard_upper
         warnings = [
@@ -448,7 +458,7 @@ class ThroughputSearch:
 
 
 def _leaves_a_bound(verdict: _Verdict) -> bool:
-    """Whether what ended the search is that some load could not be judged, so that a lower one that passed stands."""
+    """Return whether the search ended because a load could not be judged: then a lower load that passed is a bound."""
     too_few = (Code.TRIAL_SENT_TOO_FEW, Code.FINALS_SENT_TOO_FEW)
     return verdict.status == "INVALID" or (verdict.reason is not None and verdict.reason.code in too_few)
 

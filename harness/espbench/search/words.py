@@ -15,7 +15,7 @@ ALIKE = 3.0  # loss ratios within this factor are called the same: they rest on 
 def answer(
     evidence: Evidence, status: Status, reason: Reason | None, throughput: float | None, *, at_maximum: bool
 ) -> Statement:
-    """The sentence for the report; `reason` says why status is not OK."""
+    """Return the sentence for the report; `reason` says why status is not OK."""
     goal = evidence.goal
     if throughput is not None and status == "LOWER_BOUND":
         return Statement.of(Code.PASSES_AT_LEAST, goal=goal, fps=throughput, why=reason)
@@ -54,7 +54,7 @@ def _every_rate(evidence: Evidence) -> str:
 
 
 def _lost(missed: list[Observation]) -> str:
-    """How much these trials lost, and whether the rate made a difference."""
+    """Say how much these trials lost, and whether the rate made a difference."""
     lossy = sorted((seen for seen in missed if seen.lost_frames > 0), key=lambda seen: seen.loss_ratio)
     if not lossy:
         return "were stored in a queue, not forwarded"
@@ -76,6 +76,6 @@ def _share(ratio: float) -> str:
 
 
 def _two_digits_up(frames: int) -> int:
-    """The next number above `frames` with two significant digits."""
+    """Return the next number above `frames` with two significant digits."""
     unit = int("1" + "0" * max(len(str(frames)) - 2, 0))
     return (frames // unit + 1) * unit

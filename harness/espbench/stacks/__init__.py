@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gateways run: what every stack offers (`base`), and the stacks without a daemon.
+"""Has the IPsec implementations that gateways run: the interface of a stack (`base`), and the stacks without a daemon.
 
 `plain` is the baseline, `xfrm` the kernel's ESP with static keys; `netlink_xfrm`, `policies` and `read_back`
 are the kernel's ESP as all stacks need it. Stacks with an IKE daemon have folders. A stack does not know

@@ -38,7 +38,7 @@ class Tunnel:
 
 
 def split(west: str, east: str, n: int) -> tuple[tuple[str, str], ...]:
-    """The prefixes of n tunnels: the first n subnets of the smallest power-of-two split of both sides.
+    """Return the prefixes of n tunnels: the first n subnets of the smallest power-of-two split of both sides.
 
     A subnet is no smaller than a /26 (IPv6: /64). UsageError where n do not fit.
     """
@@ -104,27 +104,27 @@ class Stack(Protocol):
     def counters(self, side: Side) -> SaCounters: ...
 
     def rest(self) -> None:
-        """Before each trial, return to the state after a start, if the stack keeps something of the last trial."""
+        """Return to the state after a start, before each trial, if the stack keeps something of the last trial."""
 
     def security_context(self) -> dict[str, Any]:
-        """The Security Context read back from the running gateways (ipsec-meth), without keys.
+        """Return the Security Context read back from the running gateways (ipsec-meth), without keys.
 
         Its key `mismatches` lists what differs from the plan; anything there makes the case INVALID.
         """
 
     def secrets(self) -> list[dict[str, Any]]:
-        """The SAs with their keys, to decrypt a capture; never written anywhere."""
+        """Return the SAs with their keys, to decrypt a capture; never written anywhere."""
 
 
 def xfrm_errors(gateway: Gateway) -> dict[str, int]:
-    """/proc/net/xfrm_stat of a gateway: counters that are not zero, by name."""
+    """Return the counters of a gateway's /proc/net/xfrm_stat that are not zero, by name."""
     text = gateway.read(["/proc/net/xfrm_stat"])["/proc/net/xfrm_stat"] or ""
     counters = (line.split() for line in text.splitlines())
     return {name: int(value) for name, value in counters if int(value)}
 
 
 def udp_sent(gateway: Gateway) -> int:
-    """Datagrams that programs on the gateway have sent since it was made; kernel ESP is not among them."""
+    """Return the datagrams that programs on the gateway have sent since it was made; kernel ESP is not among them."""
     snmp, snmp6 = "/proc/net/snmp", "/proc/net/snmp6"
     texts = gateway.read([snmp, snmp6])
     rows = [line.split() for line in (texts[snmp] or "").splitlines() if line.startswith("Udp:")]
@@ -134,6 +134,6 @@ def udp_sent(gateway: Gateway) -> int:
 
 
 def both(bed: Testbed) -> list[tuple[Gateway, Gateway]]:
-    """(gateway, its peer) for Home and Office."""
+    """Return (gateway, its peer) for Home and Office."""
     home, office = bed.gateways["home"], bed.gateways["office"]
     return [(home, office), (office, home)]

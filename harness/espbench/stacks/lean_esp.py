@@ -69,22 +69,22 @@ def read_state(text: str) -> State:
     errors = {name: int(n) for name, n in re.findall(r"^error (\w+) (\d+)$", text, re.MULTILINE) if int(n)}
     sas = tuple(
         SaState(
-            inbound=found["direction"] == "in",
-            spi=int(found["spi"], 16),
-            source=found["source"],
-            destination=found["destination"],
-            window=int(found["window"]),
-            icv=int(found["icv"]),
-            packets=int(found["packets"]),
-            driver=found["driver"],
+            inbound=match["direction"] == "in",
+            spi=int(match["spi"], 16),
+            source=match["source"],
+            destination=match["destination"],
+            window=int(match["window"]),
+            icv=int(match["icv"]),
+            packets=int(match["packets"]),
+            driver=match["driver"],
         )
-        for found in _SA.finditer(text)
+        for match in _SA.finditer(text)
     )
     return State((ports[1], ports[2]), errors, sas)
 
 
 def algorithm(suite: Suite) -> str:
-    """The suite as XFRM asks the crypto API for it, with what makes its IVs."""
+    """Return the suite as XFRM asks the crypto API for it, with what makes its IVs."""
     inner = board_crypto.algorithm(suite)
     if suite.iv_bytes == 0:
         return inner
@@ -92,7 +92,7 @@ def algorithm(suite: Suite) -> str:
 
 
 def sa_line(sa: xfrm.SecurityAssociation, view: SideView, suite: Suite) -> str:
-    """The line that makes an SA in the guest whose view this is; it holds the keys."""
+    """Return the line that makes an SA in the guest whose view this is; it holds the keys."""
     inbound = sa.destination == view.own
     cipher = sa.aead or sa.encryption
     words = [
@@ -160,11 +160,11 @@ class LeanEsp(Xfrm):
                 "number of SAs": len(state.sas),
                 "policies": policy_entries(policies),
             }
-            found = [
+            problems = [
                 *self._state_mismatches(gateway, state),
                 *policy_mismatches(floor(gateway.side, self._tunnel), policies),
             ]
-            mismatches += [f"{gateway.side}: {problem}" for problem in few(found)]
+            mismatches += [f"{gateway.side}: {problem}" for problem in few(problems)]
         context["mismatches"] = mismatches
         return context
 

@@ -27,7 +27,7 @@ NLM_REQUEST, NLM_ACK, NLM_DUMP, NLM_CREATE, NLM_EXCL = 0x1, 0x4, 0x300, 0x400, 0
 A_AUTH, A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_IF_ID = 1, 2, 4, 5, 18, 20, 23, 31
 STATE_NOECN, STATE_DECAP_DSCP, STATE_NOPMTUDISC, STATE_ESN = 1, 2, 4, 128
 IPPROTO_ESP = 50
-# What makes an SA's work another one than a stack of ours would ask for.
+# Attributes that change an SA's work; no stack of ours asks for one.
 _EXTRA_ATTRIBUTES = {
     21: "mark", 22: "traffic flow padding", 24: "extra flags", 28: "offload to a device", 29: "output mark",
 }  # fmt: skip
@@ -200,7 +200,7 @@ class SaCount:
 
 
 class XfrmChange(StrEnum):
-    """What the kernel may say that happened to an SA or a policy; the value is its name in a trial's record."""
+    """A change of an SA or a policy that the kernel may report; the value is its name in a trial's record."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -225,7 +225,7 @@ _CHANGES = {
 
 
 def new_sa(sa: SecurityAssociation, order: ByteOrder = sys.byteorder) -> bytes:
-    """XFRM_MSG_NEWSA."""
+    """Build XFRM_MSG_NEWSA."""
     layout = _layout(order)
     body = (
         _selector(layout, sa.selector)
@@ -260,7 +260,7 @@ def new_sa(sa: SecurityAssociation, order: ByteOrder = sys.byteorder) -> bytes:
 
 
 def new_policy(policy: Policy, order: ByteOrder = sys.byteorder) -> bytes:
-    """XFRM_MSG_NEWPOLICY."""
+    """Build XFRM_MSG_NEWPOLICY."""
     layout = _layout(order)
     body = (
         _selector(layout, policy.selector)
@@ -286,7 +286,7 @@ def new_policy(policy: Policy, order: ByteOrder = sys.byteorder) -> bytes:
 
 
 def flush(order: ByteOrder = sys.byteorder) -> list[bytes]:
-    """The messages that delete every ESP SA and every policy of a namespace."""
+    """Return the messages that delete every ESP SA and every policy of a namespace."""
     layout = _layout(order)
     return [
         _message(layout, FLUSHSA, struct.pack("B3x", IPPROTO_ESP), 0),
@@ -295,12 +295,12 @@ def flush(order: ByteOrder = sys.byteorder) -> list[bytes]:
 
 
 def dump_sas(order: ByteOrder = sys.byteorder) -> bytes:
-    """XFRM_MSG_GETSA for all."""
+    """Build XFRM_MSG_GETSA for all."""
     return _message(_layout(order), GETSA, bytes(_SA_BYTES), NLM_DUMP)
 
 
 def dump_policies(order: ByteOrder = sys.byteorder) -> bytes:
-    """XFRM_MSG_GETPOLICY for all."""
+    """Build XFRM_MSG_GETPOLICY for all."""
     layout = _layout(order)
     return _message(layout, GETPOLICY, bytes(layout.selector.size + 8), NLM_DUMP)
 
@@ -417,7 +417,7 @@ def _expiry(body: bytes, offset: int) -> XfrmChange:
 
 
 def read_keys(message: bytes, order: ByteOrder = sys.byteorder) -> tuple[bytes, bytes]:
-    """The keys in one message of a GETSA dump: (encryption or AEAD, integrity), empty where there is none."""
+    """Return the keys in one message of a GETSA dump: (encryption or AEAD, integrity), empty where there is none."""
     layout = _layout(order)
     keys = {A_CRYPT: b"", A_AEAD: b"", A_AUTH_TRUNC: b""}
     for kind, value in _attributes(layout, message[layout.header.size + _SA_BYTES :]):
@@ -464,7 +464,7 @@ def reading_of(policy: Policy) -> PolicyReading:
 
 
 def is_policy_of_user(message: bytes, order: ByteOrder = sys.byteorder) -> bool:
-    """False for the per-socket policies (directions beyond fwd) that a dump also lists."""
+    """Return False for the per-socket policies (directions beyond fwd) that a dump also lists."""
     layout = _layout(order)
     body = message[layout.header.size :]
     offset = layout.selector.size + len(layout.unlimited) + layout.current.size
@@ -483,14 +483,14 @@ def _attribute(layout: _Layout, kind: int, value: bytes) -> bytes:
 
 
 def _attributes(layout: _Layout, data: bytes) -> list[tuple[int, bytes]]:
-    found = []
+    attributes = []
     while len(data) >= 4:
         length, kind = layout.attribute.unpack_from(data)
         if length < 4:
             break
-        found.append((kind & 0x3FFF, data[4:length]))
+        attributes.append((kind & 0x3FFF, data[4:length]))
         data = data[(length + 3) & ~3 :]
-    return found
+    return attributes
 
 
 def _algorithm(layout: _Layout, kind: int, algorithm: Algorithm, *, truncated: bool) -> bytes:

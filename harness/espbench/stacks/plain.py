@@ -32,7 +32,7 @@ class Plain:
         return 0
 
     def block(self) -> None:
-        """Nothing to forbid: cleartext is what is measured."""
+        """Do nothing: cleartext is what is measured."""
 
     def establish(self) -> None:
         for gateway in self._bed.gateways.values():
@@ -40,7 +40,7 @@ class Plain:
             policies.install(gateway, self._policies(gateway.side))
 
     def rest(self) -> None:
-        """Forwarding keeps nothing from one trial to the next."""
+        """Do nothing: forwarding keeps nothing from one trial to the next."""
 
     def counters(self, side: Side) -> SaCounters:
         return SaCounters(errors=xfrm_errors(self._bed.gateways[side]))
@@ -49,8 +49,8 @@ class Plain:
         held = {gateway.side: policies.dump_policies(gateway) for gateway in self._bed.gateways.values()}
         mismatches = [
             f"{side}: {problem}"
-            for side, found in held.items()
-            for problem in policy_mismatches(self._policies(side), found)
+            for side, texts in held.items()
+            for problem in policy_mismatches(self._policies(side), texts)
         ]
         selectors = policies.few((f"{west} ↔ {east}" for west, east in self._tunnel.pairs), at_most=4)
         return {
@@ -58,7 +58,7 @@ class Plain:
             "ip_version": self._tunnel.ip_version,
             "tunnels": len(self._tunnel.pairs),
             "selectors": "; ".join(selectors),
-            "policies": {side: policies.policy_entries(found) for side, found in held.items()},
+            "policies": {side: policies.policy_entries(texts) for side, texts in held.items()},
             "mismatches": policies.few(mismatches),
         }
 

@@ -28,12 +28,12 @@ class SideView:
 
     @staticmethod
     def of(side: Side, tunnel: Tunnel) -> SideView:
-        """All the traffic between both prefixes."""
+        """Return all the traffic between both prefixes."""
         return SideView._between(side, tunnel, tunnel.west, tunnel.east)
 
     @staticmethod
     def each(side: Side, tunnel: Tunnel) -> list[SideView]:
-        """Tunnel after tunnel."""
+        """Return a view for each tunnel, in order."""
         return [SideView._between(side, tunnel, west, east) for west, east in tunnel.pairs]
 
     @staticmethod
@@ -44,7 +44,7 @@ class SideView:
         return SideView(tunnel.office, tunnel.home, east_west, west_east)
 
     def policies(self, mode: xfrm.Mode, reqid: int, interface_id: int) -> list[xfrm.Policy]:
-        """Out, in and fwd: each demands this request id's SA."""
+        """Return the policies out, in and fwd, each of which demands this request id's SA."""
         out = xfrm.Template(self.own, self.peer, mode, reqid)
         back = xfrm.Template(self.peer, self.own, mode, reqid)
         return [
@@ -67,7 +67,7 @@ def flush_sas(gateway: Gateway) -> None:
 def floor(
     side: Side, tunnel: Tunnel, action: xfrm.PolicyAction = "block", *, interface_id: int = 0
 ) -> list[xfrm.Policy]:
-    """The policies of lowest precedence: whatever goes to or comes from the far prefix and no tunnel takes.
+    """Return the policies of lowest precedence: whatever goes to or comes from the far prefix and no tunnel takes.
 
     Every stack has them: those that encrypt to block, the baseline to let pass, so that all pay the same
     look-ups. One end of each selector is open, for two reasons. The kernel holds one policy for a selector,
@@ -82,21 +82,21 @@ def floor(
     anywhere = "0.0.0.0/0" if tunnel.ip_version == 4 else "::/0"
     outbound = xfrm.Selector(anywhere, view.outbound.destination)
     inbound = xfrm.Selector(view.inbound.source, anywhere)
-    found = [xfrm.Policy(outbound, "out", interface_id=interface_id)]
+    made = [xfrm.Policy(outbound, "out", interface_id=interface_id)]
     for number in sorted({0, interface_id}):
-        found += [
+        made += [
             xfrm.Policy(inbound, "in", interface_id=number),
             xfrm.Policy(inbound, "fwd", interface_id=number),
         ]
-    return [replace(policy, priority=LOWEST_PRECEDENCE, action=action) for policy in found]
+    return [replace(policy, priority=LOWEST_PRECEDENCE, action=action) for policy in made]
 
 
 def protecting(side: Side, tunnel: Tunnel, *, interface_id: int = 0) -> list[xfrm.Policy]:
     """Make the policies that every stack on XFRM in tunnel mode has; request ids count from FIRST_REQID."""
-    found = []
+    made = []
     for reqid, view in enumerate(SideView.each(side, tunnel), start=FIRST_REQID):
-        found += view.policies("tunnel", reqid, interface_id)
-    return found
+        made += view.policies("tunnel", reqid, interface_id)
+    return made
 
 
 def install(gateway: Gateway, policies: list[xfrm.Policy]) -> None:
@@ -106,12 +106,12 @@ def install(gateway: Gateway, policies: list[xfrm.Policy]) -> None:
 
 
 def dump_sas(gateway: Gateway) -> list[xfrm.SaReading]:
-    """The gateway's SAs, without keys."""
+    """Return the gateway's SAs, without keys."""
     return [xfrm.read_sa(message, gateway.byte_order) for message in _sa_messages(gateway)]
 
 
 def dump_policies(gateway: Gateway) -> list[xfrm.PolicyReading]:
-    """The gateway's policies, per-socket ones left out."""
+    """Return the gateway's policies, per-socket ones left out."""
     order = gateway.byte_order
     (replies,) = gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.dump_policies(order)])
     return [xfrm.read_policy(message, order) for message in replies if xfrm.is_policy_of_user(message, order)]
@@ -120,17 +120,17 @@ def dump_policies(gateway: Gateway) -> list[xfrm.PolicyReading]:
 def sa_counters(gateway: Gateway, own: str) -> SaCounters:
     """Count what all ESP SAs from and to the gateway's own address have carried, and its XFRM errors."""
     read = (xfrm.read_count(message, gateway.byte_order) for message in _sa_messages(gateway))
-    found = [count for count in read if count]
+    counts = [count for count in read if count]
     return SaCounters(
-        encrypted=sum(sa.packets for sa in found if sa.source == own),
-        decrypted=sum(sa.packets for sa in found if sa.destination == own),
+        encrypted=sum(sa.packets for sa in counts if sa.source == own),
+        decrypted=sum(sa.packets for sa in counts if sa.destination == own),
         errors=xfrm_errors(gateway),
-        spis=frozenset(sa.spi for sa in found),
+        spis=frozenset(sa.spi for sa in counts),
     )
 
 
 def sa_entries(readings: list[xfrm.SaReading]) -> dict[str, Any]:
-    """One gateway's SAs for the Security Context: in full, or the first two, their number and their kinds."""
+    """Return one gateway's SAs for the Security Context: in full, or the first two, their number and their kinds."""
     ordered = sorted(readings, key=lambda sa: (sa.reqid, sa.source))
     if len(ordered) <= 2 * LISTED_TUNNELS:
         return {"security_associations": [_entry(sa) for sa in ordered]}
@@ -143,7 +143,7 @@ def sa_entries(readings: list[xfrm.SaReading]) -> dict[str, Any]:
 
 
 def policy_entries(readings: list[xfrm.PolicyReading]) -> list[str]:
-    """One gateway's policies for the Security Context: all of few tunnels, else the first ones and their number."""
+    """Return one gateway's policies for the Security Context: all if they are few, else the first ones and a number."""
     texts = [str(policy) for policy in readings]
     if len(texts) <= 3 * LISTED_TUNNELS:
         return texts
@@ -151,19 +151,19 @@ def policy_entries(readings: list[xfrm.PolicyReading]) -> list[str]:
 
 
 def sa_secrets(gateway: Gateway, suite: str) -> list[dict[str, Any]]:
-    """The SAs with the keys the kernel holds, for the decrypting of a capture; never to be written anywhere."""
-    found = []
+    """Return the SAs with the keys the kernel holds, for the decrypting of a capture; never to be written anywhere."""
+    entries = []
     for message in _sa_messages(gateway):
         sa = xfrm.read_sa(message, gateway.byte_order)
         encryption, integrity = xfrm.read_keys(message, gateway.byte_order)
-        found.append(secret_entry(sa, suite, encryption, integrity))
-    return found
+        entries.append(secret_entry(sa, suite, encryption, integrity))
+    return entries
 
 
 def secret_entry(
     sa: xfrm.SaReading | xfrm.SecurityAssociation, suite: str, encryption: bytes, integrity: bytes
 ) -> dict[str, Any]:
-    """One SA as espbench_scapy.decrypt takes it."""
+    """Return one SA as espbench_scapy.decrypt takes it."""
     return {
         "spi": sa.spi,
         "source": sa.source,
@@ -177,10 +177,10 @@ def secret_entry(
 
 
 def few(texts: Iterable[str], at_most: int = 8) -> list[str]:
-    """The distinct texts, of many the first ones and how many more there are."""
-    found = list(dict.fromkeys(texts))
-    more = len(found) - at_most
-    return found if more <= 0 else [*found[:at_most], f"… and {more} more like these"]
+    """Return the distinct texts, of many the first ones and how many more there are."""
+    distinct = list(dict.fromkeys(texts))
+    more = len(distinct) - at_most
+    return distinct if more <= 0 else [*distinct[:at_most], f"… and {more} more like these"]
 
 
 def _sa_messages(gateway: Gateway) -> list[bytes]:

@@ -16,19 +16,19 @@ _IN_UDP = f"{xfrm.UDP_ENCAP_PORT} → {xfrm.UDP_ENCAP_PORT}"
 
 
 def expected_algorithms(suite: Suite) -> dict[str, str]:
-    """A suite as netlink_xfrm.read_sa words the algorithms of an SA."""
-    found = {}
+    """Return a suite as netlink_xfrm.read_sa words the algorithms of an SA."""
+    expected = {}
     if suite.encryption:
-        found["encryption"] = f"{suite.encryption.kernel_name}, {suite.encryption.key_bits} bit key"
+        expected["encryption"] = f"{suite.encryption.kernel_name}, {suite.encryption.key_bits} bit key"
     for name, algorithm in (("integrity", suite.integrity), ("aead", suite.aead)):
         if algorithm:
             sizes = f"{algorithm.key_bits} bit key, {algorithm.icv_bits} bit ICV"
-            found[name] = f"{algorithm.kernel_name}, {sizes}"
-    return found
+            expected[name] = f"{algorithm.kernel_name}, {sizes}"
+    return expected
 
 
 def sa_mismatches(sa: xfrm.SaReading, suite: Suite, options: StackOptions, *, inbound: bool) -> list[str]:
-    """One SA; only an inbound one checks replays (RFC 4303 3.4.3), so only its window counts."""
+    """Return the differences of one SA; only an inbound one checks replays (RFC 4303 3.4.3): only its window counts."""
     problems = []
     wanted, got = expected_algorithms(suite), sa.algorithms
     if wanted != got:
@@ -53,20 +53,16 @@ def sa_mismatches(sa: xfrm.SaReading, suite: Suite, options: StackOptions, *, in
 def policy_mismatches(
     expected: Iterable[xfrm.Policy], held: Iterable[xfrm.PolicyReading], *, by_daemon: bool = False
 ) -> list[str]:
-    """Policies that are missing, and those nobody asked for.
-
-    by_daemon: priorities and request ids are the daemon's choice, and it may let ICMPv6 pass for
-    neighbour discovery.
-    """
+    """Return the policies that are missing, and those that were not asked for."""
 
     def comparable(policy: xfrm.PolicyReading) -> xfrm.PolicyReading:
         own_choice = by_daemon and policy.demands not in ("block", "nothing")
         return replace(policy, priority=0, reqid=0) if own_choice else policy
 
     wanted = {comparable(xfrm.reading_of(policy)) for policy in expected}
-    found = {comparable(policy) for policy in held if not (by_daemon and _neighbour_discovery(policy))}
-    missing = [f"policy {policy} is not there" for policy in wanted - found]
-    return missing + [f"unknown policy {policy}" for policy in found - wanted]
+    present = {comparable(policy) for policy in held if not (by_daemon and _neighbour_discovery(policy))}
+    missing = [f"policy {policy} is not there" for policy in wanted - present]
+    return missing + [f"unknown policy {policy}" for policy in present - wanted]
 
 
 def _neighbour_discovery(policy: xfrm.PolicyReading) -> bool:

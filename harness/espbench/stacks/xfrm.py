@@ -105,7 +105,7 @@ class Xfrm:
         return sa_counters(self._bed.gateways[side], SideView.of(side, self._tunnel).own)
 
     def rest(self) -> None:
-        """The kernel keeps no queue of its own from one trial to the next."""
+        """Do nothing: the kernel keeps no queue of its own from one trial to the next."""
 
     def security_context(self) -> dict[str, Any]:
         tunnels = self._tunnel.pairs
@@ -132,12 +132,12 @@ class Xfrm:
         for gateway in self._bed.gateways.values():
             readings, policies = dump_sas(gateway), dump_policies(gateway)
             context[gateway.side] = sa_entries(readings) | {"policies": policy_entries(policies)}
-            found = [
+            problems = [
                 *self._sa_mismatches(SideView.of(gateway.side, self._tunnel).own, readings),
                 *policy_mismatches(self._policies(gateway.side), policies),
                 *self._route_mismatches(gateway),
             ]
-            mismatches += [f"{gateway.side}: {problem}" for problem in few(found)]
+            mismatches += [f"{gateway.side}: {problem}" for problem in few(problems)]
         context["mismatches"] = mismatches
         return context
 
@@ -153,12 +153,12 @@ class Xfrm:
         ]
 
     def _spis(self, count: int) -> list[int]:
-        """Different ones; those below 256 are reserved (RFC 4303 2.1)."""
-        found: dict[int, None] = {}
-        while len(found) < count:
+        """Return different SPIs; those below 256 are reserved (RFC 4303 2.1)."""
+        drawn: dict[int, None] = {}
+        while len(drawn) < count:
             if (spi := self._random.getrandbits(32)) >= 0x100:
-                found[spi] = None
-        return list(found)
+                drawn[spi] = None
+        return list(drawn)
 
     def _new_sa(self, view: SideView, number: int, spi: int) -> xfrm.SecurityAssociation:
         def keyed(name: str, bits: int, icv_bits: int = 0) -> xfrm.Algorithm:
@@ -197,10 +197,7 @@ class Xfrm:
         return [SideView(own, peer, out, back)]
 
     def _policies(self, side: Side) -> list[xfrm.Policy]:
-        """Out, in and fwd of every tunnel, and behind them those that block.
-
-        Not in transport mode: there the prefixes themselves are routed into IP in IP, and only that is for XFRM.
-        """
+        """Return the policies out, in and fwd of every tunnel, and behind them those that block."""
         if self._options.mode == "tunnel":
             of_tunnels = protecting(side, self._tunnel, interface_id=self._interface_id)
             return of_tunnels + floor(side, self._tunnel, interface_id=self._interface_id)
@@ -229,11 +226,11 @@ class Xfrm:
     def _sa_mismatches(self, own: str, readings: list[xfrm.SaReading]) -> list[str]:
         """List what the kernel holds that is not what was put in and what the plan asked for."""
         expected = {(sa.source, sa.destination, sa.spi): sa.reqid for sa in self._sas.values()}
-        found = {(sa.source, sa.destination, sa.spi): sa for sa in readings}
-        problems = [f"SA {spi:#x} {a} → {b} is not there" for a, b, spi in expected.keys() - found.keys()]
-        problems += [f"unknown SA {spi:#x} {a} → {b}" for a, b, spi in found.keys() - expected.keys()]
-        for key in expected.keys() & found.keys():
-            sa = found[key]
+        by_key = {(sa.source, sa.destination, sa.spi): sa for sa in readings}
+        problems = [f"SA {spi:#x} {a} → {b} is not there" for a, b, spi in expected.keys() - by_key.keys()]
+        problems += [f"unknown SA {spi:#x} {a} → {b}" for a, b, spi in by_key.keys() - expected.keys()]
+        for key in expected.keys() & by_key.keys():
+            sa = by_key[key]
             problems += sa_mismatches(sa, self._suite, self._options, inbound=sa.destination == own)
             if sa.reqid != expected[key]:
                 problems.append(f"request id: expected {expected[key]}, the kernel has {sa.reqid}")
@@ -253,7 +250,7 @@ class Xfrm:
 
 
 def _distinct_des_keys(source: random.Random) -> bytes:
-    """Three different DES keys: FIPS kernels refuse equal ones."""
+    """Return three different DES keys: FIPS kernels refuse equal ones."""
     while True:
         key = source.randbytes(24)
         parts = {key[i : i + 8] for i in (0, 8, 16)}

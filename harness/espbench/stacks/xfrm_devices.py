@@ -52,11 +52,11 @@ def route_through_interface(gateway: Gateway, view: SideView) -> None:
 
 
 def routed_wrongly(gateway: Gateway, view: SideView, device: str) -> list[str]:
-    """Empty if the far prefix leaves by this device; else what the gateway says instead."""
-    found = gateway.run(["ip", _family(view), "route", "show", view.outbound.destination]).out.strip()
-    if f" dev {device} " in f" {found} ":
+    """Return what the gateway says if the far prefix does not leave by this device; empty if it does."""
+    route = gateway.run(["ip", _family(view), "route", "show", view.outbound.destination]).out.strip()
+    if f" dev {device} " in f" {route} ":
         return []
-    return [f"route to {view.outbound.destination}: expected by {device}, the gateway has {found or 'none'}"]
+    return [f"route to {view.outbound.destination}: expected by {device}, the gateway has {route or 'none'}"]
 
 
 def df_of_ipip(gateway: Gateway) -> str:
@@ -66,7 +66,7 @@ def df_of_ipip(gateway: Gateway) -> str:
 
 
 def refuse_what_cannot_be(options: StackOptions, tunnel: Tunnel) -> None:
-    """UsageError for options that static SAs in the Linux kernel cannot have together."""
+    """Raise UsageError for options that static SAs in the Linux kernel cannot have together."""
     mode, df, tunnels = options.mode, options.df, len(tunnel.pairs)
     if options.esn and options.replay_window == 0:
         raise UsageError(

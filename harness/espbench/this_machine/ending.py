@@ -34,7 +34,7 @@ def deaf() -> None:
 
 
 def heard() -> bool:
-    """Whether one has come since `listen`."""
+    """Return whether a signal has come since `listen`."""
     return bool(_heard)
 
 
@@ -52,7 +52,7 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _say_again_what_was_dropped() -> None:
-    """Python drops an exception that is raised inside a destructor: then nobody would hear the next signal."""
+    """Repeat a signal whose exception Python dropped in a destructor: else nobody would hear of the ending."""
     former = sys.unraisablehook
 
     def dropped(unraisable: sys.UnraisableHookArgs) -> None:

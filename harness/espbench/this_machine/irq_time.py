@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the running kernel leaves interrupts out of a thread's CPU time (CONFIG_IRQ_TIME_ACCOUNTING).
+"""Finds out whether the running kernel leaves interrupts out of a thread's CPU time (CONFIG_IRQ_TIME_ACCOUNTING).
 
-Where it does, nobody's account has what a softirq does in a thread's place. A packet that ESP has decrypted goes on in
-one (xfrm_input, gro_cells): what a gateway's NAPI thread is said to have used lacks the rest of its way.
+If it does, the time of a softirq that interrupts a thread is booked to no thread. A packet that ESP has decrypted
+continues in a softirq (xfrm_input, gro_cells). So the CPU time of a gateway's NAPI thread lacks this part.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OPTION = re.compile(
     r"^(?:CONFIG_IRQ_TIME_ACCOUNTING=(y)|# CONFIG_IRQ_TIME_ACCOUNTING is not set)$", re.MULTILINE
 )
 WINDOWS, WINDOW_NS = 7, 20_000_000
-# Of the time of a thread that does nothing but send to itself a fifth and more is softirqs' work.
+# Softirqs take a fifth or more of the time of a thread that only sends packets to itself.
 MISSING_LIMIT = 0.07
 
 
@@ -30,8 +30,8 @@ def left_out() -> str:
     """Say why a thread's CPU time lacks the softirqs run in its place, and how that was found; empty: it has them."""
     config = kernel_config()
     if config is not None:
-        found = OPTION.search(config)
-        if found and found[1]:
+        option = OPTION.search(config)
+        if option and option[1]:
             return "the kernel's configuration has CONFIG_IRQ_TIME_ACCOUNTING=y"
         return ""
     try:
@@ -44,7 +44,7 @@ def left_out() -> str:
 
 
 def kernel_config() -> str | None:
-    """The running kernel's configuration; None where it cannot be read."""
+    """Return the running kernel's configuration; None where it cannot be read."""
     for name in CONFIGS:
         path = Path(name.format(os.uname().release))
         with contextlib.suppress(OSError):
@@ -70,7 +70,7 @@ def share_left_out() -> float:
 
 
 def _unbooked(act: Callable[[], object]) -> float:
-    """The share of a while in which this thread neither ran nor waited for a CPU, though it never slept."""
+    """Return the share of a while in which this thread neither ran nor waited for a CPU, though it never slept."""
     began, ran, waited = time.monotonic_ns(), time.thread_time_ns(), _waited_ns()
     while time.monotonic_ns() - began < WINDOW_NS:
         act()

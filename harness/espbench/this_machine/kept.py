@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept in the cache is run as root: it is believed only if it is ours, and what was put there.
+"""Checks what is kept in the cache before it is run as root: it must be ours, and what was put there.
 
 Digests are recorded when a thing is made and compared when it is used; a file is read once in a process.
 """
@@ -26,9 +26,9 @@ def folder_of_ours(path: Path) -> Path:
     MachineLacks where it is somebody else's.
     """
     path.mkdir(mode=0o755, parents=True, exist_ok=True)
-    found = path.stat()
-    if found.st_uid == os.geteuid() and found.st_mode & 0o022:  # made under a umask such as 002
-        path.chmod(stat.S_IMODE(found.st_mode) & ~0o022)
+    status = path.stat()
+    if status.st_uid == os.geteuid() and status.st_mode & 0o022:  # made under a umask such as 002
+        path.chmod(stat.S_IMODE(status.st_mode) & ~0o022)
     if why := foreign(path):
         raise MachineLacks(
             f"{path}: expected a cache of this user's own, got one of which {why}; nothing in it is believed",
@@ -38,9 +38,9 @@ def folder_of_ours(path: Path) -> Path:
 
 
 def digest(file: Path) -> str:
-    """A file's SHA-256; of one that was read before in this process, and looks the same, what it was then."""
-    found = file.stat()
-    key = (file, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    """Return a file's SHA-256; of one that was read before in this process, and looks the same, what it was then."""
+    status = file.stat()
+    key = (file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     if key not in _READ:
         with file.open("rb") as stream:
             _READ[key] = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -48,7 +48,7 @@ def digest(file: Path) -> str:
 
 
 def problem_with_files(folder: Path, expected: Mapping[str, str]) -> str:
-    """Why these files of a folder (name → SHA-256) are not to be used; empty if they are."""
+    """Say why these files of a folder (name → SHA-256) are not to be used; empty if they are."""
     for path in (folder, *(folder / name for name in expected)):
         if not path.exists():
             return f"{path.name} is missing"
@@ -67,7 +67,7 @@ def seal(folder: Path) -> None:
 
 
 def problem_with(folder: Path) -> str:
-    """Why a sealed folder is not to be used: somebody else's, or not what was sealed; empty if it is."""
+    """Say why a sealed folder is not to be used: it is somebody else's, or not what was sealed; empty if it is."""
     if why := foreign(folder):
         return why
     try:
@@ -85,7 +85,10 @@ def problem_with(folder: Path) -> str:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, str]]:
-    """What each thing below a folder is: a file's SHA-256 and mode, a link's target; folders by what is in them."""
+    """Yield each thing below a folder with what identifies it.
+
+    That is a file's SHA-256 and mode, or a link's target. Folders are identified by their content.
+    """
     for path in _below(folder):
         name = str(path.relative_to(folder))
         if path.is_symlink():

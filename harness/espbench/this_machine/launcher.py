@@ -39,7 +39,7 @@ def check(result: int, what: str) -> None:
 
 
 def die_with_parent() -> None:
-    """SIGKILL when the thread that started us ends, however it ends."""
+    """Ask for SIGKILL when the thread that started us ends, however it ends."""
     check(libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0), "prctl")
 
 
@@ -81,7 +81,7 @@ def wait_for(child: int, keep: int = -1) -> NoReturn:
 
 
 def make_read_only() -> None:
-    """Every mount of this mount namespace read-only: the program cannot write a file of the host."""
+    """Make every mount of this mount namespace read-only: the program cannot write a file of the host."""
 
     class Attributes(ctypes.Structure):
         _fields_ = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel's messages of a link (RTM_NEWLINK, RTM_DELLINK) say that happened to it; pure."""
+"""Derives what happened to a link from the kernel's messages (RTM_NEWLINK, RTM_DELLINK); pure functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence num
 
 
 class LinkChange(StrEnum):
-    """What may happen to a link; the value is its name in a trial's record."""
+    """A change of a link; the value is its name in a trial's record."""
 
     SET_DOWN = "set down"
     SET_UP = "set up"
@@ -77,7 +77,7 @@ def ask(link: Link) -> bytes:
 
 
 def link_events(link: Link, heard: Sequence[Heard]) -> list[LinkEvent]:
-    """What happened to a link, by all that was heard in its namespace; the first message tells how it was before."""
+    """Return the events of a link, from all messages heard in its namespace; the first gives the state before."""
     events: list[LinkEvent] = []
     now: _State | None = None
     for at_ns, state in _states(link, heard):
@@ -88,7 +88,7 @@ def link_events(link: Link, heard: Sequence[Heard]) -> list[LinkEvent]:
 
 
 def understood(link: Link, heard: Sequence[Heard]) -> bool:
-    """Whether the kernel has told of this link at all."""
+    """Return whether the kernel has reported this link at all."""
     return any(True for _ in _states(link, heard))
 
 
@@ -99,13 +99,13 @@ def _changes(before: _State, after: _State) -> list[LinkChange]:
         return [LinkChange.MADE]
     changed = before.carrier != after.carrier
     unseen = after.carrier_changes - before.carrier_changes - changed
-    found = [LinkChange.CARRIER_FLAPPED] if unseen > 0 else []
+    changes = [LinkChange.CARRIER_FLAPPED] if unseen > 0 else []
     if before.up != after.up:
         # The carrier goes and comes with it.
-        found.append(LinkChange.SET_UP if after.up else LinkChange.SET_DOWN)
+        changes.append(LinkChange.SET_UP if after.up else LinkChange.SET_DOWN)
     elif changed:
-        found.append(LinkChange.CARRIER_BACK if after.carrier else LinkChange.CARRIER_LOST)
-    return found
+        changes.append(LinkChange.CARRIER_BACK if after.carrier else LinkChange.CARRIER_LOST)
+    return changes
 
 
 def _states(link: Link, heard: Sequence[Heard]) -> Iterator[tuple[int, _State]]:
@@ -120,7 +120,7 @@ def _states(link: Link, heard: Sequence[Heard]) -> Iterator[tuple[int, _State]]:
 
 
 def _messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
-    """(type, whole message) of each in a datagram."""
+    """Yield (type, whole message) of each in a datagram."""
     offset = 0
     while offset + _HEADER.size <= len(datagram):
         length, kind, *_ = _HEADER.unpack_from(datagram, offset)

@@ -66,10 +66,10 @@ def held(
     try:
         how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         while not _taken(descriptor, how):
-            found = holders(descriptor)
+            others = holders(descriptor)
             if not wait:
-                raise _refused(found)
-            on_wait(found)
+                raise _refused(others)
+            on_wait(others)
             time.sleep(_ASK_AGAIN_S)
         yield
     finally:
@@ -78,8 +78,8 @@ def held(
 
 def holders(descriptor: int) -> list[Holder]:
     """Say who holds the lock on an open file, oldest first; those in other containers cannot be seen from one."""
-    found = os.fstat(descriptor)
-    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    status = os.fstat(descriptor)
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     pids = []
     with contextlib.suppress(OSError):
         for line in LOCKS.read_text().splitlines():
@@ -110,9 +110,9 @@ def _taken(descriptor: int, how: int) -> bool:
     return True
 
 
-def _refused(found: list[Holder]) -> MachineLacks:
-    who = "\n".join(f"  {holder}" for holder in found)
-    pids = " ".join(str(holder.pid) for holder in found)
+def _refused(others: list[Holder]) -> MachineLacks:
+    who = "\n".join(f"  {holder}" for holder in others)
+    pids = " ".join(str(holder.pid) for holder in others)
     return MachineLacks(
         "this machine's CPUs are taken: another measurement is under way, and each would slow the other\n"
         + (who or "  a process that cannot be seen from here; it may be in another container"),

@@ -109,21 +109,21 @@ class Monitor:
         return [*self._of_links.values(), *self._of_xfrm.values()]
 
     def link_events(self) -> list[LinkEvent]:
-        """What happened to the links while it listened, in order of time."""
-        found = [
+        """Return the events of the links while it listened, in order of time."""
+        events = [
             event
             for netns, ear in self._of_links.items()
             for link in self._links[netns]
             for event in link_events(link, ear.heard)
         ]
-        return sorted(found, key=lambda event: event.at_ns)
+        return sorted(events, key=lambda event: event.at_ns)
 
     def xfrm_heard(self) -> dict[str, list[Heard]]:
-        """What each gateway's kernel said of SAs and policies while it listened."""
+        """Return the messages of each gateway's kernel about SAs and policies while it listened."""
         return {whose: ear.heard for whose, ear in self._of_xfrm.items()}
 
     def not_heard(self) -> list[str]:
-        """What one would have to know and does not: a socket was refused, a link is not there, messages were lost."""
+        """Say what may have been missed: because a socket was refused, a link is not there, or messages were lost."""
         missing = [
             f"changes of the link of {link.whose} in mid-trial (this machine has no interface {link.interface})"
             for netns, ear in self._of_links.items()
@@ -160,7 +160,7 @@ class Monitor:
 
 
 def _listening(protocol: int) -> socket.socket:
-    """A socket that has joined the protocol's groups, in the namespace of the thread that calls. OSError."""
+    """Return a socket that has joined the protocol's groups, in the namespace of the thread that calls. OSError."""
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
     try:
         try:

@@ -22,7 +22,7 @@ from espbench.errors import EspbenchError
 NETNS_DIR = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
 IFF_UP, IFF_NOARP, IFF_MULTICAST = 0x1, 0x80, 0x1000  # linux/if.h
-# What ethtool(8) calls tso, gso and gro, as the kernel names them: newer kernels have more kinds of the first.
+# The kernel's names for ethtool(8)'s tso, gso and gro; newer kernels have more kinds of the first.
 FEATURES = {"tso": "tx-tcp*-segmentation", "gso": "tx-generic-segmentation", "gro": "rx-gro"}
 _libc = ctypes.CDLL(None, use_errno=True)
 T = TypeVar("T")

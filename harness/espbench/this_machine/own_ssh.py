@@ -17,7 +17,7 @@ _OWN_NETNS = Path("/proc/self/ns/net")
 
 
 def refuse_port(key: str, interface: str, netns: str | None) -> None:
-    """UsageError where a tester's port, of the plan's key, carries the user's own ssh connection.
+    """Raise UsageError if a tester's port, of the plan's key, carries the user's own ssh connection.
 
     netns: the file of its network namespace; None: ours. A flood of test frames, or the port's new settings,
     would cut the connection, and with it the way to mend that.
@@ -33,11 +33,11 @@ def refuse_port(key: str, interface: str, netns: str | None) -> None:
 
 
 def connections() -> list[tuple[str, str]]:
-    """(client, our address) of the ssh connections by which we and the programs that started us were reached.
+    """Return (client, our address) of the ssh connections by which we and the programs that started us were reached.
 
     sudo(8) clears our own environment, so those of our ancestors are asked as well.
     """
-    found = []
+    pairs = []
     texts = [os.environ.get("SSH_CONNECTION", "")]
     pid = os.getpid()
     while (pid := parent(pid)) > 1:
@@ -48,13 +48,13 @@ def connections() -> list[tuple[str, str]]:
     for text in texts:
         ends = text.split()
         if len(ends) == 4:
-            found.append((ends[0].partition("%")[0], ends[2].partition("%")[0]))
-    return list(dict.fromkeys(found))
+            pairs.append((ends[0].partition("%")[0], ends[2].partition("%")[0]))
+    return list(dict.fromkeys(pairs))
 
 
 def _carriers(client: str, own: str) -> set[str]:
-    """The interfaces that a connection passes: with our address, and by which answers leave; what they stand on too."""
-    found = {
+    """Return the interfaces of a connection: with our address, those by which answers leave, and what they stand on."""
+    carriers = {
         link["ifname"]
         for link in _ip("addr", "show")
         if any(address.get("local") == own for address in link.get("addr_info", []))
@@ -64,15 +64,15 @@ def _carriers(client: str, own: str) -> set[str]:
         *_ip("route", "show", "default"),
         *_ip("-6", "route", "show", "default"),
     ]
-    found |= {route["dev"] for route in routes if "dev" in route}
+    carriers |= {route["dev"] for route in routes if "dev" in route}
     links = _ip("link", "show")
-    while below := {name for link in links for name in _below(link, found)} - found:
-        found |= below
-    return found - {"lo"}
+    while below := {name for link in links for name in _below(link, carriers)} - carriers:
+        carriers |= below
+    return carriers - {"lo"}
 
 
 def _below(link: dict[str, Any], carriers: set[str]) -> set[str]:
-    """The ports that carriers stand on, by this link: a member of a bridge or bond, or what a VLAN is on."""
+    """Return the ports that carriers stand on, by this link: a member of a bridge or bond, or what a VLAN is on."""
     if link.get("master") in carriers:
         return {link["ifname"]}
     return {link["link"]} if link["ifname"] in carriers and link.get("link") else set()

@@ -28,27 +28,27 @@ def private_directory(path: Path, remedy: str) -> Path:
 
 def not_private(path: Path) -> str:
     """Say why what is at this path is not a directory of this user's alone (mode 0700); empty if it is."""
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        return "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no directory"
-    if found.st_uid != os.geteuid():
-        return f"one that belongs to user {found.st_uid}"
-    mode = stat.S_IMODE(found.st_mode)
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        return "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no directory"
+    if status.st_uid != os.geteuid():
+        return f"one that belongs to user {status.st_uid}"
+    mode = stat.S_IMODE(status.st_mode)
     return "" if mode & 0o077 == 0 else f"one that others can enter (mode {mode:04o})"
 
 
 def foreign(path: Path) -> str:
     """Say why what is at this path may be somebody else's work; empty if only this user or root can change it."""
-    found = path.lstat()
-    if found.st_uid not in (os.geteuid(), 0):
-        return f"it belongs to user {found.st_uid}"
-    if not stat.S_ISLNK(found.st_mode) and found.st_mode & _OTHERS_MAY_WRITE:
-        return f"others can write it (mode {stat.S_IMODE(found.st_mode):04o})"
+    status = path.lstat()
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to user {status.st_uid}"
+    if not stat.S_ISLNK(status.st_mode) and status.st_mode & _OTHERS_MAY_WRITE:
+        return f"others can write it (mode {stat.S_IMODE(status.st_mode):04o})"
     return ""
 
 
 def _demand_safe_parents(path: Path, remedy: str) -> None:
-    """No parent, on either side of symbolic links, may let others put another directory into our place."""
+    """Demand that no parent, on either side of symbolic links, lets others put another directory into our place."""
     # Where the real root is unknown, as in a user namespace, it is whoever owns / that is trusted.
     trusted = {0, os.geteuid(), Path("/").stat().st_uid}
     for parent in dict.fromkeys(
@@ -56,12 +56,14 @@ def _demand_safe_parents(path: Path, remedy: str) -> None:
     ):
         if not parent.exists():
             continue
-        found = parent.lstat()
-        sticky = found.st_mode & stat.S_ISVTX
-        open_to_others = not stat.S_ISLNK(found.st_mode) and found.st_mode & _OTHERS_MAY_WRITE and not sticky
-        if found.st_uid not in trusted or open_to_others:
+        status = parent.lstat()
+        sticky = status.st_mode & stat.S_ISVTX
+        open_to_others = (
+            not stat.S_ISLNK(status.st_mode) and status.st_mode & _OTHERS_MAY_WRITE and not sticky
+        )
+        if status.st_uid not in trusted or open_to_others:
             raise MachineLacks(
                 f"{path}: expected a directory that nobody else can put there, got one below {parent}, which "
-                f"belongs to user {found.st_uid} and has mode {stat.S_IMODE(found.st_mode):04o}",
+                f"belongs to user {status.st_uid} and has mode {stat.S_IMODE(status.st_mode):04o}",
                 remedy,
             )

@@ -24,13 +24,13 @@ def start_time(pid: int) -> int | None:
 
 
 def parent(pid: int) -> int:
-    """The process that started it, or has taken it over; 0 when there is none."""
+    """Return the process that started it, or has taken it over; 0 when there is none."""
     stat = _stat(pid)
     return 0 if stat is None else int(stat[PPID])
 
 
 def descendants(root: int) -> list[int]:
-    """Every process below `root`, its children first."""
+    """Return every process below `root`, its children first."""
     return _below(root, _all())
 
 
@@ -83,7 +83,7 @@ class WaitAccount:
         self._ended_ns = 0
 
     def ns(self) -> int:
-        """The sum so far (/proc/PID/task/TID/schedstat)."""
+        """Return the sum so far (/proc/PID/task/TID/schedstat)."""
         stats = _all()
         pids = {pid for root in self._roots() if root in stats for pid in [root, *_below(root, stats)]}
         now = {(pid, tid): waited for pid in pids for tid, (_, waited) in _schedstats(pid).items()}
@@ -98,10 +98,10 @@ def _below(root: int, stats: dict[int, list[str]]) -> list[int]:
     children: dict[int, list[int]] = defaultdict(list)
     for pid, stat in stats.items():
         children[int(stat[PPID])].append(pid)
-    found = list(children[root])
-    for pid in found:  # grows while it is walked
-        found += children[pid]
-    return found
+    below = list(children[root])
+    for pid in below:  # grows while it is walked
+        below += children[pid]
+    return below
 
 
 def _all() -> dict[int, list[str]]:
@@ -111,11 +111,11 @@ def _all() -> dict[int, list[str]]:
 
 def _threads(root: int) -> set[int]:
     """List the threads of `root` and of all below it."""
-    found: set[int] = set()
+    threads: set[int] = set()
     for pid in [root, *descendants(root)]:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found |= {int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()}
-    return found
+            threads |= {int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()}
+    return threads
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -131,11 +131,11 @@ def _threads_ns(pid: int) -> int:
 
 def _schedstats(pid: int) -> dict[int, tuple[int, int]]:
     """Return how long each thread of a process ran and waited for a CPU, ns."""
-    found = {}
-    # What ended while we looked: its parent's count has it next time.
+    readings = {}
+    # It ended while we looked: its parent's count has it next time.
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 ran, waited, _ = (task / "schedstat").read_text().split()
-                found[int(task.name)] = int(ran), int(waited)
-    return found
+                readings[int(task.name)] = int(ran), int(waited)
+    return readings

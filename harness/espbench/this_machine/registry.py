@@ -56,7 +56,7 @@ def undo_the_rest() -> None:
 
 
 def interpreter() -> str:
-    """The Python that runs the launcher and the agents: ours, outside its virtual environment."""
+    """Return the Python that runs the launcher and the agents: ours, outside its virtual environment."""
     return os.path.realpath(sys.executable)
 
 
@@ -348,7 +348,7 @@ def _undo_file(record: dict[str, Any]) -> None:
     Path(record["name"]).unlink(missing_ok=True)
 
 
-# What was killed ends as soon as it has a CPU, which on a busy host may take a while.
+# A killed process ends when it gets a CPU, which may take a while on a busy host.
 _GROUP_EMPTIES_S = _KILLED_S = 60.0
 _LIVING: list[Registry] = []
 UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
@@ -426,7 +426,7 @@ def _not_ours(run_id: str, record: dict[str, Any]) -> str:
 def _no_path_of_ours(run_id: str, kind: str, path: Path) -> str:
     if not path.is_absolute() or path != Path(os.path.normpath(path)):
         return "expected an absolute path"
-    # Those of a build stand in the cache.
+    # The folders of a build are in the cache.
     if kind != "mount" and not re.match(rf"espbench-{re.escape(run_id)}-|\.work-[0-9a-f]+$", path.name):
         return "its name is none that a run gives"
     if kind == "directory":
@@ -436,7 +436,7 @@ def _no_path_of_ours(run_id: str, kind: str, path: Path) -> str:
 
 
 def _left_behind(journal: IO[str]) -> list[dict[str, Any]]:
-    """The things a journal says were made and not undone, last made first."""
+    """Return the things a journal says were made and not undone, last made first."""
     made: dict[int, dict[str, Any]] = {}
     for line in journal:
         try:

@@ -108,10 +108,11 @@ def test_a_charon_that_died_in_its_guest_is_named(shop: Workshop) -> None:
 
 @pytest.mark.slow
 def test_other_daemons_and_devices_carry_every_frame_and_twice_the_same(tmp_path: Path) -> None:
-    """libreswan, both daemons with each other, and what ip(8) makes: an XFRM interface, IP in IP."""
+    """libreswan, both daemons with each other, charon doing ESP itself; an XFRM interface and IP in IP by ip(8)."""
     stacks: list[Any] = [
         "libreswan",
         {"home": "strongswan", "office": "libreswan"},
+        "strongswan-libipsec",
         {"stack": "xfrm", "interface": True, "label": "xfrm-interface"},
         {"stack": "xfrm", "mode": "transport", "label": "xfrm-transport"},
     ]
@@ -119,10 +120,13 @@ def test_other_daemons_and_devices_carry_every_frame_and_twice_the_same(tmp_path
     (tmp_path / "again").mkdir()
     run = measure(tmp_path / "all", *stacks)
     assert_complete(run.directory)
-    for name in ("libreswan", "strongswan-to-libreswan", "xfrm-interface", "xfrm-transport"):
+    others = ("strongswan-to-libreswan", "strongswan-libipsec", "xfrm-interface", "xfrm-transport")
+    for name in ("libreswan", *others):
         trials = run.of(name)
         assert trials, name
         assert all(trial["validity"] == "VALID" and trial["proof"]["proven"] for trial in trials), name
+    rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(run.directory)}
+    assert rate["strongswan-libipsec"] < 0.6 * rate["libreswan"]  # each frame goes to user space and back
     again = measure(tmp_path / "again", "libreswan")
     pairs = [json.dumps(without_the_host(each.of("libreswan"))) for each in (run, again)]
     assert pairs[0] == pairs[1]

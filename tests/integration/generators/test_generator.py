@@ -354,10 +354,10 @@ def test_frames_come_in_by_any_queue(generator: Generator, net: Net) -> None:
 def test_stop_ends_a_trial(generator: Generator, wire: Net) -> None:
     """`stop` ends a long trial at once, and the result says so and counts what was sent."""
     ports = open_ports(generator, wire)
-    begin(generator, stream(ports), duration_s=600.0)
+    begin(generator, stream(ports), duration_s=60.0)
     result = generator.ask({"cmd": "stop"})
     assert result["stopped_early"] is True
-    assert 0 < result["streams"][0]["tx_frames"] < 600 * 5000
+    assert 0 < result["streams"][0]["tx_frames"] < 60 * 5000
     assert generator.ask({"cmd": "hello"})["protocol"] == 2
 
 
@@ -506,13 +506,17 @@ def test_wrong_gateway_is_named(generator: Generator, router: Net) -> None:
         assert words in answer["message"]
 
 
+@pytest.mark.alone
 def test_another_runs_frames_are_foreign(wire: Net) -> None:
-    """Two generators on one link with the same addresses: each counts only its own frames."""
+    """Two generators on one link with the same addresses: each counts only its own frames.
+
+    Alone, since beside others the machine's kernel stood still while these two sent (decision 0047).
+    """
     one, two = Generator(), Generator()
     try:
         ports = open_ports(one, wire)
         open_ports(two, wire)
-        begin(one, stream(ports), duration_s=600.0)
+        begin(one, stream(ports), duration_s=60.0)
         trial(two, stream(ports, rate_fps=1000.0), residue_s=0.5)
         result = one.ask({"cmd": "stop"})
     finally:

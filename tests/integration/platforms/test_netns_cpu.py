@@ -21,6 +21,7 @@ from espbench.measure.trial import measure
 from espbench.platforms import placement
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.netns import NetnsPlatform
+from espbench.this_machine import irq_time
 from espbench.this_machine.registry import Registry
 from support.addresses import GATEWAY_TO_GATEWAY
 
@@ -89,6 +90,18 @@ def test_work_laid_upon_a_gateway_shows_in_its_own_figure(bench: Setup, tmp_path
         relieve(bench, side)
         assert laden[side] - alone[side] > 5, (side, alone, laden)
     assert min(alone.values()) > 0
+
+
+def test_a_kernel_that_books_softirqs_to_nobody_gives_no_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CONFIG_IRQ_TIME_ACCOUNTING=y: what gro_cells decrypt is in no thread's account, so neither gateway has one."""
+    why = "the kernel's configuration has CONFIG_IRQ_TIME_ACCOUNTING=y"
+    monkeypatch.setattr(irq_time, "left_out", lambda: why)
+    with Registry("t" + secrets.token_hex(3)) as registry:
+        bed = NetnsPlatform(GATEWAY_TO_GATEWAY).build(registry, tmp_path, placement.choose())
+        assert [bed.gateways[side].cpu_ns() for side in SIDES] == [None, None]
+        assert bed.facts["CPU time of the gateways"] == f"not told: {why}"
 
 
 def test_a_trial_in_which_a_port_went_down_and_up_is_void(bench: Setup) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -131,6 +132,24 @@ def test_frames_that_cross_in_clear_make_the_trial_invalid(workshop: tuple[Regis
     assert trial.validity == "INVALID"
     assert trial.violated
     assert any(reason.code == Code.NOT_PROVEN for reason in trial.reasons)
+
+
+def test_frames_that_cross_in_clear_while_the_tunnel_is_set_up_are_a_leak(
+    workshop: tuple[Registry, Setup, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The captured sample shows them, the SAs do not count them, and a block that does not hold is found."""
+    registry, bench, logs = workshop
+    stack = with_stack(bench, "aes128-sha1")
+    for gateway in bench.bed.gateways.values():
+        gateway.netlink(netlink_xfrm.NETLINK_XFRM, netlink_xfrm.flush()[1:])
+    capturing = partial(capture.capturing, registry, bench.bed)
+    with pytest.raises(readiness.InClear, match=r"frames crossed in clear \(clear\.pcap\)"):
+        decryption.sample(bench, TRAFFIC, logs / "clear.pcap", capturing)
+    with pytest.raises(readiness.InClear, match="its SAs counted 0 encrypted and 0 decrypted"):
+        readiness.carried(bench, replace(TRAFFIC, direction="both-ways"))
+    monkeypatch.setattr(stack, "block", lambda: None)
+    with pytest.raises(readiness.InClear, match="cleartext is not blocked"):
+        readiness.establish(bench, TRAFFIC)
 
 
 def test_a_tunnel_that_is_not_up_is_not_measured(workshop: tuple[Registry, Setup, Path]) -> None:

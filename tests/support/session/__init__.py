@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pytest does around the tests: which of them this machine can run, and what a failure is worth."""
+"""Has what pytest does around the tests: which of them this machine can run, and what a failure is worth."""

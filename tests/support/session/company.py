@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What failed beside other tests is tried once more by itself; more than a few such files are not excused.
+"""Tries what failed beside other tests once more by itself; more than a few such files are not excused.
 
-Tests that mind no company run several at once, on a machine whose CPUs they then have to wait for. One that fails
-there and passes alone did mind: the summary names it, and it is to be mended or marked `alone`. One that fails alone
-as well is red, and so are failures in more than MOST_FILES files at once: such a machine, or such a change, is broken.
+Tests that tolerate other tests run several at once, on a machine whose CPUs they then have to wait for. A test that
+fails there and passes alone did not tolerate this: the summary names it, and it is to be mended or marked `alone`. A
+test that fails alone as well is red, and so are failures in more than MOST_FILES files at once: then the machine, or
+the change, is broken.
 """
 
 import pytest

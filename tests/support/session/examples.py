@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many examples Hypothesis makes up for each test: `make test-all` asks for as many as the tests say, else fewer.
+"""Chooses how many examples Hypothesis makes up for a test: `make test-all` as many as the test says, else fewer.
 
 pytest --hypothesis-profile thorough tests/unit        all of them
 """
@@ -19,6 +19,6 @@ def load_profiles() -> None:
 
 
 def examples(number: int) -> int:
-    """Of `number` that a thorough test makes, as many as the profile asks for; for @settings(max_examples=…)."""
+    """Return how many examples the profile asks for, of `number` in a thorough test; for @settings(max_examples=…)."""
     asked: int = hypothesis.settings().max_examples
     return max(min(number, LEAST), number * asked // THOROUGH)

@@ -31,9 +31,9 @@ def folders(item: pytest.Item) -> Iterator[Path]:
     """Its tmp_path, and those of its fixtures: `folder` or `logs`; temporary ones only."""
     temporary = tempfile.gettempdir()
     for value in getattr(item, "funcargs", {}).values():
-        for found in (value, getattr(value, "folder", None), getattr(value, "logs", None)):
-            if isinstance(found, Path) and found.is_relative_to(temporary) and found.is_dir():
-                yield found
+        for candidate in (value, getattr(value, "folder", None), getattr(value, "logs", None)):
+            if isinstance(candidate, Path) and candidate.is_relative_to(temporary) and candidate.is_dir():
+                yield candidate
 
 
 def _size(file: Path) -> int:

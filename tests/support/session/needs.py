@@ -36,7 +36,7 @@ MARKERS = ("root", "uml", "boards", "browser")  # each is the need of its name
 
 
 class Lack(NamedTuple):
-    """What is missing with what to do about it, and whether the set-up should have done that."""
+    """A thing that is missing, with what to do about it, and whether the set-up should have done that."""
 
     reason: str
     is_installed: bool
@@ -93,6 +93,10 @@ def _jumpavg() -> Lack | None:
     return None if find_spec("jumpavg") else Lack("needs jumpavg: make setup", True)
 
 
+def _prometheus() -> Lack | None:
+    return None if find_spec("prometheus_client") else Lack("needs prometheus-client: make setup", True)
+
+
 def _labgrid() -> Lack | None:
     return None if find_spec("labgrid") else Lack("needs labgrid: pip install espbench[lab]", True)
 
@@ -127,6 +131,7 @@ NEEDS: dict[str, Callable[[], Lack | None]] = _packages() | {
     "distributed": _distributed,
     "jumpavg": _jumpavg,
     "labgrid": _labgrid,
+    "prometheus-client": _prometheus,
     "tun": _tun,
     "autogroup": _autogroup,
     "TREX_DIR": _variable("TREX_DIR", "the folder of a TRex"),

@@ -32,7 +32,7 @@ CAPPED: dict[str, Any] = {"warnings": [Remark.of(Code.TESTER_LIMITED, ceiling_fp
 
 @dataclass(frozen=True)
 class Setting:
-    """How two arms are measured; noise is run to run and relative, drift the loss of speed over the run."""
+    """The way two arms are measured; noise is run to run and relative, drift the loss of speed over the run."""
 
     ratio: float = 1.0  # B / A in truth, at every size
     noise: float = 0.03
@@ -136,7 +136,7 @@ def verdicts_of(comparison: Comparison) -> list[PointVerdict]:
 
 
 def is_none_shown(comparison: Comparison) -> bool:
-    """Whether nothing at all is claimed."""
+    """Return whether no difference at all is claimed."""
     return all(point.word in ("no difference shown", "no verdict") for point in verdicts_of(comparison))
 
 

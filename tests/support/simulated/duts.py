@@ -69,7 +69,7 @@ class Collapses:
 
 @dataclass
 class SoftLimit:
-    """From `start_fps` on, loss rises a hundredfold for each further tenth of the load."""
+    """A DUT whose loss rises a hundredfold for each further tenth of the load, from `start_fps` on."""
 
     start_fps: float
 
@@ -172,8 +172,39 @@ def invalid(asked: TrialRequest, why: str = "host stall") -> Observation:
         duration_s=asked.duration_s,
         final=asked.phase == "final",
         valid=False,
-        reasons=(Reason.told(why),),
+        reasons=(Reason.of_text(why),),
     )
+
+
+def spoilt(observation: Observation, *reasons: str) -> Observation:
+    """The same, but the host disturbed it: its counts are right, and it proves nothing."""
+    return dataclasses.replace(
+        observation,
+        valid=False,
+        counted=True,
+        reasons=tuple(map(Reason.of_text, reasons or ("host starvation",))),
+    )
+
+
+def short(asked: TrialRequest, dut: Dut, share: float) -> Observation:
+    """What the DUT shows where the tester offers a share of what it was asked for."""
+    offered = dataclasses.replace(asked, load_fps=share * asked.load_fps)
+    return dataclasses.replace(dut(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
+
+
+def disturbed(data: st.DataObject, seed: int, dut: Dut) -> Dut:
+    """The DUT, whose trials are disturbed, short, broken or clean as hypothesis likes."""
+    chance = random.Random(seed)
+    kinds = data.draw(st.lists(st.sampled_from(["void", "short", "broken", "clean"]), min_size=1, max_size=4))
+
+    def shown(asked: TrialRequest) -> Observation:
+        kind = chance.choice(kinds)
+        if kind == "broken":
+            return invalid(asked)
+        honest = short(asked, dut, 0.9 if kind == "short" else 1.0)
+        return spoilt(honest) if kind == "void" else honest
+
+    return shown
 
 
 def adversary(data: st.DataObject) -> Dut:

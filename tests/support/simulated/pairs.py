@@ -24,12 +24,12 @@ IDENTITY: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Host:
-    """What two arms are measured on; all but void, hit and stay are relative standard deviations.
+    """The host on which two arms are measured; all but void, hit and stay are relative standard deviations.
 
-    boot: of one set of gateways to the next. slow: of the host's speed, which forgets itself over `stay` trials.
+    boot: from one set of gateways to the next. slow: the host's speed, which forgets itself over `stay` trials.
     fast: from trial to trial. drift: how much slower it is at the end than at the beginning. void: share of trials
-    that are seen to be spoilt. hit: share of trials that are spoilt and not seen to be: a quarter more CPU per frame,
-    and frames lost. search: how far the bounds of the searches are off.
+    that are recognised as disturbed. hit: share of trials that are disturbed and not recognised: a quarter more CPU per
+    frame, and frames lost. search: how far the bounds of the searches are off.
     """
 
     boot: float = 0.004
@@ -62,7 +62,7 @@ class Bed:
         self._trials, self._made = trials, 0
 
     def bounds(self) -> dict[Arm, float]:
-        """What the searches would say."""
+        """Return the throughputs that searches would give."""
         return {
             arm: 20_000 * math.exp(-self._cost[arm] + self.host.search * self.chance.gauss(0, 1))
             for arm in ARMS
@@ -137,9 +137,9 @@ def compared(
     together: bool = True,
 ) -> list[FixedLoadVerdict]:
     """One whole comparison: a verdict for each frame size."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for size in sizes:
         running = measured(host, cost, chance, settings, together=together)
         identity = {**IDENTITY, "frame_size": size}
-        found.append(running.finding(identity, {"a": "a", "b": "b"}, "proven", []))
-    return judge(found, "stack")
+        findings.append(running.finding(identity, {"a": "a", "b": "b"}, "proven", []))
+    return judge(findings, "stack")

@@ -40,15 +40,15 @@ def outcome(fps: float | None, status: str = "OK", dut: str = "uml") -> Outcome:
 
 def known(fps: float | None, maximum: float = LINE, sizes: tuple[int, ...] = SIZES) -> Known:
     """Return what a procedure begins with: the throughput in frames/s (None: below the minimum) and its limits."""
-    found = {0.0: outcome(fps)} if fps is not None else {0.0: outcome(None, "BELOW_MINIMUM")}
-    return Known(Limits(1000.0, maximum, LINE, None, 67.2e6), found, sizes)
+    outcomes = {0.0: outcome(fps)} if fps is not None else {0.0: outcome(None, "BELOW_MINIMUM")}
+    return Known(Limits(1000.0, maximum, LINE, None, 67.2e6), outcomes, sizes)
 
 
 def answer(procedure: Procedure, dut: str = "uml", encryption: Encryption = "baseline") -> Finding:
     """Return the only finding of a procedure that is done."""
-    (found,) = procedure.results(CaseFacts(dut, encryption, []))
-    assert isinstance(found, Finding)
-    return found
+    (finding,) = procedure.results(CaseFacts(dut, encryption, []))
+    assert isinstance(finding, Finding)
+    return finding
 
 
 def run(
@@ -61,7 +61,7 @@ def run(
         trial = dut.trial(request, procedure.case.id, len(procedure.trials))
         if spoil(request):
             trial = trial.model_copy(
-                update={"validity": "INVALID", "reasons": [Reason.told("generator sent too few")]}
+                update={"validity": "INVALID", "reasons": [Reason.of_text("generator sent too few")]}
             )
         procedure.add(trial)
         assert len(asked) < 5000

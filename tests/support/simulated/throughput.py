@@ -48,7 +48,7 @@ def short(
         case=case.id, sequence=sequence, phase="search", attempt=sequence, intended_fps=MAXIMUM,
         offered_fps=share * MAXIMUM, duration_s=2.0, intended_duration_s=2.0, tx_frames=tx,
         rx_frames=rx, lost=tx - rx, duplicated=0, reordered=0, corrupted=0, frame_loss_ratio=lost,
-        validity="INVALID" if disturbed else "VALID", reasons=[Reason.told("host starvation")] if disturbed else [],
+        validity="INVALID" if disturbed else "VALID", reasons=[Reason.of_text("host starvation")] if disturbed else [],
         per_direction={"west-east": direction},
         host={"disturbed": disturbed, "sender_foreign_pct": taken_pct},
     )  # fmt: skip

@@ -44,7 +44,7 @@ Cost = Callable[[CaseEntry], float]
 
 @dataclass(frozen=True)
 class World:
-    """What is measured, and how: change one thing at a time.
+    """A made-up measurement; change one thing at a time.
 
     cost: instructions per frame of a case. capacity_fps: the load up to which nothing is lost. conditions: of the
     plan, merged into the usual ones.
@@ -97,7 +97,7 @@ class World:
 
     @property
     def plan_conditions(self) -> dict[str, Any]:
-        """As `plan.resolved.conditions` has them."""
+        """The plan's conditions, as `plan.resolved.conditions` makes them."""
         if self.asked:
             return {**self.asked, **self.conditions}
         board: dict[str, Any] = {"core": "e500v2"}
@@ -111,7 +111,7 @@ class World:
         }
 
     def manifest(self, base_loads: Mapping[str, list[BaseLoad]] | None = None) -> Manifest:
-        """Of a run of this world."""
+        """Make the manifest of a run of this world."""
         contexts = {
             stack: {
                 "kernel": {"home": self.kernel, "office": self.kernel},
@@ -180,7 +180,7 @@ class World:
 
 
 def world_of(plan: Path) -> World:
-    """What a run of this plan records, on boards of known cost."""
+    """Return the world of this plan: what a run of it records, on boards of known cost."""
     resolved = load_plan(plan)
     choices = choose(resolved)
     listed = cases(resolved, [c.dut for c in choices], mtu=choices[0].mtu)

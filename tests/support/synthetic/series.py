@@ -54,7 +54,7 @@ def write(
         name: context | {"kernel": {"home": night.kernel, "office": night.kernel}}
         for name, context in manifest.contexts.items()
     }
-    told = manifest.model_copy(
+    changed = manifest.model_copy(
         update={
             "started": began.isoformat(timespec="seconds"),
             "espbench": night.espbench,
@@ -66,7 +66,7 @@ def write(
             },
         }
     )
-    with RunDirectory.create(parent, night.plan, told, f"name: {night.plan}\n") as made:
+    with RunDirectory.create(parent, night.plan, changed, f"name: {night.plan}\n") as made:
         made.save_results(
             [_otherwise(o, night) for case in cases for o in synthetic_run.outcomes_of(case, shape)]
         )

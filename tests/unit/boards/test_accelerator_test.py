@@ -57,11 +57,21 @@ def test_it_is_no_case_of_its_own() -> None:
         ("  - throughput: {}", "  - accelerator: {}", "9:5: tests[1]: expected one accelerator test"),
         ("[64, 1024]", "[64, 100]", "tests[1].accelerator.sizes[1]"),
         ("[aes128-sha1]", "[aes128-gcm]", "tests[1].accelerator.suites[0]"),
+        ("[aes128-sha1]}", "[aes128-sha1], crypto: [fast]}", "tests[1].accelerator.crypto[0]"),
         ("  - throughput: {}\n  - accel", "  - throughput: {}\n    accel", "expected one test in an entry"),
     ],
 )
 def test_mistakes_have_a_place_and_a_remedy(old: str, new: str, message: str) -> None:
     assert message in refused(PLAN.replace(old, new))
+
+
+def test_a_driver_without_dual_pass_is_not_asked_for_it() -> None:
+    """Linux has no driver for the hash of the MPC8555E's SEC 2.0."""
+    dual_pass = PLAN.replace("[aes128-sha1]}", "[aes128-sha1], crypto: [async, dual-pass]}")
+    assert plan(dual_pass).plan.accelerator
+    words = refused(dual_pass.replace("dut: mpc8548e", "dut: mpc8555e"))
+    assert "tests[1].accelerator.crypto: expected no dual-pass with mpc8555e" in words
+    assert plan(PLAN.replace("dut: mpc8548e", "dut: mpc8555e")).plan.accelerator
 
 
 class Bed:
@@ -96,7 +106,7 @@ class Beds:
         self.log, self.answer = log, answer
 
     def build(self, case: Case) -> Testbed:
-        self.log.append(f"{case.dut} {case.stack.kind}")
+        self.log.append(f"{case.dut} {case.stack.kind} {case.stack.crypto}")
         return cast(Testbed, Bed(self.log, self.answer))
 
 
@@ -122,7 +132,7 @@ def test_each_figure_begins_in_the_same_state_and_is_kept(tmp_path: Path) -> Non
     new = cast(Any, lambda: cast(Generator, Tester()))
     found = measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append)
     assert [line for line in log if not line.startswith("accelerator test")] == [
-        "mpc8548e xfrm", "booted", "fresh", "accel aes128-sha1 64 50000",
+        "mpc8548e xfrm async", "booted", "fresh", "accel aes128-sha1 64 50000",
         "fresh", "accel aes128-sha1 1024 50000", "closed",
     ]  # fmt: skip
     assert accelerator.read(run.path) == found
@@ -130,6 +140,42 @@ def test_each_figure_begins_in_the_same_state_and_is_kept(tmp_path: Path) -> Non
     log.clear()
     assert measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append) == found
     assert log == [], "a resumed run measures what is missing, which is nothing"
+
+
+def test_each_use_of_the_engine_has_a_board_of_its_own(tmp_path: Path) -> None:
+    """Its kernel is started with it; a resumed run makes only the figures that are missing."""
+    run = made.build(tmp_path, made.Shape())
+    asked = plan(PLAN.replace("[aes128-sha1]}", "[aes128-sha1], crypto: [software, async]}")).plan.accelerator
+    assert asked is not None
+    log: list[str] = []
+    new = cast(Any, lambda: cast(Generator, Tester()))
+    figures = measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append)
+    assert [line for line in log if line.startswith("mpc8548e")] == [
+        "mpc8548e xfrm software",
+        "mpc8548e xfrm async",
+    ]
+    assert [(r.crypto, r.size) for r in figures] == [
+        ("software", 64), ("software", 1024), ("async", 64), ("async", 1024),
+    ]  # fmt: skip
+    accelerator.save(run.path, [r for r in figures if (r.crypto, r.size) != ("software", 1024)])
+    log.clear()
+    assert measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append) == figures
+    assert [line for line in log if line.startswith(("mpc", "accel "))] == [
+        "mpc8548e xfrm software", "accel aes128-sha1 1024 50000",
+    ]  # fmt: skip
+
+
+def test_figures_of_before_there_were_several_uses_are_of_the_only_one(tmp_path: Path) -> None:
+    """They are those that a resumed run does not make again."""
+    run = made.build(tmp_path, made.Shape())
+    asked = plan().plan.accelerator
+    assert asked is not None
+    new = cast(Any, lambda: cast(Generator, Tester()))
+    figures = measure(asked, ["mpc8548e"], Beds([], ANSWER), new, run, print)
+    file = run.path / accelerator.FILE
+    file.write_text(file.read_text().replace('"crypto":"async",', ""))
+    assert "crypto" not in file.read_text()
+    assert accelerator.read(run.path) == figures
 
 
 def test_a_guest_that_cannot_is_ended_and_the_figures_before_are_kept(tmp_path: Path) -> None:

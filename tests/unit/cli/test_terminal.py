@@ -14,7 +14,9 @@ from espbench.terms import Reason, Trial
 
 
 def broken(reason: str, sequence: int) -> Trial:
-    return trial.broken(Request(1000.0, 1.0, "search"), Reason.told(reason), case="0001", sequence=sequence)
+    return trial.broken(
+        Request(1000.0, 1.0, "search"), Reason.of_text(reason), case="0001", sequence=sequence
+    )
 
 
 def test_a_gateways_last_words_are_told_once() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from espbench.cli.gate.bisect import search, told
+from espbench.cli.gate.bisect import as_markdown, search
 from espbench.errors import UsageError
 from espbench.gate.commits.bisecting import Answer, Bisection
 from espbench.gate.commits.history import Step, open_history
@@ -143,7 +143,7 @@ def test_an_interrupted_bisection_goes_on(tmp_path: Path) -> None:
     assert (answer.first, answer.single, answer.cost) == (40, True, 212.0)
     assert len(before) + len(after) <= 6
     assert not set(before) & set(after)
-    assert f"{SPAN[40]} costs +212.000 instructions per frame" in told(SPAN, answer, history)
+    assert f"{SPAN[40]} costs +212.000 instructions per frame" in as_markdown(SPAN, answer, history)
 
 
 def test_where_bad_is_not_worse_there_is_nothing_to_look_for(tmp_path: Path) -> None:

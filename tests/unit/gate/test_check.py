@@ -304,7 +304,7 @@ def the_run_is_killed(bench: Bench) -> None:
 
 
 def a_case_is_invalid(bench: Bench) -> None:
-    why = [Reason.told("the gateway died")]
+    why = [Reason.of_text("the gateway died")]
     bench.spoil = lambda f: f.model_copy(update={"status": "INVALID", "reasons": why})
 
 

@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espbench.generators.base import Slice
+from espbench.generators.base import LossEpisode, Offered, Slice, Stall
+from espbench.measure.inputs.setup import Request
 from espbench.measure.validity.backlog import judge
+from espbench.measure.validity.standing_still import StandingStill, standing_still
+from espbench.search.goals import Judgement, Observation, judge_counts
 
 PARTS = 20
 
@@ -51,3 +58,84 @@ def test_growth_below_half_the_resolution_is_tolerated() -> None:
 def test_a_trial_without_frames_has_no_backlog() -> None:
     """Nothing arrived: that is loss, not storing."""
     assert judge([], 1.0, 0.01).sustained
+
+
+def trial_of(
+    latency_us: list[float], *stalls: tuple[float, float], lost_at_s: float | None = None
+) -> Offered:
+    """A trial of 2 s; stalls of a CPU: when they began, s, and how long they lasted, ms. lost_at_s: of 7 frames."""
+    lost_ns = [int(lost_at_s * 1e9)] if lost_at_s is not None else []
+    host_stalls = [Stall(cpu=1, at_ns=int(at_s * 1e9), ms=ms) for at_s, ms in stalls]
+    stream = SimpleNamespace(
+        slices=slices(2.0, latency_us), tx_stalls=[], tx_stalls_more=0, tx_frames=4000, rx_frames=4000,
+        loss_episodes=[LossEpisode(from_ns=at, to_ns=at, frames=7) for at in lost_ns],
+    )  # fmt: skip
+    trial: dict[str, Any] = {
+        "streams": [stream], "stalls_watched": True, "host_stalls": host_stalls, "host_stalls_more": 0,
+        "host_stall_ms_total": {}, "start_ns": 0, "duration_s": 2.0,
+    }  # fmt: skip
+    return cast(Offered, SimpleNamespace(**trial))
+
+
+def still(offered: Offered) -> StandingStill:
+    found = judge(offered.streams[0].slices, 2.0, 0.01)
+    return standing_still(Request(2000.0, 2.0, "final"), offered, {}, None, [found], 0.01, upset=False)
+
+
+def explained(offered: Offered) -> bool:
+    """Whether stalls explain the trial's backlog, which there must be."""
+    assert not judge(offered.streams[0].slices, 2.0, 0.01).sustained
+    return still(offered).explains_backlog
+
+
+GROWS = [50 + 2_000.0 * n for n in range(PARTS)]  # 2 ms in each part of 100 ms: 2 % of the load is stored
+
+
+def test_a_stall_elsewhere_does_not_excuse_a_queue_that_always_grows() -> None:
+    """40 ms of growth all over the trial, and two stalls of 30 ms in two of its parts: the DUT is overloaded."""
+    assert not explained(trial_of(GROWS, (0.25, 30.0), (1.25, 30.0)))
+
+
+def test_a_queue_that_grew_in_stalls_alone_is_theirs() -> None:
+    """It stays where each of three stalls of 13 ms left it, between them nothing grows."""
+    latency = [50.0 + 13_000 * (n > 4) + 13_000 * (n > 9) + 13_000 * (n > 14) for n in range(PARTS)]
+    assert explained(trial_of(latency, (0.45, 13.0), (0.95, 13.0), (1.45, 13.0)))
+
+
+def test_a_queue_that_grew_by_more_than_its_stalls_is_the_duts() -> None:
+    """Three stalls of 3 ms cannot fill a queue of 39 ms."""
+    latency = [50.0 + 13_000 * (n > 4) + 13_000 * (n > 9) + 13_000 * (n > 14) for n in range(PARTS)]
+    assert not explained(trial_of(latency, (0.45, 3.0), (0.95, 3.0), (1.45, 3.0)))
+
+
+def test_stalls_that_an_unreliable_watcher_saw_excuse_nothing() -> None:
+    """Without SCHED_FIFO it had to wait for its CPU itself: neither a backlog nor a loss is the host's for that."""
+    latency = [50.0 + 13_000 * (n > 4) + 13_000 * (n > 9) + 13_000 * (n > 14) for n in range(PARTS)]
+    trial = trial_of(latency, (0.45, 13.0), (0.95, 13.0), (1.45, 13.0), lost_at_s=0.455)
+    assert (explained(trial), still(trial).lost) == (True, [7])
+    trial.stalls_watched = False
+    assert (explained(trial), still(trial).lost) == (False, [0])
+
+
+@given(
+    excess=st.floats(0.02, 0.5),
+    stalls=st.lists(st.tuples(st.floats(0, 1.9), st.floats(3, 40)), max_size=3),
+)
+def test_stalls_in_few_parts_never_excuse_an_overload(
+    excess: float, stalls: list[tuple[float, float]]
+) -> None:
+    """Wherever they lie, and however long they are."""
+    growth_us = excess / (1 - excess) * 2.0 * 1e6
+    latency = [50 + growth_us * n / PARTS for n in range(PARTS)]
+    assert not explained(trial_of(latency, *stalls))
+
+
+@pytest.mark.parametrize("goal", [0.0, 1e-5])
+@pytest.mark.parametrize("final", [True, False])
+def test_a_backlog_that_is_excused_is_no_pass(goal: float, *, final: bool) -> None:
+    """The trial says nothing, and is made again: the excuse can void it, never accept it."""
+    seen = Observation(
+        load_fps=1e5, frames=10**6, lost_frames=0, frames_per_direction=10**6, duration_s=10.0, final=final,
+        sustained=False, backlog_excused=True,
+    )  # fmt: skip
+    assert judge_counts(seen, goal) is Judgement.DISTURBED

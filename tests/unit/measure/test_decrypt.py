@@ -22,7 +22,7 @@ from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import decryption
 from espbench.measure.proof.decryption import decrypt
-from espbench.measure.proof.readiness import NotReady
+from espbench.measure.proof.readiness import InClear, NotReady
 
 PCAP = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
 STREAM = Stream(
@@ -146,7 +146,7 @@ def test_a_capture_that_missed_frames_is_taken_again_and_one_with_a_problem_is_n
     assert sampled(monkeypatch, captured(32), captured(50)) == 2
     with pytest.raises(NotReady):
         sampled(monkeypatch, captured(32), captured(31), captured(30), captured(50))
-    with pytest.raises(NotReady):
+    with pytest.raises(InClear, match="1 of 50 frames crossed in clear"):
         sampled(monkeypatch, captured(32, cleartext=1, packets=33), captured(50))
 
 

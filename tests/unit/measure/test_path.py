@@ -148,6 +148,42 @@ def test_what_no_counter_saw_is_said_to_be_unaccounted() -> None:
     assert shared[UNACCOUNTED] != 0
 
 
+def test_an_error_of_a_gateway_is_of_one_direction() -> None:
+    """Each gateway refuses to encrypt some frames and to decrypt some: each is lost once, and all are accounted for."""
+    sent, home_out, office_in, office_out, home_in = 1000, 30, 5, 40, 7
+    there, back = sent - home_out, sent - office_out
+    home_errors = {"XfrmOutStateProtoError": home_out, "XfrmInStateSeqError": home_in}
+    office_errors = {"XfrmOutStateProtoError": office_out, "XfrmInStateSeqError": office_in}
+    port = dict.fromkeys(("rx_dropped", "tx_dropped", "rx_errors", "tx_errors"), 0)
+    lan = {
+        "home": LinkCounters(rx_packets=sent, tx_packets=back - home_in, **port),
+        "office": LinkCounters(rx_packets=sent, tx_packets=there - office_in, **port),
+    }
+    wan = {
+        "home": LinkCounters(rx_packets=back, tx_packets=there, **port),
+        "office": LinkCounters(rx_packets=there, tx_packets=back, **port),
+    }
+    # An SA counts a frame before it gives it to the cipher.
+    sas = {
+        "home": SaCounters(encrypted=sent, decrypted=back - home_in, errors=home_errors),
+        "office": SaCounters(encrypted=sent, decrypted=there - office_in, errors=office_errors),
+    }
+    delta = {side: GatewayCounters(sas[side], lan[side], wan[side]) for side in ("home", "office")}
+    other = counts(sent, back - home_in).model_copy(update={"from_": "east", "to": "west"})
+    offered = Offered(
+        start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, ports=[],
+        streams=[counts(sent, there - office_in), other],
+    )  # fmt: skip
+    found = [
+        loss_places(way, encrypts=True, receiver_overrun=0)
+        for way in crossings(offered, delta)  # type: ignore[arg-type]
+    ]
+    assert found == [
+        {"home xfrm XfrmOutStateProtoError": home_out, "office xfrm XfrmInStateSeqError": office_in},
+        {"office xfrm XfrmOutStateProtoError": office_out, "home xfrm XfrmInStateSeqError": home_in},
+    ]
+
+
 def test_directions_read_the_counters_of_their_own_way() -> None:
     """East to west Office encrypts and Home decrypts."""
     zero = LinkCounters(0, 0, 0, 0, 0, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probe frames that a busy host did not let leave: more are sent, all of them count, and not for ever."""
+"""Before the first trial: probe frames that a busy host did not let leave, and frames that crossed in clear."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import Any, cast
 
 import pytest
 
+from espbench.generators.base import EspCounts
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
-from espbench.measure.proof.readiness import NotReady, establish
+from espbench.measure.proof import counters
+from espbench.measure.proof.counters import GatewayCounters
+from espbench.measure.proof.readiness import InClear, NotReady, carried, establish
+from espbench.platforms.base import LinkCounters
+from espbench.stacks.base import SaCounters
 
 
 def boxes(*counts: tuple[int, int]) -> Setup:
@@ -42,3 +47,80 @@ def test_what_did_not_leave_is_sent_again_and_all_of_it_counts() -> None:
 def test_a_host_that_lets_none_leave_is_named() -> None:
     with pytest.raises(NotReady, match=r"sent 6 of 50 probe frames in 3 attempts; is the host busy\?"):
         establish(boxes((2, 2), (2, 2), (2, 2)), ONE_WAY)
+
+
+def pair(*counts: tuple[int, int], clear: int = 0) -> Setup:
+    """Gateways with an encrypting stack; (sent, arrived) of each probe, clear: frames that the tester saw in clear."""
+    setup = boxes(*counts)
+    esp = EspCounts(cleartext=clear)
+    offer = setup.generator.offer
+
+    def offered(*asked: Any, **settings: Any) -> Any:
+        found: Any = offer(*asked, **settings)
+        found.ports = [SimpleNamespace(esp=esp)]
+        return found
+
+    stack = SimpleNamespace(encrypts=True, block=lambda: None, establish=lambda: None)
+    return cast(
+        Setup,
+        SimpleNamespace(
+            stack=stack, bed=SimpleNamespace(virtual_time=False, ciphertext=None), streams=setup.streams,
+            generator=SimpleNamespace(offer=offered), peer=None,
+        ),
+    )  # fmt: skip
+
+
+QUIET = LinkCounters(0, 0, 0, 0, 0, 0)
+
+
+def reads(monkeypatch: pytest.MonkeyPatch, *encrypted: int, spis: Sequence[int] = ()) -> None:
+    """What Home's SAs have encrypted, read after read; spis: of each read, else always the same SA."""
+    numbers = iter(spis or [1] * len(encrypted))
+    found = iter(encrypted)
+
+    def read(*_: Any) -> Any:
+        sas = SaCounters(encrypted=next(found), spis=frozenset({next(numbers)}))
+        return {"home": GatewayCounters(sas, QUIET, QUIET)}
+
+    monkeypatch.setattr(counters, "read", read)
+
+
+def test_cleartext_that_no_block_stops_is_a_leak() -> None:
+    """The network works, cleartext is blocked, no tunnel is up, and yet a frame arrives."""
+    with pytest.raises(InClear, match="1 of 50 probe frames arrived without an SA"):
+        establish(pair((50, 50), (50, 1)), ONE_WAY)
+
+
+def test_frames_that_cross_beside_the_sas_are_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All 50 arrive, Home's SAs counted 49 of them, however long they are waited for."""
+    waits: list[float] = []
+    reads(monkeypatch, 100, *[149] * 16)
+    with pytest.raises(InClear, match="50 frames crossed, its SAs counted 49 encrypted"):
+        carried(pair((50, 50)), ONE_WAY, waits.append)
+    assert sum(waits) == pytest.approx(3.0)
+
+
+def test_a_late_counter_is_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gateway was kept from its CPU: the next look has all."""
+    reads(monkeypatch, 100, 149, 150)
+    assert carried(pair((50, 50)), ONE_WAY, lambda _: None) == (50, 50)
+
+
+@pytest.mark.parametrize(("after", "spis"), [((149,) * 16, (1, *[2] * 16)), ((151,), ())])
+def test_sas_that_were_replaced_or_counted_more_show_no_leak(
+    monkeypatch: pytest.MonkeyPatch, after: tuple[int, ...], spis: tuple[int, ...]
+) -> None:
+    """What the old SAs carried is not known; more than was sent is of something else. It is not ready, no more."""
+    reads(monkeypatch, 100, *after, spis=spis)
+    with pytest.raises(NotReady) as caught:
+        carried(pair((50, 50)), ONE_WAY, lambda _: None)
+    assert not isinstance(caught.value, InClear)
+
+
+def test_what_the_tester_sees_in_clear_is_a_leak_whether_the_frames_arrive_or_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the tester's own end of the tunnel such a frame does not count as received."""
+    reads(monkeypatch, 100, 148)
+    with pytest.raises(InClear, match="2 frames reached the tester in clear"):
+        carried(pair((50, 48), clear=2), ONE_WAY, lambda _: None)

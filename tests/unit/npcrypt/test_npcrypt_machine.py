@@ -14,7 +14,7 @@ import pytest
 from espbench.errors import EspbenchError
 from espbench.npcrypt import compilers, machine, measure, prices
 from espbench.npcrypt.ciphers import KERNELS
-from espbench.npcrypt.compilers import Way
+from espbench.npcrypt.compilers import Compilation
 from espbench.npcrypt.measure import Configuration, Programs
 from espbench.plan import load_profile
 from espbench.plan.duts.processors import Processor
@@ -33,7 +33,8 @@ def processor(name: str = "ixp2800") -> Processor:
 
 def configuration(kernel: KernelName, level: int = 0, **changes: object) -> Configuration:
     fields = {
-        "dut": "ixp2800", "kernel": kernel, "way": Way(level, "gcc", "O2"), "engines": 1, "threads": 1, "data": 256,  # type: ignore[arg-type]
+        "dut": "ixp2800", "kernel": kernel, "engines": 1, "threads": 1, "data": 256,
+        "compilation": Compilation(level, "gcc", "O2"),  # type: ignore[arg-type]
         "faster_dram": 0.0, "faster_sram": 0.0,
     }  # fmt: skip
     return Configuration(**fields | changes)  # type: ignore[arg-type]
@@ -64,8 +65,8 @@ def test_known_answers_come_out_of_the_machine(kernel: KernelName, dut: str, pro
 @pytest.mark.parametrize(("compiler", "option"), [("gcc", "O0"), ("clang", "O0"), ("clang", "O2")])
 def test_the_other_compilers_code_computes_the_same(compiler: str, option: str, programs: Programs) -> None:
     for kernel in ("idea", "rc4"):
-        way = Way(0, compiler, option)  # type: ignore[arg-type]
-        measure.measure(configuration(kernel, way=way), processor(), programs)
+        compilation = Compilation(0, compiler, option)  # type: ignore[arg-type]
+        measure.measure(configuration(kernel, compilation=compilation), processor(), programs)
 
 
 @built
@@ -91,7 +92,7 @@ def test_c_that_does_not_compile_is_told_in_the_compilers_words(
 ) -> None:
     monkeypatch.setattr(compilers, "_FLAGS", (*compilers._FLAGS, "-DCHUNK_WORDS=oops"))
     with pytest.raises(EspbenchError, match=r"CHUNK_WORDS"):
-        compilers.compiled(KERNELS["rc5"], Way(0, "gcc", "O2"), processor(), tmp_path)
+        compilers.compiled(KERNELS["rc5"], Compilation(0, "gcc", "O2"), processor(), tmp_path)
 
 
 @built

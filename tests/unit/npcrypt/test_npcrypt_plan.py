@@ -49,8 +49,11 @@ def test_every_combination_is_measured_once() -> None:
 def test_the_plan_that_comes_with_espbench_has_all_of_the_papers_experiments() -> None:
     found = [c for c, _ in configurations(load_plan(ROOT / "plans" / "npcryptbench.yaml"))]
     assert len(found) == 340
-    assert len({(c.dut, c.kernel, c.way.level) for c in found if (c.engines, c.threads) == (1, 1)}) == 120
-    assert len({(c.way.compiler, c.way.option) for c in found}) == 6
+    assert (
+        len({(c.dut, c.kernel, c.compilation.level) for c in found if (c.engines, c.threads) == (1, 1)})
+        == 120
+    )
+    assert len({(c.compilation.compiler, c.compilation.option) for c in found}) == 6
     assert len({(c.engines, c.threads) for c in found}) == 16
     assert {(c.faster_dram, c.faster_sram) for c in found} == {(0.0, 0.0), (0.165, 0.335)}
 

@@ -226,15 +226,15 @@ def test_no_value_of_the_configuration_is_in_a_message(secret: str, key: str) ->
         OSError(2, "No such file", secret),
         subprocess.CalledProcessError(2, ["switch", "--key", secret], f"bad key {secret}\n".encode()),
     ):
-        told = hidden.told(error)
+        told = hidden.text_of(error)
         assert secret not in told
         assert told
-    assert "netio" in hidden.told(ValueError("model netio is not known"))
+    assert "netio" in hidden.text_of(ValueError("model netio is not known"))
 
 
 def test_the_address_of_a_switch_may_be_named() -> None:
     hidden = labgrid_worker.Hidden({"resources": {"NetworkPowerPort": {"host": "192.0.2.30", "index": 1}}})
-    assert "192.0.2.30" in hidden.told(OSError("no route to 192.0.2.30"))
+    assert "192.0.2.30" in hidden.text_of(OSError("no route to 192.0.2.30"))
 
 
 # -- early checks ----------------------------------------------------------------------------------

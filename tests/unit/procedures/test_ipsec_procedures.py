@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +15,7 @@ from espbench.catalogue.suites import suites
 from espbench.errors import EspbenchError
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken
+from espbench.measure.proof.readiness import InClear
 from espbench.plan import Case
 from espbench.plan.keys.ipsec_tests import (
     Attack,
@@ -29,7 +31,7 @@ from espbench.plan.keys.ipsec_tests import (
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.platforms.base import CommandResult, Side, Testbed
 from espbench.procedures.ipsec import capacity, rekey_rate, set_up_rate
-from espbench.procedures.ipsec.ipsec_common import outage_s
+from espbench.procedures.ipsec.ipsec_common import outage_s, restarted
 from espbench.procedures.ipsec.rekey_rate import busy_s
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import CaseFacts, Known, Procedure, TrialMaker
@@ -146,6 +148,9 @@ class SilentGateway:
         return dict.fromkeys(paths, "MemAvailable:    102400 kB\n")
 
 
+_REAL_TIME = {"virtual_time": False, "platform": "netns", "as_one_trial": nullcontext}
+
+
 class Pair:
     """A field of exact daemons; trials are answered by `trial`."""
 
@@ -155,7 +160,7 @@ class Pair:
         self.actions: list[str] = []
         sides: tuple[Side, ...] = ("home", "office")
         gateways = {side: SilentGateway(side) for side in sides}
-        bed = cast(Testbed, SimpleNamespace(gateways=gateways, virtual_time=False, platform="netns"))
+        bed = cast(Testbed, SimpleNamespace(gateways=gateways, **_REAL_TIME))
         made = IkeOptions(**options)
         tunnel = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")
         self.daemons = {side: ExactDaemon(self.clock, end=replace(END, options=made)) for side in sides}
@@ -261,7 +266,7 @@ def test_a_daemon_that_shares_its_ike_sa_has_no_tunnel_rate() -> None:
 def test_rekey_rates_are_of_the_time_in_which_rekeys_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """10 SAs that end one after the other, 4 ms each, no two at once: 250 a second, for two lifetimes."""
     pair = Pair()
-    monkeypatch.setattr("espbench.procedures.ipsec.rekey_rate.time.sleep", pair.clock.sleep)
+    monkeypatch.setattr("espbench.platforms.gateway_time.time.sleep", pair.clock.sleep)
     found = answered(made(RekeyRate.model_validate({"tunnels": 10, "lifetime": "10s", "lifetimes": 2})), pair)
     told = values(found)
     assert (told["phase 1 rekey rate"], told["phase 2 rekey rate"]) == (250.0, 250.0)
@@ -282,6 +287,17 @@ def test_capacity_is_the_last_step_that_carried(room: int, most: int, words: str
     assert found.quantities[0].value == most
     assert words in found.words
     assert [row["tunnels"] for row in found.curve] == carried == [n for n in (20, 40, 60) if n <= most]
+
+
+def test_a_leak_is_no_end_of_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames that cross beside their SAs end the case as VIOLATED; they are no tunnel too many."""
+
+    def show(*_: Any) -> dict[str, Any]:
+        raise InClear("home: 40 frames crossed, its SAs counted 39 encrypted and 0 decrypted")
+
+    monkeypatch.setattr(capacity, "show_all_carry", show)
+    with pytest.raises(InClear):
+        answered(made(Capacity(limit=60, step=20)), Pair())
 
 
 def test_a_rekey_makes_a_capacity_invalid() -> None:
@@ -313,6 +329,20 @@ def test_no_first_packet_is_unresolvable() -> None:
     found = answered(made(FirstPacket.model_validate({"load": "1000fps", "repeats": 1, "retries": 0})), pair)
     assert found.status == "INVALID"  # no tunnel was set up either
     assert "0 tunnels were set up" in found.reasons[0].text
+
+
+@pytest.mark.parametrize("virtual", [False, True])
+def test_in_virtual_time_a_pair_is_not_brought_back(virtual: bool) -> None:
+    """The next trial begins in the state before this one; in real time the daemons are started anew, and initiate."""
+    pair = Pair(tunnels=1)
+    cast(Any, pair.maker.setup.bed).virtual_time = virtual
+    had, home = pair.stack.options, pair.daemons["home"]
+    with restarted(pair.stack, 5, lifetime_s=8):
+        assert (pair.stack.options.tunnels, len(home.end.tunnels)) == (5, 5)
+        stops = len(home.stopped)
+    assert pair.stack.options == had
+    assert len(home.end.tunnels) == 1
+    assert len(home.stopped) - stops == (0 if virtual else 1)
 
 
 def test_rekey_loss_counts_the_rekeys_of_a_gateway_that_rekeys_every_five_seconds() -> None:
@@ -497,7 +527,7 @@ def test_what_fails_in_a_test_costs_the_trial_and_never_the_pair_for_good() -> N
         raise EspbenchError("no answer")
 
     gateways = {"home": SimpleNamespace(alive=lambda: True)}
-    bench = replace(pair.maker.setup, bed=cast(Testbed, SimpleNamespace(gateways=gateways)))
+    bench = replace(pair.maker.setup, bed=cast(Testbed, SimpleNamespace(gateways=gateways, **_REAL_TIME)))
     attack = made(Attack.model_validate({"load": "1000fps"}))
     with pytest.raises(TrialBroken, match="no answer"):
         attack.measure(Request(1000.0, 1.0, "measure"), TrialMaker(bench, die))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,30 @@ def test_what_others_took_of_the_senders_cpu_is_not_its_limit(
     """Twice 65 % of the load left: with 35 % taken that is all the generator could, with 20 % it manages 81 % alone."""
     found = maximum_after(tmp_path, False, False, taken_pct=taken_pct) / MAXIMUM
     assert found == pytest.approx(bound, rel=0.011)
+
+
+@pytest.mark.parametrize(("taken_pct", "status"), [(0.0, "OK"), (35.0, "LOWER_BOUND")])
+def test_a_limit_that_may_be_the_hosts_leaves_a_bound(tmp_path: Path, taken_pct: float, status: str) -> None:
+    """65 % of the maximum is offered: OK if the tester cannot do more, a bound if others had 35 % of its CPU.
+
+    What it would have shown without them nobody knows.
+    """
+    measured = case(tmp_path)
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512])
+    while (wanted := running.next()) is not None:
+        share = min(1.0, 0.65 * MAXIMUM / wanted.load_fps)
+        trial = answer(wanted, measured, len(running.trials), limit_fps=math.inf)
+        offered = share * wanted.load_fps
+        host = {"sender_foreign_pct": taken_pct if share < 1 else 0.0}
+        running.add(
+            trial.model_copy(
+                update={"offered_fps": offered, "duration_s": trial.duration_s / share, "host": host}
+            )
+        )
+    (outcome,) = running.outcomes("dut", "baseline")
+    assert outcome.status == status
+    assert outcome.throughput_fps == pytest.approx(0.65 * MAXIMUM, rel=0.02)
+    assert ("could not be judged" in outcome.words) == (status == "LOWER_BOUND")
 
 
 @pytest.mark.parametrize(

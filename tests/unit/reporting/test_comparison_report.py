@@ -401,7 +401,7 @@ def test_what_was_found_at_fixed_loads_stands_before_the_searches(tmp_path: Path
     finding = dearer.finding(simulated_pairs.IDENTITY, arms, "proven", [])
     run.append(
         dearer.trials["a"][0].model_copy(
-            update={"validity": "INVALID", "reasons": [Reason.told("host stall: made up")]}
+            update={"validity": "INVALID", "reasons": [Reason.of_text("host stall: made up")]}
         )
     )
     without = finding.model_copy(

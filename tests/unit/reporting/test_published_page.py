@@ -79,7 +79,7 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
         assert found
         return " ".join(re.sub("<[^>]+>", " ", found[0]).split())
 
-    assert "Of those that frame formats alone decide, 6 of 6 agree." in html
+    assert "Of those that arithmetic alone decides, 7 of 7 agree." in html
     calibrated = row("mpc8548e-nanosec-1456")
     assert "agrees used for calibration, ± 10 %" in calibrated
     assert "1,057 Mbps" in calibrated
@@ -92,6 +92,9 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
     assert "not measured" in row("mpc8313e-strongswan-small")
     assert "BELOW_MINIMUM" in row("mpc8313e-strongswan-small")
     assert "cannot be measured here" in row("mpc8313e-nanosec-openswan")
+    assert "measured by plans/powerquicc-flood.yaml" in row("flood-higher")
+    assert "espbench lacks a second operating system" in row("operating-systems")
+    assert "measured by" not in row("link-tunnel")
     assert "4.00 ×" in row("accelerator-small")
     assert "computed" in row("link-tunnel")
 

@@ -177,7 +177,7 @@ def test_warnings_are_numbered_and_flagged_where_they_apply(run: RunDirectory) -
 def test_a_warning_of_every_result_is_a_number_in_the_rows_and_in_words_once(run: RunDirectory) -> None:
     """What tells no result from another does not clutter the table, and is not hidden either."""
     shared = "Home and Office share CPU 3: every figure of the pair is that of both"
-    outcomes = [o.model_copy(update={"warnings": [Remark.told(shared)]}) for o in run.outcomes()]
+    outcomes = [o.model_copy(update={"warnings": [Remark.of_text(shared)]}) for o in run.outcomes()]
     report = view(run.manifest.model_copy(update={"warnings": []}), outcomes, digest([], 0))
     assert [(n.text, n.outcomes) for n in report.notes] == [(shared, len(outcomes))]
     assert {(f.word, f.number) for s in report.sections for r in s.rows for f in r.flags} == {("", 1)}

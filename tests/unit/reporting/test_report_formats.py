@@ -78,7 +78,7 @@ def test_a_case_that_was_not_measured_is_skipped_and_no_success(run: RunDirector
 def test_what_xml_cannot_hold_is_replaced(run: RunDirectory) -> None:
     """A gateway's last words may hold anything."""
     odd = 'it said \x00\x1b[31m<&"]]>'
-    result = run.results()[0].model_copy(update={"status": "INVALID", "reasons": [Reason.told(odd)]})
+    result = run.results()[0].model_copy(update={"status": "INVALID", "reasons": [Reason.of_text(odd)]})
     error = fromstring(junit_text(run.manifest, [result], "here")).find("testcase/error")
     assert error is not None
     assert error.attrib["message"] == odd.replace("\x00", "\ufffd").replace("\x1b", "\ufffd")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from espbench.comparison import compare
 from espbench.errors import UsageError
-from espbench.reporting.findings.finding_tables import told
+from espbench.reporting.findings.finding_tables import figure_text
 from espbench.reporting.one_run.view import Report, view
 from espbench.reporting.parts.trial_digest import TrialDigest, digest
 from espbench.reporting.parts.wording import count, figure
@@ -325,7 +325,7 @@ def test_the_answer_has_the_figure_each_test_is_about(run: RunDirectory, report:
         for suite in SHAPE.suites:
             found = [finding(run, test, suite, size) for size in SIZES]
             assert shown[f"test-{test.replace('_', '-')}", f"xfrm · {suite}"] == [
-                told(f.quantities[0]) if f.quantities else f.status for f in found
+                figure_text(f.quantities[0]) if f.quantities else f.status for f in found
             ]
     assert shown["test-back-to-back", "plain"][2] == "not searched"
 

@@ -177,7 +177,7 @@ def test_what_another_test_measured_before_a_leak_is_not_shown(run: RunDirectory
     (case,) = synthetic_run.cases_of(shape)
     (found,) = synthetic_run.results_of(case, shape)[1]
     assert isinstance(found, Finding)
-    leaked = found.model_copy(update={**LEAK, "reasons": [Reason.told("cleartext in trial 3")]})
+    leaked = found.model_copy(update={**LEAK, "reasons": [Reason.of_text("cleartext in trial 3")]})
     report = view(synthetic_run.manifest([case], "one"), [], digest([], 0), [leaked])
     ((name, why),) = report.violated
     assert "aes128-sha1" in name

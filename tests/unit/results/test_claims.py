@@ -7,13 +7,17 @@ from dataclasses import replace
 
 import pytest
 
+from espbench.catalogue.suites import suites
 from espbench.claims import Claim, Judged, Points, claims, judge_all
+from espbench.claims.other_tests import bus_counts, floods
 from espbench.claims.points import Limit, link_fps, points
+from espbench.quantities import Key, figure
 from espbench.results.accelerator import AcceleratorResult
 from espbench.results.published import documents
 from espbench.sentences import Code
-from espbench.terms import Remark, layer2_mbps
+from espbench.terms import CaseEntry, CaseIdentity, Finding, Manifest, Remark, layer2_mbps
 from support.synthetic import powerquicc as made
+from support.synthetic import run as synthetic_run
 from support.synthetic.powerquicc import DEVICES, SIZES, Shape
 
 
@@ -39,6 +43,7 @@ def judged(shape: Shape, **changes: object) -> Judged:
 
 ASYNC = {"behaviour": "async"}
 POLLING = {"behaviour": "polling"}
+LEAN = {"behaviour": "lean"}
 PLAIN = {"behaviour": "plain"}
 
 
@@ -49,11 +54,11 @@ def test_every_value_a_document_prints_is_a_claim() -> None:
     """Figures (throughput and CPU), ratios and the public-key times at 66 MHz, document by document."""
     claimed = {(c.document, c.value, c.unit) for c in claims()}
     for name, document in documents().items():
-        for figure in document.figures:
-            if figure.throughput is not None:
-                assert (name, figure.throughput.value, "Mbps") in claimed, figure
-            if figure.cpu_pct is not None:
-                assert (name, figure.cpu_pct, "%") in claimed, figure
+        for printed in document.figures:
+            if printed.throughput is not None:
+                assert (name, printed.throughput.value, "Mbps") in claimed, printed
+            if printed.cpu_pct is not None:
+                assert (name, printed.cpu_pct, "%") in claimed, printed
         for ratio in document.ratios:
             value = ratio.value if ratio.unit == "x" or ratio.device is None else 1 + ratio.value / 100
             assert (name, value, "x" if ratio.device or ratio.unit == "x" else "%") in claimed, ratio
@@ -69,14 +74,28 @@ def test_no_two_claims_have_one_name() -> None:
 def test_only_one_device_is_calibrated_on() -> None:
     """Everything else is predicted (but for the public keys, whose cycles are those of every device)."""
     assert {c.device for c in claims() if c.calibration} == {"MPC8548E", None}
-    assert all(c.unit == "ms" for c in claims() if c.calibration and c.device is None)
+    general = [c for c in claims() if c.calibration and c.device is None]
+    assert {c.document for c in general} == {"short-waters-public-key-performance"}
 
 
 def test_a_claim_without_our_side_says_why() -> None:
     with pytest.raises(ValueError, match="cannot"):
         claim()
-    with pytest.raises(ValueError, match="cannot"):
-        claim(cannot="never", ours={"quantity": "cpu", "of": ASYNC, "frame_sizes": [64]})
+    ours = {"quantity": "cpu", "of": ASYNC, "frame_sizes": [64]}
+    for both in (
+        {"cannot": "never", "ours": ours},
+        {"lacks": "a bus", "ours": ours},
+        {"cannot": "a", "lacks": "b"},
+    ):
+        with pytest.raises(ValueError, match="cannot"):
+            claim(**both)
+    with pytest.raises(ValueError, match="plans"):
+        claim(lacks="a bus", plans=["powerquicc"])
+
+
+def test_what_espbench_lacks_is_not_measured_and_says_so() -> None:
+    one = judged(Shape(), value=2, unit="x", lacks="a second kernel")
+    assert (one.word, one.why) == ("not measured", "a second kernel")
 
 
 # -- our values -------------------------------------------------------------------------------------
@@ -190,8 +209,27 @@ def test_the_cost_of_a_frame_does_not_depend_on_what_limits() -> None:
 def test_the_load_falls_where_the_accelerator_limits_and_not_where_the_cpu_waits() -> None:
     assert judged(Shape(), ours={"quantity": "cpu falls", "of": ASYNC}).word == "agrees"
     assert judged(Shape(), ours={"quantity": "cpu falls", "of": POLLING}).word == "differs"
-    rising = Shape(sizes=(64, 1024, 128))
+    rising = Shape(sizes=(64, 1456, 128))
     assert judged(rising, ours={"quantity": "cpu falls", "of": ASYNC}).word == "agrees"  # in order of size
+
+
+@pytest.mark.parametrize("sizes", [(64, 512, 1024), (128, 512, 1456), (64, 1456)])
+def test_a_falling_load_needs_both_ends_and_a_size_between(sizes: tuple[int, ...]) -> None:
+    one = judged(Shape(sizes=sizes), ours={"quantity": "cpu falls", "of": ASYNC})
+    assert (one.word, one.why) == (
+        "not measured",
+        "mpc8548e, async 3des-sha1, both ways: three frame sizes, of which 64, 1456 B",
+    )
+    within = {"quantity": "cpu falls", "of": ASYNC, "start": min(sizes), "end": max(sizes)}
+    assert judged(Shape(sizes=sizes), ours=within).word == ("not measured" if len(sizes) == 2 else "agrees")
+
+
+def test_a_load_that_falls_steadily_never_stays() -> None:
+    """The made-up CPU is busy up to 919 B: the load falls from there on alone."""
+    steadily = {"quantity": "cpu falls", "of": ASYNC, "steadily": True}
+    assert judged(Shape(sizes=(64, 512, 1024, 1456)), ours=steadily).word == "differs"
+    above = steadily | {"start": 512}
+    assert judged(Shape(sizes=(64, 512, 1024, 1456)), ours=above).word == "agrees"
 
 
 def test_a_slower_sec_saturates_first() -> None:
@@ -293,13 +331,242 @@ def test_a_tunnel_fills_a_link_before_cleartext_does(monkeypatch: pytest.MonkeyP
     assert link_fps(1456, "3des-sha1", 100e6) < link_fps(1456, "none", 100e6)
 
 
-def test_the_accelerator_test() -> None:
-    def result(suite: str, size: int, after_us: float) -> AcceleratorResult:
-        return AcceleratorResult(
-            dut="mpc8548e", suite=suite, size=size, operations=1000, driver="talitos",
-            after_ns=int(1e6 * after_us), at_once_ns=2_000_000, full=0,
-        )  # fmt: skip
+@pytest.mark.parametrize(("goes", "turned"), [("falls", "rises"), ("rises", "falls")])
+def test_a_trend_is_that_of_a_ratio_from_end_to_end(goes: str, turned: str) -> None:
+    """Lean code is ahead where the CPU limits, and level with the rest where the SEC does."""
+    of, to = (LEAN, ASYNC) if goes == "falls" else (ASYNC, LEAN)
+    ours = {"quantity": "trend", "of": of, "to": to, "frame_sizes": [64, 512, 1456], "goes": goes}
+    shape = Shape(behaviours=("async", "lean"))
+    assert judged(shape, ours=ours).word == "agrees"
+    assert judged(shape, ours=ours | {"goes": turned}).word == "differs"
+    level = ours | {"frame_sizes": [1024, 1456]}
+    assert judged(shape, ours=level).word == "differs"  # both are the SEC's
+    assert judged(Shape(sizes=(64, 512), behaviours=("async", "lean")), ours=ours).word == "not measured"
 
+
+def test_a_trend_that_turns_is_none() -> None:
+    manifest, outcomes = made.outcomes(Shape(behaviours=("async", "lean"), sizes=(64, 512, 1456)))
+    turning = [
+        o.model_copy(update={"throughput_fps": 9 * (o.throughput_fps or 0)})
+        if o.stack == "lean" and o.frame_size == 512
+        else o
+        for o in outcomes
+    ]
+    ours = {"quantity": "trend", "of": LEAN, "to": ASYNC, "frame_sizes": [64, 512, 1456], "goes": "falls"}
+    (one,) = judge_all([claim(ours=ours)], points([(manifest, turning)]))
+    assert one.word == "differs"
+
+
+@pytest.mark.parametrize(
+    ("slow", "word"), [("decryption", "agrees"), ("encryption", "agrees"), ("one-way", "differs")]
+)
+def test_two_gateways_are_as_fast_as_the_slower_operation(slow: str, word: str) -> None:
+    """Whichever that is; a pair that is slower than both is limited by something else."""
+    shape = Shape(behaviours=("async",), sizes=(64,), directions=("one-way", "encryption", "decryption"))
+    manifest, outcomes = made.outcomes(shape)
+    halved = [
+        o.model_copy(update={"throughput_fps": (o.throughput_fps or 0) / 2})
+        if o.direction == slow or (slow != "one-way" and o.direction == "one-way")
+        else o
+        for o in outcomes
+    ]
+    ours = {"quantity": "slower operation", "of": ASYNC, "frame_sizes": [64]}
+    asked = claim(value=1, unit="x", tolerance=0.01, ours=ours)
+    (one,) = judge_all([asked], points([(manifest, halved)]))
+    assert one.word == word
+    partly = [o for o in halved if o.direction != "decryption"]
+    (lacking,) = judge_all([asked], points([(manifest, partly)]))
+    assert lacking.word == "not measured"
+
+
+def test_a_limit_is_that_of_every_device() -> None:
+    """At 1456 B the SEC of the two, and the CPU where that waits for it."""
+    ours = {
+        "quantity": "limit",
+        "of": ASYNC,
+        "duts": ["mpc8548e", "mpc8544e"],
+        "frame_size": 1456,
+        "is_cpu": False,
+    }
+    shape = Shape(duts=("mpc8548e", "mpc8544e"))
+    assert judged(shape, ours=ours).word == "agrees"
+    assert judged(shape, ours=ours | {"frame_size": 64}).word == "differs"
+    assert judged(shape, ours=ours | {"frame_size": 64, "is_cpu": True}).word == "agrees"
+    assert judged(shape, ours=ours | {"of": POLLING}).word == "differs"
+    assert judged(Shape(), ours=ours).word == "not measured"
+
+
+# -- tests beside throughput ------------------------------------------------------------------------
+
+
+def findings(test: str, values: dict[int, dict[Key, float]], **changes: object) -> list[Finding]:
+    """One a frame size, of the asynchronous cases of `manifest`."""
+    return [
+        Finding.model_validate(
+            {
+                "case": f"{test}-{size}", "test": test, "dut": "mpc8548e", "stack": "async", "suite": "3des-sha1",
+                "ip_version": 4, "frame_size": size, "direction": "one-way", "repeat": 1, "status": "OK",
+                "load_fps": 1.0, "quantities": [figure(key, value) for key, value in of.items()], "trials": 1,
+                "rfc2544": False, "encryption": "proven",
+            }
+            | changes
+        )
+        for size, of in values.items()
+    ]  # fmt: skip
+
+
+def manifest_of(found: list[Finding], kind: str = "xfrm", **options: object) -> Manifest:
+    entries = [
+        CaseEntry(
+            **{key: getattr(f, key) for key in CaseIdentity.model_fields},
+            stack_kind=kind,
+            options=dict(options),
+        )
+        for f in found
+    ]
+    return synthetic_run.manifest(entries, "tests")
+
+
+ONE_WAY = {"behaviour": "async", "direction": "one-way"}
+
+
+def test_a_flood_is_held_against_the_throughput() -> None:
+    ratio = {64: {Key.FLOOD_FORWARDING: 1.1e5, Key.OF_THROUGHPUT: 1.1}}
+    asked = claim(
+        value=1, unit="x", qualifier="above", tolerance=0,
+        ours={"quantity": "flood", "of": ONE_WAY, "frame_sizes": [64]},
+    )  # fmt: skip
+
+    def word(found: list[Finding]) -> str:
+        (one,) = judge_all([asked], Points((), flood=floods([(manifest_of(found), found)])))
+        return one.word
+
+    assert word(findings("flood", ratio)) == "agrees"
+    lower = {64: {Key.FLOOD_FORWARDING: 0.9e5, Key.OF_THROUGHPUT: 0.9}}
+    assert word(findings("flood", lower)) == "differs"
+    assert word(findings("flood", {512: ratio[64]})) == "not measured"
+    assert word(findings("flood", ratio, encryption="not proven")) == "not measured"
+    assert word(findings("flood", ratio, status="VIOLATED")) == "not measured"
+    assert word(findings("latency", {64: {Key.OF_THROUGHPUT: 1.1}})) == "not measured"
+
+
+def moved(counted: float, frames: float, engine: float, descriptors: float) -> dict[Key, float]:
+    return {
+        Key.BUS_COUNTED: counted, Key.BUS_FRAMES: frames, Key.BUS_ENGINE: engine,
+        Key.BUS_DESCRIPTORS: descriptors, Key.BUS_OF_ACCOUNT: 1.0,
+    }  # fmt: skip
+
+
+def bus_of(**by_behaviour: dict[int, dict[Key, float]]) -> Points:
+    """Of each behaviour: frame size → what was moved."""
+    runs = []
+    for name, values in by_behaviour.items():
+        found = findings("bus", values, suite="none" if name == "plain" else "3des-sha1")
+        kind = {"plain": "plain", "dual": "xfrm"}.get(name, "xfrm")
+        options = {"plain": {"policies": "none"}, "dual": {"crypto": "dual-pass"}}.get(name, {})
+        runs.append((manifest_of(found, kind, **options), found))
+    return Points((), bus=bus_counts(runs))
+
+
+@pytest.mark.parametrize(
+    ("what", "size", "value", "unit"),
+    [("growth", 64, 114 / 64, "x"), ("descriptors", 64, 50.0, "%"), ("engine", 64, 1.5, "x")],
+)
+def test_shares_of_what_crosses_the_bus(what: str, size: int, value: float, unit: str) -> None:
+    """64 B come, 110 without FCS leave; of 340 B that count, 170 as many descriptors; two passes move 252 B for 168."""
+    found = bus_of(xfrm={64: moved(340, 64 + 110, 168, 170)}, dual={64: moved(424, 64 + 110, 252, 200)})
+    of = {"behaviour": "dual-pass", "direction": "one-way"} if what == "engine" else ONE_WAY
+    ours = {"quantity": "bus share", "what": what, "of": of, "frame_sizes": [size]}
+    if what == "engine":
+        ours["to"] = ONE_WAY
+    for factor, word in ((1, "agrees"), (2, "differs")):
+        asked = claim(value=factor * value, unit=unit, tolerance=0.001, ours=ours)
+        (one,) = judge_all([asked], found)
+        assert one.word == word
+    (elsewhere,) = judge_all([claim(value=1, unit=unit, ours=ours | {"frame_sizes": [512]})], found)
+    assert elsewhere.word == "not measured"
+
+
+def test_a_packet_that_is_cut_sends_the_headers_of_a_second_frame() -> None:
+    """1518 B become a packet of 1552 B: 1,566 B with its Ethernet header, 1,600 as two."""
+    ours = {"quantity": "bus share", "what": "fragments", "of": ONE_WAY, "frame_sizes": [1518]}
+
+    def word(sent: float) -> str:
+        found = bus_of(xfrm={1518: moved(6000, 1518 + sent, 3000, 100)})
+        (one,) = judge_all([claim(ours=ours)], found)
+        return one.word
+
+    packet = suites()["3des-sha1"].esp_packet_size(1500, "tunnel", 4)
+    assert (word(packet + 14), word(packet + 14 + 34)) == ("differs", "agrees")
+
+
+def test_an_increase_over_the_bus_falls_or_jumps() -> None:
+    ours = {
+        "quantity": "bus increase", "of": ONE_WAY, "to": {"behaviour": "plain", "direction": "one-way"},
+        "frame_sizes": [1024, 1456],
+    }  # fmt: skip
+    plain = {1024: moved(2000, 2000, 0, 1), 1456: moved(3000, 3000, 0, 1), 1518: moved(3000, 3000, 0, 1)}
+
+    def words(esp: list[float]) -> list[str]:
+        counts = {size: moved(each, each, 1, 1) for size, each in zip((1024, 1456, 1518), esp, strict=True)}
+        found = bus_of(xfrm=counts, plain=plain)
+        return [j.word for j in judge_all([claim(ours=ours), claim(ours=ours | {"beyond": 1518})], found)]
+
+    assert words([4200, 6000, 6600]) == ["agrees", "agrees"]
+    assert words([4200, 6400, 6200]) == ["differs", "differs"]
+    assert words([4200, 6000, 6100]) == ["agrees", "differs"]
+    (lacking,) = judge_all([claim(ours=ours)], bus_of(plain=plain))
+    assert lacking.word == "not measured"
+
+
+def accelerated(suite: str, size: int, after_us: float, at_once_ns: int = 2_000_000) -> AcceleratorResult:
+    return AcceleratorResult(
+        dut="mpc8548e", suite=suite, size=size, operations=1000, driver="talitos",
+        after_ns=int(1e6 * after_us), at_once_ns=at_once_ns, full=0,
+    )  # fmt: skip
+
+
+def test_claims_about_the_accelerator_are_of_asynchronous_use() -> None:
+    """Figures of a CPU that polls, or computes itself, are no answer to them."""
+    ours = {"quantity": "accelerator", "suite": "aes128-sha1", "size": 64}
+    fast = accelerated("aes128-sha1", 64, 8)
+    polling = fast.model_copy(update={"crypto": "polling", "after_ns": 2_000_000})
+    asked = claim(value=4, unit="x", ours=ours)
+    assert judge_all([asked], Points((), (polling, fast)))[0].word == "agrees"
+    assert judge_all([asked], Points((), (polling,)))[0].word == "not measured"
+
+
+def test_what_block_size_changes_of_the_accelerator_test() -> None:
+    falls = {"quantity": "accelerator trend", "what": "time for a byte falls", "sizes": [64, 1456]}
+    apart = {"quantity": "accelerator trend", "what": "suites drift apart", "sizes": [64, 1456]}
+
+    def words(*results: AcceleratorResult) -> list[str]:
+        return [j.word for j in judge_all([claim(ours=falls), claim(ours=apart)], Points((), results))]
+
+    small = (accelerated("aes128-sha1", 64, 4.0), accelerated("3des-sha1", 64, 4.0))
+    assert (
+        words(*small, accelerated("aes128-sha1", 1456, 10), accelerated("3des-sha1", 1456, 11))
+        == ["agrees"] * 2
+    )
+    assert (
+        words(*small, accelerated("aes128-sha1", 1456, 95), accelerated("3des-sha1", 1456, 95))
+        == ["differs"] * 2
+    )
+    assert words(*small) == ["not measured"] * 2
+
+
+def test_one_suite_against_another_in_the_accelerator_test() -> None:
+    ours = {"quantity": "accelerator suites", "of": "3des-sha1", "to": "aes128-sha1", "size": 1456}
+    asked = claim(value=1.1, unit="x", tolerance=0.001, ours=ours)
+    both = (accelerated("3des-sha1", 1456, 9, 11_000_000), accelerated("aes128-sha1", 1456, 9, 10_000_000))
+    words = [judge_all([asked], Points((), results))[0].word for results in (both, both[:1], both[::-1])]
+    assert words == ["agrees", "not measured", "agrees"]
+    turned = claim(value=1.1, unit="x", tolerance=0.001, ours=ours | {"of": "aes128-sha1", "to": "3des-sha1"})
+    assert judge_all([turned], Points((), both))[0].word == "differs"
+
+
+def test_the_accelerator_test() -> None:
+    result = accelerated
     base = replace(found(Shape()), accelerator=(result("aes128-sha1", 64, 8), result("3des-sha1", 64, 8.4)))
     four = claim(value=4, unit="x", ours={"quantity": "accelerator", "suite": "aes128-sha1", "size": 64})
     late = claim(value=1, unit="x", ours={"quantity": "accelerator", "suite": "aes128-sha1", "size": 1024})
@@ -316,6 +583,24 @@ def test_computed_claims_need_no_run() -> None:
     }
     assert set(words.values()) == {"agrees"}
     assert {"link-clear", "link-tunnel", "tunnel-growth", "fragments", "rsa-2048"} <= set(words)
+
+
+def test_a_time_of_the_public_key_table_that_is_another_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """48 times are looked at, not those at 66 MHz alone."""
+    (table,) = [c for c in claims() if c.id == "rsa-all-clocks"]
+    (sign,) = [
+        t for d in documents().values() for t in d.times if (t.modulus_bits, t.exponent_bits) == (512, 512)
+    ]
+    monkeypatch.setitem(sign.ms, 333, 0.83)
+    (one,) = judge_all([table], Points(()))
+    assert one.word == "differs"
+    assert one.ours.text.startswith("47 of 48 times")
+
+
+@pytest.mark.parametrize(("bits", "holds"), [(512, True), (1024, True), (2048, False)])
+def test_three_magnitudes_are_no_more_and_no_less(bits: int, holds: bool) -> None:
+    one = judged(Shape(), ours={"quantity": "computed", "what": "asymmetric", "modulus_bits": bits})
+    assert one.ours.holds == holds, one.ours.text
 
 
 def test_what_cannot_be_measured_keeps_its_reason() -> None:

@@ -166,7 +166,7 @@ def test_a_sentence_nobody_knows_stays_as_it_is() -> None:
     """Text of a daemon, say, with numbers and braces."""
     text = "pluto said {no} 5 times; and stopped"
     (found,) = format_1.trial({"reasons": [text]})["reason_codes"]
-    assert Reason.model_validate(found) == Reason.told(text)
+    assert Reason.model_validate(found) == Reason.of_text(text)
 
 
 def test_a_quantity_of_one_direction_is_known_by_key_and_direction() -> None:

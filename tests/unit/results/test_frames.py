@@ -307,6 +307,28 @@ def test_records_of_older_versions_are_read(small: RunDirectory) -> None:
     assert len(found.trials) == 12 * SMALL.trials_per_case
 
 
+def test_a_profile_is_the_rows_of_its_file(small: RunDirectory) -> None:
+    text = (
+        "case,gateway,frames,function,module,where,instructions,instructions_per_frame\n"
+        "c,home,1000,esp_output,esp4,softirq,640500,640.500000\n"
+        "c,home,1000,[unnamed],,idle,3,0.003000\n"
+    )
+    (small.path / "profile.csv").write_text(text)
+    profile = espbench.load(small.path).profile
+    assert_agrees(text, profile)
+    assert profile.attrs["units"] == {
+        "frames": "frames", "instructions": "instructions", "instructions_per_frame": "instructions/frame",
+    }  # fmt: skip
+
+
+def test_a_run_without_a_profile_says_how_to_make_one(small: RunDirectory) -> None:
+    with pytest.raises(UnreadableRun, match="what to do: espbench profile"):
+        _ = espbench.load(small.path).profile
+    (small.path / "profile.csv").write_text("something else\n")
+    with pytest.raises(UnreadableRun, match=r"profile\.csv: no profile"):
+        _ = espbench.load(small.path).profile
+
+
 # ── what cannot be read ──────────────────────────────────────────────────────────────────────────────────────────
 
 

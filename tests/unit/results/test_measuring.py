@@ -92,6 +92,25 @@ def test_progress_is_told_case_by_case_and_the_run_comes_back(
     assert told(tmp_path)[-3:] == ["--jobs", "2", "--wait"]
 
 
+def test_trials_are_counted_right_when_they_are_put_into_order(tmp_path: Path, stand_in: Path) -> None:
+    """At the end of a run the lines change places; a longer one may then stand where a shorter one was."""
+    shutil.copytree(stand_in, tmp_path / "run")
+    log = tmp_path / "run/trials.jsonl"
+    short, longer = b'{"case":"a"}\n', b'{"case":"b","sequence":0}\n'
+    log.write_bytes(short)
+    watch = measuring._Watch(0, tmp_path, set(), tmp_path / "run")
+    seen = [watch.changed()]
+    log.with_suffix(".new").write_bytes(longer + short)
+    log.with_suffix(".new").replace(log)
+    seen.append(watch.changed())
+    assert [progress.trials for progress in seen if progress] == [1, 2]
+
+
+def test_a_cluster_is_the_commands(tmp_path: Path) -> None:
+    plan(tmp_path).run(tmp_path / "out", cluster="tls://there:8786")
+    assert told(tmp_path)[-2:] == ["--cluster", "tls://there:8786"]
+
+
 @pytest.mark.parametrize("answered", [0, 2])
 def test_the_same_line_goes_on_with_a_run_that_is_not_finished(
     tmp_path: Path, stand_in: Path, answered: int

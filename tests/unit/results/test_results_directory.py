@@ -69,7 +69,7 @@ def test_a_plan_below_a_folder_whose_name_is_no_text_can_be_measured(tmp_path: P
     plan = tmp_path / os.fsdecode(b"jos\xe9") / "plan.yaml"
     manifest = MANIFEST.model_copy(update={"plan_path": str(plan)})
     run = RunDirectory.create(tmp_path, "a run", manifest, "name: a run\n")
-    words = [Reason.told(f"{plan}: gone")]
+    words = [Reason.of_text(f"{plan}: gone")]
     run.append(synthetic_run.trials_of(CASES[0], SHAPE)[0].model_copy(update={"reasons": words}))
     run.save_results([OUTCOMES[0].model_copy(update={"reasons": words})])
     again = RunDirectory.open(run.path)

@@ -386,7 +386,7 @@ trials = st.builds(
     case=st.text(), sequence=counts, phase=st.sampled_from(["search", "final"]), intended_fps=floats,
     offered_fps=floats, duration_s=floats, intended_duration_s=floats, tx_frames=counts, rx_frames=counts,
     lost=counts, duplicated=counts, reordered=counts, corrupted=counts, frame_loss_ratio=floats,
-    validity=st.sampled_from(["VALID", "INVALID"]), reasons=st.lists(st.builds(Reason.told, st.text())),
+    validity=st.sampled_from(["VALID", "INVALID"]), reasons=st.lists(st.builds(Reason.of_text, st.text())),
     loss_at=st.dictionaries(st.text(), counts), latency_us=latencies,
     per_direction=st.dictionaries(st.sampled_from(["west-east", "east-west"]), directions),
     gateways=st.dictionaries(st.sampled_from(["home", "office"]), st.builds(GatewayReading, cpu_pct=floats)),

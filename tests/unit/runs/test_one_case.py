@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways that die are built anew, but not for ever; a load that kills them does not take lower ones with it."""
+"""Gateways that die are built anew, but not for ever; what leaks while it is set up is not: the case is VIOLATED."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from espbench.measure.inputs.setup import Request, TrialBroken
-from espbench.runs.one_case import MAXIMUM_REBUILDS, OneCase
+from espbench.measure.proof.readiness import InClear
+from espbench.procedures.limits import Limits
+from espbench.procedures.rfc2544.throughput import ThroughputCase
+from espbench.runs.one_case import MAXIMUM_REBUILDS, OneCase, encryption_of
 from espbench.terms import Trial
+from support.simulated.throughput import MAXIMUM, case
 
 
 class Loads:
@@ -92,3 +97,30 @@ def test_dying_now_and_then_costs_those_trials_alone(loads: list[float]) -> None
     procedure, _ = run(loads, dies_above=8)
     assert procedure.measured == loads
     assert [trial.validity == "OK" for trial in procedure.trials] == [load < 8 for load in loads]
+
+
+class Leaking(Counted):
+    """Set-ups of which the first lets frames cross in clear; the next ones would not."""
+
+    def set_up(self, case: object) -> object:
+        super().set_up(case)
+        if self.made == 1:
+            raise InClear("capture of the middle link: 1 of 50 frames crossed in clear")
+        return self
+
+
+@pytest.mark.parametrize("virtual_time", [False, True])
+def test_a_leak_while_the_tunnel_is_set_up_is_for_ever(tmp_path: Path, *, virtual_time: bool) -> None:
+    """The case ends as VIOLATED, no other pair is built for it, and a replay of its records says the same."""
+    measured, bounds, setups = case(tmp_path), Limits(1000.0, MAXIMUM, MAXIMUM, None), Leaking()
+    observer = SimpleNamespace(trial_started=lambda *_: None, trial_done=lambda *_: None)
+    running = ThroughputCase(measured, bounds, [512])
+    one = OneCase(cast(Any, setups), lambda _: None, cast(Any, observer), virtual_time=virtual_time)
+    assert one.measure(running, None, lambda _: None) is None
+    assert setups.made == 1
+    for search in (running, ThroughputCase(measured, bounds, [512], running.trials)):
+        assert search.next() is None
+        (outcome,) = search.outcomes("dut", "not proven")
+        assert (outcome.status, outcome.throughput_fps) == ("VIOLATED", None)
+        assert [*map(str, outcome.reasons)] == ["capture of the middle link: 1 of 50 frames crossed in clear"]
+    assert encryption_of(measured, running.trials, external=True) == "not proven"

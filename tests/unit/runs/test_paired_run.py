@@ -14,6 +14,7 @@ import pytest
 
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, TrialBroken
+from espbench.measure.proof.readiness import InClear
 from espbench.measure.record import OfCase
 from espbench.plan import Case, ResolvedPlan, cases, load_plan
 from espbench.procedures.paired_trials import Ask
@@ -259,6 +260,24 @@ def test_a_dead_gateway_voids_its_pair_and_is_built_again(tmp_path: Path, arithm
     assert len(found[0].paired["rows"]) == PAIRS_OF_TRIALS
     assert len(gateways.built) == 7
     assert gateways.standing == []
+
+
+def test_a_leak_while_gateways_are_set_up_ends_the_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No verdict, and no other gateways are tried."""
+    asked, gateways = plan(tmp_path), Gateways()
+
+    def leak(case: Case) -> Any:
+        gateways.built.append(case.stack.shown)
+        raise InClear("cleartext is not blocked: 1 of 50 probe frames arrived without an SA")
+
+    monkeypatch.setattr(gateways, "_set_up", leak)
+    with directory(tmp_path, asked) as run:
+        (found,) = compared(asked, run, gateways)
+    assert (found.status, found.quantities) == ("VIOLATED", [])
+    assert "1 of 50 probe frames arrived without an SA" in str(found.reasons[0])
+    assert len(gateways.built) == 1
 
 
 def test_gateways_that_die_again_and_again_end_in_invalid(tmp_path: Path, arithmetic: dict[str, Any]) -> None:

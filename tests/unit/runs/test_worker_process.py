@@ -23,7 +23,7 @@ from espbench.errors import CannotWrite, MachineLacks
 from espbench.measure.proof import readiness
 from espbench.runs.workers import process, worker
 from espbench.runs.workers.local import LocalWorkers
-from espbench.runs.workers.messages import Done, Failed, Task, Told, TrialMade
+from espbench.runs.workers.messages import Done, Failed, News, Task, TrialMade
 from espbench.runs.workers.process import WorkerLost, WorkerProcess, keep_logs
 from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import state_dir
@@ -36,7 +36,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from espbench.this_machine import ending
 from espbench.this_machine.registry import Registry
-from espbench.runs.workers.messages import Done, Failed, Hello, Said, TrialMade
+from espbench.runs.workers.messages import Done, Failed, Hello, ObserverCall, TrialMade
 from espbench.runs.workers import worker
 ending.listen()
 try:
@@ -56,7 +56,7 @@ try:
                 connection.send(TrialMade("record"))
                 connection.recv()
             elif word == "sleep":
-                connection.send(Said("asleep"))
+                connection.send(ObserverCall("asleep"))
                 time.sleep(600)
             connection.send(Done((os.getpid(), made.run_id), {}))
 except (KeyboardInterrupt, EOFError):
@@ -91,17 +91,17 @@ def journal(run_id: str) -> Path:
     return state_dir() / f"{run_id}.journal"
 
 
-def nobody(told: Told, kept: Any) -> None:
-    raise AssertionError(told)
+def nobody(news: News, kept: Any) -> None:
+    raise AssertionError(news)
 
 
 def test_a_process_serves_many_tasks_and_a_trial_waits_until_it_is_kept(command: list[str]) -> None:
     workers = LocalWorkers(1, command)
-    heard: list[Told] = []
+    heard: list[News] = []
     release = threading.Event()
 
-    def hear(told: Told, kept: Any) -> None:
-        heard.append(told)
+    def hear(news: News, kept: Any) -> None:
+        heard.append(news)
         threading.Thread(target=lambda: (release.wait(PATIENCE_S), kept())).start()
 
     first = workers.submit(word("a"), nobody).result(PATIENCE_S)
@@ -139,7 +139,7 @@ def test_closing_ends_who_is_in_the_middle(command: list[str]) -> None:
     """Their tasks fail, nobody waits for them."""
     workers = LocalWorkers(2, command)
     asleep = threading.Semaphore(0)
-    tasks = [workers.submit(word("sleep"), lambda told, kept: asleep.release()) for _ in range(2)]
+    tasks = [workers.submit(word("sleep"), lambda news, kept: asleep.release()) for _ in range(2)]
     assert asleep.acquire(timeout=PATIENCE_S)
     assert asleep.acquire(timeout=PATIENCE_S)
     pids = [worker.pid for worker in workers._all]
@@ -165,7 +165,7 @@ def test_one_whose_driver_is_gone_undoes_all_and_ends(command: list[str], tmp_pa
         "from espbench.runs.workers.process import WorkerProcess\n"
         f"worker = WorkerProcess({command!r})\n"
         "print(worker.pid, worker._run_id, flush=True)\n"
-        "worker.do(SimpleNamespace(name='sleep'), lambda told, kept: print('on', flush=True))\n"
+        "worker.do(SimpleNamespace(name='sleep'), lambda news, kept: print('on', flush=True))\n"
     )
     with subprocess.Popen([sys.executable, str(driver)], stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None

@@ -15,7 +15,7 @@ from espbench.errors import CannotWrite, EspbenchError, UsageError
 from espbench.plan import ResolvedPlan, cases, load_plan
 from espbench.results import RunDirectory
 from espbench.runs.workers.messages import CaseTask, Done, Failed, Learnt
-from espbench.runs.workers.process import OnTold, WorkerLost
+from espbench.runs.workers.process import OnNews, WorkerLost
 from espbench.runs.workers.session import MAXIMUM_RETRIES
 from support.plans import pair_plan, write_plan
 from support.simulated.workers import Silent, Threads, begun, session
@@ -59,7 +59,7 @@ def one_job(resolved: ResolvedPlan, tmp_path_factory: pytest.TempPathFactory) ->
     return files(directory)
 
 
-@pytest.mark.parametrize(("at_once", "lose"), [(2, 0.0), (5, 0.0), (24, 0.0), (3, 0.01), (6, 0.01)])
+@pytest.mark.parametrize(("at_once", "lose"), [(2, 0.0), (5, 0.0), (24, 0.0), (3, 0.2), (6, 0.5), (4, 1.0)])
 def test_the_files_are_those_of_one_job(
     one_job: dict[str, Any], resolved: ResolvedPlan, tmp_path: Path, at_once: int, lose: float
 ) -> None:
@@ -68,7 +68,7 @@ def test_the_files_are_those_of_one_job(
     workers, observer = Threads(at_once, seed=at_once, lose=lose), Silent()
     session(resolved, directory, workers, observer).run()
     directory.close()
-    assert workers.most == min(at_once, 24) or at_once == 24  # who waits for another size leaves some idle
+    assert 2 <= workers.most <= at_once  # on a busy machine one may end before the last one has begun
     assert files(directory) == one_job
     assert any("ended by SIGKILL; begun again" in note for note in observer.notes) == (lose > 0)
     log = (directory.path / "logs/home.log").read_text().split()
@@ -136,10 +136,10 @@ def test_gateways_that_are_another_build_make_another_run(resolved: ResolvedPlan
     directory = begun(resolved, tmp_path / "many")
 
     class Differs(Threads):
-        def _measured(self, task: CaseTask, on_told: OnTold) -> Done | Failed:
+        def _measured(self, task: CaseTask, on_news: OnNews) -> Done | Failed:
             kernel = {"kernel": {"home": f"Linux of {task.case.frame_size}"}}
-            on_told(Learnt({"contexts": {"one": kernel}}), lambda: None)
-            return super()._measured(task, on_told)
+            on_news(Learnt({"contexts": {"one": kernel}}), lambda: None)
+            return super()._measured(task, on_news)
 
     with pytest.raises(UsageError, match=r"one: kernel was Linux of 64 .* now it is Linux of 256"):
         session(resolved, directory, Differs(1)).run()

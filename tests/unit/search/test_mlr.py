@@ -24,10 +24,13 @@ from support.simulated.duts import (
     adversary,
     always_passes,
     an_mlr_search,
+    disturbed,
     invalid,
     never_passes,
     run,
     seen,
+    short,
+    spoilt,
 )
 
 LIMITS = st.floats(min_value=11_000, max_value=99_000)
@@ -114,8 +117,107 @@ def test_any_sequence_of_observations_ends_and_is_reported_honestly(
             assert result.reasons
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_maximum_that_cannot_be_judged_is_where_the_search_begins(
+    preset: PresetName, *, counted: bool
+) -> None:
+    """Its trials are void each time, whether they counted right or not: the search goes on below, to an OK."""
+    limit = HardLimit(37_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.load_fps < 100_000:
+            return limit(asked)
+        return spoilt(limit(asked)) if counted else invalid(asked)
+
+    search = an_mlr_search(preset, (0.0,))
+    log = run(search, dut)
+    assert [asked.attempt for asked, _ in log[:5]] == [0, 1, 2, 3, 0]
+    (result,) = search.results()
+    assert result.status == "OK"
+    assert result.throughput_fps is not None
+    assert 36_600 <= result.throughput_fps <= 37_000
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("counted", [True, False])
+def test_what_passed_below_loads_that_could_not_be_judged_is_a_bound(
+    preset: PresetName, *, counted: bool
+) -> None:
+    """Beyond 50,000 no trial is valid, the DUT forwards all: what is known is reported, with the reason."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.load_fps <= 50_000:
+            return seen(asked, 0)
+        # They lose so much that no majority of them passes.
+        return spoilt(seen(asked, 100)) if counted else invalid(asked, "host starvation")
+
+    search = an_mlr_search(preset, (0.0,))
+    log = run(search, dut)
+    (result,) = search.results()
+    assert result.status == "LOWER_BOUND"
+    assert result.final_trial_index is not None
+    asked, what = log[result.final_trial_index]
+    assert (asked.phase, asked.load_fps, what.valid) == ("final", result.throughput_fps, True)
+    assert 49_000 <= asked.load_fps <= 50_000
+    assert "host starvation" in result.reasons[0].text
+    # That it missed above nobody has shown.
+    assert (result.lower_fps, result.upper_fps, result.void_finals) == (asked.load_fps, None, 0)
+
+
+def test_a_host_that_is_never_quiet_leaves_the_highest_load_that_most_final_trials_passed() -> None:
+    """As with bisection, and with the same warning; it is never above the truth."""
+    limit = HardLimit(37_000)
+    for preset in ("rfc2544", "tst009"):
+        search = an_mlr_search(preset, (0.0,))
+        assert len(run(search, lambda asked: spoilt(limit(asked)))) < 30
+        (result,) = search.results()
+        assert (result.status, result.void_finals) == ("LOWER_BOUND", 3)
+        assert result.throughput_fps is not None
+        assert 36_600 <= result.throughput_fps <= 37_000
+        assert "disturbed" in result.warnings[0].text
+
+
+def test_disturbed_trials_that_mostly_missed_bound_nothing() -> None:
+    """Of four disturbed final trials one passes each time: luck is no bound."""
+    answers = iter([0, 9, 9, 9] * 50)
+    limit = HardLimit(50_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        return limit(asked) if asked.phase == "search" else spoilt(seen(asked, next(answers)))
+
+    search = an_mlr_search("rfc2544", (0.0,))
+    run(search, dut)
+    (result,) = search.results()
+    assert (result.status, result.throughput_fps) == ("INVALID", None)
+
+
+@pytest.mark.parametrize("preset", ["rfc2544", "tst009"])
+def test_a_minimum_that_could_not_be_offered_leaves_what_was_offered(preset: PresetName) -> None:
+    """The tester offers 15,000 at most, 20,000 is the minimum, all of it passes: at least 15,000.
+
+    To csit, which wants 11 trials of a second, four are too few for a bound.
+    """
+    search = an_mlr_search(preset, (0.0,), minimum_fps=20_000)
+    run(search, lambda asked: short(asked, always_passes, 15_000 / asked.load_fps))
+    (result,) = search.results()
+    assert (result.status, result.throughput_fps) == ("LOWER_BOUND", 15_000)
+    assert "only 15,000 frames/s were offered" in result.reasons[0].text
+    assert result.warnings == []
+
+
+@given(data=st.data(), preset=NAMES, seed=st.integers(0, 1000))
+@settings(max_examples=examples(40), deadline=None)
+def test_disturbance_never_lifts_a_figure(data: st.DataObject, preset: PresetName, seed: int) -> None:
+    """Whatever trials of a hard limit are disturbed, short or broken: no figure above it, and the search ends."""
+    search = an_mlr_search(preset)
+    run(search, disturbed(data, seed, HardLimit(37_000)), mlr_library.MOST_TRIALS)
+    for result in search.results():
+        assert (result.throughput_fps or 0) <= 37_001
+
+
 def test_an_invalid_trial_is_repeated_and_then_the_case_is_invalid() -> None:
-    """Three repeats at the same load, numbered; the library never hears of them."""
+    """Three repeats at the same load, numbered. Nothing below it is left to try, and nothing is known."""
     search = an_mlr_search("rfc2544")
 
     def dut(asked: TrialRequest) -> Observation:

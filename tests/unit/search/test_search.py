@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from espbench.search import Observation, ThroughputSearch, TrialRequest
 from espbench.search.goals import DirectionCount
-from espbench.terms import Reason
+from espbench.search.loads import Loads
 from support.session.examples import examples
 from support.simulated.duts import (
     Collapses,
@@ -31,11 +30,14 @@ from support.simulated.duts import (
     adversary,
     always_passes,
     assert_honest,
+    disturbed,
     invalid,
     never_passes,
     results_of,
     run,
     seen,
+    short,
+    spoilt,
 )
 
 LIMITS = st.floats(min_value=11_000, max_value=99_000)
@@ -324,16 +326,6 @@ def test_both_directions_need_twice_the_frames() -> None:
     assert both.results()[0].status == "UNRESOLVABLE"
 
 
-def spoilt(observation: Observation, *reasons: str) -> Observation:
-    """The same, but the host disturbed it: its counts are right, and it proves nothing."""
-    return dataclasses.replace(
-        observation,
-        valid=False,
-        counted=True,
-        reasons=tuple(map(Reason.told, reasons or ("host starvation",))),
-    )
-
-
 def test_a_load_that_could_not_be_judged_leaves_a_lower_bound() -> None:
     """From 30,000 on every trial is disturbed: what passed below is reported as a bound, with the reason."""
     limit = HardLimit(37_000)
@@ -440,8 +432,7 @@ def test_a_tester_that_always_offers_more_than_asked_ends_in_a_bound(
     limit = HardLimit(37_000)
 
     def dut(asked: TrialRequest) -> Observation:
-        offered = dataclasses.replace(asked, load_fps=share * asked.load_fps)
-        return dataclasses.replace(limit(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
+        return short(asked, limit, share)
 
     search = a_search(goals)
     assert len(run(search, dut)) < 40
@@ -458,8 +449,7 @@ def test_a_final_trial_short_of_its_load_confirms_what_it_offered() -> None:
 
     def dut(asked: TrialRequest) -> Observation:
         share = 0.97 if asked.load_fps > 20_000 and asked.phase == "final" else 1.0
-        offered = dataclasses.replace(asked, load_fps=share * asked.load_fps)
-        return dataclasses.replace(limit(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
+        return short(asked, limit, share)
 
     search = a_search((0.0,))
     run(search, dut)
@@ -543,19 +533,8 @@ def test_each_direction_is_judged_by_itself() -> None:
 @settings(max_examples=examples(60), deadline=None)
 def test_disturbance_never_lifts_a_figure(data: st.DataObject, seed: int) -> None:
     """Whatever trials of a hard limit are disturbed, short or broken: no figure above it, and the search ends."""
-    limit, chance = HardLimit(37_000), random.Random(seed)
-    kinds = data.draw(st.lists(st.sampled_from(["void", "short", "broken", "clean"]), min_size=1, max_size=4))
-
-    def dut(asked: TrialRequest) -> Observation:
-        kind = chance.choice(kinds)
-        if kind == "broken":
-            return invalid(asked)
-        offered = dataclasses.replace(asked, load_fps=asked.load_fps * (0.9 if kind == "short" else 1.0))
-        honest = dataclasses.replace(limit(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
-        return spoilt(honest) if kind == "void" else honest
-
     search = a_search()
-    run(search, dut, MOST_TRIALS)
+    run(search, disturbed(data, seed, HardLimit(37_000)), MOST_TRIALS)
     for result in search.results():
         assert (result.throughput_fps or 0) <= 37_001
 
@@ -575,3 +554,76 @@ def test_final_trials_that_cannot_be_had_at_one_load_do_not_end_the_search() -> 
     assert result.status == "LOWER_BOUND"
     assert result.throughput_fps is not None
     assert 35_500 <= result.throughput_fps <= 36_500
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_maximum_that_cannot_be_judged_is_where_the_search_begins(*, counted: bool) -> None:
+    """Four void trials at the maximum, of which the DUT lost 80 %: the search goes on below, and ends with an OK."""
+    limit = HardLimit(20_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.load_fps < 100_000:
+            return limit(asked)
+        return spoilt(limit(asked)) if counted else invalid(asked)
+
+    search = a_search()
+    log = run(search, dut)
+    assert [asked.attempt for asked, _ in log[:5]] == [0, 1, 2, 3, 0]
+    for result in search.results():
+        assert result.status == "OK"
+        assert result.throughput_fps == pytest.approx(20_000, rel=0.011)
+
+
+@pytest.mark.parametrize("most", [19_900, 15_000, 9_000])
+def test_a_minimum_that_could_not_be_offered_leaves_what_was_offered(most: int) -> None:
+    """The tester offers less than the minimum, all of it passes: at least that, to the resolution."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        offered = dataclasses.replace(asked, load_fps=min(asked.load_fps, most))
+        return dataclasses.replace(seen(offered, 0), load_fps=asked.load_fps, offered_fps=offered.load_fps)
+
+    search = a_search(minimum_fps=20_200)
+    assert len(run(search, dut)) <= 40
+    for result in search.results():
+        assert result.status == "LOWER_BOUND"
+        assert result.throughput_fps is not None
+        assert 0.98 * most <= result.throughput_fps <= most
+        assert "less was offered" in result.reasons[0].text
+
+
+def test_a_minimum_that_missed_at_less_than_it_is_no_bound() -> None:
+    """Offered 15,000 instead of 20,000, the DUT loses frames: it would have lost them at 20,000."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        offered = dataclasses.replace(asked, load_fps=min(asked.load_fps, 15_000))
+        return dataclasses.replace(seen(offered, 99), load_fps=asked.load_fps, offered_fps=offered.load_fps)
+
+    search = a_search((0.0,), minimum_fps=20_000)
+    run(search, dut)
+    assert [(r.status, r.throughput_fps) for r in search.results()] == [("BELOW_MINIMUM", None)]
+
+
+def test_loads_that_cannot_be_judged_do_not_keep_what_passed_below_from_its_final_trial() -> None:
+    """Beyond 50,000 the generator dies, four loads long: the highest that short trials passed is confirmed, a bound."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        return invalid(asked, "generator died") if asked.load_fps > 50_000 else seen(asked, 0)
+
+    search = a_search()
+    log = run(search, dut)
+    for result in search.results():
+        assert result.status == "LOWER_BOUND"
+        assert result.throughput_fps is not None
+        assert 49_000 <= result.throughput_fps <= 50_000
+        assert "generator died" in result.reasons[0].text
+    assert_honest(search.results(), log)
+
+
+def test_the_row_goes_on_below_the_minimum_for_what_could_not_be_offered() -> None:
+    """Trials that offered about the same are of one load, at or below what each offered."""
+    row = Loads(1000, 100_000, 0.01)
+    assert row.at_or_below(50_000) == row.down(50_000)
+    assert row.at_or_below(1000) == 1000
+    for load in (999.9, 991.0, 500.0, 3.0):
+        assert 0.989 * load <= row.at_or_below(load) <= load
+    assert row.at_or_below(985) == row.at_or_below(982)

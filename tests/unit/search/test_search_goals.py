@@ -4,12 +4,24 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
+import re
+from pathlib import Path
 
 import pytest
 
 from espbench.search import Judgement, Observation, judge
-from espbench.search.goals import ERROR, DirectionCount, loss_bound, poisson_tail, weigh
+from espbench.search.evidence import MOST_FINALS_AT_A_LOAD
+from espbench.search.goals import (
+    ERROR,
+    DirectionCount,
+    frames_missing,
+    frames_needed,
+    loss_bound,
+    poisson_tail,
+    weigh,
+)
 from espbench.sentences import goal_title
 
 
@@ -149,3 +161,39 @@ def test_the_poisson_tail_is_a_probability() -> None:
 def test_goals_are_named_in_per_cent() -> None:
     """1e-5 is written as the report and the articles write it."""
     assert [goal_title(goal) for goal in (0.0, 1e-5, 0.01)] == ["zero-loss", "0.001 %", "1 %"]
+
+
+def characteristic(ratio: float, goal: float, frames: int) -> tuple[float, float, float]:
+    """(chance to meet the goal, chance to stay undecided, mean frames) of a DUT of this loss; computed, not drawn."""
+    mean = ratio * frames
+    at_least = [poisson_tail(lost, mean) for lost in range(121)]
+    often = [this - more for this, more in itertools.pairwise(at_least)]
+    undecided, met, taken = {0: 1.0}, 0.0, 0.0
+    for trials in range(1, MOST_FINALS_AT_A_LOAD + 1):
+        taken += frames * sum(undecided.values())
+        after: dict[int, float] = {}
+        for before, chance in undecided.items():
+            for lost, share in enumerate(often):
+                after[before + lost] = after.get(before + lost, 0.0) + chance * share
+        told = {lost: weigh([(trials * frames, lost)], goal) for lost in after}
+        met += sum(chance for lost, chance in after.items() if told[lost] is Judgement.MET)
+        undecided = {lost: chance for lost, chance in after.items() if told[lost] is Judgement.UNDECIDED}
+    return met, sum(undecided.values()), taken
+
+
+def test_the_operating_characteristic_of_the_document_is_that_of_the_rule() -> None:
+    """docs/search.md: a row for each loss of the DUT, drawn for 4,000 DUTs; in one trial the plain ratio decides."""
+    text = (Path(__file__).parents[3] / "docs" / "search.md").read_text()
+    rows = re.findall(
+        r"^\| ([\d.]+) \| ([\d.]+) % \| ([\d.]+) % \| ([\d,]+) \| (\d+) % \|$", text, re.MULTILINE
+    )
+    assert len(rows) == 10
+    for row in rows:
+        times, met_pct, undecided_pct, frames, once_pct = (float(cell.replace(",", "")) for cell in row)
+        met, undecided, taken = characteristic(times * 1e-5, 1e-5, 220_000)
+        assert abs(100 * met - met_pct) < 2, row
+        assert abs(100 * undecided - undecided_pct) < 2, row
+        assert abs(taken / frames - 1) < 0.03, row
+        assert abs(100 * (1 - poisson_tail(2, times)) - once_pct) < 1.6, row
+    assert f"{frames_needed(1e-5):,} frames meet the goal" in text
+    assert f"requires {frames_missing(0, 1, 1e-5) - frames_missing(0, 0, 1e-5):,.0f} more" in text

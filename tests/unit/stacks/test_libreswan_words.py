@@ -120,6 +120,15 @@ def test_an_interface_is_asked_for_by_its_number() -> None:
     assert "\n\tipsec-interface=2544\n" in config.connections_text(with_options(interface=True))
 
 
+def test_what_watches_its_peer_may_bring_the_tunnel_up_again() -> None:
+    """Pluto revives no connection that it may not rekey. No SA ends in a trial: they are kept for a day."""
+    home = config.connections_text(with_options(dpd_s=2))
+    for line in ("rekey=yes", "dpdaction=restart", "dpddelay=2s", "salifetime=86400s", "ikelifetime=86400s"):
+        assert f"\n\t{line}\n" in home
+    office = config.connections_text(replace(with_options(dpd_s=2), initiates=False))
+    assert "\n\trekey=no\n" in office
+
+
 def test_lifetimes() -> None:
     """Rekeyed by Home when the plan says so, a tenth later at an end in both."""
     home = config.connections_text(with_options(lifetime_s=60, ike_lifetime_s=600))

@@ -44,7 +44,7 @@ fn parse(line: Outcome<String>) -> Outcome<Command> {
     serde_json::from_str(&line?).map_err(|error| {
         Failure::new(
             format!("bad command: {error}"),
-            "one JSON object a line: {\"cmd\":\"hello\"|\"open\"|\"resolve\"|\"console\"|\"branch\"|\"trial\"|\"stop\"|\"close\", …}",
+            "one JSON object a line: {\"cmd\":\"hello\"|\"open\"|\"resolve\"|\"console\"|\"branch\"|\"trial\"|\"continue\"|\"stop\"|\"close\", …}",
         )
     })
 }
@@ -78,11 +78,12 @@ pub fn serve() {
                 let mut caller = Caller {
                     emit: &mut emit,
                     asked_to_stop: &mut || stop_asked(&lines),
+                    next_command: &mut || next_command(&lines),
                 };
                 let result = session.trial(&trial, &mut caller);
                 answer(result.map(|result| Event::Trial(Box::new(result))));
             }
-            Ok(Command::Stop) => {} // the trial it was for is over
+            Ok(Command::Stop | Command::Continue) => {} // the trial it was for is over
             Ok(Command::Close) => {
                 session.close();
                 emit(&Event::Closed);
@@ -97,6 +98,18 @@ fn answer(outcome: Outcome<Event>) {
         Ok(event) => emit(&event),
         Err(failure) => emit_failure(failure),
     }
+}
+
+/// Waits for a command while a trial stands still; None if a signal came, or the controller is gone.
+fn next_command(lines: &Receiver<Outcome<String>>) -> Option<Outcome<Command>> {
+    while !signals::asked_to_end() {
+        match lines.recv_timeout(Duration::from_millis(100)) {
+            Ok(line) => return Some(parse(line)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    None
 }
 
 /// Hears `stop` while a command is carried out; refuses other commands at once.

@@ -191,6 +191,12 @@ impl Session {
         if let Some(world) = &mut self.world {
             return virtual_trial::run(world, key, &mut self.numbering, asked, caller);
         }
+        if !asked.moments_s.is_empty() {
+            return Err(Failure::new(
+                "only a trial in virtual time stands still at moments",
+                "leave moments_s out, or open ports with \"link\"",
+            ));
+        }
         let bench = Bench {
             ports: &mut self.ports,
             key,

@@ -52,10 +52,12 @@ pub fn run(arguments: &cli::Trial) -> Outcome<()> {
         memory_mib: 1024,
         streams,
         noise: Vec::new(),
+        moments_s: Vec::new(),
     };
     let mut caller = Caller {
         emit: &mut |_| {},
         asked_to_stop: &mut signals::asked_to_end,
+        next_command: &mut || None,
     };
     let result = session.trial(&trial, &mut caller)?;
     if arguments.json {

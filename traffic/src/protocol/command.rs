@@ -14,6 +14,8 @@ pub enum Command {
     Trial(Trial),
     Console(Console),
     Branch(Branch),
+    /// Lets a trial that stands still at one of its moments go on.
+    Continue,
     /// Ends the running trial early; without one it does nothing.
     Stop,
     Close,

@@ -33,6 +33,12 @@ pub enum Event {
         now_ns: u64,
         lines: Vec<String>,
     },
+    /// Tells that a trial stands still at the next of its moments.
+    Moment {
+        id: String,
+        /// Virtual time.
+        now_ns: u64,
+    },
     Progress {
         id: String,
         elapsed_s: f64,

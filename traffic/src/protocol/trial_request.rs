@@ -23,6 +23,11 @@ pub struct Trial {
     pub streams: Vec<Stream>,
     #[serde(default)]
     pub noise: Vec<Noise>,
+    /// Times after the start, s, in order. At each, an event `moment` tells that the trial stands still, until the
+    /// command `continue`; what is asked of a guest's console before that, is asked while frames flow. Works in virtual
+    /// time alone.
+    #[serde(default)]
+    pub moments_s: Vec<f64>,
 }
 
 /// A rate that holds from at_s seconds after the start on.

@@ -2,12 +2,14 @@
 //! The caller of a trial: follows it, and may end it.
 
 use crate::failure::{Failure, Outcome};
-use crate::protocol::Event;
+use crate::protocol::{Command, Event};
 
-/// The callbacks of a caller: `emit` takes events of progress, `asked_to_stop` is polled.
+/// The callbacks of a caller: `emit` takes events of progress, `asked_to_stop` is polled. `next_command` waits for what is
+/// asked while a trial stands still at a moment; it returns None when nobody will ask any more.
 pub struct Caller<'a> {
     pub emit: &'a mut dyn FnMut(&Event),
     pub asked_to_stop: &'a mut dyn FnMut() -> bool,
+    pub next_command: &'a mut dyn FnMut() -> Option<Outcome<Command>>,
 }
 
 impl Caller<'_> {

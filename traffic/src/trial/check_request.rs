@@ -18,6 +18,14 @@ pub fn check(trial: &Trial, ports: &[OpenedPort]) -> Outcome<()> {
     seconds("residue_s", trial.residue_s, 0.0, 3_600.0)?;
     seconds("residue_max_s", trial.residue_max_s, 0.0, 3_600.0)?;
     seconds("quiet_s", trial.quiet_s.unwrap_or(0.0), 0.0, 3_600.0)?;
+    for (position, &at_s) in trial.moments_s.iter().enumerate() {
+        let least = if position == 0 {
+            0.0
+        } else {
+            trial.moments_s[position - 1]
+        };
+        seconds("a time of moments_s", at_s, least, trial.duration_s)?;
+    }
     if trial.streams.is_empty() {
         return Err(Failure::new(
             "streams is empty",

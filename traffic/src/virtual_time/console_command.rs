@@ -6,15 +6,33 @@ use crate::failure::{Failure, Outcome};
 use crate::protocol::{self, Event};
 use crate::virtual_time::world::World;
 
+/// Virtual time that passes step by step, and what happens in it beside the guests: nothing, or a trial.
+pub trait Passage {
+    fn world(&mut self) -> &mut World;
+    /// Lets the time of a step pass.
+    fn step(&mut self, asked_to_stop: &mut dyn FnMut() -> bool) -> Outcome<()>;
+}
+
+impl Passage for World {
+    fn world(&mut self) -> &mut World {
+        self
+    }
+
+    fn step(&mut self, asked_to_stop: &mut dyn FnMut() -> bool) -> Outcome<()> {
+        World::step(self, asked_to_stop, &mut |_, _| {}).map(|_whole| ())
+    }
+}
+
 /// Length of a line without an end that only a guest that has gone wrong prints.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// Types the line, and lets virtual time pass until a line comes that begins as asked.
 pub fn ask(
-    world: &mut World,
+    passage: &mut dyn Passage,
     asked: &protocol::Console,
     asked_to_stop: &mut dyn FnMut() -> bool,
 ) -> Outcome<Event> {
+    let world = passage.world();
     let port = world.port(&asked.port)?;
     if !(0.0..=86_400.0).contains(&asked.timeout_s) {
         return Err(Failure::new(
@@ -28,6 +46,7 @@ pub fn ask(
     }
     let mut lines = Vec::new();
     loop {
+        let world = passage.world();
         while let Some(line) = world.console(port).line() {
             let last = line.starts_with(&asked.until);
             lines.push(line);
@@ -57,6 +76,6 @@ pub fn ask(
         if asked_to_stop() {
             return Err(Failure::new("stopped while a guest was asked", ""));
         }
-        world.step(asked_to_stop, &mut |_, _| {})?;
+        passage.step(asked_to_stop)?;
     }
 }

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use crate::count::live::Live;
+use crate::failure::Failure;
 use crate::failure::Outcome;
 use crate::frame::test_header::RunKey;
 use crate::host::clock::monotonic_ns;
-use crate::protocol::{LinkCounts, LinkErrors, OpenPort, Trial, TrialResult};
+use crate::protocol::{Command, Event, LinkCounts, LinkErrors, OpenPort, Trial, TrialResult};
 use crate::receive::port_count::PortCount;
 use crate::send::outgoing::Outgoing;
 use crate::send::report::SendReport;
@@ -18,6 +19,7 @@ use crate::trial::parts::Part;
 use crate::trial::preparation::{self, Prepared};
 use crate::trial::progress::{PROGRESS_NS, progress, residue_over};
 use crate::trial::result::{self, Counted, Made};
+use crate::virtual_time::console_command::{self, Passage};
 use crate::virtual_time::link::Link;
 use crate::virtual_time::link_port::STEP_NS;
 use crate::virtual_time::memory::{COUNTS, Memory};
@@ -66,9 +68,13 @@ pub fn run(
         parts: &parts,
         lives: &lives,
         start_ns,
+        sending: Some(outgoing),
+        reports: Vec::new(),
+        counts: &mut counts,
         stopped_early: false,
     };
-    let reports = passing.send_and_receive(outgoing, &mut counts, caller)?;
+    passing.send_and_receive(caller)?;
+    let reports = std::mem::take(&mut passing.reports);
     let stopped_early = passing.stopped_early;
     numbering.pass(&reports);
     let opened = preparation::settle(&parts, &reports, &mut counts, &mut numbering.esp);
@@ -143,43 +149,61 @@ struct Passing<'a> {
     parts: &'a [Part],
     lives: &'a [Arc<Live>],
     start_ns: u64,
+    /// Is None when no frame leaves any more; `reports` are whole then.
+    sending: Option<Vec<Outgoing>>,
+    reports: Vec<SendReport>,
+    counts: &'a mut [PortCount],
     stopped_early: bool,
 }
 
 impl Passing<'_> {
     /// Lets time pass, step by step, until nothing more will come.
-    fn send_and_receive(
-        &mut self,
-        outgoing: Vec<Outgoing>,
-        counts: &mut [PortCount],
-        caller: &mut Caller,
-    ) -> Outcome<Vec<SendReport>> {
-        let deadline_ns = deadline_ns(self.start_ns, (self.trial.duration_s * 1e9) as u64);
-        let mut reports: Option<Vec<SendReport>> = None;
-        let mut sending = Some(outgoing);
+    fn send_and_receive(&mut self, caller: &mut Caller) -> Outcome<()> {
+        let mut moments = self.trial.moments_s.iter().peekable();
         let mut next_progress_ns = monotonic_ns() + PROGRESS_NS;
         loop {
-            let end_ns = self.world.now_ns() + STEP_NS;
-            if let Some(streams) = &mut sending {
-                self.send_before(end_ns.min(deadline_ns), streams)?;
+            while !self.stopped_early && moments.next_if(|&&at_s| self.has_come(at_s)).is_some() {
+                self.stand(caller)?;
             }
-            // Sending ends before anything that arrives later is judged: that tells what came after the last frame left.
-            let stopped = self.stopped_early;
-            let over = |streams: &mut Vec<Outgoing>| {
-                stopped || end_ns >= deadline_ns || streams.iter().all(Outgoing::finished)
-            };
-            if let Some(streams) = sending.take_if(over) {
-                reports = Some(streams.into_iter().map(Outgoing::close).collect());
-            }
-            self.step(counts, caller)?;
+            self.step(caller.asked_to_stop)?;
             if monotonic_ns() >= next_progress_ns {
                 next_progress_ns += PROGRESS_NS;
                 let elapsed_ns = self.world.now_ns() - self.start_ns;
                 (caller.emit)(&progress(self.trial, self.lives, elapsed_ns));
             }
-            if let Some(reports) = reports.take_if(|reports| self.over(reports)) {
-                return Ok(reports);
+            if self.sending.is_none() && self.over() {
+                return Ok(());
             }
+        }
+    }
+
+    fn has_come(&self, at_s: f64) -> bool {
+        self.world.now_ns() >= self.start_ns + (at_s * 1e9) as u64
+    }
+
+    /// Stands still at a moment, and does what is asked until the trial may go on.
+    fn stand(&mut self, caller: &mut Caller) -> Outcome<()> {
+        let now_ns = self.world.now_ns();
+        let id = self.trial.id.clone();
+        (caller.emit)(&Event::Moment { id, now_ns });
+        loop {
+            let answer = match (caller.next_command)() {
+                Some(Ok(Command::Continue)) => return Ok(()),
+                Some(Ok(Command::Stop)) | None => {
+                    self.stopped_early = true;
+                    return Ok(());
+                }
+                Some(Ok(Command::Console(asked))) => console_command::ask(self, &asked, caller.asked_to_stop),
+                Some(Ok(_)) => Err(Failure::new(
+                    "a trial stands still at a moment",
+                    "send {\"cmd\":\"console\",…}, or {\"cmd\":\"continue\"}",
+                )),
+                Some(Err(failure)) => Err(failure),
+            };
+            (caller.emit)(&answer.unwrap_or_else(|failure| Event::Error {
+                message: failure.message,
+                hint: failure.hint,
+            }));
         }
     }
 
@@ -194,23 +218,41 @@ impl Passing<'_> {
         Ok(())
     }
 
-    /// Lets a step of time pass, and counts what arrives.
-    fn step(&mut self, counts: &mut [PortCount], caller: &mut Caller) -> Outcome<()> {
-        let whole = self.world.step(caller.asked_to_stop, &mut |port, arrived| {
+    /// Returns whether nothing more will come.
+    fn over(&self) -> bool {
+        let last_tx_ns = self.reports.iter().map(|report| report.last_tx_ns).max();
+        let last_tx_ns = last_tx_ns.unwrap_or(self.start_ns);
+        self.stopped_early || residue_over(self.trial, self.lives, self.world.now_ns(), last_tx_ns)
+    }
+}
+
+impl Passage for Passing<'_> {
+    fn world(&mut self) -> &mut World {
+        self.world
+    }
+
+    /// Lets a step of time pass: sends what leaves in it, and counts what arrives.
+    fn step(&mut self, asked_to_stop: &mut dyn FnMut() -> bool) -> Outcome<()> {
+        let deadline_ns = deadline_ns(self.start_ns, (self.trial.duration_s * 1e9) as u64);
+        let end_ns = self.world.now_ns() + STEP_NS;
+        if let Some(mut streams) = self.sending.take() {
+            self.send_before(end_ns.min(deadline_ns), &mut streams)?;
+            // Sending ends before anything that arrives later is judged: that tells what came after the last frame left.
+            if self.stopped_early || end_ns >= deadline_ns || streams.iter().all(Outgoing::finished) {
+                self.reports = streams.into_iter().map(Outgoing::close).collect();
+            } else {
+                self.sending = Some(streams);
+            }
+        }
+        let counts = &mut *self.counts;
+        let whole = self.world.step(asked_to_stop, &mut |port, arrived| {
             counts[port].count(&RxFrame::whole(&arrived.bytes, arrived.at_ns));
         })?;
         for count in counts {
             count.publish();
         }
-        self.stopped_early |= !whole || (caller.asked_to_stop)();
+        self.stopped_early |= !whole || asked_to_stop();
         Ok(())
-    }
-
-    /// Returns whether nothing more will come.
-    fn over(&self, reports: &[SendReport]) -> bool {
-        let last_tx_ns = reports.iter().map(|report| report.last_tx_ns).max();
-        let last_tx_ns = last_tx_ns.unwrap_or(self.start_ns);
-        self.stopped_early || residue_over(self.trial, self.lives, self.world.now_ns(), last_tx_ns)
     }
 }
 

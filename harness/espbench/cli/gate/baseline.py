@@ -43,7 +43,7 @@ def baseline(
 
 
 def plan_of(run: RunDirectory) -> Path:
-    """The plan's own file, beside which its relative paths start; UsageError where it is not what the run was of."""
+    """Return the plan's own file, from which its relative paths start; UsageError if the run was of another plan."""
     path = Path(run.manifest.plan_path)
     if not path.is_file() or path.read_text(encoding="utf-8") != run.plan_text:
         raise UsageError(
@@ -54,7 +54,7 @@ def plan_of(run: RunDirectory) -> Path:
 
 
 def band(repeats: int) -> str:
-    """What a base of so many repeats can say of scatter."""
+    """Say what a base of this many repeats tells about scatter."""
     if repeats == 1:
         return "one repeat: its band has no width, and the limit alone decides what is a regression"
     return f"bands of {repeats} repeats, each with random numbers of its own: what luck of layout is worth"

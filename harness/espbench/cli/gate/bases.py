@@ -17,7 +17,7 @@ from espbench.plan import ResolvedPlan
 
 @dataclass(frozen=True)
 class Building:
-    """How revisions are built: the user's command, where, and which paths of the plan it should write.
+    """The user's way to build a revision: a command, where it runs, and the paths of the plan that it should write.
 
     work: a folder for checkouts and logs.
     """
@@ -45,7 +45,7 @@ class Building:
 
 
 def building(resolved: ResolvedPlan, tree: Path | None, command: str | None, work: Path) -> Building:
-    """UsageError without a command, or outside a git tree."""
+    """Return the way to build revisions; UsageError without a command, or outside a git tree."""
     if not command:
         raise UsageError("--build: expected the command that builds a revision, got none")
     if not shutil.which("git"):
@@ -54,7 +54,7 @@ def building(resolved: ResolvedPlan, tree: Path | None, command: str | None, wor
 
 
 def own_paths(resolved: ResolvedPlan) -> list[Path]:
-    """What a plan names of the user's own: the folders of daemons, and kernels with their modules."""
+    """Return the user's own files that a plan names: the folders of daemons, and kernels with their modules."""
     prefixes = [stack.prefix_beside(resolved.path) for stack in resolved.plan.stacks]
     kernels = [
         Path(path)
@@ -69,7 +69,7 @@ def own_paths(resolved: ResolvedPlan) -> list[Path]:
 
 
 def unknown(against: str) -> UsageError:
-    """The message for a base that is none of the four."""
+    """Return the message for a base that is none of the four."""
     return UsageError(
         f"--against {against}: no base\n"
         "  expected: a run directory, a file that espbench baseline wrote, the reference of the plan's compare, or "

@@ -74,7 +74,7 @@ def bisect(
     if answer is None:
         _say(f"no single commit: {span[-1]} costs no more than {span[0]} by more than the limit")
         raise typer.Exit(NOT_JUDGED)
-    text = told(span, answer, history)
+    text = as_markdown(span, answer, history)
     write_atomically(folder / "bisect.md", text)
     print(text)
     print(folder / "bisect.md")
@@ -94,7 +94,7 @@ class Costs:
     history: History
 
     def figure_of(self, good: Commit, bad: Commit) -> Row | None:
-        """The figure that bad is worst in beside good; None where it is worse in none.
+        """Return the figure that bad is worst in beside good; None where it is worse in none.
 
         UsageError where one of them cannot be built.
         """
@@ -110,7 +110,7 @@ class Costs:
         return max(worse, key=lambda row: row.share or 0.0, default=None)
 
     def of(self, commit: Commit) -> Step:
-        """What the figure is at this commit."""
+        """Build a commit, measure the figure there, and return both as a step."""
         figure = self.history.figure
         base = baseline_file.read(self._file)
         one = {point: case for point, case in base.cases.items() if str(point) == figure["case"]}
@@ -168,8 +168,8 @@ def search(
     return bisection.answer()
 
 
-def told(span: Sequence[Commit], answer: Answer, history: History) -> str:
-    """The answer with all that was measured, as Markdown."""
+def as_markdown(span: Sequence[Commit], answer: Answer, history: History) -> str:
+    """Return the answer with all that was measured, as Markdown."""
     figure = f"{history.figure['case']}: {history.figure['name']}"
     first, last = span[answer.first], span[answer.last]
     if answer.single:

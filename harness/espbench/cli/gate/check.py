@@ -45,7 +45,7 @@ _PIPED_WIDTH = 180
 
 @dataclass(frozen=True)
 class Asked:
-    """What a check was asked for. allowed: conditions that may differ, by key or word."""
+    """The request for one check. allowed: conditions that may differ, by key or word."""
 
     plan: Path
     resolved: ResolvedPlan
@@ -169,10 +169,10 @@ def _against_revision(asked: Asked, revision: str, how: Building) -> Check:
 
 def _in_virtual_time(asked: Asked, base: Base) -> Check:
     """Measure at the base's loads, once it is sure that the base is of this plan."""
-    told = _of_plan(asked)
+    known = _of_plan(asked)
     # Paths of the user's own kernel are part of the subject; that is settled once the gateways have spoken.
-    own = conditions.own_kernels(told)
-    _refuse_different(base, told, free={*asked.allowed, *own})
+    own = conditions.own_kernels(known)
+    _refuse_different(base, known, free={*asked.allowed, *own})
     entries = asked.entries
     _refuse_other_cases(base, entries, asked.allowed)
     loads = from_check.base_loads(base, entries, asked.limits)
@@ -203,23 +203,23 @@ def _in_virtual_time(asked: Asked, base: Base) -> Check:
 def _of_plan(asked: Asked) -> dict[str, str]:
     profiles = profiles_of(asked.choices)
     line_rate = asked.choices[0].platform.line_rate_bps
-    found = plan_conditions(asked.resolved, profiles)
-    return conditions.of_plan(__version__, asked.resolved.plan.topology, line_rate, found)
+    known = plan_conditions(asked.resolved, profiles)
+    return conditions.of_plan(__version__, asked.resolved.plan.topology, line_rate, known)
 
 
 def _refuse_different(base: Base, now: Mapping[str, str], free: Collection[str]) -> None:
-    """UsageError for a base of other conditions; those that only the base's gateways told are not known yet."""
+    """Raise UsageError for a base of other conditions; those that only the base's gateways told are not known yet."""
     of_plan_alone = not any(key.endswith(": kind") for key in now)
     was = {key: value for key, value in base.conditions.items() if key in now or not of_plan_alone}
-    if found := conditions.differences(was, now, free=free):
-        told = [f"    {key}: the base's {old}; now {new}" for key, old, new in found[:_MOST_SHOWN]]
-        more = [f"    and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else []
+    if differing := conditions.differences(was, now, free=free):
+        lines = [f"    {key}: the base's {old}; now {new}" for key, old, new in differing[:_MOST_SHOWN]]
+        more = [f"    and {len(differing) - _MOST_SHOWN} more"] if len(differing) > _MOST_SHOWN else []
         raise UsageError(
             f"{base.where}: a foreign base\n"
             "  expected: a base measured under the conditions of this plan, espbench and device\n"
-            "  got:\n" + "\n".join([*told, *more]) + "\n"
+            "  got:\n" + "\n".join([*lines, *more]) + "\n"
             "  what to do: measure the base anew, or name what may differ: --allow-different "
-            f"'{found[0][0]}'"
+            f"'{differing[0][0]}'"
         )
 
 
@@ -242,12 +242,12 @@ def _refuse_other_cases(base: Base, entries: Sequence[CaseEntry], allowed: Colle
 
 
 def _some(cases: Sequence[tuple[Point, int]]) -> str:
-    told = [f"{point}, repeat {repeat}" for point, repeat in cases[:_MOST_SHOWN]]
-    return "; ".join(told) + (f"; and {len(cases) - _MOST_SHOWN} more" if len(cases) > _MOST_SHOWN else "")
+    names = [f"{point}, repeat {repeat}" for point, repeat in cases[:_MOST_SHOWN]]
+    return "; ".join(names) + (f"; and {len(cases) - _MOST_SHOWN} more" if len(cases) > _MOST_SHOWN else "")
 
 
 def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]]:
-    """What was under test, before and now."""
+    """Return the versions that were under test, before and now, by key."""
     was: dict[str, list[str]] = {}
     for case in base.cases.values():
         for key, value in case.subject.items():
@@ -262,7 +262,7 @@ def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]
 
 
 def _notes(base: Base, asked: Asked) -> list[str]:
-    """What the figures are to be read with."""
+    """Return the notes that a reader of the figures needs."""
     others = [name for name, _ in asked.resolved.plan.traffic_tests if kind_of_test(name) != GATED]
     return [
         "virtual time: a clock that counts instructions knows neither caches nor branch prediction",
@@ -282,9 +282,9 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
         raise UsageError(
             f"{base.path}: expected a base with a throughput, got none; let it finish, or name another"
         )
-    told = _of_plan(asked)
+    known = _of_plan(asked)
     as_base = Base(str(base.path), was.instrument, {})
-    _refuse_different(as_base, told, free={*asked.allowed, *conditions.own_kernels(told), *was.subject})
+    _refuse_different(as_base, known, free={*asked.allowed, *conditions.own_kernels(known), *was.subject})
     run = asked.measuring.run(asked.plan)
     now = conditions.of_run(run.manifest, virtual=False)
     _refuse_different(as_base, now.instrument, free={*asked.allowed, *was.subject, *now.subject})

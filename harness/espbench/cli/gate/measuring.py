@@ -20,19 +20,20 @@ from espbench.gate.limits import DEFAULTS
 from espbench.results import RunDirectory
 from espbench.terms import BaseLoad, CaseEntry
 
+PROGRAM = (sys.executable, "-m", "espbench")
 # A run that is whole, and one in which some case has no figure: which, the check says itself.
 _WHOLE = (0, 3)
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """How runs are made: where their directories go, and options that `espbench run` is given."""
+    """Makes runs. out: where their directories go; options: further options of `espbench run`."""
 
     out: Path
     options: Sequence[str] = ()
 
     def with_halves(self, base: Base, plan: Path, entries: Sequence[CaseEntry]) -> Base:
-        """The base of a run that was just made, with each case measured at half of its throughput too."""
+        """Return the base of a run that was just made, with each case measured at half of its throughput too."""
         wanted = halves.to_measure(base)
         return halves.measured(wanted, self.run(plan, from_check.base_loads(wanted, entries, DEFAULTS)))
 
@@ -44,7 +45,7 @@ class Measuring:
         EspbenchError where it left no run directory.
         """
         with tempfile.TemporaryDirectory(prefix="espbench-") as folder:
-            argv = [sys.executable, "-m", "espbench", "run", str(plan), "--out", str(self.out), "--no-report"]
+            argv = [*PROGRAM, "run", str(plan), "--out", str(self.out), "--no-report"]
             if base_loads is not None:
                 file = Path(folder) / "base-loads.json"
                 loads = {case: [load.model_dump() for load in of] for case, of in base_loads.items()}
@@ -61,7 +62,7 @@ class Measuring:
 
 
 def _waited_for(argv: Sequence[str]) -> tuple[int, str]:
-    """(exit code, stdout) of a run; what interrupts this command ends the run first, in its own order."""
+    """Wait for a run and return (exit code, stdout); an interruption of this command first ends the run, in order."""
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         said, _ = process.communicate()

@@ -15,7 +15,7 @@ from espbench.results.durable import write_atomically
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where each form of the verdict goes; None: nowhere."""
+    """The files for each form of the verdict; None: this form is not written."""
 
     json: Path | None = None
     junit: Path | None = None

@@ -15,7 +15,7 @@ from espbench.over_time import History
 
 
 class What(StrEnum):
-    """What can be listed."""
+    """The kinds of things that this command can list."""
 
     changes = "changes"
     series = "series"
@@ -44,26 +44,26 @@ def history(
     ] = None,
 ) -> None:
     """List where figures changed from run to run, the newest change first; or list series or runs."""
-    with History.open(folders, index, lambda text: print(text, file=sys.stderr)) as found:
-        runs = found.runs()
+    with History.open(folders, index, lambda text: print(text, file=sys.stderr)) as runs_index:
+        runs = runs_index.runs()
         for run in runs:
             if run.problem:
                 print(f"left out: {run.problem}", file=sys.stderr)
         if html is not None:
             from espbench.reporting.over_time.page import write  # noqa: PLC0415  (charts: slow to import)
 
-            print(write(found, html))
+            print(write(runs_index, html))
             return
         match what:
             case What.runs:
                 listed = [run for run in runs if plan.lower() in run.plan.lower() and not run.problem]
                 tables.json_of_runs(listed) if as_json else tables.show_runs(listed)
             case What.series:
-                series = found.series(plan, case, figure)
-                tables.json_of_series(found, series) if as_json else tables.show_series(series)
+                series = runs_index.series(plan, case, figure)
+                tables.json_of_series(runs_index, series) if as_json else tables.show_series(series)
             case What.changes:
-                changes = found.changes(plan, case, figure)
+                changes = runs_index.changes(plan, case, figure)
                 if as_json:
                     tables.json_of_changes(changes)
                 else:
-                    tables.show_changes(changes, len(runs), found.series(plan, case, figure))
+                    tables.show_changes(changes, len(runs), runs_index.series(plan, case, figure))

@@ -25,7 +25,7 @@ def _console() -> Console:
 
 
 def show_runs(runs: Sequence[RunRow]) -> None:
-    """A line each, the oldest first."""
+    """Print a line for each run, the oldest first."""
     table = Table(box=box.SIMPLE)
     for column in ("run", "plan", "started", "espbench", "platform", "results"):
         table.add_column(column)
@@ -36,7 +36,7 @@ def show_runs(runs: Sequence[RunRow]) -> None:
 
 
 def show_series(series: Sequence[Series]) -> None:
-    """A line each: plan, case, figure, how many runs, the newest figure."""
+    """Print a line for each series: plan, case, figure, how many runs, the newest figure."""
     table = Table(box=box.SIMPLE)
     for column in ("plan", "case", "figure", "runs", "newest", ""):
         table.add_column(column, justify="right" if column in ("runs", "newest") else "left")
@@ -49,7 +49,7 @@ def show_series(series: Sequence[Series]) -> None:
 
 
 def show_changes(changes: Sequence[Change], runs: int, series: Sequence[Series]) -> None:
-    """A paragraph for each first changed run, since one cause often moves many series."""
+    """Print a paragraph for each first changed run, since one cause often moves many series."""
     console = _console()
     by_run: dict[tuple[str, str, bool], list[Change]] = {}
     for change in changes:
@@ -67,19 +67,19 @@ def show_changes(changes: Sequence[Change], runs: int, series: Sequence[Series])
 
 
 def json_of_runs(runs: Sequence[RunRow]) -> None:
-    """All that is known of each run."""
+    """Print all that is known of each run, as JSON."""
     for run in runs:
         print(json.dumps(asdict(run), ensure_ascii=False))
 
 
-def json_of_series(found: History, series: Sequence[Series]) -> None:
-    """Each series with its points."""
+def json_of_series(index: History, series: Sequence[Series]) -> None:
+    """Print each series with its points, as JSON."""
     for one in series:
-        points = [{"run": p.run, "value": p.value, "status": p.status} for p in found.points(one)]
+        points = [{"run": p.run, "value": p.value, "status": p.status} for p in index.points(one)]
         print(json.dumps({**asdict(one), "points": points}, ensure_ascii=False))
 
 
 def json_of_changes(changes: Sequence[Change]) -> None:
-    """Each change with its series, and what else differs as three texts: what, was, now."""
+    """Print each change with its series, and what else differs as three texts: what, was, now; as JSON."""
     for change in changes:
         print(json.dumps({**asdict(change), "ratio": change.ratio, "word": change.word}, ensure_ascii=False))

@@ -46,13 +46,13 @@ def profile(
     if not console.is_terminal:
         console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
     if against is None:
-        run, found = how.of(subject)
-        tables.show(found, console, top)
+        run, profiles = how.of(subject)
+        tables.show(profiles, console, top)
     else:
         _refuse_early(subject)
         other, was = how.of(against)
-        run, found = how.of(subject, loads=_loads_used(other))
-        tables.show_differences(_pairs(other, was, run, found), console, top)
+        run, profiles = how.of(subject, loads=_loads_used(other))
+        tables.show_differences(_pairs(other, was, run, profiles), console, top)
     print(run.path / GRAPH)
 
 
@@ -67,17 +67,17 @@ def _refuse_early(subject: Path) -> None:
 def _loads_used(profiled: RunDirectory) -> Loads:
     """Return the loads at which a run of ours was measured."""
     entries = {entry.case: entry for entry in profiled.manifest.cases}
-    found: Loads = {}
+    used: Loads = {}
     for name, loads in profiled.manifest.base_loads.items():
         at = Point.of(entries[name]), entries[name].repeat
-        found[at] = (loads[0].load_fps, loads[0].duration_s)
-    return found
+        used[at] = (loads[0].load_fps, loads[0].duration_s)
+    return used
 
 
 def _pairs(
     other: RunDirectory, was: Sequence[Profile], run: RunDirectory, now: Sequence[Profile]
 ) -> list[tuple[Profile, Profile]]:
-    """The profiles of the same point and gateway in both."""
+    """Return the profiles of the same point and gateway in both."""
 
     def at(of: RunDirectory) -> dict[str, tuple[Point, int]]:
         return {entry.case: (Point.of(entry), entry.repeat) for entry in of.manifest.cases}

@@ -20,7 +20,7 @@ from espbench.results.durable import write_atomically
 from espbench.runs.beds import cases_of, choose, virtual
 from espbench.terms import BaseLoad, CaseEntry, Outcome, kind_of_test
 
-CSV, GRAPH = "profile.csv", "profile.html"
+GRAPH = "profile.html"
 _ANY_LOSS = 1.0  # of a load's goal: the trial is as it is
 _PERF = (
     "in real time nobody counts a gateway's instructions one by one; sample them with perf on the gateway itself "
@@ -31,7 +31,7 @@ _UNNAMED = (
     "a kernel that tells its functions: dut: virt-x86; those of other machines in virtual time do not yet"
 )
 Loads = dict[tuple[Point, int], tuple[float, float]]
-"""Of each point and repeat: the load, frames/s, and how long the trial lasts, s."""
+"""Loads in frames/s with the duration of the trial in s, by point and repeat."""
 
 
 class Profiling:
@@ -44,11 +44,11 @@ class Profiling:
         self._chosen = chosen
 
     def of(self, subject: Path, loads: Loads | None = None) -> tuple[RunDirectory, list[Profile]]:
-        """The run that was measured with its profiles; loads: those to measure at in place of its own.
+        """Return the run that was measured with its profiles; loads: those to measure at in place of its own.
 
         UsageError for what is neither a run nor a plan in virtual time, or has no such case.
         """
-        if (subject / CSV).is_file() and loads is None:
+        if (subject / csv_file.FILE).is_file() and loads is None:
             return self._kept(subject)
         if subject.is_dir():
             run = open_run(subject)
@@ -65,33 +65,33 @@ class Profiling:
         wanted = self._wanted(entries, loads, subject)
         words = ["--profiled", *(["--beside", beside] if beside else []), *self._options]
         made = Measuring(self._out, words).run(plan, wanted)
-        found = from_run.profiles(made)
-        write_atomically(made.path / CSV, csv_file.text_of(found))
-        write_atomically(made.path / GRAPH, flame.page(f"espbench: {made.manifest.name}", found))
+        profiles = from_run.profiles(made)
+        write_atomically(made.path / csv_file.FILE, csv_file.text_of(profiles))
+        write_atomically(made.path / GRAPH, flame.page(f"espbench: {made.manifest.name}", profiles))
         if own and not self._half:
             _say_if_another(run, made)
-        return made, found
+        return made, profiles
 
     def _kept(self, subject: Path) -> tuple[RunDirectory, list[Profile]]:
-        file = subject / CSV
+        file = subject / csv_file.FILE
         run = open_run(subject)
         entries = [entry for entry in run.manifest.cases if entry.case in run.manifest.base_loads]
         names = {entry.case for entry in self._choose(entries, subject)}
         return run, [p for p in csv_file.read(file.read_text(), str(file)) if p.case in names]
 
     def _wanted(self, entries: Sequence[CaseEntry], loads: Loads, subject: Path) -> dict[str, list[BaseLoad]]:
-        found = {}
+        wanted = {}
         gated = [entry for entry in entries if kind_of_test(entry.test) == GATED]
         for entry in self._choose(gated, subject):
             if (at := loads.get((Point.of(entry), entry.repeat))) is not None:
                 load = BaseLoad(goal=_ANY_LOSS, load_fps=at[0], duration_s=at[1], floor_fps=at[0])
-                found[entry.case] = [load]
-        if not found:
+                wanted[entry.case] = [load]
+        if not wanted:
             raise UsageError(
                 f"{subject}: nothing to profile\n  expected: a case with a throughput, at whose load it is measured\n"
                 "  got: none of these cases has one\n  what to do: name another run, or other cases"
             )
-        return found
+        return wanted
 
     def _choose(self, entries: Sequence[CaseEntry], subject: Path) -> list[CaseEntry]:
         names = [entry.case for entry in entries]
@@ -129,18 +129,18 @@ def _demand(where: Path, what: str, platform: str, *, counted: bool) -> None:
 
 
 def _loads_of(run: RunDirectory, share: float) -> Loads:
-    """The throughputs of a run: of several loss goals the strictest that has one."""
-    found: Loads = {}
+    """Return the throughputs of a run: of several loss goals the strictest that has one."""
+    loads: Loads = {}
     for outcome in sorted(run.outcomes(), key=lambda outcome: outcome.loss_goal):
         at = (Point.of(outcome), outcome.repeat)
-        if kind_of_test(outcome.test) == GATED and outcome.final_trial is not None and at not in found:
+        if kind_of_test(outcome.test) == GATED and outcome.final_trial is not None and at not in loads:
             trial = run.trials_of(outcome.case)[outcome.final_trial]
-            found[at] = (round(share * trial.intended_fps, 3), trial.intended_duration_s)
-    return found
+            loads[at] = (round(share * trial.intended_fps, 3), trial.intended_duration_s)
+    return loads
 
 
 def _say_if_another(run: RunDirectory, made: RunDirectory) -> None:
-    """Whether the profiled trials are the run's own ones; they are not where its gateways were others."""
+    """Warn if the profiled trials are not the run's own ones, because its gateways differed."""
     finals: dict[str, Outcome] = {}
     for outcome in sorted(run.outcomes(), key=lambda outcome: -outcome.loss_goal):
         finals[outcome.case] = outcome

@@ -18,7 +18,7 @@ _EVERYWHERE = 0.995  # of a function's instructions: all of them, but for a few
 
 
 def show(profiles: Sequence[Profile], console: Console, top: int) -> None:
-    """A table for each profile."""
+    """Print a table for each profile."""
     for profile in profiles:
         each = profile.instructions / profile.frames
         console.print(
@@ -52,7 +52,7 @@ def show(profiles: Sequence[Profile], console: Console, top: int) -> None:
 
 
 def show_differences(pairs: Sequence[tuple[Profile, Profile]], console: Console, top: int) -> None:
-    """A table for each pair of profiles: before, now."""
+    """Print a table for each pair of profiles: before, now."""
     for was, now in pairs:
         before, after = was.instructions / was.frames, now.instructions / now.frames
         console.print(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an arm costs beside plain and null at the same point: the seed articles' `3.2x`, µs and cycles per frame."""
+"""Computes the cost of an arm beside plain and null at the same point: the seed articles' `3.2x`, µs, cycles."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Curve = Mapping[X, list[Sample]]
 
 
 def overheads(groups: Sequence[Group], cpu_mhz: float | None = None) -> list[Overhead]:
-    """Every arm against every baseline at every point where both were measured."""
-    found = []
+    """Return every arm against every baseline at every point where both were measured."""
+    costs = []
     for index, group in enumerate(groups):
         if group.baseline:
             continue
@@ -33,19 +33,19 @@ def overheads(groups: Sequence[Group], cpu_mhz: float | None = None) -> list[Ove
                     for x in own
                     if x in theirs
                 ]
-                found += [overhead for overhead in beside if overhead]
-    return found
+                costs += [overhead for overhead in beside if overhead]
+    return costs
 
 
 def cpu_mhz(runs: Sequence[Run]) -> float | None:
-    """The clock rate of the hosts' CPUs at the start; None where it is not recorded, or not the same."""
+    """Return the clock rate of the hosts' CPUs at the start; None where it is not recorded, or not the same."""
     rates = {run.manifest.host.get("cpu_mhz") for run in runs}
     rate = rates.pop() if len(rates) == 1 else None
     return float(rate) if isinstance(rate, (int, float)) and rate > 0 else None
 
 
 def _baselines(group: Group, arm: str, groups: Sequence[Group]) -> dict[str, Curve]:
-    """The baselines for an arm: those of its panel, drawn or compared; else (runs, DUTs) the arm's own."""
+    """Return the baselines for an arm: those of its panel, drawn or compared; else (runs, DUTs) the arm's own."""
     here = {name: by_x for name, by_x in group.arms.items() if _is_baseline(by_x)} | group.baselines
     return dict(here) or {
         other.baseline: other.arms[arm]
@@ -59,7 +59,7 @@ def _is_baseline(by_x: Curve) -> bool:
 
 
 def _alike(group: Group, baseline: Group) -> bool:
-    """Equal in everything but stack and suite."""
+    """Return whether two conditions are equal in everything but stack and suite."""
     return all(
         baseline.conditions.get(key) == value
         for key, value in group.conditions.items()
@@ -79,19 +79,19 @@ def _at(
 
 
 def _slowdown(own: Side, theirs: Side) -> tuple[Estimate | None, float | None, float | None]:
-    """Baseline / arm, or its lower or upper bound; what met the tester's limit may be faster in truth."""
+    """Return baseline / arm, or its lower or upper bound; a figure at the tester's limit may be higher in truth."""
     terms = ratio_terms(own, theirs)
     if not terms:
         return bare_ratio(own, theirs) if own.has_figure and theirs.has_figure else None, None, None
-    found = statistics.interval(terms, [Prior()] * 2, 1 - CONFIDENCE)
-    is_low, is_high = math.isfinite(found.low), math.isfinite(found.high)
+    reading = statistics.interval(terms, [Prior()] * 2, 1 - CONFIDENCE)
+    is_low, is_high = math.isfinite(reading.low), math.isfinite(reading.high)
     if is_low and is_high:
-        return statistics.ratio(found, min(len(t.readings) for t in terms)), None, None
-    return None, math.exp(found.low) if is_low else None, math.exp(found.high) if is_high else None
+        return statistics.ratio(reading, min(len(t.readings) for t in terms)), None, None
+    return None, math.exp(reading.low) if is_low else None, math.exp(reading.high) if is_high else None
 
 
 def _extra_us(own: Side, theirs: Side) -> Estimate | None:
-    """µs of CPU per frame above the baseline's; an interval from as many repeats as a verdict takes."""
+    """Return µs of CPU per frame above the baseline's; an interval from as many repeats as a verdict takes."""
     ours, base = ([us for o in side.ok.values() if (us := cpu_us(o)) is not None] for side in (own, theirs))
     if not ours or not base:
         return None
@@ -100,5 +100,5 @@ def _extra_us(own: Side, theirs: Side) -> Estimate | None:
         value = fmean(ours) - fmean(base)
         return Estimate(value, value, value, 1)
     terms = [Term(tuple(Reading(us, us, us) for us in values)) for values in (ours, [-us for us in base])]
-    found = statistics.interval(terms, [Prior()] * 2, 1 - CONFIDENCE)
-    return Estimate(found.value, found.low, found.high, n)
+    reading = statistics.interval(terms, [Prior()] * 2, 1 - CONFIDENCE)
+    return Estimate(reading.value, reading.low, reading.high, n)

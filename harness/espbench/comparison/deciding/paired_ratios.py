@@ -44,17 +44,19 @@ class _Measured:
 
 
 def judge(findings: Sequence[Finding], axis: str) -> list[FixedLoadVerdict]:
-    """One verdict for each finding of a comparison at fixed loads, in their order.
+    """Return one verdict for each finding of a comparison at fixed loads, in their order.
 
     Together they err with probability 1 - CONFIDENCE at most.
     """
-    found = [_measured(f) for f in findings if f.test == PAIRED and f.paired]
-    alpha = (1 - CONFIDENCE) / max(1, 2 * len(found))  # CPU and throughput of each
+    measured = [_measured(f) for f in findings if f.test == PAIRED and f.paired]
+    alpha = (1 - CONFIDENCE) / max(1, 2 * len(measured))  # CPU and throughput of each
     priors = [
-        statistics.prior([t for m in found if (t := getattr(m, what)).df >= FEWEST_ROUNDS - 1], len(found))
+        statistics.prior(
+            [t for m in measured if (t := getattr(m, what)).df >= FEWEST_ROUNDS - 1], len(measured)
+        )
         for what in ("cpu", "throughput")
     ]
-    return [_verdict(m, priors[0], priors[1], alpha, axis) for m in found]
+    return [_verdict(m, priors[0], priors[1], alpha, axis) for m in measured]
 
 
 def _measured(finding: Finding) -> _Measured:
@@ -78,7 +80,7 @@ def _measured(finding: Finding) -> _Measured:
 
 
 def cpu_of_load(of_round: Sequence[_Row], load: float | None) -> float | None:
-    """log(B / A) of CPU per frame at one load of one round; load None: on the ladder, where both had the same loads."""
+    """Return log(B / A) of CPU per frame at one load of one round; load None: on the ladder, at equal loads of both."""
     rows = [
         row
         for row in of_round
@@ -99,7 +101,7 @@ def cpu_of_load(of_round: Sequence[_Row], load: float | None) -> float | None:
 
 
 def throughput_of_round(of_round: Sequence[_Row], step: float, rungs: int) -> float | None:
-    """log(B / A) of the throughput by the rungs each passed; None where the ladder did not hold both."""
+    """Return log(B / A) of the throughput by the rungs that each passed; None where the ladder did not hold both."""
     rows = [row for row in of_round if row["rung"] is not None]
     if len(rows) < rungs - 1:
         return None
@@ -111,7 +113,7 @@ def throughput_of_round(of_round: Sequence[_Row], step: float, rungs: int) -> fl
 
 
 def hodges_lehmann(values: Sequence[float]) -> float:
-    """The median of the means of all pairs of values, each with itself too; not empty."""
+    """Return the median of the means of all pairs of values, each with itself too; not empty."""
     return median((x + y) / 2 for x, y in combinations_with_replacement(values, 2))
 
 
@@ -144,7 +146,7 @@ def _verdict(m: _Measured, of_cpu: Prior, of_rate: Prior, alpha: float, axis: st
 
 
 def _interval(term: Term, prior: Prior, alpha: float, floor: float = 0.0) -> Reading | None:
-    """The mean of the rounds and its interval; None of too few."""
+    """Return the mean of the rounds and its interval; None of too few."""
     n = len(term.readings)
     if n < FEWEST_ROUNDS:
         return None
@@ -154,24 +156,26 @@ def _interval(term: Term, prior: Prior, alpha: float, floor: float = 0.0) -> Rea
     return Reading(middle - half, middle, middle + half)
 
 
-def _estimate(found: Reading | None, n: int) -> Estimate | None:
-    return None if found is None else statistics.ratio(found, n)
+def _estimate(reading: Reading | None, n: int) -> Estimate | None:
+    return None if reading is None else statistics.ratio(reading, n)
 
 
-def _cpu_word(found: Reading | None) -> CpuWord:
-    if found is None:
+def _cpu_word(reading: Reading | None) -> CpuWord:
+    if reading is None:
         return "no verdict"
-    return "B costs less" if found.high < 0 else "B costs more" if found.low > 0 else "no difference shown"
+    return (
+        "B costs less" if reading.high < 0 else "B costs more" if reading.low > 0 else "no difference shown"
+    )
 
 
-def _word(found: Reading | None) -> Word:
-    if found is None:
+def _word(reading: Reading | None) -> Word:
+    if reading is None:
         return "no verdict"
-    return "B faster" if found.low > 0 else "A faster" if found.high < 0 else "no difference shown"
+    return "B faster" if reading.low > 0 else "A faster" if reading.high < 0 else "no difference shown"
 
 
 def _at(rows: Sequence[_Row], load: float, bounds_fps: Mapping[str, float]) -> FixedLoad:
-    """What stands in the table for one load: its CPU with the interval of this load alone, and the losses."""
+    """Return the table's row of one load: its CPU with the interval of this load alone, and the losses."""
     here = [row for row in rows if row["load"] == load]
     by_round = [[row for row in here if row["round"] == r] for r in sorted({row["round"] for row in here})]
     term = _term([v for of_round in by_round if (v := cpu_of_load(of_round, load)) is not None])
@@ -189,26 +193,26 @@ def _at(rows: Sequence[_Row], load: float, bounds_fps: Mapping[str, float]) -> F
 
 
 def _why(m: _Measured) -> str:
-    """What the verdicts rest on, or why there is none."""
+    """Say on which measurements the verdicts are based, or why there is no verdict."""
     p = m.finding.paired
-    told = [
+    parts = [
         f"{len(p['rows'])} pairs of trials of {p['trial_s']:g} s on {p['rounds']} pairs of gateways for each arm"
     ]
-    told.append(f"{p['void']} of {m.finding.trials} trials void")
+    parts.append(f"{p['void']} of {m.finding.trials} trials void")
     rounds = len(m.throughput.readings)
     if rounds < p["rounds"]:
-        told.append(
+        parts.append(
             f"throughput from {rounds} rounds: in the others the ladder of loads did not hold both arms'"
         )
     if not p["together"]:
-        told.append(
+        parts.append(
             "one arm's gateways after the other's: drift of the host within a round is in the interval"
         )
-    return "; ".join(told)
+    return "; ".join(parts)
 
 
 def _conditions(finding: Finding, axis: str) -> dict[str, str]:
-    """What is fixed at this point beside its frame size, in words."""
+    """Return what is the same for all of this point's trials, except the frame size, in words."""
     fixed = {
         Name.DUT: finding.dut,
         Name.STACK: finding.stack,
@@ -223,20 +227,20 @@ def _conditions(finding: Finding, axis: str) -> dict[str, str]:
 
 
 def not_made(findings: Sequence[Finding]) -> list[str]:
-    """Why points were not compared at fixed loads, a sentence each."""
+    """Say for each point that was not compared at fixed loads why it was not; a sentence each."""
     return [f"{f.stack}, {f.suite}, {f.frame_size}: {f.words}" for f in findings if not f.paired.get("rows")]
 
 
 def verdict_words(verdicts: Sequence[FixedLoadVerdict]) -> list[str]:
-    """Each verdict as a sentence."""
-    told = []
+    """Return each verdict as a sentence."""
+    sentences = []
     for v in verdicts:
         at = f"{v.x} B" if isinstance(v.x, int) else str(v.x)
         where = ", ".join(
             value for key, value in v.conditions.items() if key in ("suite", "stack", "direction")
         )
-        told.append(f"At the same loads, {at} ({where}): {_cpu_words(v)}; {_rate_words(v)}.")
-    return told
+        sentences.append(f"At the same loads, {at} ({where}): {_cpu_words(v)}; {_rate_words(v)}.")
+    return sentences
 
 
 def _cpu_words(v: FixedLoadVerdict) -> str:
@@ -263,5 +267,5 @@ def _per_cent(e: Estimate) -> str:
 
 
 def _unseen(e: Estimate) -> str:
-    """The difference that this interval's width would have shown."""
+    """Return the difference that this interval's width would have shown."""
     return f"{100 * (math.sqrt(e.high / e.low) - 1):.1f} %"

@@ -40,30 +40,30 @@ class Side:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether some repeats have a figure and others are below the minimum: then there is no mean."""
+        """True if some repeats have a figure and others are below the minimum: then there is no mean."""
         return bool(self.ok and self.below)
 
     @property
     def has_figure(self) -> bool:
-        """Whether every repeat that says anything has a figure, and that is no bound."""
+        """True if every repeat that says anything has a figure, and no figure is a bound."""
         return bool(self.ok) and not self.below and not self.is_capped
 
     @property
     def readings(self) -> dict[Pair, Reading]:
-        """What is known of the log throughput of each repeat; infinite where an end is not known.
+        """The known range of the logarithm of each repeat's throughput; an end that is not known is infinite.
 
-        Below the minimum the truth lies below the lowest rate that missed. Empty where some repeats are
-        below it and some are not.
+        A repeat below the minimum has a throughput below the lowest rate that missed. The result is empty if some
+        repeats are below the minimum and others are not.
         """
         if self.is_mixed:
             return {}
         if self.below:
             ends = {pair: math.log(o.upper_fps) for pair, o in self.below.items() if o.upper_fps}
             return {pair: Reading(-math.inf, end, end) for pair, end in ends.items()}
-        found = {pair: reading(o) for pair, o in self.ok.items()}
+        readings = {pair: reading(o) for pair, o in self.ok.items()}
         if self.is_capped:
-            return {pair: Reading(r.low, r.value, math.inf) for pair, r in found.items()}
-        return found
+            return {pair: Reading(r.low, r.value, math.inf) for pair, r in readings.items()}
+        return readings
 
 
 def side(samples: Sequence[Sample]) -> Side:
@@ -77,12 +77,12 @@ def side(samples: Sequence[Sample]) -> Side:
 
 
 def is_capped(outcome: Outcome) -> bool:
-    """Whether the DUT may be faster than its figure."""
+    """Return whether the DUT may be faster than its figure."""
     return outcome.upper_fps is None or outcome.is_lower_bound
 
 
 def reading(outcome: Outcome) -> Reading:
-    """The log throughput of an outcome with a figure, between the rates shown to meet and to miss the goal."""
+    """Return the log throughput of an outcome with a figure, between the rates shown to meet and to miss the goal."""
     fps = outcome.throughput_fps
     assert fps is not None
     low = min(outcome.lower_fps or fps, fps)
@@ -91,7 +91,7 @@ def reading(outcome: Outcome) -> Reading:
 
 
 def arm_point(samples: Sequence[Sample]) -> ArmPoint:
-    """What a report shows of one arm at one point."""
+    """Return what a report shows of one arm at one point."""
     here = side(samples)
     ok = list(here.ok.values())
     fps = statistics.geometric([reading(o) for o in ok]) if ok else None
@@ -108,13 +108,13 @@ def arm_point(samples: Sequence[Sample]) -> ArmPoint:
 
 
 def cpu_us(outcome: Outcome) -> float | None:
-    """µs of CPU per frame of both gateways; None where one of them is not known."""
+    """Return µs of CPU per frame of both gateways; None where one of them is not known."""
     home, office = outcome.cpu_home_us_per_frame, outcome.cpu_office_us_per_frame
     return home + office if home is not None and office is not None else None
 
 
 def _in_mbps(fps: Estimate | None, ok: Sequence[Outcome]) -> Estimate | None:
-    """The same in Mbit/s; all repeats of a point have the same frames."""
+    """Return a rate in Mbit/s; all repeats of a point have the same frames."""
     one = next((o for o in ok if o.throughput_mbps is not None and o.throughput_fps), None)
     if fps is None or one is None or one.throughput_mbps is None or one.throughput_fps is None:
         return None

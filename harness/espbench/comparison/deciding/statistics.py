@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statistics of a comparison: from repeats, each known within an interval, to a ratio that can be stood by.
+"""The statistics of a comparison: from repeats, each known within an interval, to a ratio with an interval.
 
 Everything is in natural logarithms of throughput, since noise and the search's resolution are relative.
 
@@ -37,7 +37,7 @@ MOST_BORROWED = 2.0
 
 @dataclass(frozen=True)
 class Reading:
-    """What one repeat says of a logarithm: its figure, and the ends between which the truth lies."""
+    """A logarithm as one repeat measured it: the figure, and the ends between which the true value lies."""
 
     low: float
     value: float
@@ -73,7 +73,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Prior:
-    """What the points of a pair know together of the scatter of one of them: a variance, and how sure.
+    """An estimate of one point's scatter from all points of a pair: a variance, and how much it counts.
 
     weight is in multiples of a point's own degrees of freedom.
     """
@@ -82,13 +82,13 @@ class Prior:
     weight: float = 0.0
 
     def moderated(self, term: Term) -> tuple[float, float]:
-        """(variance, degrees of freedom) of a point's term."""
+        """Return (variance, degrees of freedom) of a point's term."""
         own = term.scatter
         return max(own, (self.weight * self.variance + own) / (self.weight + 1)), (1 + self.weight) * term.df
 
 
 def prior(terms: Sequence[Term], cases: int) -> Prior:
-    """The common scatter of the same term of several points; `cases` of them are independent of each other.
+    """Return the common scatter of the same term of several points; `cases` of them are independent of each other.
 
     (The loss goals of a case are not: they share a search.)
     """
@@ -98,14 +98,14 @@ def prior(terms: Sequence[Term], cases: int) -> Prior:
     pooled = sum(t.df * t.scatter for t in known) / sum(t.df for t in known)
     most = min(MOST_BORROWED, (cases - 1) / 2)
     logs = [math.log(max(t.scatter, t.grid, 1e-12)) for t in known]
-    # Of the spread of the log variances, chance alone makes trigamma(df / 2); what is left is the points' own.
+    # Chance alone makes the log variances spread by trigamma(df / 2); the rest of the spread is the points' own.
     spread = variance(logs) - fmean([trigamma(t.df / 2) for t in known])
     df = fmean([t.df for t in known])
     return Prior(pooled, _weight(spread, df, most))
 
 
 def _weight(spread: float, df: float, most: float) -> float:
-    """The weight at which variances spread as much: trigamma(weight · df / 2) = spread, `most` at most."""
+    """Return the weight at which variances spread as much: trigamma(weight · df / 2) = spread, `most` at most."""
     low, high = 0.0, most
     if spread <= trigamma(most * df / 2):
         return most
@@ -119,7 +119,7 @@ def _weight(spread: float, df: float, most: float) -> float:
 
 
 def trigamma(x: float) -> float:
-    """The second derivative of log Γ, x > 0 (Abramowitz and Stegun 6.4.6, 6.4.12)."""
+    """Return the second derivative of log Γ, x > 0 (Abramowitz and Stegun 6.4.6, 6.4.12)."""
     total = 0.0
     while x < 10:
         total += 1 / x**2
@@ -128,7 +128,7 @@ def trigamma(x: float) -> float:
 
 
 def interval(terms: Sequence[Term], priors: Sequence[Prior], alpha: float) -> Reading:
-    """The sum of the terms' means, with an interval that errs with probability alpha (both sides together)."""
+    """Return the sum of the terms' means, with an interval that errs with probability alpha (both sides together)."""
     centre = [
         sum(fmean(getattr(r, end) for r in t.readings) for t in terms) for end in ("low", "value", "high")
     ]
@@ -146,16 +146,16 @@ def interval(terms: Sequence[Term], priors: Sequence[Prior], alpha: float) -> Re
 
 
 def geometric(readings: Sequence[Reading]) -> Estimate:
-    """The geometric mean of repeats given as logarithms, with its own interval (of this point alone)."""
+    """Return the geometric mean of repeats given as logarithms, with its own interval (of this point alone)."""
     value = math.exp(fmean(r.value for r in readings))
     if len(readings) == 1:
         return Estimate(value, value, value, 1)
-    found = interval([Term(tuple(readings))], [Prior()], 1 - CONFIDENCE)
-    return ratio(found, len(readings))
+    estimate = interval([Term(tuple(readings))], [Prior()], 1 - CONFIDENCE)
+    return ratio(estimate, len(readings))
 
 
 def arithmetic(values: Sequence[float]) -> Estimate | None:
-    """The mean of repeats with its interval; None of nothing."""
+    """Return the mean of repeats with its interval; None of nothing."""
     if not values:
         return None
     mean = fmean(values)
@@ -165,6 +165,6 @@ def arithmetic(values: Sequence[float]) -> Estimate | None:
     return Estimate(mean, mean - half, mean + half, len(values))
 
 
-def ratio(found: Reading, n: int) -> Estimate:
-    """A log ratio as the ratio."""
-    return Estimate(math.exp(found.value), math.exp(found.low), math.exp(found.high), n)
+def ratio(reading: Reading, n: int) -> Estimate:
+    """Return a log ratio as the ratio."""
+    return Estimate(math.exp(reading.value), math.exp(reading.low), math.exp(reading.high), n)

@@ -11,7 +11,7 @@ _SMALLEST = 1e-300
 
 @lru_cache(maxsize=4096)
 def two_sided(alpha: float, df: float) -> float:
-    """The t that |T| exceeds with probability alpha; df > 0 need not be whole.
+    """Return the t that |T| exceeds with probability alpha; df > 0 need not be whole.
 
     Good to nine digits for 1e-12 < alpha < 1 (ValueError beyond) and df up to a million.
     """
@@ -31,7 +31,7 @@ def two_sided(alpha: float, df: float) -> float:
 
 
 def _outside(t: float, df: float) -> float:
-    """P(|T| > t) = I_x(df/2, 1/2) with x = df / (df + t²) (26.7.1)."""
+    """Return P(|T| > t) = I_x(df/2, 1/2) with x = df / (df + t²) (26.7.1)."""
     x, a, b = df / (df + t * t), df / 2, 0.5
     front = (
         math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
@@ -45,7 +45,7 @@ def _outside(t: float, df: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction 26.5.8, evaluated forwards (Lentz)."""
+    """Return the continued fraction 26.5.8, evaluated forwards (Lentz)."""
     c, d = 1.0, 1 / _not_zero(1 - (a + b) * x / (a + 1))
     result = d
     for m in range(1, 1000):

@@ -41,12 +41,12 @@ class Point:
 
     @property
     def has_figures(self) -> bool:
-        """Whether the ratio of the two is one, and no bound."""
+        """True if both sides have figures, so that their ratio is a figure and not a bound."""
         return self.a.has_figure and self.b.has_figure
 
 
 def verdicts(points: Sequence[Point], *, paired: bool, family: int) -> list[PointVerdict]:
-    """One verdict a point, in their order; together they err with probability 1 - CONFIDENCE at most.
+    """Return one verdict a point, in their order; together they err with probability 1 - CONFIDENCE at most.
 
     points: all of one pair of arms. family: verdicts of the whole comparison, of all its pairs.
     """
@@ -59,7 +59,7 @@ def verdicts(points: Sequence[Point], *, paired: bool, family: int) -> list[Poin
 
 
 def ratio_terms(a: Side, b: Side, paired: bool = False) -> list[Term]:
-    """The independent samples whose means add up to log B / A; none where there are too few repeats."""
+    """Return the independent samples whose means add up to log B / A; none where there are too few repeats."""
     ours, theirs = a.readings, b.readings
     if paired:
         both = [key for key in ours if key in theirs]
@@ -80,11 +80,11 @@ def _verdict(
     if not terms:
         bare = bare_ratio(a, b) if point.has_figures else None
         return PointVerdict(point.x, bare, "no verdict", _too_few(point, paired) + left_out, cpu)
-    found = statistics.interval(terms, priors, alpha)
+    reading = statistics.interval(terms, priors, alpha)
     n = min(len(t.readings) for t in terms)
     how = f"{n} pairs of repeats" if paired else f"{len(b.readings)} and {len(a.readings)} repeats"
     why = "; ".join([how, *_bounds(point)]) + left_out
-    low, high = (end if math.isfinite(end) else None for end in (found.low, found.high))
+    low, high = (end if math.isfinite(end) else None for end in (reading.low, reading.high))
     if low is None and high is None:
         why = (
             "both missed the goal even at their minimum"
@@ -95,8 +95,8 @@ def _verdict(
         )
         return PointVerdict(point.x, None, "no verdict", why + left_out, cpu)
     if low is not None and high is not None:
-        return PointVerdict(point.x, statistics.ratio(found, n), word_of(found), why, cpu)
-    word = word_of(found)
+        return PointVerdict(point.x, statistics.ratio(reading, n), word_of(reading), why, cpu)
+    word = word_of(reading)
     if word == "no difference shown" and (a.unjudged or b.unjudged):
         word = "no verdict"
     return PointVerdict(
@@ -111,15 +111,15 @@ def _verdict(
     )
 
 
-def word_of(found: Reading) -> Word:
-    """The verdict an interval of log B / A bears."""
-    if found.low > SAME:
+def word_of(reading: Reading) -> Word:
+    """Return the verdict an interval of log B / A bears."""
+    if reading.low > SAME:
         return "B faster"
-    return "A faster" if found.high < -SAME else "no difference shown"
+    return "A faster" if reading.high < -SAME else "no difference shown"
 
 
 def _bounds(point: Point) -> list[str]:
-    """What makes either arm's figure a bound."""
+    """Say why either arm's figure is a bound."""
     return [
         f"{name} missed the goal even at its minimum in all {len(side.below)} repeats"
         if side.below
@@ -152,24 +152,24 @@ def _too_few(point: Point, paired: bool) -> str:
         both = sum(key in point.b.readings for key in point.a.readings)
         if min(len(point.a.readings), len(point.b.readings)) > both:
             counts += f", {both} of them in pairs"
-    told = f"usable repeats: {counts}; a verdict takes {FEWEST_REPEATS}"
-    return "; ".join([told, *_bounds(point)])
+    text = f"usable repeats: {counts}; a verdict takes {FEWEST_REPEATS}"
+    return "; ".join([text, *_bounds(point)])
 
 
 def _left_out(point: Point) -> str:
-    told = [f"{n} {status} of {name}" for name, side in point.sides for status, n in side.left_out.items()]
-    return f"; left out: {', '.join(told)}" if told else ""
+    parts = [f"{n} {status} of {name}" for name, side in point.sides for status, n in side.left_out.items()]
+    return f"; left out: {', '.join(parts)}" if parts else ""
 
 
 def bare_ratio(a: Side, b: Side) -> Estimate:
-    """B / A of the means; `n` 1, since no interval is claimed."""
+    """Return B / A of the means; `n` 1, since no interval is claimed."""
     means = [statistics.geometric(list(side.readings.values())).value for side in (a, b)]
     value = means[1] / means[0]
     return Estimate(value, value, value, 1)
 
 
 def cpu_ratio(point: Point, paired: bool) -> Estimate | None:
-    """CPU per frame, B / A, with the interval of this point alone; None where it is not known."""
+    """Return CPU per frame, B / A, with the interval of this point alone; None where it is not known."""
 
     def log(o: Outcome) -> Reading | None:
         used = cpu_us(o)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is compared (the arms of an axis) and under which equal conditions (the panels)."""
+"""Sorts outcomes into what is compared (the arms of an axis) and equal conditions (the panels)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Group:
     baselines: dict[str, dict[X, list[Sample]]] = field(default_factory=dict)
 
     def xs(self) -> list[X]:
-        """Frame sizes rising, then mixes; names in the order they came."""
-        found = dict.fromkeys(x for by_x in self.arms.values() for x in by_x)
-        return sorted(x for x in found if isinstance(x, int)) + [x for x in found if isinstance(x, str)]
+        """Return frame sizes rising, then mixes; names in the order they came."""
+        values = dict.fromkeys(x for by_x in self.arms.values() for x in by_x)
+        return sorted(x for x in values if isinstance(x, int)) + [x for x in values if isinstance(x, str)]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _new(fixed: dict[str, str], sample: Sample, axis: Axis) -> Group:
 
 
 def differing(samples: Sequence[Sample]) -> list[Axis]:
-    """The axes on which these samples have more than one value."""
+    """Return the axes on which these samples have more than one value."""
     arms = [s for s in samples if not s.is_baseline]
     values: dict[Axis, set[object]] = {
         "stack": {s.outcome.stack for s in arms} or {s.outcome.stack for s in samples},
@@ -122,11 +122,11 @@ def differing(samples: Sequence[Sample]) -> list[Axis]:
 
 
 def _of_axis(samples: Sequence[Sample], axis: Axis, reference: str | None) -> list[Sample]:
-    """All samples; for versions, those of the one stack that has several, and the baselines."""
+    """Return the samples to compare: all, or for versions those of the one stack with several, and the baselines."""
     if axis != "version":
         return list(samples)
     versions = _versions(samples)
-    several = [kind for kind, found in versions.items() if len(found) > 1]
+    several = [kind for kind, of_stack in versions.items() if len(of_stack) > 1]
     if reference is not None and len(several) > 1:
         several = [k for k in several if any(reference.startswith(label) for label, _ in versions[k])]
     if len(several) > 1:
@@ -139,16 +139,19 @@ def _of_axis(samples: Sequence[Sample], axis: Axis, reference: str | None) -> li
 
 
 def _versions(samples: Sequence[Sample]) -> dict[str, set[tuple[str, str]]]:
-    """(label, version) of every stack; a version nobody read back counts only where its label has no other."""
-    found: dict[str, set[tuple[str, str]]] = {}
+    """Return each stack's (label, version); a version that was not read back counts only if its label has no other."""
+    versions: dict[str, set[tuple[str, str]]] = {}
     for s in samples:
         if not s.is_baseline:
-            found.setdefault(s.kind, set()).add((s.outcome.stack, s.version))
-    return {kind: told - {(label, "") for label, version in told if version} for kind, told in found.items()}
+            versions.setdefault(s.kind, set()).add((s.outcome.stack, s.version))
+    return {
+        kind: labelled - {(label, "") for label, version in labelled if version}
+        for kind, labelled in versions.items()
+    }
 
 
 def _names(samples: Sequence[Sample], axis: Axis) -> Callable[[Sample], str]:
-    """What a sample's arm is called."""
+    """Return a function that gives the name of a sample's arm."""
     if axis == "version":
         of_label: dict[str, set[str]] = {}
         for s in samples:
@@ -171,14 +174,14 @@ def _names(samples: Sequence[Sample], axis: Axis) -> Callable[[Sample], str]:
 
 
 def _baselines(samples: Sequence[Sample], axis: Axis, reference: str | None) -> list[str]:
-    """The stacks that are drawn beside the arms, by label."""
-    found = list(dict.fromkeys(s.outcome.stack for s in samples if s.is_baseline))
+    """Return the stacks that are drawn beside the arms, by label."""
+    labels = list(dict.fromkeys(s.outcome.stack for s in samples if s.is_baseline))
     if axis not in (*OVER_STACKS, "frame_size"):
         return []
     others = {s.outcome.stack for s in samples if not s.is_baseline}
     if axis == "stack":
-        return [label for label in found if label != reference] if len(others) > 1 else []
-    return found if others else []
+        return [label for label in labels if label != reference] if len(others) > 1 else []
+    return labels if others else []
 
 
 def _reference(names: list[str], reference: str | None) -> str:
@@ -201,7 +204,7 @@ def _x(axis: Axis, x_is_stack: bool) -> Callable[[Sample], X]:
 
 
 def _conditions(s: Sample, axis: Axis, x_is_stack: bool) -> dict[str, str]:
-    """What a panel holds fixed, in words."""
+    """Return the conditions that are the same in a whole panel, in words."""
     o = s.outcome
     fixed = {
         Name.TEST: o.test,
@@ -222,9 +225,11 @@ def _conditions(s: Sample, axis: Axis, x_is_stack: bool) -> dict[str, str]:
     return {key: value for key, value in fixed.items() if key not in dropped}
 
 
-def _add(into: dict[str, dict[X, list[Sample]]], group: Group, found: Iterable[Sample], axis: Axis) -> None:
-    """Baselines beside a panel: equal in everything but stack and suite; one suite of each."""
-    for s in found:
+def _add(
+    into: dict[str, dict[X, list[Sample]]], group: Group, baselines: Iterable[Sample], axis: Axis
+) -> None:
+    """Add baselines beside a panel: equal in everything but stack and suite; one suite of each."""
+    for s in baselines:
         theirs = _conditions(s, axis, False)
         if any(
             theirs.get(k, v) != v for k, v in group.conditions.items() if k not in (Name.STACK, Name.SUITE)
@@ -240,7 +245,7 @@ def _add(into: dict[str, dict[X, list[Sample]]], group: Group, found: Iterable[S
 
 
 def _is_shared(group: Group, reference: str) -> bool:
-    """Whether some arm can be held against the reference at some point."""
+    """Return whether some arm can be compared with the reference at some point."""
     measured = group.arms.get(reference, {})
     return any(name != reference and set(by_x) & set(measured) for name, by_x in group.arms.items())
 
@@ -251,8 +256,8 @@ def size_name(size: X) -> str:
 
 
 def _detail(samples: Sequence[Sample]) -> str:
-    """What the gateways of an arm said they run, and the options they were given, each once."""
-    told = dict.fromkeys(
+    """Return what the gateways of an arm reported to run, and the options that they were given, each once."""
+    details = dict.fromkeys(
         ", ".join(
             ([s.version] if s.version not in ("", "kernel") else [])
             + ([f"Linux {s.kernel}"] if s.kernel else [])
@@ -260,7 +265,7 @@ def _detail(samples: Sequence[Sample]) -> str:
         )
         for s in samples
     )
-    return "; ".join(text for text in told if text)
+    return "; ".join(text for text in details if text)
 
 
 def _one_arm(samples: Sequence[Sample], axis: Axis, names: list[str]) -> str:
@@ -278,7 +283,7 @@ def _one_arm(samples: Sequence[Sample], axis: Axis, names: list[str]) -> str:
 
 
 def _nothing_shared(axis: Axis, names: list[str], groups: Iterable[Group]) -> str:
-    told = "\n".join(
+    lines = "\n".join(
         f"    {', '.join(g.arms)}: {', '.join(g.conditions.values())}, "
         f"{'sizes' if axis != 'frame_size' else 'at'} {', '.join(map(str, g.xs()))}"
         for g in list(groups)[:6]
@@ -286,6 +291,6 @@ def _nothing_shared(axis: Axis, names: list[str], groups: Iterable[Group]) -> st
     return (
         f"nothing to compare by {axis}: {', '.join(names)} have no point in common\n"
         "  expected: cases that are equal in everything else (test, suite, frame size, direction, …)\n"
-        f"  got:\n{told}\n"
+        f"  got:\n{lines}\n"
         "  what to do: measure the arms under the same conditions, or compare by another axis (--by)"
     )

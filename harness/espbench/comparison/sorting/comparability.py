@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between runs beside the axis: a ratio of figures from unequal conditions says nothing of the axis."""
+"""Finds differences between runs beside the axis: figures from unequal conditions say nothing about the axis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READERS = {"python", "pydantic", "pandas", "vl-convert-python"}
 _OF_POINTS = {"loss_goals", "stacks", "suites", "frame_sizes", "directions", "ip_versions", "repeat"}
 _TOLD_ELSEWHERE = ("topology", "line_rate")
 Places = tuple[tuple[Part, str], ...]  # part, and a key within it; empty: the whole part
-# What follows from the axis by its nature.
+# Conditions that differ whenever the axis does.
 _FOLLOWS: dict[Axis, Places] = {
     "dut": (("platform", ""), ("placement", ""), ("queues", ""), ("profile", "")),
     "kernel": (("tools", "linux.uml"), ("profile", "kernel")),
@@ -34,31 +34,31 @@ _PIN = (
 
 
 def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:
-    """Every condition that two runs record with different values, and that is not the axis.
+    """Return every condition that two runs record with different values, and that is not the axis.
 
     What a run does not record (an older one, another platform) is not held against it.
     """
     follows = _follows(runs, axis)
-    return [found for found in _unequal(runs, axis) if not is_within(found, follows)]
+    return [difference for difference in _unequal(runs, axis) if not is_within(difference, follows)]
 
 
 def following(runs: Sequence[Run], axis: Axis) -> list[Difference]:
-    """What differs because the axis does: part of what is compared, and to be told."""
+    """Return the differences that follow from the axis: they are part of what is compared, and are reported."""
     follows = _follows(runs, axis)
-    return [found for found in _unequal(runs, axis) if is_within(found, follows)]
+    return [difference for difference in _unequal(runs, axis) if is_within(difference, follows)]
 
 
-def is_within(found: Difference, places: Places) -> bool:
-    """Whether what differs stands at one of these places."""
-    condition = found.condition
+def is_within(difference: Difference, places: Places) -> bool:
+    """Return whether a difference belongs to one of these places."""
+    condition = difference.condition
     return condition is not None and any(condition.is_within(part, key) for part, key in places)
 
 
 def unchecked(runs: Sequence[Run]) -> list[str]:
-    """What could not be held against each other, and ceilings of the generator that are far apart; in words."""
-    told = []
+    """Say which conditions could not be compared, and which ceilings of the generator are far apart."""
+    sentences = []
     if any(run.manifest.conditions for run in runs):
-        told += [
+        sentences += [
             f"{run.name} records no settings: trial lengths, resolution and flows could not be checked."
             for run in runs
             if not run.manifest.conditions
@@ -69,49 +69,49 @@ def unchecked(runs: Sequence[Run]) -> list[str]:
             size = f"{c.frame_size} B" if isinstance(c.frame_size, int) else c.frame_size
             ceilings.setdefault(f"{size}, {c.direction}, IPv{c.ip_version}", {})[run.name] = c.offered_fps
     far = {
-        where: found
-        for where, found in ceilings.items()
-        if max(found.values()) > _CEILINGS_DIFFER * min(found.values())
+        where: by_run
+        for where, by_run in ceilings.items()
+        if max(by_run.values()) > _CEILINGS_DIFFER * min(by_run.values())
     }
     if far:
-        where, found = next(iter(far.items()))
-        figures = "; ".join(f"{name}: {fps:,.0f} frames/s" for name, fps in found.items())
+        where, by_run = next(iter(far.items()))
+        figures = "; ".join(f"{name}: {fps:,.0f} frames/s" for name, fps in by_run.items())
         more = f" (and at {len(far) - 1} more)" if len(far) > 1 else ""
-        told.append(
+        sentences.append(
             f"The generator's own ceiling differs between the runs by more than 10 % at {where}{more}: {figures}."
         )
-    return told
+    return sentences
 
 
-def refusal(found: Sequence[Difference], axis: Axis, others: Sequence[Axis]) -> str:
-    """The message for runs that differ in more than the axis."""
-    told = "\n".join(f"    {in_words(d)}" for d in found)
-    if any(is_within(d, (GENERATOR,)) for d in found):
-        told += f"\n      {_PIN}"
+def refusal(differing: Sequence[Difference], axis: Axis, others: Sequence[Axis]) -> str:
+    """Return the message for runs that differ in more than the axis."""
+    lines = "\n".join(f"    {in_words(d)}" for d in differing)
+    if any(is_within(d, (GENERATOR,)) for d in differing):
+        lines += f"\n      {_PIN}"
     rest = [other for other in others if other != axis]
     instead = f"; or compare by what differs: --by {' or --by '.join(rest)}" if rest else ""
     return (
         f"these runs differ in more than the {axis.replace('_', ' ')}\n"
         "  expected: runs with equal conditions, so that a ratio is the axis's doing\n"
-        f"  got:\n{told}\n"
+        f"  got:\n{lines}\n"
         "  what to do: measure again under equal conditions, or take the difference into the report with "
         f"--allow-different{instead}"
     )
 
 
-def in_words(found: Difference) -> str:
+def in_words(difference: Difference) -> str:
     """`line rate: first: 1e+09 bit/s; second: 1e+10 bit/s`."""
-    return f"{found.what}: " + "; ".join(f"{run}: {value}" for run, value in found.values.items())
+    return f"{difference.what}: " + "; ".join(f"{run}: {value}" for run, value in difference.values.items())
 
 
 def _unequal(runs: Sequence[Run], axis: Axis) -> list[Difference]:
     facts = {run.name: dict(_facts(run, axis)) for run in runs}
-    found = []
+    unequal = []
     for condition in dict.fromkeys(key for of_run in facts.values() for key in of_run):
         values = {name: of_run[condition] for name, of_run in facts.items() if of_run.get(condition)}
         if len(set(values.values())) > 1:
-            found.append(Difference(condition.title, values, condition))
-    return found
+            unequal.append(Difference(condition.title, values, condition))
+    return unequal
 
 
 def _follows(runs: Sequence[Run], axis: Axis) -> Places:
@@ -122,7 +122,7 @@ def _follows(runs: Sequence[Run], axis: Axis) -> Places:
 
 
 def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
-    """Everything that must be equal, with its value as text."""
+    """Yield everything that must be equal, with its value as text."""
     m = run.manifest
     yield _whole("espbench"), m.espbench
     yield _whole("platform"), m.platform
@@ -148,7 +148,7 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
 
 
 def _tests(run: Run) -> list[Any]:
-    """The settings of the tests whose figures are compared; those of others may differ."""
+    """Return the settings of the tests whose figures are compared; those of others may differ."""
     others = {kind_of_test(entry.test) for entry in run.other_cases}
     return [
         {name: settings for name, settings in test.items() if kind_of_test(name) not in others}
@@ -161,7 +161,7 @@ def _whole(part: Part) -> Condition:
 
 
 def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[Condition, str]]:
-    """The plan's conditions, profiles by their names; but a DUT or kernel compared is one of another name."""
+    """Yield the plan's conditions, profiles by their names; but a DUT or kernel compared is one of another name."""
     profiles = recorded.get("profiles") or {}
     for name, profile in profiles.items():
         is_axis = axis in ("dut", "kernel") and len(profiles) == 1
@@ -175,14 +175,14 @@ def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[Conditio
 
 
 def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
-    """What each stack, by its label, was told and said of itself; and the kernels under them, by DUT."""
+    """Yield what each stack, by its label, was configured with and reported; and the kernels under them, by DUT."""
     m = run.manifest
     facts: dict[Condition, set[str]] = {}
     for entry in m.cases:
-        told = said(m, entry.case)
+        context = said(m, entry.case)
         named = {
             Condition("kind", entry.stack, f"kind of {entry.stack}"): entry.stack_kind,
-            Condition("version", entry.stack, f"version of {entry.stack}"): told["stack_version"],
+            Condition("version", entry.stack, f"version of {entry.stack}"): context["stack_version"],
         }
         if entry.stack_kind:  # else the run is of before options were recorded
             # Versions of a stack have a label each, and options that must be equal.
@@ -193,7 +193,7 @@ def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
                 named[of_stacks] = options_of(entry.options, VERSION_OPTIONS)
         if axis not in ("dut", "kernel"):
             kernel = Condition("kernel", entry.dut, f"kernel of the gateways ({entry.dut})")
-            named[kernel] = told["kernel"]
+            named[kernel] = context["kernel"]
         for condition, value in named.items():
             if value:
                 facts.setdefault(condition, set()).add(value)
@@ -202,10 +202,7 @@ def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested tables as `outer.inner` → text; empty values and what is matched point by point left out.
-
-    The items of a list of tables (a plan's tests) go by their own names, numbered only where one comes twice.
-    """
+    """Yield nested tables as `outer.inner` → text, without empty values and what is matched point by point."""
     for key, value in values.items():
         name = f"{prefix}{key}"
         if key in _OF_POINTS:

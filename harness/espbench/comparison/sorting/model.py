@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison holds: arms, curves with intervals, ratios with verdicts, overheads, words.
+"""Defines a comparison: arms, curves with intervals, ratios with verdicts, overheads, words.
 
 A is always the reference arm, B the other; a ratio is B / A, so above 1 means B is faster.
 """
@@ -13,7 +13,7 @@ from typing import Literal
 from espbench.terms import Status
 
 Axis = Literal["stack", "suite", "dut", "kernel", "version", "frame_size", "run"]
-# Of what a run records, where a condition stands; a stack's kind, version and options by the stack's label.
+# The part of a run's records that has a condition; a stack's kind, version and options by the stack's label.
 Part = Literal[
     "espbench", "platform", "topology", "line rate", "host", "placement", "queues", "tools", "profile", "settings",
     "final trial", "kind", "version", "options", "kernel",
@@ -23,7 +23,7 @@ Word = Literal["A faster", "B faster", "no difference shown", "no verdict"]
 
 
 class Name(StrEnum):
-    """What a panel holds fixed or has along x, by the name that titles and comparison.json have for it."""
+    """A condition that a panel holds fixed or has along x, by its name in titles and in comparison.json."""
 
     TEST = "test"
     DUT = "DUT"
@@ -171,11 +171,12 @@ class FixedLoadVerdict:
 
 @dataclass(frozen=True)
 class Overhead:
-    """What one arm costs beside a baseline at one point (the seed articles' `3.2x`).
+    """The cost of one arm beside a baseline at one point (the seed articles' `3.2x`).
 
-    slowdown is baseline fps / arm fps; None where one of them is a bound, and then at_least or at_most is
-    what is known. extra_us is µs of CPU per frame (Home + Office) above the baseline's, extra_cycles the
-    same at Comparison.cpu_mhz. Intervals are of this point alone; fewer than three repeats have none (`n` 1).
+    slowdown is baseline fps / arm fps. If one of them is a bound, it is None, and at_least or at_most has what is
+    known. extra_us is the CPU time per frame (Home + Office, µs) above the baseline's; extra_cycles is the same in
+    cycles at Comparison.cpu_mhz. Intervals are of this point alone; with fewer than three repeats there is none (`n`
+    1).
     """
 
     panel: int  # index into Comparison.panels
@@ -191,9 +192,9 @@ class Overhead:
 
 @dataclass(frozen=True)
 class Condition:
-    """What must be equal to compare runs: a part of what they record, and a key within it (empty: the part as a whole).
+    """A condition that must be equal to compare runs: a part of the records, and a key in it (empty: the whole part).
 
-    title is the condition for people; nothing but people looks at it.
+    title is the condition for people; the program never reads it.
     """
 
     part: Part
@@ -201,7 +202,7 @@ class Condition:
     title: str
 
     def is_within(self, part: Part, key: str = "") -> bool:
-        """Whether it is this part's, or of this key or one below it."""
+        """Return whether it is of this part, and of this key or one below it."""
         return self.part == part and (key in ("", self.key) or self.key.startswith(f"{key}."))
 
 

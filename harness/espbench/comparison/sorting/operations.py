@@ -44,30 +44,33 @@ class Operations:
 
     @property
     def slower(self) -> str:
-        """Which one that is; empty where it is not known, as where the lower figure is but a bound."""
+        """The slower operation; empty if it is not known, for instance because the lower figure is only a bound."""
         if self.encryption is None or self.decryption is None or (self.lower and self.lower.at_limit):
             return ""
         return OPERATIONS[self.encryption.fps > self.decryption.fps]
 
     @property
     def in_turns_fps(self) -> float | None:
-        """What one core can do that both encrypts and decrypts each frame."""
+        """The rate of one core that both encrypts and decrypts each frame, frames/s."""
         if self.encryption is None or self.decryption is None:
             return None
         return 1 / (1 / self.encryption.fps + 1 / self.decryption.fps)
 
     def is_bound_limited(self, *, shares_core: bool) -> bool:
-        """Whether `bound_fps` may be higher in truth, its parts being lower bounds."""
+        """Return whether `bound_fps` may be higher in truth, because its parts are lower bounds."""
         parts = [self.encryption, self.decryption] if shares_core else [self.lower]
         return any(part.at_limit for part in parts if part)
 
     def bound_fps(self, *, shares_core: bool) -> float | None:
-        """The most a pair can do, by its parts."""
+        """Return the most a pair can do, by its parts."""
         return self.in_turns_fps if shares_core else self.lower.fps if self.lower else None
 
 
 def operations(single: Sequence[Outcome], pair: Sequence[Outcome] = ()) -> list[Operations]:
-    """In the order of the single gateway's outcomes; of the pair those one way, west to east."""
+    """Pair encryption and decryption, in the order of the single gateway's outcomes.
+
+    pair: outcomes of a pair of gateways; only those one way, west to east, are used.
+    """
     keys = dict.fromkeys(_key(o) for o in single if o.direction in OPERATIONS)
     return [
         Operations(
@@ -85,11 +88,11 @@ def _key(o: Outcome) -> Key:
 
 
 def _figure(repeats: Sequence[Outcome]) -> Figure | None:
-    found = [o for o in repeats if o.throughput_fps is not None and o.throughput_mbps is not None]
-    if not found or any(o.status == "VIOLATED" for o in repeats):
+    measured = [o for o in repeats if o.throughput_fps is not None and o.throughput_mbps is not None]
+    if not measured or any(o.status == "VIOLATED" for o in repeats):
         return None
     return Figure(
-        median(o.throughput_fps or 0.0 for o in found),
-        median(o.throughput_mbps or 0.0 for o in found),
-        any(o.is_lower_bound for o in found),
+        median(o.throughput_fps or 0.0 for o in measured),
+        median(o.throughput_mbps or 0.0 for o in measured),
+        any(o.is_lower_bound for o in measured),
     )

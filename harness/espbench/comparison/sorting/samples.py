@@ -71,7 +71,7 @@ class Sample:
 
 
 def read(directories: Sequence[RunDirectory]) -> list[Run]:
-    """The runs with distinct names; UsageError for one that has nothing to compare."""
+    """Return the runs with distinct names; UsageError for one that has nothing to compare."""
     runs = []
     names = names_of(directories)
     for directory, name in zip(directories, names, strict=True):
@@ -103,25 +103,25 @@ def _nothing_to_compare(directory: RunDirectory) -> UsageError:
 
 
 def samples(runs: Sequence[Run]) -> list[Sample]:
-    """Every outcome of every run, in the order of the runs and of their cases.
+    """Return every outcome of every run, in the order of the runs and of their cases.
 
     What a case's gateways did not say (a negotiation that never succeeded) is taken from the other cases
     of its run with the same DUT and stack, where those agree.
     """
-    found = []
+    measured = []
     for run in runs:
         entries = {entry.case: entry for entry in run.manifest.cases}
-        told: dict[tuple[str, str, str], set[str]] = {}
+        versions: dict[tuple[str, str, str], set[str]] = {}
         for entry in run.manifest.cases:
             for what, value in said(run.manifest, entry.case).items():
-                told.setdefault((entry.dut, entry.stack, what), set()).add(value)
+                versions.setdefault((entry.dut, entry.stack, what), set()).add(value)
         for outcome in run.outcomes:
             own = {
-                what: value or _only(told.get((outcome.dut, outcome.stack, what), set()) - {""})
+                what: value or _only(versions.get((outcome.dut, outcome.stack, what), set()) - {""})
                 for what, value in said(run.manifest, outcome.case).items()
             }
             entry_of = entries.get(outcome.case)
-            found.append(
+            measured.append(
                 Sample(
                     outcome=outcome,
                     run=run.name,
@@ -131,11 +131,11 @@ def samples(runs: Sequence[Run]) -> list[Sample]:
                     options=options_of(entry_of.options if entry_of else {}, VERSION_OPTIONS),
                 )
             )
-    return found
+    return measured
 
 
 def said(manifest: Manifest, case: str) -> dict[str, str]:
-    """What the gateways of a case said of kernel and stack_version; empty where nothing was read back."""
+    """Return kernel and stack_version as the gateways of a case reported them; empty where nothing was read back."""
     context = manifest.contexts.get(manifest.context_of_case.get(case, ""), {})
     return {what: read_back(context.get(what)) for what in ("kernel", "stack_version")}
 
@@ -145,13 +145,13 @@ def _only(values: set[str]) -> str:
 
 
 def options_of(options: Mapping[str, Any], without: Collection[str] = ()) -> str:
-    """A stack's options that are not defaults: `replay_window=64, tunnels=100`, or `defaults`."""
-    told = ", ".join(f"{key}={value}" for key, value in sorted(options.items()) if key not in without)
-    return told or "defaults"
+    """Return a stack's options that are not defaults: `replay_window=64, tunnels=100`, or `defaults`."""
+    settings = ", ".join(f"{key}={value}" for key, value in sorted(options.items()) if key not in without)
+    return settings or "defaults"
 
 
 def kind_of(entry: CaseEntry | None, label: str) -> str:
-    """The stack behind a label; older runs record the label alone."""
+    """Return the stack behind a label; older runs record the label alone."""
     return (entry.stack_kind if entry else "") or label
 
 
@@ -159,14 +159,14 @@ def read_back(value: object) -> str:
     """`{home: 6.1, office: 6.1}` → `6.1`; both where they differ."""
     if not isinstance(value, dict):
         return str(value or "")
-    told = {str(side): str(text) for side, text in value.items() if text}
-    if len(set(told.values())) <= 1:
-        return next(iter(told.values()), "")
-    return ", ".join(f"{side} {text}" for side, text in told.items())
+    texts = {str(side): str(text) for side, text in value.items() if text}
+    if len(set(texts.values())) <= 1:
+        return next(iter(texts.values()), "")
+    return ", ".join(f"{side} {text}" for side, text in texts.items())
 
 
 def names_of(directories: Sequence[RunDirectory]) -> list[str]:
-    """The runs' own names, or as much of their paths as tells them apart; UsageError where one is named twice."""
+    """Return the runs' names, or as much of their paths as makes them distinct; UsageError for one named twice."""
     candidates = (
         [d.manifest.name for d in directories],
         [d.path.resolve().name for d in directories],

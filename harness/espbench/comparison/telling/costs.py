@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the arms cost beside the baselines, in plain sentences; loss goals at which it is the same told once."""
+"""Says what the arms cost beside the baselines, in plain sentences; equal costs at several loss goals are said once."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Costs = list[Overhead]
 
 
 def cost_words(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[str]:
-    """A sentence or two for each arm and baseline: the range of slowdowns and of extra CPU."""
-    told: dict[tuple[object, ...], list[tuple[int, Costs, list[str]]]] = {}
+    """Return a sentence or two for each arm and baseline: the range of slowdowns and of extra CPU."""
+    by_text: dict[tuple[object, ...], list[tuple[int, Costs, list[str]]]] = {}
     for index, panel in enumerate(panels):
         rest = tuple(item for item in panel.conditions.items() if item[0] != Name.LOSS_GOAL)
         goal = [v for k, v in panel.conditions.items() if k == Name.LOSS_GOAL]
         here = [o for o in overheads if o.panel == index]
         for arm, baseline in dict.fromkeys((o.arm, o.baseline) for o in here):
-            found = [o for o in here if (o.arm, o.baseline) == (arm, baseline)]
-            before = told.setdefault((rest, arm, baseline), [])
+            mine = [o for o in here if (o.arm, o.baseline) == (arm, baseline)]
+            before = by_text.setdefault((rest, arm, baseline), [])
             for _, costs, goals in before:
-                if goal and _alike(costs, found):
+                if goal and _alike(costs, mine):
                     goals.extend(goal)
                     break
             else:
-                before.append((index, found, list(goal)))
-    sentences = [(index, costs, goals) for same in told.values() for index, costs, goals in same]
+                before.append((index, mine, list(goal)))
+    sentences = [(index, costs, goals) for same in by_text.values() for index, costs, goals in same]
     return [
         f"{opening(panels[index], goals)}{_sentence(costs, panels[index].x_name == Name.FRAME_SIZE)}"
         for index, costs, goals in sorted(sentences, key=lambda item: item[0])
@@ -67,7 +67,7 @@ def _sentence(costs: Costs, is_size: bool) -> str:
 def _span(
     known: Costs, value: Callable[[Overhead], float | None], text: Callable[[Overhead], str], is_size: bool
 ) -> str:
-    """The least and the most, each with its interval and place."""
+    """Return the least and the most, each with its interval and place."""
     ends = [pick(known, key=lambda o: value(o) or 0.0) for pick in (min, max)]
     if len(known) == 1:
         return text(ends[0])
@@ -79,7 +79,7 @@ def _place(known: Costs, is_size: bool) -> str:
 
 
 def _slowdown(o: Overhead) -> float | None:
-    """The factor, or its bound."""
+    """Return the factor, or its bound."""
     return o.slowdown.value if o.slowdown else o.at_least if o.at_least is not None else o.at_most
 
 
@@ -89,8 +89,8 @@ def _slower(o: Overhead) -> str:
 
 
 def _more(o: Overhead) -> str:
-    found = o.extra_us
-    assert found is not None
-    if found.value < 0:
-        return f"{microseconds(Estimate(-found.value, -found.high, -found.low, found.n))} less"
-    return f"{microseconds(found)} more"
+    extra = o.extra_us
+    assert extra is not None
+    if extra.value < 0:
+        return f"{microseconds(Estimate(-extra.value, -extra.high, -extra.low, extra.n))} less"
+    return f"{microseconds(extra)} more"

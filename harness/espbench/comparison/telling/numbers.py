@@ -8,15 +8,15 @@ from espbench.comparison.sorting.model import Estimate
 _MOST_DECIMALS = 4
 
 
-def factor(found: Estimate | float | None) -> str:
+def factor(estimate: Estimate | float | None) -> str:
     """`1.35× [1.28, 1.43]`; without brackets where repeats are too few for an interval; `1.35×` of a number."""
-    if found is None:
+    if estimate is None:
         return "–"
-    if isinstance(found, float):
-        return f"{found:,.{decimals(found, found)}f}×"
-    shown = decimals(found.value, found.low, found.high)
-    bounds = f" [{found.low:,.{shown}f}, {found.high:,.{shown}f}]" if found.n > 1 else ""
-    return f"{found.value:,.{shown}f}×{bounds}"
+    if isinstance(estimate, float):
+        return f"{estimate:,.{decimals(estimate, estimate)}f}×"
+    shown = decimals(estimate.value, estimate.low, estimate.high)
+    bounds = f" [{estimate.low:,.{shown}f}, {estimate.high:,.{shown}f}]" if estimate.n > 1 else ""
+    return f"{estimate.value:,.{shown}f}×{bounds}"
 
 
 def decimals(value: float, *bounds: float) -> int:
@@ -28,10 +28,10 @@ def decimals(value: float, *bounds: float) -> int:
     return shown
 
 
-def microseconds(found: Estimate) -> str:
+def microseconds(estimate: Estimate) -> str:
     """`22.1 µs [20.3, 23.9]`."""
-    bounds = f" [{_three(found.low)}, {_three(found.high)}]" if found.n > 1 else ""
-    return f"{_three(found.value)} µs{bounds}"
+    bounds = f" [{_three(estimate.low)}, {_three(estimate.high)}]" if estimate.n > 1 else ""
+    return f"{_three(estimate.value)} µs{bounds}"
 
 
 def _three(value: float) -> str:

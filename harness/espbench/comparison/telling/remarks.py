@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader must know beside the verdicts: how they were reached, of what machine, and what limits them."""
+"""Writes the remarks beside the verdicts: how they were reached, on what machine, and what limits them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FACTS = {
 
 
 def method(family: int, is_paired: dict[str, bool], seed: object) -> str:
-    """How the verdicts were reached; is_paired: arm → whether its repeats were held against pairs."""
+    """Say how the verdicts were reached; is_paired: by arm, whether its repeats were compared in pairs."""
     paired = [b for b, is_so in is_paired.items() if is_so]
     if len(paired) == len(is_paired):
         order = "The cases were interleaved, and repeats are compared in pairs (paired t)."
@@ -48,41 +48,41 @@ def method(family: int, is_paired: dict[str, bool], seed: object) -> str:
 
 
 def allowed(differences: Sequence[Difference]) -> list[str]:
-    """What must be read before any verdict where runs of unequal conditions are compared."""
+    """Return the remark that stands above all verdicts if runs of unequal conditions are compared."""
     if not differences:
         return []
-    told = listed([found.what for found in differences])
-    return [f"The runs also differ in {told}, which was allowed; this may be the cause of a difference."]
+    names = listed([difference.what for difference in differences])
+    return [f"The runs also differ in {names}, which was allowed; this may be the cause of a difference."]
 
 
 def load(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[str]:
-    """What every figure of CPU in the words is to be read with."""
-    told = [v.cpu_ratio for panel in panels for pair in panel.pairs for v in pair.points]
-    if not any(told) and not any(o.extra_us for o in overheads):
+    """Return the remark about all CPU figures in the words: they depend on the load."""
+    ratios = [v.cpu_ratio for panel in panels for pair in panel.pairs for v in pair.points]
+    if not any(ratios) and not any(o.extra_us for o in overheads):
         return []
     return [
         "CPU per frame is of Home and Office together, each arm at its own throughput; it depends on the load."
     ]
 
 
-def violated(found: Sequence[Sample]) -> list[str]:
-    """What comes before any verdict: arms that let frames pass in clear."""
+def violated(samples: Sequence[Sample]) -> list[str]:
+    """Return the warning that stands above all verdicts if arms let frames pass in clear."""
     leaks = Counter(
         (s.outcome.stack, s.outcome.suite, s.outcome.frame_size)
-        for s in found
+        for s in samples
         if s.outcome.status == "VIOLATED"
     )
     if not leaks:
         return []
-    told = [f"{stack} {suite} {size_name(size)} ({n}×)" for (stack, suite, size), n in leaks.items()]
+    places = [f"{stack} {suite} {size_name(size)} ({n}×)" for (stack, suite, size), n in leaks.items()]
     return [
-        f"VIOLATED: frames crossed without encryption with {listed(told)}: no figure, and no verdict there."
+        f"VIOLATED: frames crossed without encryption with {listed(places)}: no figure, and no verdict there."
     ]
 
 
-def short(found: Sequence[Sample]) -> list[str]:
-    """Final trials shorter than RFC 2544 24 wants, with their lengths, s."""
-    final = [s.outcome for s in found if s.outcome.final_trial is not None]
+def short(samples: Sequence[Sample]) -> list[str]:
+    """Say which final trials were shorter than RFC 2544 24 wants, with their lengths, s."""
+    final = [s.outcome for s in samples if s.outcome.final_trial is not None]
     lengths = sorted({round(o.final_trial_s, 1) for o in final if o.is_short})
     if not lengths:
         return []
@@ -92,28 +92,28 @@ def short(found: Sequence[Sample]) -> list[str]:
 
 
 def arms(groups: Sequence[Group], axis: Axis) -> list[str]:
-    """Arms of different stacks that were given different options too: whose doing a ratio is, nobody can tell."""
+    """Say which arms have different stacks and different options: the ratio may come from either."""
     of_arm: dict[str, set[str]] = {}
     kinds = set()
     for group in groups:
         for name, by_x in group.arms.items():
-            for s in (s for found in by_x.values() for s in found if not s.is_baseline):
+            for s in (s for samples in by_x.values() for s in samples if not s.is_baseline):
                 of_arm.setdefault(name, set()).add(s.options)
                 kinds.add(s.kind)
-    told = {name: " / ".join(sorted(found)) for name, found in of_arm.items()}
+    by_arm = {name: " / ".join(sorted(options)) for name, options in of_arm.items()}
     # Arms of one stack differ in nothing but options: these are what is compared, and stand beside each arm.
     if (
         axis not in ("stack", "version")
-        or len(set(told.values())) < 2
+        or len(set(by_arm.values())) < 2
         or (axis == "stack" and len(kinds) < 2)
     ):
         return []
-    each = "; ".join(f"{name}: {options}" for name, options in told.items())
+    each = "; ".join(f"{name}: {options}" for name, options in by_arm.items())
     return [f"The arms differ in more than the {axis}: {each}."]
 
 
 def order(groups: Sequence[Group], is_paired: dict[str, bool], axis: Axis, runs: Sequence[Run]) -> list[str]:
-    """Arms that were not measured in turns."""
+    """Say which arms were not measured in turns."""
     apart = [b for b, is_so in is_paired.items() if not is_so]
     if not apart:
         return []
@@ -130,55 +130,57 @@ def order(groups: Sequence[Group], is_paired: dict[str, bool], axis: Axis, runs:
     ]
 
 
-def runs(found: Sequence[Run]) -> list[str]:
-    """Cases without outcome, tests that are not compared, shared CPUs, guests."""
-    told = []
-    for run in found:
+def runs(compared: Sequence[Run]) -> list[str]:
+    """Say which cases have no outcome, which tests are not compared, which CPUs were shared, and what was a guest."""
+    sentences = []
+    for run in compared:
         cases = run.compared_cases
         missing = len({e.case for e in cases} - {o.case for o in run.outcomes})
         if missing:
-            told.append(f"{run.name}: {missing} of {len(cases)} cases have no outcome yet.")
+            sentences.append(f"{run.name}: {missing} of {len(cases)} cases have no outcome yet.")
         if others := run.other_cases:
             names = [test.replace("_", " ") for test in dict.fromkeys(e.test for e in others)]
-            told.append(
+            sentences.append(
                 f"{run.name}: only throughputs are compared; {listed(names)} ({len(others)} cases) "
                 f"{'is' if len(names) == 1 else 'are'} left out."
             )
-    shared = dict.fromkeys(text for run in found for text in run.manifest.placement.get("shared", []))
-    told += [f"{text[:1].upper()}{text[1:]}." for text in shared]
-    if any(run.manifest.platform == "uml" for run in found):
-        told.append(
+    shared = dict.fromkeys(text for run in compared for text in run.manifest.placement.get("shared", []))
+    sentences += [f"{text[:1].upper()}{text[1:]}." for text in shared]
+    if any(run.manifest.platform == "uml" for run in compared):
+        sentences.append(
             "The gateways are User-Mode Linux guests: the ratios belong to this host and say nothing about hardware."
         )
-    return told
+    return sentences
 
 
 def figures(panels: Sequence[Panel]) -> list[str]:
-    """Figures nobody can vouch for, and figures that are bounds."""
+    """Say which figures are not proven to be of encrypted traffic, and which are bounds."""
     points = [point for p in panels for curve in p.curves.values() for point in curve.values()]
-    told = []
+    sentences = []
     if not all(point.proven for point in points):
-        told.append("Encryption not proven: some figures are of boxes whose counters espbench may not read.")
+        sentences.append(
+            "Encryption not proven: some figures are of boxes whose counters espbench may not read."
+        )
     if any(point.at_least for point in points):
-        told.append(
+        sentences.append(
             "Some figures are lower bounds (they met the limit of the tester or of the search, or the loads above "
             "could not be judged): those DUTs may be faster than shown."
         )
-    return told
+    return sentences
 
 
-def facts(found: Sequence[Run], axis: Axis) -> dict[str, str]:
-    """The machine the figures are of, each fact once where the runs agree; and what follows from the axis."""
-    told: dict[str, dict[str, None]] = {}
-    for run in found:
+def facts(runs: Sequence[Run], axis: Axis) -> dict[str, str]:
+    """Return the machine the figures are of, each fact once where the runs agree; and what follows from the axis."""
+    values_of: dict[str, dict[str, None]] = {}
+    for run in runs:
         of_run = {"Platform": run.manifest.platform}
         of_run |= {
             name: str(run.manifest.host[key]) for key, name in _FACTS.items() if key in run.manifest.host
         }
         for name, value in (of_run | {"espbench": run.manifest.made_by}).items():
-            told.setdefault(name, {})[value] = None
-    shown = {name: " / ".join(values) for name, values in told.items()}
-    if follows := comparability.following(found, axis):
+            values_of.setdefault(name, {})[value] = None
+    shown = {name: " / ".join(values) for name, values in values_of.items()}
+    if follows := comparability.following(runs, axis):
         name = {"dut": "DUT"}.get(axis, axis)
         shown[f"Follows from the {name}"] = ". ".join(map(comparability.in_words, follows))
     return shown

@@ -13,41 +13,41 @@ X = int | str
 
 
 def pair_words(a: str, b: str, points: Sequence[PointVerdict], x_is_size: bool) -> str:
-    """Some sentences about B against A in one panel."""
-    told = []
+    """Return some sentences about B against A in one panel."""
+    sentences = []
     for fast, slow, word in ((b, a, "B faster"), (a, b, "A faster")):
-        if found := [p for p in points if p.word == word]:
+        if of_word := [p for p in points if p.word == word]:
             unit = "" if x_is_size else " in frames/s"
-            where = _where(found, points, x_is_size)
-            told.append(
-                f"{fast} is faster than {slow}{unit} {where}: {_by_how_much(found, a, b, x_is_size)}."
+            where = _where(of_word, points, x_is_size)
+            sentences.append(
+                f"{fast} is faster than {slow}{unit} {where}: {_by_how_much(of_word, a, b, x_is_size)}."
             )
     if none := [p for p in points if p.word == "no difference shown"]:
-        told.append(_no_difference(a, b, none, points, x_is_size))
+        sentences.append(_no_difference(a, b, none, points, x_is_size))
     if unknown := [p for p in points if p.word == "no verdict"]:
-        told.append(_no_verdict(a, b, unknown, points, x_is_size))
+        sentences.append(_no_verdict(a, b, unknown, points, x_is_size))
     if x_is_size:
-        told += crossovers(a, b, points)
-    return " ".join(told + _cpu(a, b, points, x_is_size))
+        sentences += crossovers(a, b, points)
+    return " ".join(sentences + _cpu(a, b, points, x_is_size))
 
 
 def crossovers(a: str, b: str, points: Sequence[PointVerdict]) -> list[str]:
-    """`B passes A from 512 B.`: where a shown verdict turns into the other, sizes rising; mixes have no place."""
+    """Say where a shown verdict turns into the other, sizes rising: `B passes A from 512 B.`; mixes have no place."""
     shown = [p for p in points if isinstance(p.x, int) and p.word in ("A faster", "B faster")]
-    told = []
+    sentences = []
     for before, after in pairwise(shown):
         if before.word != after.word:
             passing, passed = (b, a) if after.word == "B faster" else (a, b)
-            told.append(f"{passing} passes {passed} from {after.x} B.")
-    return told
+            sentences.append(f"{passing} passes {passed} from {after.x} B.")
+    return sentences
 
 
 def _by_how_much(points: Sequence[PointVerdict], a: str, b: str, x_is_size: bool) -> str:
     """`fast is 1.35× [1.28, 1.43] as fast as slow at 512 B`: the least and the most, then what is a bound."""
     known = sorted((p for p in points if p.ratio), key=lambda p: p.ratio.value if p.ratio else 0.0)
     ends = list(dict.fromkeys(p.x for p in (known[:1] + known[-1:])))
-    told = [f"{factor(p.ratio)} as fast{at([p.x], x_is_size)}" for p in points if p.ratio and p.x in ends]
-    text = [f"{b} is {' and '.join(told)}"] if told else []
+    parts = [f"{factor(p.ratio)} as fast{at([p.x], x_is_size)}" for p in points if p.ratio and p.x in ends]
+    text = [f"{b} is {' and '.join(parts)}"] if parts else []
     for p in points:
         if p.ratio is None:
             way, bound = ("at least", p.at_least) if p.at_least is not None else ("at most", p.at_most)
@@ -61,18 +61,18 @@ def _by_how_much(points: Sequence[PointVerdict], a: str, b: str, x_is_size: bool
 def _no_difference(
     a: str, b: str, points: Sequence[PointVerdict], of: Sequence[PointVerdict], x_is_size: bool
 ) -> str:
-    told = f"No difference between {b} and {a} is shown {_where(points, of, x_is_size, negated=True)}"
+    text = f"No difference between {b} and {a} is shown {_where(points, of, x_is_size, negated=True)}"
     limits = []
     if measured := [p.ratio for p in points if p.ratio]:
         widest = max(max(ratio.high, 1 / ratio.low) for ratio in measured)
         limits.append(f"a difference of up to a factor of {factor(widest)[:-1]} would not have been seen")
     limits += [
-        f"{b} is {way} {factor(bound)} as fast{at([p.x], x_is_size)}"
+        f"{b} is {bounded} {factor(bound)} as fast{at([p.x], x_is_size)}"
         for p in points
-        for way, bound in (("at least", p.at_least), ("at most", p.at_most))
+        for bounded, bound in (("at least", p.at_least), ("at most", p.at_most))
         if bound is not None
     ]
-    return f"{'; '.join([told, *limits])}."
+    return f"{'; '.join([text, *limits])}."
 
 
 def _no_verdict(
@@ -84,15 +84,15 @@ def _no_verdict(
 
 
 def _cpu(a: str, b: str, points: Sequence[PointVerdict], x_is_size: bool) -> list[str]:
-    """What B takes of CPU for a frame, as a multiple of A's."""
+    """Say how much CPU time B takes for a frame, as a multiple of A's."""
     known = sorted(
         (p for p in points if p.cpu_ratio), key=lambda p: p.cpu_ratio.value if p.cpu_ratio else 0.0
     )
     if not known:
         return []
     ends = [known[0]] if len(known) == 1 else [known[0], known[-1]]
-    told = " to ".join(f"{factor(p.cpu_ratio)}{at([p.x], x_is_size)}" for p in ends)
-    return [f"CPU per frame of {b}: {told} that of {a}."]
+    ratios = " to ".join(f"{factor(p.cpu_ratio)}{at([p.x], x_is_size)}" for p in ends)
+    return [f"CPU per frame of {b}: {ratios} that of {a}."]
 
 
 def _where(
@@ -118,13 +118,13 @@ def listed(names: Sequence[str]) -> str:
 
 
 def title(panel: Panel) -> str:
-    """A panel's conditions, to head a table: `aes128gcm16, loss goal 0 %: `; empty if it has none."""
-    told = ", ".join(f"{k} {v}" if k == Name.LOSS_GOAL else v for k, v in panel.conditions.items())
-    return f"{told}: " if told else ""
+    """Return a panel's conditions, to head a table: `aes128gcm16, loss goal 0 %: `; empty if it has none."""
+    text = ", ".join(f"{k} {v}" if k == Name.LOSS_GOAL else v for k, v in panel.conditions.items())
+    return f"{text}: " if text else ""
 
 
 def opening(panel: Panel, goals: Sequence[str] = ()) -> str:
-    """The conditions to begin a sentence with: `At a loss goal of 0 % (aes128gcm16): `; goals: all it holds at."""
+    """Return the conditions to begin a sentence: `At a loss goal of 0 % (aes128gcm16): `; goals: all it holds at."""
     rest = ", ".join(v for k, v in panel.conditions.items() if k != Name.LOSS_GOAL)
     goals = goals or [v for k, v in panel.conditions.items() if k == Name.LOSS_GOAL]
     if not goals:
@@ -135,28 +135,28 @@ def opening(panel: Panel, goals: Sequence[str] = ()) -> str:
 
 def told_again(panels: Sequence[Panel]) -> list[bool]:
     """Say of each panel whether its verdicts are those of one before that differs from it in the loss goal alone."""
-    told = []
+    again = []
     before: dict[tuple[tuple[str, str], ...], list[PairVerdicts]] = {}
     for panel in panels:
         rest = tuple((k, v) for k, v in panel.conditions.items() if k != Name.LOSS_GOAL)
         first = before.setdefault(rest, panel.pairs)
-        told.append(first is not panel.pairs and _verdicts(first) == _verdicts(panel.pairs))
-    return told
+        again.append(first is not panel.pairs and _verdicts(first) == _verdicts(panel.pairs))
+    return again
 
 
 def paragraph(panels: Sequence[Panel]) -> list[str]:
-    """The verdicts of every panel, with its conditions in front; goals that agree told once.
+    """Return the verdicts of every panel, with its conditions in front; goals that agree told once.
 
     Where a panel differs from one before in the loss goal alone and its verdicts are the same at
     every point, it is named and not told again.
     """
-    told: list[str] = []
+    paragraphs: list[str] = []
     for panel, again in zip(panels, told_again(panels), strict=True):
         if again:
-            told.append(f"{opening(panel)[:-2]} every verdict is the same.")
+            paragraphs.append(f"{opening(panel)[:-2]} every verdict is the same.")
         else:
-            told += [f"{opening(panel)}{pair.words}" for pair in panel.pairs]
-    return told
+            paragraphs += [f"{opening(panel)}{pair.words}" for pair in panel.pairs]
+    return paragraphs
 
 
 def _verdicts(pairs: Sequence[PairVerdicts]) -> list[tuple[str, str, list[tuple[X, str]]]]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of many commits made a frame dearer: halves the span by what a frame costs, and says when it was no single one.
+"""Finds which of many commits made a frame dearer, by halving the span; says if it was not a single one.
 
-A commit counts as bad when it costs at least the middle between good and bad. That finds a place where the cost passes
-the middle, always; whether that place is the whole story, the costs measured on the way say.
+A commit counts as bad if it costs at least the middle between good and bad. Bisection always finds a commit at which
+the cost passes the middle. The costs measured on the way show whether other commits changed the cost too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Bisection:
             self.add(place, replay[place])
 
     def next(self) -> int | None:
-        """The place whose cost is wanted: the middle, or the nearest to it that can be built; None at the end."""
+        """Return the place whose cost is wanted: the middle, or the nearest that can be built; None at the end."""
         between = [place for place in range(self._low + 1, self._high) if place not in self._costs]
         middle = (self._low + self._high) // 2
         return min(between, key=lambda place: abs(place - middle), default=None)
@@ -70,11 +70,11 @@ class Bisection:
 
     @property
     def steps_left(self) -> int:
-        """How many more are needed, if all can be built."""
+        """The number of builds that are still needed, if every commit can be built."""
         return ceil(log2(self._high - self._low))
 
     def answer(self) -> Answer:
-        """What was found; only when `next` is None."""
+        """Return the answer; call it only when `next` is None."""
         low, high = self._costs[self._low], self._costs[self._high]
         assert low is not None
         assert high is not None
@@ -90,7 +90,7 @@ class Bisection:
         return Answer(self._low + 1, self._high, high - low, whole, why)
 
     def _between(self) -> list[int]:
-        """The places whose cost is not that of good before the step, or not that of bad from it on."""
+        """Return the places whose cost is not that of good before the step, or not that of bad from it on."""
         near = _NEAR * (self._bad_cost - self._good_cost)
         return [
             place

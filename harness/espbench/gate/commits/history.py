@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a bisection on disk: what was asked, and what each commit cost, so that it can be gone on with."""
+"""The steps of a bisection on disk: what was asked, and what each commit cost, so that it can be continued."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Step:
-    """What a commit cost, instructions per frame; None: it could not be built or measured, and why."""
+    """The cost of a commit, instructions per frame; None if it could not be built or measured, and why."""
 
     commit: str
     cost: float | None
@@ -56,7 +56,7 @@ class History:
 
 
 def open_history(path: Path, asked: Mapping[str, str]) -> History:
-    """The history on disk, or a new one; UsageError where it is of something else, or damaged."""
+    """Return the history on disk, or a new one; UsageError where it is of something else, or damaged."""
     if not path.exists():
         return History(path, asked)
     try:
@@ -71,9 +71,9 @@ def open_history(path: Path, asked: Mapping[str, str]) -> History:
         raise UsageError(f"{path}: damaged: {error}; remove {path.parent} to begin anew") from None
     changed = [key for key in asked if history.asked.get(key) != asked[key]]
     if changed:
-        told = "; ".join(f"{key}: {history.asked.get(key)}, now {asked[key]}" for key in changed)
+        differences = "; ".join(f"{key}: {history.asked.get(key)}, now {asked[key]}" for key in changed)
         raise UsageError(
-            f"{path}: a bisection of something else\n  expected: what it was begun with\n  got: {told}\n"
+            f"{path}: a bisection of something else\n  expected: what it was begun with\n  got: {differences}\n"
             f"  what to do: ask for the same to go on, give another --out, or remove {path.parent}"
         )
     return history

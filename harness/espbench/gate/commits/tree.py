@@ -37,20 +37,20 @@ class Tree:
     """A git repository of the user's."""
 
     def __init__(self, folder: Path) -> None:
-        """UsageError where it is none."""
+        """Raise UsageError if the path is not in a git tree."""
         self.path = Path(
             _git(folder, "rev-parse", "--show-toplevel", what=f"{folder} is no git tree").strip()
         )
 
     def commit(self, revision: str) -> Commit:
-        """The commit that a revision names; UsageError if it names none."""
+        """Return the commit that a revision names; UsageError if it names none."""
         expected = f"{revision}: no revision of {self.path}"
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         name = _git(self.path, *asked, what=expected).strip()
         return _commit(_git(self.path, "log", "-1", "--format=%H %s", name, what=expected).strip("\n"))
 
     def between(self, good: Commit, bad: Commit) -> list[Commit]:
-        """From good to bad, both of them too, along the first parents; UsageError where good is no ancestor by them."""
+        """List the commits from good to bad, with both, along first parents; UsageError if good is not among bad's."""
         span = f"{good.name}..{bad.name}"
         text = _git(self.path, "log", "--first-parent", "--reverse", "--format=%H %s", span, what=span)
         commits = [_commit(line) for line in text.splitlines()]
@@ -100,7 +100,7 @@ def build(command: str, folder: Path, commit: str, log: Path) -> None:
 
 
 def written_since(paths: Sequence[Path], moment_ns: int) -> bool:
-    """Whether a file below one of the paths was written since then."""
+    """Return whether a file below one of the paths was written since then."""
     return any(
         file.lstat().st_mtime_ns >= moment_ns
         for path in paths

@@ -18,13 +18,13 @@ def load(row: Row) -> str:
 
 
 def base(row: Row) -> str:
-    """The base's figure; with the band where it has a width."""
+    """Return the base's figure; with the band where it has a width."""
     band = f" ({_number(row, row.low)} to {_number(row, row.high)})" if row.high > row.low else ""
     return _number(row, row.base) + band
 
 
 def now(row: Row) -> str:
-    """The new figure; of a throughput in virtual time, what is known of it."""
+    """Return the new figure; of a throughput in virtual time, what is known of it."""
     if row.now is not None:
         return _number(row, row.now)
     least = f"{row.base - row.allowed:,.0f}"

@@ -13,12 +13,12 @@ SCHEMA = 1
 
 
 def text_of(check: Check) -> str:
-    """The verdict as JSON; keys are only ever added within a schema version."""
+    """Return the verdict as JSON; keys are only ever added within a schema version."""
     return json.dumps(document(check), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def document(check: Check) -> dict[str, Any]:
-    """The verdict as plain values."""
+    """Return the verdict as plain values."""
     return {
         "schema": SCHEMA,
         "espbench": check.espbench,

@@ -14,11 +14,11 @@ from espbench.sentences import goal_name
 
 
 def text_of(check: Check) -> str:
-    """The file: a failure for a regression, an error for what could not be judged."""
-    told = {"base": check.base, "run": check.run, "verdict": check.word, "espbench": check.espbench}
+    """Return the file: a failure for a regression, an error for what could not be judged."""
+    properties = {"base": check.base, "run": check.run, "verdict": check.word, "espbench": check.espbench}
     provenance = [("provenance", text) for text in check.provenance]
     subjects = [(key, f"{was} → {now}") for key, (was, now) in check.subjects.items()]
-    suite = junit_file.suite(f"espbench check {check.plan}", [*told.items(), *provenance, *subjects])
+    suite = junit_file.suite(f"espbench check {check.plan}", [*properties.items(), *provenance, *subjects])
     group_name = f"espbench.{check.plan}"
     for (of_case, goal), group in groupby(check.rows, key=lambda row: (row.case, row.goal)):
         rows = list(group)

@@ -14,7 +14,7 @@ _SIGNS = {"passed": "✅", "not judged": "⚠️", "regressed": "❌"}
 
 
 def text_of(check: Check) -> str:
-    """The summary."""
+    """Return the summary."""
     parts = [f"## {_SIGNS[check.word]} espbench: {_plain(check.sentence)}"]
     if check.problems:
         parts.append(
@@ -22,14 +22,14 @@ def text_of(check: Check) -> str:
         )
     if check.moved:
         parts.append(_table(check.moved))
-    told = [
+    lines = [
         *(f"{key}: {was} → {now}" for key, (was, now) in check.subjects.items()),
         *(f"allowed to differ: {key}: {was} → {now}" for key, was, now in check.allowed_differences),
         *(f"base: {text}" for text in check.provenance),
         f"run: {check.run}, espbench {check.espbench}",
         *check.notes,
     ]
-    parts.append("\n".join(f"* {_plain(text)}" for text in told))
+    parts.append("\n".join(f"* {_plain(text)}" for text in lines))
     return "\n\n".join(parts) + "\n"
 
 
@@ -50,6 +50,6 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text in a cell or an item: one line, no bar that would end it, no HTML."""
+    """Return text in a cell or an item: one line, no bar that would end it, no HTML."""
     one_line = re.sub(r"\s+", " ", text)
     return one_line.replace("|", "\\|").replace("<", "&lt;")

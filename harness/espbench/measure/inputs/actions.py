@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done to the gateways while frames flow: each action at its time, from a thread of its own."""
+"""Acts on the gateways while frames flow: each action at its time.
+
+In real time a thread does it. In virtual time the trial stands still at that time, and the gateways are asked while its
+frames flow.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from espbench.errors import EspbenchError
-from espbench.platforms.base import NotBack
+from espbench.platforms.base import Moment, NotBack, TrialClock
 from espbench.platforms.placement import NICE
 from espbench.sentences import Code
 from espbench.terms import Reason
@@ -24,7 +28,7 @@ LATE_S = 1.0
 
 @dataclass(frozen=True)
 class Action:
-    """Something done so many seconds after the trial was asked for; what `act` returns is told of it.
+    """An action so many seconds after the trial was asked for; what `act` returns is in its record.
 
     upsets: SAs are replaced or a gateway starts anew, so that the counters before and after do not belong together.
     breaks_links: a gateway is switched off and on, and with it the carrier of the links that lead to it.
@@ -46,63 +50,99 @@ class ActionFailed(EspbenchError):
 
 @dataclass(frozen=True)
 class Performed:
-    """An action that was done; CLOCK_MONOTONIC ns."""
+    """An action that was done; ns of CLOCK_MONOTONIC, or of virtual time."""
 
     action: Action
     began_ns: int
     ended_ns: int
-    told: dict[str, Any]
+    facts: dict[str, Any]
 
 
 @contextmanager
-def performing(actions: Sequence[Action]) -> Iterator[list[Performed]]:
-    """Does the actions one after the other while the context lasts; it ends when all are done, or one failed.
+def performing(actions: Sequence[Action], clock: TrialClock | None = None) -> Iterator[list[Performed]]:
+    """Do the actions one after the other while the context lasts; it ends when all are done, or one failed.
 
-    ActionFailed of the first that failed, or its NotBack, unless the context itself raised.
+    clock: that of virtual time, where the context holds one trial. Raises ActionFailed of the first that failed, or its
+    NotBack, unless the context itself raised.
     """
     performed: list[Performed] = []
+    failed: list[EspbenchError] = []
     if not actions:
         yield performed
-        return
+    elif clock is not None:
+        clock.in_next_trial([_moment(action, clock, performed, failed) for action in actions])
+        yield performed
+    else:
+        with _thread(actions, performed, failed):
+            yield performed
+    if failed:
+        raise failed[0]
+
+
+def _moment(
+    action: Action, clock: TrialClock, performed: list[Performed], failed: list[EspbenchError]
+) -> Moment:
+    """The action as a moment of a trial in virtual time; it is left out if one before it failed."""
+
+    def act() -> None:
+        if failed:
+            return
+        try:
+            performed.append(_done(action, clock.now_ns))
+        except EspbenchError as error:
+            failed.append(error)
+
+    return Moment(action.at_s, act)
+
+
+def _done(action: Action, now_ns: Callable[[], int]) -> Performed:
+    """Do it; ActionFailed or NotBack if it fails."""
+    began_ns = now_ns()
+    try:
+        facts = action.act()
+    except NotBack:
+        raise
+    except EspbenchError as error:
+        raise ActionFailed(f"{action.name}: {error}") from error
+    return Performed(action, began_ns, now_ns(), facts)
+
+
+@contextmanager
+def _thread(
+    actions: Sequence[Action], performed: list[Performed], failed: list[EspbenchError]
+) -> Iterator[None]:
+    """Do the actions from a thread while the context lasts."""
     stop = threading.Event()
-    failed: list[EspbenchError] = []
     start = time.monotonic()
 
     def work() -> None:
-        # As high as the sender, which hardly ever leaves its CPU to others, and on any CPU: what is done then is
-        # little, and to do it in time is what the trial is about.
+        # The priority is the sender's, which hardly ever leaves its CPU to others, and any CPU may be used: an action
+        # is little work, and the trial depends on its being done in time.
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
             os.sched_setaffinity(threading.get_native_id(), range(os.cpu_count() or 1))
         for action in sorted(actions, key=lambda a: a.at_s):
             if stop.wait(max(0.0, start + action.at_s - time.monotonic())):
                 return
-            began = time.monotonic_ns()
             try:
-                told = action.act()
-            except NotBack as error:
+                performed.append(_done(action, time.monotonic_ns))
+            except EspbenchError as error:
                 failed.append(error)
                 return
-            except EspbenchError as error:
-                failed.append(ActionFailed(f"{action.name}: {error}"))
-                return
-            performed.append(Performed(action, began, time.monotonic_ns(), told))
 
     worker = threading.Thread(target=work, name="actions")
     worker.start()
     try:
-        yield performed
+        yield
     except BaseException:
         stop.set()
         raise
     finally:
         worker.join()
-    if failed:
-        raise failed[0]
 
 
 def untimely(performed: Sequence[Performed], first_frame_ns: int) -> list[Reason]:
-    """Why a trial is not what it says: something was not done when it should have been; times from the first frame."""
+    """Return a reason for each action that was not done when it should have been; times from the first frame."""
     reasons = []
     for done in performed:
         asked_ns = first_frame_ns + 1e9 * done.action.at_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester as the other end of a gateway's tunnels: which SAs its streams go through, and what they told."""
+"""The tester as the other end of a gateway's tunnels: which SAs its streams go through, and what these counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from espbench.platforms.base import PortName, Testbed
 from espbench.stacks.base import Stack
 
 _OF_SECRETS = set(Association.model_fields)
-# What calibration seals with: most of what it costs is no cipher's.
+# The suite of a calibration: most of its cost does not depend on the cipher.
 _STAND_IN = "aes128gcm16"
 
 
@@ -32,20 +32,20 @@ class EspPeer:
         """None where the tester is no end of the tunnels, or there are none."""
         if bed.ciphertext is None or not stack.encrypts:
             return None
-        found = [
+        associations = [
             Association.model_validate({k: v for k, v in sa.items() if k in _OF_SECRETS})
             for sa in stack.secrets()
         ]
-        here = bed.esp_address[4 if ":" not in found[0].source else 6]
+        here = bed.esp_address[4 if ":" not in associations[0].source else 6]
         return EspPeer(
             bed.ciphertext,
-            seal=[sa for sa in found if sa.source == here],
-            open=[sa for sa in found if sa.destination == here],
+            seal=[sa for sa in associations if sa.source == here],
+            open=[sa for sa in associations if sa.destination == here],
         )
 
     @staticmethod
     def stand_in(bed: Testbed, ip_version: int) -> EspPeer | None:
-        """For a bed without a gateway: what leaves sealed is opened where it arrives."""
+        """Make the peer for a bed without a gateway: what leaves sealed is opened where it arrives."""
         if bed.ciphertext is None:
             return None
         here = bed.esp_address[ip_version]
@@ -59,7 +59,7 @@ class EspPeer:
         return EspPeer(bed.ciphertext, [sa], [sa])
 
     def through(self, streams: Iterable[Stream]) -> list[Stream]:
-        """The streams, as ESP on the ciphertext side."""
+        """Return the streams, as ESP on the ciphertext side."""
         return [
             stream.model_copy(
                 update={
@@ -71,32 +71,32 @@ class EspPeer:
         ]
 
     def both_ends(self, streams: Iterable[Stream]) -> list[Stream]:
-        """The streams, sealed and opened by the tester alone: an upper bound of what ESP costs it."""
+        """Return the streams, sealed and opened by the tester alone: an upper bound of what ESP costs it."""
         return [stream.model_copy(update={"seal": self.seal, "open": self.open}) for stream in streams]
 
 
 def esp_counts(offered: Offered) -> EspCounts | None:
-    """What the SAs of the tester's port have said; None where nothing came as ESP."""
+    """Return the counts of the SAs of the tester's port; None if it received no ESP."""
     return next((port.esp for port in offered.ports if port.esp is not None), None)
 
 
 def leaks(counts: EspCounts | None) -> list[str]:
-    """Frames that the tester saw in clear on the ciphertext side."""
+    """Return frames that the tester saw in clear on the ciphertext side."""
     if counts is None or not counts.cleartext:
         return []
     return [f"{counts.cleartext} frames reached the tester in clear"]
 
 
 def problems(counts: EspCounts | None) -> list[str]:
-    """What of it no gateway does that encrypts everything, and each packet once; empty = nothing.
+    """Say what shows that the gateway did not encrypt everything, or not each packet exactly once; empty = nothing.
 
-    Damaged packets are no such thing: they are corrupted frames.
+    Damaged packets are not reported here: they are corrupted frames.
     """
     if counts is None:
         return []
-    found = {
+    wrong = {
         "frames reached the tester in clear": counts.cleartext,
         "packets reached the tester with an SPI that no SA has": counts.unknown_spi,
         "authentic packets bore a sequence number that had come before": counts.repeated + counts.old,
     }
-    return [f"{n} {what}" for what, n in found.items() if n]
+    return [f"{n} {what}" for what, n in wrong.items() if n]

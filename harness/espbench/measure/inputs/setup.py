@@ -35,12 +35,12 @@ class Waits:
 
 @dataclass(frozen=True)
 class Shape:
-    """In what a trial's load is not steady; times from its start, s.
+    """The ways in which a trial's load is not steady; times from its start, s.
 
-    steps: (time, share of the load) from which on it is that share. burst_frames: so many frames in each
-    direction at the load and no more. tag_at_s: the first frame from then on has its latency told.
-    noise: an attack beside the streams. cold: no learning frames, which would bring up tunnels before their time;
-    as with an action that upsets, no SA need be there then.
+    steps: (time, share of the load): from then on the load is that share. burst_frames: so many frames in each
+    direction at the load, and no more. tag_at_s: the first frame after this time has its latency recorded.
+    noise: an attack beside the streams. cold: no learning frames are sent, since they would bring up tunnels before
+    their time; then SAs may be missing before the trial, as with an action that upsets.
     """
 
     steps: tuple[tuple[float, float], ...] = ()
@@ -52,10 +52,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class Request:
-    """What a search or another test asks for.
+    """A trial that a search or another test asks for.
 
-    as_offered: whoever asks takes the trial for the load that was offered, as searches do: one that took longer than
-    planned is not void for that. bus: the record has what boards moved over their memory's buses.
+    as_offered: the test uses the trial for the load that was offered, as searches do. Then a trial that took longer
+    than planned is not void. bus: the record has what boards moved over their memory's buses.
     """
 
     load_fps: float
@@ -78,7 +78,7 @@ class Setup:
     peer: EspPeer | None = None  # the tester as the end of the tunnels, once they are up
 
     def streams(self, traffic: Traffic, load_fps: float | None) -> list[Stream]:
-        """The case's streams, as ESP where the tester is the end of the tunnels."""
+        """Return the case's streams, as ESP where the tester is the end of the tunnels."""
         streams = traffic.streams(self.bed, self.next_hops, load_fps)
         return self.peer.through(streams) if self.peer else streams
 
@@ -96,7 +96,7 @@ class TrialBroken(EspbenchError):
 
 
 def blame(setup: Setup, error: EspbenchError, when: str = "during the trial") -> tuple[str, Code]:
-    """The error, or which gateway it was that died and its last words; what was done to one knows better itself."""
+    """Return the error of a gateway that died, with its last words; if no gateway died, return the error itself."""
     if isinstance(error, ActionFailed):
         return str(error), error.code
     for side, gateway in setup.bed.gateways.items():

@@ -45,7 +45,7 @@ class Traffic:
         return loaded_directions(self.direction)
 
     def streams(self, bed: Testbed, next_hops: dict[PortName, str], load_fps: float | None) -> list[Stream]:
-        """Streams that offer `load_fps` in sum over the directions (None: flood)."""
+        """Return streams that offer `load_fps` in sum over the directions (None: flood)."""
         west, east = bed.ports["west"], bed.ports["east"]
         pairs = {
             "both-ways": [(west, east), (east, west)],

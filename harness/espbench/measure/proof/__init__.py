@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the frames went, and the proof that those which arrived had been encrypted.
+"""Finds out where the frames went, and proves that those which arrived had been encrypted.
 
 `counters` are read before and after a trial; `path` books each lost frame to a place, `one_gateway` does it
 for a single gateway; `decryption` opens a captured sample, `readiness` shows before the first trial that the

@@ -27,8 +27,8 @@ Counters = dict[Side, GatewayCounters]
 
 
 def read(bed: Testbed, stack: Stack | None) -> Counters:
-    """Every gateway's counters now; empty where there is none to ask. GatewayFailed where an interface is gone."""
-    found: Counters = {}
+    """Return every gateway's counters now; empty if there is no gateway. GatewayFailed if an interface is gone."""
+    counters: Counters = {}
     for side, gateway in bed.gateways.items():
         links = gateway.link_counters()
         if gone := [name for name in (gateway.lan, gateway.wan) if name not in links]:
@@ -37,47 +37,47 @@ def read(bed: Testbed, stack: Stack | None) -> Counters:
                 f"there are {', '.join(sorted(links)) or 'none'}"
             )
         sas = stack.counters(side) if stack else SaCounters()
-        found[side] = GatewayCounters(sas, links[gateway.lan], links[gateway.wan])
-    return found
+        counters[side] = GatewayCounters(sas, links[gateway.lan], links[gateway.wan])
+    return counters
 
 
 def read_at_rest(bed: Testbed, stack: Stack | None, sleep: Callable[[float], None]) -> Counters:
-    """Every gateway's counters once nothing moves any more; after AT_REST_LOOKS, as they are.
+    """Return every gateway's counters once nothing moves any more; after AT_REST_LOOKS, as they are.
 
     A gateway's links are read before its SAs. A late frame that passes in between has been encrypted before the trial
     and leaves in it: it would look like cleartext.
     """
-    found = read(bed, stack)
+    counters = read(bed, stack)
     for _ in range(AT_REST_LOOKS):
         again = read(bed, stack)
-        if again == found:
+        if again == counters:
             break
         sleep(AT_REST_WAIT_S)
-        found = again
-    return found
+        counters = again
+    return counters
 
 
 def moved(before: Counters, after: Counters) -> Counters:
-    """After − before, field by field; of the SPIs those that came or went."""
+    """Subtract the counters before from those after, field by field; of the SPIs, return those that came or went."""
     return {side: _moved(before[side], after[side]) for side in after}
 
 
 def rekeyed(delta: Counters) -> list[str]:
-    """Which gateways' SAs were replaced meanwhile: what the old ones carried is not known any more."""
+    """Return the gateways whose SAs were replaced meanwhile: what the old SAs counted is not known any more."""
     return [side for side, c in delta.items() if c.sas.spis]
 
 
-def vanished(found: Counters, expected: int) -> list[str]:
-    """Which gateways hold fewer SAs than their tunnels need: what is lost then is not for lack of speed."""
+def vanished(counters: Counters, expected: int) -> list[str]:
+    """Say which gateways hold fewer SAs than their tunnels need: loss there does not mean that they are too slow."""
     return [
         f"{side} holds {len(c.sas.spis)} of {expected} SAs"
-        for side, c in found.items()
+        for side, c in counters.items()
         if len(c.sas.spis) < expected
     ]
 
 
 def backwards(delta: Counters) -> list[str]:
-    """Names of counters that ran backwards: a reset link or a restarted gateway."""
+    """Name the counters that ran backwards, because of a reset link or a restarted gateway."""
     names = []
     for side, c in delta.items():
         for part, fields in (("lan", vars(c.lan)), ("wan", vars(c.wan)), ("SA", vars(c.sas))):

@@ -15,7 +15,7 @@ from espbench.errors import EspbenchError
 from espbench.generators.base import Stream
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
-from espbench.measure.proof.readiness import NotReady
+from espbench.measure.proof.readiness import InClear, NotReady
 from espbench.terms import FCS_BYTES
 
 SAMPLE_FRAMES = 40
@@ -33,11 +33,12 @@ def sample(setup: Setup, traffic: Traffic, file: Path, capturing: Capturing) -> 
     """Send a few of the case's frames west to east, capture the middle link, decrypt; what was found.
 
     NotReady unless everything captured but IKE, SAMPLE_FRAMES at least, is ESP, decrypts, and is a
-    frame that was offered; of several tunnels each frame must have come through another SA.
+    frame that was offered; of several tunnels each frame must have come through another SA. InClear where a frame
+    that was offered crossed in clear.
     """
     assert setup.stack is not None
     single = Traffic(
-        # Of the RFC 2544 form, which the program below knows, whatever headers the case has.
+        # The frames have the form of RFC 2544, which the program below knows, whatever headers the case has.
         (min(traffic.frames)[:2],), traffic.ip_version, "one-way",
         tunnels=traffic.tunnels, tunnel_bits=traffic.tunnel_bits, dont_fragment=traffic.dont_fragment,
     )  # fmt: skip
@@ -52,14 +53,12 @@ def sample(setup: Setup, traffic: Traffic, file: Path, capturing: Capturing) -> 
         whole = answer["packets"] - answer["ike"] == answer["esp"] == answer["decrypted"] == answer["offered"]
         if answer["esp"] >= SAMPLE_FRAMES or answer["problems"] or answer["cleartext"] or not whole:
             break
+    if answer["cleartext"]:
+        raise InClear(
+            f"capture of the middle link: {answer['cleartext']} of {sent} frames crossed in clear ({file.name})"
+        )
     spread = answer["spis"] >= min(traffic.tunnels, SAMPLE_FRAMES)
-    if (
-        answer["problems"]
-        or answer["cleartext"]
-        or not whole
-        or not spread
-        or not SAMPLE_FRAMES <= answer["esp"] <= sent
-    ):
+    if answer["problems"] or not whole or not spread or not SAMPLE_FRAMES <= answer["esp"] <= sent:
         raise NotReady(f"capture of the middle link: {sent} frames were sent, found {answer}")
     kind = "ESP in UDP" if answer["in_udp"] == answer["esp"] else "ESP"
     sas = f" of {answer['spis']} SAs" if answer["spis"] > 1 else ""

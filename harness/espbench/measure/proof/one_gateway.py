@@ -18,7 +18,7 @@ _GATEWAY: Side = "home"
 
 @dataclass(frozen=True)
 class Passage:
-    """How many frames of one direction were seen at each place; transformed: by the SAs, of this direction."""
+    """The frames of one direction, counted at each place; transformed: by the SAs of this direction."""
 
     stream: StreamCounts
     entered: int
@@ -38,13 +38,13 @@ class Passage:
 
 
 def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) -> list[Passage]:
-    """One for each direction. tester_rings: what a port drops on sending has left the gateway."""
+    """Return one passage for each direction. tester_rings: what a port drops on sending has left the gateway."""
     counters = delta[_GATEWAY]
-    found = []
+    passages = []
     for stream in offered.streams:
         west = stream.from_ == "west"
         into, out_of = (counters.lan, counters.wan) if west else (counters.wan, counters.lan)
-        found.append(
+        passages.append(
             Passage(
                 stream,
                 entered=into.rx_packets,
@@ -54,7 +54,7 @@ def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) 
                 own=counters.sas.own_datagrams,
             )
         )
-    return found
+    return passages
 
 
 def loss_places(passage: Passage, *, encrypts: bool, receiver_overrun: int) -> dict[str, int]:
@@ -79,7 +79,7 @@ def loss_places(passage: Passage, *, encrypts: bool, receiver_overrun: int) -> d
 
 
 def proof_of_encryption(passage: Passage, *, fragments: bool) -> list[str]:
-    """Why it is not proven that exactly the frames that crossed were encrypted, or decrypted; empty = proven."""
+    """Say why it is not proven that exactly the frames that crossed were encrypted, or decrypted; empty = proven."""
     p = passage
     sent, where = p.stream.tx_frames, f"{p.stream.from_}-{p.stream.to}"
     does = "encrypted" if p.encrypts else "decrypted"
@@ -92,7 +92,7 @@ def proof_of_encryption(passage: Passage, *, fragments: bool) -> list[str]:
 
 
 def leaks(passage: Passage, *, fragments: bool) -> list[str]:
-    """What only frames that crossed beside the SAs explain, once all counters have been read late enough."""
+    """Say which counts show that frames crossed beside the SAs; all counters must have been read late enough."""
     p = passage
     sent, where = p.stream.tx_frames, f"{p.stream.from_}-{p.stream.to}"
     does = "encrypted" if p.encrypts else "decrypted"

@@ -15,11 +15,14 @@ UNACCOUNTED = "unaccounted"
 DAMAGED = "damaged on the way"  # they arrived, but not intact
 # An SA counts a frame before it gives it to the cipher, which may refuse it (xfrm_output_one()).
 AFTER_COUNTING = "XfrmOutStateProtoError"
+# A gateway counts its errors for both directions together. Their names begin with what it was to do with the frames: to
+# decrypt, or to encrypt them (Linux, Documentation/networking/xfrm_proc.rst).
+_INBOUND, _OUTBOUND = ("XfrmIn", "XfrmFwd"), ("XfrmOut",)
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """How many frames of one direction were seen at each place, in the order they pass.
+    """The frames of one direction, counted at each place, in the order in which they pass.
 
     arrived counts everything of the stream that came back, damaged and duplicated frames too.
     encrypted and decrypted are the counters of the SAs of this direction.
@@ -47,16 +50,14 @@ class Crossing:
 
 
 def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) -> list[Crossing]:
-    """One for each direction; empty for boxes whose counters cannot be read.
-
-    tester_rings: what a LAN port drops on sending has left the gateway (platforms.base.Testbed).
-    """
+    """Return one crossing for each direction; empty for boxes whose counters cannot be read."""
     if not delta:
         return []
-    return [_crossing(stream, delta, tester_rings) for stream in offered.streams]
+    both_ways = len({stream.from_ for stream in offered.streams}) > 1
+    return [_crossing(stream, delta, tester_rings, both_ways) for stream in offered.streams]
 
 
-def _crossing(stream: StreamCounts, delta: Counters, tester_rings: bool) -> Crossing:
+def _crossing(stream: StreamCounts, delta: Counters, tester_rings: bool, both_ways: bool) -> Crossing:
     first: Side = "home" if stream.from_ == "west" else "office"
     second: Side = "office" if first == "home" else "home"
     return Crossing(
@@ -69,16 +70,22 @@ def _crossing(stream: StreamCounts, delta: Counters, tester_rings: bool) -> Cros
         left_second=delta[second].lan.tx_packets + (delta[second].lan.tx_dropped if tester_rings else 0),
         encrypted=delta[first].sas.encrypted,
         decrypted=delta[second].sas.decrypted,
-        first_errors=delta[first].sas.errors,
-        second_errors=delta[second].sas.errors,
+        first_errors=_without(_INBOUND, delta[first].sas.errors) if both_ways else delta[first].sas.errors,
+        second_errors=_without(_OUTBOUND, delta[second].sas.errors)
+        if both_ways
+        else delta[second].sas.errors,
         ring_drops_between=delta[first].wan.tx_dropped,
         first_own=delta[first].sas.own_datagrams,
         second_own=delta[second].sas.own_datagrams,
     )
 
 
+def _without(beginnings: tuple[str, ...], errors: dict[str, int]) -> dict[str, int]:
+    return {name: n for name, n in errors.items() if not name.startswith(beginnings)}
+
+
 def place_of_error(gateway: str, name: str) -> str:
-    """Where a frame was lost that a gateway counted as this error, of XFRM or of the stack beside it."""
+    """Return the place of loss of a frame that a gateway counted as this error, of XFRM or of the stack beside it."""
     return f"{gateway} xfrm {name}" if name.startswith("Xfrm") else f"{gateway} {name}"
 
 
@@ -114,7 +121,7 @@ def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) ->
 
 
 def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[str]:
-    """Why it is not proven that exactly the frames that crossed were encrypted; empty = proven."""
+    """Say why it is not proven that exactly the frames that crossed were encrypted; empty = proven."""
     c = crossing
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
     problems = leaks(crossing, fragments=fragments)
@@ -130,10 +137,10 @@ def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[str]:
 
 
 def leaks(crossing: Crossing, *, fragments: bool) -> list[str]:
-    """What only frames that crossed without encryption explain, once all counters have been read late enough.
+    """Say which counts show that frames crossed without encryption; all counters must have been read late enough.
 
-    Nothing can arrive that was not decrypted, be decrypted that was not encrypted, or leave the
-    first gateway beside the SA; with no loss all of these are at least the frames sent.
+    A frame cannot arrive unless it was decrypted, be decrypted unless it was encrypted, or leave the first gateway
+    beside the SA. Without loss, each of these counts is at least the number of frames sent.
     """
     c = crossing
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"

@@ -7,10 +7,14 @@ trial can be as fast as the fastest of an earlier part: the *lowest* latency of 
 at (offered − forwarded) / forwarded seconds per second. A stall of the host lifts a few parts
 and drains again, so the slope is the median of all pairs' slopes (Theil–Sen), which up to 29 %
 of disturbed parts cannot move.
+
+Stalls explain a backlog only where it grew in them: between parts with no stall from the one to the other the lowest
+latency of a queue that stalls filled stays, or falls, while that of an overloaded DUT goes on growing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
@@ -19,6 +23,8 @@ from espbench.generators.base import Slice
 
 # Below this, growth is the host's scheduling and not a queue, however short the trial.
 _NOISE_MS = 2.0
+# Four parts have so many slopes; with fewer, one disturbed part would move the median.
+_FEWEST_SLOPES = 6
 
 
 @dataclass(frozen=True)
@@ -30,12 +36,23 @@ class Backlog:
     sustained: bool
 
 
-def judge(slices: list[Slice], duration_s: float, resolution: float) -> Backlog:
-    """Judge one stream; `resolution` is the search's relative step: half of it is tolerated."""
+def judge(
+    slices: list[Slice], duration_s: float, resolution: float, still_s: Sequence[tuple[float, float]] = ()
+) -> Backlog:
+    """Judge one stream; `resolution` is the search's relative step: half of it is tolerated.
+
+    still_s: stalls, from and to in seconds from the start of the trial; what grew across one of them is left out.
+    """
     points = [(s.t_s, s.min_us / 1e6) for s in slices if s.min_us is not None and s.rx_frames > 0]
-    if len(points) < 4:
+    part_s = slices[1].t_s - slices[0].t_s if len(slices) > 1 else duration_s
+    slopes = [
+        (b - a) / (t - s)
+        for (s, a), (t, b) in combinations(points, 2)
+        if t > s and not any(start < t + part_s and end > s for start, end in still_s)
+    ]
+    if len(slopes) < _FEWEST_SLOPES:
         return Backlog(0.0, 0.0, True)
-    slope = median((b - a) / (t - s) for (s, a), (t, b) in combinations(points, 2) if t > s)
+    slope = median(slopes)
     growth_ms = max(0.0, slope * duration_s * 1e3)
     excess = max(0.0, slope / (1 + slope)) if slope > -1 else 0.0
     sustained = excess <= resolution / 2 or growth_ms <= _NOISE_MS

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a trial may not be trusted: what the tester did wrong, and how far the host disturbed it.
+"""Finds the faults that make a trial void: what the tester did wrong, and how far the host disturbed it.
 
-None of it depends on whether the trial passed: to excuse only trials that missed would be to draw luck again and again.
+No fault depends on whether the trial passed. If only missed trials were excused, a search could repeat a load until
+luck makes it pass.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from espbench.measure.validity import stalls
 from espbench.sentences import Code
 from espbench.terms import Reason
 
-# Of the load that a test other than a search asked for: with less its figure is another load's.
+# The least share of the load that a test other than a search asked for; with less, its figure is another load's.
 OFFERED_LIMIT = 0.995
-# Of such a test's trial: half of its frames later than this was not the load that it says.
+# If half of the frames of such a test's trial are later than this, the trial did not have the load that it says.
 HALF_LATE_S = 0.025
 # Share of a trial in which the host or the sender may stand still. It is also the chance that a loss of the DUT's own
 # happens to lie in such a time, and so is taken for the host's.
@@ -26,13 +27,13 @@ COVERED_LIMIT = 0.1
 STARVATION_LIMIT_PCT = 5.0
 # The same on a CPU that sends: beyond it, that too few frames were sent says nothing about the generator's ceiling.
 TAKEN_LIMIT_PCT = 2.0
-# Of an outage that is measured: more of it than this may not be the host's.
+# The largest share of a measured outage that the host may have caused.
 OUTAGE_STALLS = 0.1
 CLOCK_STEP_LIMIT_MS = 1.0
 
 
 def taken_from_senders(offered: Offered, cpus: Collection[int], *, together: bool) -> dict[str, float]:
-    """The host record's sender_foreign_pct, where the senders know how long they waited for their CPUs.
+    """Return the host record's sender_foreign_pct, where the senders know how long they waited for their CPUs.
 
     It is better than the CPUs' books, which hold the controller's own work before and after the sending too, and
     not the host's stalls. together: the receivers run on the senders' CPUs; waiting for them is the tester's
@@ -54,7 +55,7 @@ def tester_faults(
     *,
     as_offered: bool = False,  # noqa: PT028
 ) -> list[Reason]:
-    """What the tester did wrong; any of it makes the trial INVALID, lossless or not.
+    """Return the tester's faults; any of them makes the trial INVALID, lossless or not.
 
     as_offered: the trial is taken for the load that was offered (RFC 2285 3.5.2), whatever was asked for.
     """
@@ -105,12 +106,12 @@ def tester_faults(
 
 
 def _falling_behind_s(offered: Offered) -> float:
-    """How late a sender becomes that is just fast enough, s."""
+    """Return how late a sender becomes that is just fast enough, s."""
     return (1 - OFFERED_LIMIT) * offered.duration_s
 
 
 def _is_late(s: StreamCounts, offered: Offered) -> bool:
-    """Whether half of a stream's frames left too late; never of a flood, which has no times."""
+    """Return whether half of a stream's frames left too late; always False for a flood, which has no times."""
     if not s.intended_frames or s.lateness_us is None or s.tx_frames < OFFERED_LIMIT * s.intended_frames:
         return False
     interval_s = offered.intended_duration_s / s.intended_frames
@@ -123,15 +124,21 @@ def _lateness(s: StreamCounts) -> Reason:
 
 
 def virtual_faults(offered: Offered, traffic: Traffic) -> list[Reason]:
-    """In virtual time no host makes a frame late. Where all are of one size none waits for another, either."""
-    if len({size for size, *_ in traffic.frames}) > 1:
+    """Return a reason for each late stream in virtual time, where no host can make a frame late.
+
+    A frame may wait for one of another size, or for noise, that is on the wire when it is due: that is no fault.
+    """
+    if len({size for size, *_ in traffic.frames}) > 1 or offered.noise:
         return []
     late = [s for s in offered.streams if s.intended_frames and (s.lateness_us or {}).get("max", 0.0) > 1.0]
     return [Reason.of(Code.LATE_IN_VIRTUAL_TIME, most_us=(s.lateness_us or {})["max"]) for s in late]
 
 
 def outage_faults(streams: list[StreamCounts], offered: Offered) -> list[Reason]:
-    """Where an outage is what is measured, its loss is the DUT's; the host must have had no part in its length."""
+    """Return a reason if the host had a part in the length of an outage that is measured.
+
+    All loss of an outage is taken for the DUT's, so its length must not come from the host.
+    """
     shares = [stalls.share_of_outage(s, offered.host_stalls) for s in streams]
     worst = max(shares, default=0.0)
     if worst <= OUTAGE_STALLS:
@@ -142,7 +149,7 @@ def outage_faults(streams: list[StreamCounts], offered: Offered) -> list[Reason]
 def disturbance(
     offered: Offered, spans: list[tuple[int, int]], host_record: dict[str, Any]
 ) -> tuple[float, list[Reason]]:
-    """(share of the trial in which host or sender stood still, why the trial is void for the host's sake).
+    """Return (share of the trial in which host or sender stood still, why the trial is void for the host's sake).
 
     spans: stalls.windows. Where lists of stalls were cut, the sum of all stalls counts as well.
     """
@@ -156,12 +163,12 @@ def disturbance(
         reasons.append(Reason.of(Code.HOST_STALL, pct=100 * share))
     starved = host_record.get("starved_pct") or 0.0
     steal = max(host_record.get("steal_pct", {}).values(), default=0.0)
-    # Of a short trial one tick of the books is more than the limit: only what is surely stolen counts.
+    # In a short trial, one tick of the kernel's books is more than the limit: only time that is surely stolen counts.
     if max(starved, steal - host_record.get("tick_pct", 0.0)) > STARVATION_LIMIT_PCT:
         reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
     return share, reasons
 
 
 def stalls_are_cut(offered: Offered) -> bool:
-    """Whether there were more stalls than are listed: then no loss can be told to be beside all of them."""
+    """Return whether there were more stalls than are listed: then a loss may be in a stall that is not listed."""
     return bool(offered.host_stalls_more or sum(s.tx_stalls_more for s in offered.streams))

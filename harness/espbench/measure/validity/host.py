@@ -40,7 +40,7 @@ def look() -> HostSnapshot:
 
 
 def cpu_times(stat: str | None = None) -> dict[int, CpuTimes]:
-    """Per CPU from /proc/stat (resolution: one clock tick, 10 ms)."""
+    """Return per CPU from /proc/stat (resolution: one clock tick, 10 ms)."""
     text = stat if stat is not None else Path("/proc/stat").read_text()
     times = {}
     for line in text.splitlines():
@@ -64,16 +64,18 @@ def compare(
     sender_cpus: set[int],
     sender_ns: int,
 ) -> dict[str, Any]:
-    """What the host did to the trial; shares are of the elapsed time of the CPUs concerned.
+    """Return what the host did to the trial; shares are of the elapsed time of the CPUs concerned.
 
-    foreign_pct is CPU time on the gateways' CPUs that belongs to neither gateway nor tester, None
-    where the tester runs there too and cannot be told apart, or gateway_ns is not known. gateways_waited_pct is how
-    long the gateways could have run but had no CPU, None where unknown. starved_pct is what others surely cost
-    them: no more than they used, and no more than the gateways waited; where kept_ns tells how long others kept all
-    gateways from a CPU, it is that. steal_pct is of the CPUs of gateways and
-    sender alone. /proc/stat counts in ticks: tick_pct is how far any share taken from it may be off.
-    sender_foreign_pct is time that other tasks had on the CPUs that send; interrupts do not count, a DUT may run
-    in them. gateway_ns and sender_ns are what they used themselves, sender_ns with receivers on the same CPUs.
+    * foreign_pct: CPU time on the gateways' CPUs that belongs to neither gateway nor tester. None if the tester runs
+      there too and cannot be distinguished, or if gateway_ns is not known.
+    * gateways_waited_pct: how long the gateways could have run but had no CPU; None where unknown.
+    * starved_pct: what others certainly cost the gateways: no more than these others used, and no more than the
+      gateways waited. If kept_ns says how long others kept all gateways from a CPU, it is that.
+    * steal_pct: of the CPUs of gateways and sender alone.
+    * tick_pct: how far any share taken from /proc/stat, which counts in ticks, may be off.
+    * sender_foreign_pct: time that other tasks had on the CPUs that send. Interrupts do not count: a DUT may run in
+      them.
+    * gateway_ns, sender_ns: what these used themselves; sender_ns includes receivers on the same CPUs.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
     every = [c for c in after.cpus if c in before.cpus]

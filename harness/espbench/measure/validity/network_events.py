@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened to links and Security Associations of this machine during a trial, and whether that makes it void.
+"""Judges whether events of links and Security Associations on this machine make a trial void.
 
-Seen are the tester's ports on every platform, and, where gateways are network namespaces of this machine, their ports
+It sees the tester's ports on every platform. If gateways are network namespaces of this machine, it sees their ports
 and SAs too. What a gateway elsewhere does to its own links is seen at the tester's end, as the carrier.
 """
 
@@ -27,7 +27,7 @@ _NAMED = 4  # events in a reason
 
 @dataclass(frozen=True)
 class NetworkEvents:
-    """What was heard during a trial. sas: (when, gateway, event); CLOCK_MONOTONIC ns. not_heard: what could not be."""
+    """The events of a trial. sas: (when, gateway, event); CLOCK_MONOTONIC ns. not_heard: events that may be missing."""
 
     links: Sequence[LinkEvent] = ()
     sas: Sequence[tuple[int, str, XfrmEvent]] = ()
@@ -61,10 +61,10 @@ def heard(monitor: Monitor) -> NetworkEvents:
 def faults(
     events: NetworkEvents, setup: Setup, performed: Sequence[Performed], start_ns: int, *, upset: bool
 ) -> list[Reason]:
-    """Why the trial is void: a link or an SA changed that nobody meant to change; times from the first frame.
+    """Return a reason for each link or SA that changed unintentionally; times from the first frame.
 
-    A change of a link is meant from the moment at which an action of the test's own switches a gateway off and on.
-    One of an SA is meant where the test replaces SAs (upset), and legal where a daemon negotiates them.
+    Links may change from the moment at which an action of the test switches a gateway off and on. SAs may change if the
+    test replaces them (upset), or if a daemon negotiates them.
     """
     switched_ns = min((p.began_ns for p in performed if p.action.breaks_links), default=None)
     unmeant = [e for e in events.links if switched_ns is None or e.at_ns < switched_ns]
@@ -82,7 +82,7 @@ def faults(
 
 
 def recorded(events: NetworkEvents, start_ns: int) -> dict[str, Any]:
-    """The record's `measured`: every event with its time from the first frame, s; nothing where nothing happened."""
+    """Return the record's `measured`: every event with its time from the first frame, s; empty without events."""
     listed: list[dict[str, Any]] = [
         {
             "at_s": _since(e.at_ns, start_ns),
@@ -97,8 +97,8 @@ def recorded(events: NetworkEvents, start_ns: int) -> dict[str, Any]:
         for at, side, e in events.sas
     ]
     listed.sort(key=lambda event: float(event["at_s"]))
-    found: dict[str, Any] = {"network_events": listed[:_LISTED]} if listed else {}
-    return found | ({"network_events_more": len(listed) - _LISTED} if len(listed) > _LISTED else {})
+    events_record: dict[str, Any] = {"network_events": listed[:_LISTED]} if listed else {}
+    return events_record | ({"network_events_more": len(listed) - _LISTED} if len(listed) > _LISTED else {})
 
 
 def _named(changes: list[str]) -> str:

@@ -23,7 +23,7 @@ _AFTER_NS = 2_000_000
 
 
 def own_ms(us_per_frame: float | None) -> float:
-    """How long a DUT that takes so many µs of CPU per frame may keep its CPU by itself, ms."""
+    """Return how long a DUT that takes so many µs of CPU per frame may keep its CPU by itself, ms."""
     poll_ms = _POLL_FRAMES * (us_per_frame or 0.0) / 1e3
     return max(SOFTIRQ_MS, _SOFTIRQ_TIME_MS + poll_ms + _MARGIN_MS)
 
@@ -31,7 +31,7 @@ def own_ms(us_per_frame: float | None) -> float:
 def windows(
     host_stalls: list[Stall], tx_stalls: list[Stall], longest_own_ms: float = SOFTIRQ_MS
 ) -> list[tuple[int, int]]:
-    """The times (CLOCK_MONOTONIC, ns) in which a lost frame may be the host's doing, merged, rising.
+    """Return the times (CLOCK_MONOTONIC, ns) in which a lost frame may be the host's doing, merged, rising.
 
     A stall's `at_ns` is its beginning. A sender's lasts until it is made good; where that is not known, it is taken
     to catch up at 1.1 times its rate, and one that stalls meanwhile has both to make good.
@@ -56,13 +56,13 @@ def windows(
 
 
 def of_the_sender(stream: StreamCounts, duration_s: float) -> list[Stall]:
-    """The pauses of a stream's sender that held back frames enough to make a burst of them."""
+    """Return the pauses of a stream's sender that held back frames enough to make a burst of them."""
     per_ms = stream.tx_frames / max(1e-9, duration_s) / 1e3
     return [stall for stall in stream.tx_stalls if stall.ms * per_ms >= _HELD_BACK]
 
 
 def covered(spans: list[tuple[int, int]], start_ns: int, end_ns: int) -> float:
-    """The share of the time from start to end that lies in these windows."""
+    """Return the share of the time from start to end that lies in these windows."""
     inside = sum(max(0, min(end, end_ns) - max(start, start_ns)) for start, end in spans)
     return inside / max(1, end_ns - start_ns)
 
@@ -73,7 +73,10 @@ def of_the_host(host_stalls: list[Stall], longest_own_ms: float = SOFTIRQ_MS) ->
 
 
 def share_of_outage(stream: StreamCounts, host_stalls: list[Stall]) -> float:
-    """How much of the time from the first to the last lost frame a CPU, or the sender, stood still; 0 without loss."""
+    """Return the share of the time from the first to the last lost frame in which a CPU, or the sender, stood still.
+
+    It is 0 without loss.
+    """
     if stream.first_lost_ns is None or stream.last_lost_ns is None:
         return 0.0
     start, end = stream.first_lost_ns, stream.last_lost_ns + 1
@@ -85,7 +88,7 @@ def share_of_outage(stream: StreamCounts, host_stalls: list[Stall]) -> float:
 
 
 def lost_in_stalls(stream: StreamCounts, stall_windows: list[tuple[int, int]]) -> int:
-    """How many of a stream's lost frames were due inside a stall's window."""
+    """Return how many of a stream's lost frames were due inside a stall's window."""
     return sum(_overlap(episode, stall_windows) for episode in stream.loss_episodes)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host's part in a trial was: for how much of it host or sender stood still, and what was lost meanwhile."""
+"""Determines for how much of a trial the host or a sender stood still, and how many frames were lost meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from espbench.generators.base import Offered
 from espbench.measure.inputs.setup import Request
-from espbench.measure.validity import stalls
+from espbench.measure.validity import backlog, stalls
 from espbench.measure.validity.backlog import Backlog
 from espbench.measure.validity.faults import disturbance, outage_faults, stalls_are_cut
 from espbench.sentences import Code
@@ -20,7 +20,8 @@ from espbench.terms import Reason
 class StandingStill:
     """lost: of each stream, in the windows of stalls; share: of the trial that they cover (0 to 1).
 
-    reasons say why the trial is void; explains_backlog: that what was stored was no more than stalls account for.
+    reasons say why the trial is void; explains_backlog: that the queues grew in stalls alone, and no further than these
+    account for. Such a backlog says nothing of the DUT: the trial is made again, it is never a pass (search/goals.py).
     """
 
     lost: list[int]
@@ -35,12 +36,14 @@ def standing_still(
     host_record: dict[str, Any],
     us_per_frame: float | None,
     backlogs: Sequence[Backlog],
+    resolution: float,
     *,
     upset: bool,
 ) -> StandingStill:
     """Lay the trial's stalls beside its losses.
 
-    us_per_frame: what a frame costs the slowest gateway. upset: SAs or gateways were replaced in the trial.
+    us_per_frame: what a frame costs the slowest gateway. backlogs: of each stream, judged at this resolution.
+    upset: SAs or gateways were replaced in the trial.
     """
     streams = offered.streams
     # A burst is sent as fast as can be: what its sender has to make good arrives no faster than the rest of it.
@@ -57,7 +60,18 @@ def standing_still(
     missing = sum(stream.tx_frames - stream.rx_frames for stream in streams)
     if request.phase == "measure" and not upset and not reasons and 0 < missing <= sum(lost):
         reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(lost)))
-    still_ms = sum(end - start for start, end in spans) / 1e6
-    stored = [backlog for backlog in backlogs if not backlog.sustained]
-    explained = bool(stored) and all(backlog.growth_ms <= still_ms for backlog in stored)
+    explained = _in_stalls(offered, backlogs, spans, resolution)
     return StandingStill(lost, share, explained, reasons)
+
+
+def _in_stalls(
+    offered: Offered, backlogs: Sequence[Backlog], spans: Sequence[tuple[int, int]], resolution: float
+) -> bool:
+    """Return whether each queue that grew did so in the windows of stalls, by no more time than these lasted."""
+    still_ms = sum(end - start for start, end in spans) / 1e6
+    still_s = [((start - offered.start_ns) / 1e9, (end - offered.start_ns) / 1e9) for start, end in spans]
+    stored = [(s, b) for s, b in zip(offered.streams, backlogs, strict=True) if not b.sustained]
+    return bool(stored) and all(
+        b.growth_ms <= still_ms and backlog.judge(s.slices, offered.duration_s, resolution, still_s).sustained
+        for s, b in stored
+    )

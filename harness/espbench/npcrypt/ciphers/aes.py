@@ -32,7 +32,7 @@ def _s_box() -> list[int]:
 
 
 def tables(key: bytes) -> Tables:
-    """The round keys and the five tables."""
+    """Return the round keys and the five tables."""
     box = _s_box()
     schedule = big(key)
     constant = 1
@@ -44,8 +44,8 @@ def tables(key: bytes) -> Tables:
             constant = _double(constant)
         schedule.append(schedule[-4] ^ word)
     first = [_double(s) << 24 | s << 16 | s << 8 | _double(s) ^ s for s in box]
-    found = {f"aes_t{n}": [rotate_right(word, 8 * n) for word in first] for n in range(4)}
-    return found | {"aes_key": schedule, "aes_t4": [s * 0x01010101 for s in box]}
+    made = {f"aes_t{n}": [rotate_right(word, 8 * n) for word in first] for n in range(4)}
+    return made | {"aes_key": schedule, "aes_t4": [s * 0x01010101 for s in box]}
 
 
 AES = Kernel(

@@ -18,10 +18,10 @@ def rotate_right(word: int, by: int) -> int:
 
 
 def big(data: bytes) -> list[int]:
-    """Words of bytes, the highest first."""
+    """Return words of bytes, the highest first."""
     return [int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)]
 
 
 def little(data: bytes) -> list[int]:
-    """Words of bytes, the lowest first."""
+    """Return words of bytes, the lowest first."""
     return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]

@@ -14,7 +14,7 @@ _SPARE_BITS = 64
 
 
 def _arctangent(inverse: int, one: int) -> int:
-    """arctan(1 / inverse) by its series, in units of 1 / one."""
+    """Return arctan(1 / inverse) by its series, in units of 1 / one."""
     power = one // inverse
     total, divisor = power, 1
     while power:
@@ -28,7 +28,7 @@ def _arctangent(inverse: int, one: int) -> int:
 
 @cache
 def pi_words() -> list[int]:
-    """The digits of pi after the point, by Machin's formula, 32 bits a word."""
+    """Return the digits of pi after the point, by Machin's formula, 32 bits a word."""
     bits = 32 * _WORDS
     one = 1 << bits + _SPARE_BITS
     pi = 4 * (4 * _arctangent(5, one) - _arctangent(239, one))
@@ -61,7 +61,7 @@ def _encrypted(left: int, right: int, p: list[int], s: list[int]) -> tuple[int, 
 
 
 def tables(key: bytes) -> Tables:
-    """The subkeys and the four S-boxes."""
+    """Return the subkeys and the four S-boxes."""
     p, s = _scheduled(key)
     return {"blowfish_p": p} | {f"blowfish_s{n}": s[256 * n : 256 * (n + 1)] for n in range(4)}
 

@@ -33,10 +33,10 @@ _SHIFTS = (1, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1)
 
 def _permuted(bits: int, width: int, order: str) -> int:
     """Return the bits in another order; `width` of them come in."""
-    found = 0
+    permuted = 0
     for place in order.split():
-        found = found << 1 | bits >> (width - int(place)) & 1
-    return found
+        permuted = permuted << 1 | bits >> (width - int(place)) & 1
+    return permuted
 
 
 def _s_and_p() -> list[int]:
@@ -51,7 +51,7 @@ def _s_and_p() -> list[int]:
 
 
 def tables(key: bytes) -> Tables:
-    """Two words a round: the keys of the first, third … S-box, a byte each, and those of the second, fourth …"""
+    """Return two words a round: the keys of the first, third … S-box, a byte each, and those of the second, fourth …"""
     halves = _permuted(int.from_bytes(key, "big"), 64, _PC1)
     c, d = halves >> 28, halves & 0xFFFFFFF
     schedule = []

@@ -11,7 +11,7 @@ LENGTH_BYTES = 8
 
 
 def padded(message: bytes, order: str) -> bytes:
-    """A message as the kernel reads it: padded to pairs of blocks would be another message, so it must come to one."""
+    """Return a padded message; it must come to whole pairs of blocks, since more padding makes another message."""
     zeros = -(len(message) + 1 + LENGTH_BYTES) % CHUNK_BYTES
     length = (8 * len(message)).to_bytes(LENGTH_BYTES, "big" if order == "big" else "little")
     return message + b"\x80" + bytes(zeros) + length

@@ -10,13 +10,13 @@ _SUBKEYS = 52
 
 
 def tables(key: bytes) -> Tables:
-    """The subkeys, a word for each."""
+    """Return the subkeys, a word for each."""
     bits = int.from_bytes(key, "big")
-    found: list[int] = []
-    while len(found) < _SUBKEYS:
-        found += [bits >> shift & 0xFFFF for shift in range(112, -1, -16)]
+    subkeys: list[int] = []
+    while len(subkeys) < _SUBKEYS:
+        subkeys += [bits >> shift & 0xFFFF for shift in range(112, -1, -16)]
         bits = (bits << 25 | bits >> 103) & (1 << 128) - 1
-    return {"idea_key": found[:_SUBKEYS]}
+    return {"idea_key": subkeys[:_SUBKEYS]}
 
 
 IDEA = Kernel(

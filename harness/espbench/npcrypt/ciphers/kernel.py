@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What espbench knows of a kernel beside its C: its tables, set up by the control plane; its answers."""
+"""Defines what espbench knows of a kernel beside its C: the tables that the control plane sets up, and its answers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cryptography library computes: the answers of the ciphers that it has."""
+"""Computes the answers of those ciphers that the cryptography library has."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 
 def aes(key: bytes, data: bytes, thread: int) -> bytes:
-    """AES of each block by itself."""
+    """Encrypt each block by itself, with AES."""
     return _each_block(AES(key), data)
 
 
 def des(key: bytes, data: bytes, thread: int) -> bytes:
-    """DES of each block by itself: triple DES with one key is DES."""
+    """Encrypt each block by itself, with DES: triple DES with one key is DES."""
     return _each_block(TripleDES(key * 3), data)
 
 
 def blowfish(key: bytes, data: bytes, thread: int) -> bytes:
-    """Blowfish of each block by itself."""
+    """Encrypt each block by itself, with Blowfish."""
     return _each_block(Blowfish(key), data)
 
 
 def idea(key: bytes, data: bytes, thread: int) -> bytes:
-    """IDEA of each block by itself."""
+    """Encrypt each block by itself, with IDEA."""
     return _each_block(IDEA(key), data)
 
 
 def rc4(key: bytes, data: bytes, thread: int) -> bytes:
-    """RC4, from the beginning of the key stream."""
+    """Encrypt with RC4, from the beginning of the key stream."""
     return Cipher(ARC4(key), None).encryptor().update(data)
 
 

@@ -11,7 +11,7 @@ _FLOWS = 8  # as the kernel has them at level 1
 
 
 def tables(key: bytes) -> Tables:
-    """The state in words, and in bytes for each of eight flows."""
+    """Return the state in words, and in bytes for each of eight flows."""
     state = list(range(256))
     j = 0
     for i in range(256):

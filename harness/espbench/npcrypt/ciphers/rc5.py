@@ -12,22 +12,22 @@ _ROUNDS = 16
 def schedule(key: bytes, words: int) -> list[int]:
     """Mix a key into so many words; RC6 does it in the same way."""
     secret = little(key)
-    found = [(0xB7E15163 + 0x9E3779B9 * at) & MASK for at in range(words)]
+    keys = [(0xB7E15163 + 0x9E3779B9 * at) & MASK for at in range(words)]
     a = b = 0
     for turn in range(3 * max(words, len(secret))):
         i, j = turn % words, turn % len(secret)
-        a = found[i] = rotate_left((found[i] + a + b) & MASK, 3)
+        a = keys[i] = rotate_left((keys[i] + a + b) & MASK, 3)
         b = secret[j] = rotate_left((secret[j] + a + b) & MASK, a + b)
-    return found
+    return keys
 
 
 def tables(key: bytes) -> Tables:
-    """The round keys."""
+    """Return the round keys."""
     return {"rc5_key": schedule(key, 2 * (_ROUNDS + 1))}
 
 
 def expected(key: bytes, data: bytes, thread: int) -> bytes:
-    """RC5 of each block by itself."""
+    """Encrypt each block by itself, with RC5."""
     keys = schedule(key, 2 * (_ROUNDS + 1))
     words = little(data)
     for at in range(0, len(words), 2):

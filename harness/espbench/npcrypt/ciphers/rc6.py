@@ -11,12 +11,12 @@ _ROUNDS = 20
 
 
 def tables(key: bytes) -> Tables:
-    """The round keys."""
+    """Return the round keys."""
     return {"rc6_key": schedule(key, 2 * _ROUNDS + 4)}
 
 
 def expected(key: bytes, data: bytes, thread: int) -> bytes:
-    """RC6 of each block by itself."""
+    """Encrypt each block by itself, with RC6."""
     keys = schedule(key, 2 * _ROUNDS + 4)
     words = little(data)
     for at in range(0, len(words), 4):

@@ -17,7 +17,7 @@ _FIRST_NUMBER = 0x013577AF
 
 
 def _compressed(state: list[int], first_word: int) -> list[int]:
-    """SHA-1's compression of a block that is one word and zeros."""
+    """Return SHA-1's compression of a block that is one word and zeros."""
     w = [first_word] + [0] * 15
     for t in range(16, 80):
         w.append(rotate_left(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1))
@@ -35,7 +35,7 @@ def _compressed(state: list[int], first_word: int) -> list[int]:
 
 
 def _gamma(key: list[int], first: int, count: int) -> list[int]:
-    """So many words of the table generator, from the first on."""
+    """Return so many words of the table generator, from the first on."""
     blocks = {at // 5: [0] for at in range(first, first + count)}
     made = {number: _compressed(key, number) for number in blocks}
     return [made[at // 5][at % 5] for at in range(first, first + count)]
@@ -48,13 +48,13 @@ def _tables(key: bytes) -> tuple[list[int], list[int], list[int]]:
 
 
 def tables(key: bytes) -> Tables:
-    """T, S and R, and the number of the first thread's stream."""
+    """Return T, S and R, and the number of the first thread's stream."""
     t, s, r = _tables(key)
     return {"seal_t": t, "seal_s": s, "seal_r": r, "seal_n": [_FIRST_NUMBER]}
 
 
 def key_stream(key: bytes, number: int) -> Iterator[int]:
-    """The words of the stream with this number, four kilobytes of them."""
+    """Yield the words of the stream with this number, four kilobytes of them."""
     t, s, r = _tables(key)
 
     def look(x: int) -> int:
@@ -103,7 +103,7 @@ def key_stream(key: bytes, number: int) -> Iterator[int]:
 
 
 def expected(key: bytes, data: bytes, thread: int) -> bytes:
-    """SEAL of data, each thread's with a stream of its own."""
+    """Encrypt data with SEAL, each thread's with a stream of its own."""
     stream = key_stream(key, _FIRST_NUMBER + thread)
     return b"".join((word ^ next(stream)).to_bytes(4, "big") for word in big(data))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from espbench.plan.checks.emulated_checks import no_dual_pass
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.resolved.resolved_plan import AUTO, ResolvedPlan
 
@@ -18,6 +19,8 @@ def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     asked = [index for index, test in enumerate(plan.tests) if test.accelerator is not None]
     for index in asked[1:]:
         yield Problem(("tests", index), "one accelerator test", "another", "list its sizes and suites in one")
+    for index in asked[:1]:
+        yield from _dual_pass(resolved, index)
     of_boards = [index for index, test in enumerate(plan.tests) if test.name in ("accelerator", "bus")]
     for index, (dut, profile) in product(of_boards, resolved.duts):
         is_known = profile is not None or dut == AUTO or plan.topology == "external"
@@ -30,3 +33,15 @@ def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                 on_key=True,
                 involves=(("dut",),),
             )
+
+
+def _dual_pass(resolved: ResolvedPlan, index: int) -> Iterator[Problem]:
+    accelerator = resolved.plan.tests[index].accelerator
+    if accelerator is None or "dual-pass" not in accelerator.crypto:
+        return
+    boards = {
+        dut: profile.board
+        for dut, profile in resolved.duts
+        if profile is not None and profile.board is not None
+    }
+    yield from no_dual_pass(boards, ("tests", index, "accelerator", "crypto"))

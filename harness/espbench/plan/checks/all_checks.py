@@ -32,8 +32,8 @@ Check = Callable[[ResolvedPlan], Iterable[Problem]]
 
 def problems(resolved: ResolvedPlan) -> list[Problem]:
     """Find every contradiction in a plan."""
-    if found := [*_too_many_cases(resolved.plan)]:
-        return found  # the checks look at each combination
+    if too_many := [*_too_many_cases(resolved.plan)]:
+        return too_many  # the checks look at each combination
     if resolved.plan.topology == NO_NETWORK:
         return [problem for check in _OF_KERNELS for problem in check(resolved)]
     own = _OF_EXTERNAL if resolved.plan.topology == "external" else _OF_GATEWAYS

@@ -57,20 +57,20 @@ def compare_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
             "frame sizes are compared by their searches alone: one load in frames/s is not the same load for them",
             involves=(_BY,),
         )
-    found = arms(resolved)
-    if len(found) < 2:
+    compared = arms(resolved)
+    if len(compared) < 2:
         yield Problem(
             _BY,
             f"at least two to compare by {by}",
-            found[0] if found else "none",
+            compared[0] if compared else "none",
             _MORE[by],
             involves=(("stacks",), ("suites",), ("frame_sizes",), ("dut",)),
         )
-    elif plan.compare.reference is not None and plan.compare.reference not in found:
-        remedy = did_you_mean(plan.compare.reference, found, "leave it out for the first")
+    elif plan.compare.reference is not None and plan.compare.reference not in compared:
+        remedy = did_you_mean(plan.compare.reference, compared, "leave it out for the first")
         yield Problem(
             ("compare", "reference"),
-            f"one of {', '.join(found)}",
+            f"one of {', '.join(compared)}",
             shown(plan.compare.reference),
             remedy,
             involves=(("stacks",), ("suites",), ("frame_sizes",), ("dut",), _BY),
@@ -135,7 +135,7 @@ def _number(value: object) -> str:
 
 
 def _kernels(profile: Profile) -> object:
-    """What tells kernels apart: with qemu_x86 the user's modules too, which stand beside Debian's kernel."""
+    """Return what distinguishes kernels; with qemu_x86 also the user's modules, which may be beside Debian's kernel."""
     return (profile.kernel, profile.modules) if profile.platform == "qemu_x86" else profile.kernel
 
 

@@ -15,12 +15,9 @@ from espbench.plan.reading.units import Rate
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 _DUT: tuple[KeyPath, ...] = (("dut",),)
-_BY_THE_HOSTS_CLOCK = (
-    "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset", "attack",
-    "public_key",
-)  # fmt: skip
-# What one answer of a guest has room for: each SA and its counters are read by one request.
+# One answer of a guest has room for so many: one request reads all SAs with their counters.
 MOST_TUNNELS = 200
+NO_KEYS = "null-null"
 
 
 def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
@@ -40,7 +37,7 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         yield from _stack(choice, ("stacks", index), where, first)
         yield from _lean(plan, choice, ("stacks", index))
         if choice.crypto == "dual-pass":
-            yield from _dual_pass(boards, ("stacks", index, "crypto"))
+            yield from no_dual_pass(boards, ("stacks", index, "crypto"))
     yield from _tests(plan, where)
     native = plan.generator.native
     if native is None or native.model_dump(exclude_defaults=True):
@@ -97,14 +94,6 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
             "its keys are the same in every run, and no certificates are made that way: remove it",
             involves=_DUT,
         )
-    if choice.stack == "strongswan-libipsec":
-        yield Problem(
-            at,
-            f"another stack {where}",
-            choice.stack,
-            "its guests' kernels have no TUN device: measure it with dut: netns or uml",
-            involves=_DUT,
-        )
     for key, wrong, why in (
         (
             "mode",
@@ -136,19 +125,34 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
 
 
 def _tests(plan: Plan, where: str) -> Iterator[Problem]:
-    """Find tests that act on daemons or gateways by the host's clock, which virtual time knows nothing of."""
+    """Find tests that need what guests in virtual time do not have."""
     for index, test in enumerate(plan.tests):
-        for name in _BY_THE_HOSTS_CLOCK:
-            if getattr(test, name) is not None:
-                yield Problem(
-                    ("tests", index, name),
-                    f"no {name} {where}",
-                    name,
-                    "it acts on the daemons at moments of the host's clock, which is not in virtual time: measure it "
-                    "with dut: netns or uml",
-                    on_key=True,
-                    involves=_DUT,
-                )
+        if test.public_key is not None:
+            yield _not_there(index, "public_key", "", "public_key", where, "its guests have no openssl")
+        if test.reset is not None and test.reset.what == "power":
+            yield _not_there(
+                index,
+                "reset",
+                "what",
+                "power",
+                where,
+                "its guests are copied for a trial, and never booted in it",
+            )
+        if test.attack is not None and test.attack.kind == "replay":
+            yield _not_there(
+                index, "attack", "kind", "replay", where, "nobody listens on a link while a trial sends"
+            )
+
+
+def _not_there(index: int, test: str, key: str, got: str, where: str, why: str) -> Problem:
+    return Problem(
+        ("tests", index, test, *([key] if key else [])),
+        f"no {got} {where}",
+        got,
+        f"{why}: measure it with dut: netns or uml",
+        on_key=not key,
+        involves=_DUT,
+    )
 
 
 def _lean(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
@@ -159,6 +163,14 @@ def _lean(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
             "4 with lean-esp",
             shown(plan.ip_versions),
             "it is IPv4's alone: measure IPv6 with xfrm",
+            involves=((*at, "stack"),),
+        )
+    if choice.kind == "lean-esp" and NO_KEYS in plan.suites:
+        yield Problem(
+            ("suites",),
+            f"suites with a key with lean-esp, so not {NO_KEYS}",
+            shown(plan.suites),
+            "its kernel refuses an SA that has no key at all: measure that suite with null or xfrm",
             involves=((*at, "stack"),),
         )
 
@@ -238,7 +250,8 @@ def _only_boards(plan: Plan) -> Iterator[Problem]:
             )
 
 
-def _dual_pass(boards: dict[str, Board], at: KeyPath) -> Iterator[Problem]:
+def no_dual_pass(boards: dict[str, Board], at: KeyPath) -> Iterator[Problem]:
+    """Find boards whose driver cannot do it."""
     for dut, board in boards.items():
         if board.sec.version in WITHOUT_DUAL_PASS:
             yield Problem(

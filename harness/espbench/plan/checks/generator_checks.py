@@ -65,7 +65,7 @@ def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _flows(plan: Plan) -> Iterator[Problem]:
-    """Flows that TRex cannot walk through."""
+    """Find flows that TRex cannot walk through."""
     ports = plan.flows.ports
     subnets = {plan.flows.networks, *(choice.tunnels for choice in plan.stacks)}
     for count in sorted(subnets):

@@ -88,7 +88,7 @@ def _of_test(test: CipherKernels, at: KeyPath, processors: dict[str, Processor])
 
 
 def _of_rc4(test: CipherKernels, at: KeyPath, name: str, processor: Processor) -> Iterator[Problem]:
-    """RC4 has a state for each flow, which must fit."""
+    """Check that RC4's state for each flow fits."""
     if "rc4" not in test.kernels:
         return
     if 0 in test.levels and max(test.threads) * max(test.engines if _is_shared(processor) else [1]) > 1:

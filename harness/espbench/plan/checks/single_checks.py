@@ -14,7 +14,7 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.terms import OPERATIONS
 
 _STACKS = ("plain", "xfrm", "null", "lean-esp")
-# Those that negotiate, or take a gateway of a pair away.
+# Tests that negotiate, or take a gateway of a pair away.
 _TESTS_OF_PAIRS = (
     "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset",
 )  # fmt: skip

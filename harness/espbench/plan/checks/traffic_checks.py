@@ -39,8 +39,8 @@ def with_traffic(plan: Plan, path: Path | None) -> tuple[Plan, Pattern, list[Pro
     except UsageError as error:
         said = f"it says: {error}"
         return plan, unread, [Problem(_AT, "a traffic profile that can be read", shown(plan.traffic), said)]
-    found = [*_contradictions(plan, pattern), *_beyond_the_generator(plan, pattern)]
-    return _filled_in(plan, pattern), pattern, found
+    problems = [*_contradictions(plan, pattern), *_beyond_the_generator(plan, pattern)]
+    return _filled_in(plan, pattern), pattern, problems
 
 
 def at_the_profile(plan: Plan, problem: Problem) -> Problem:

@@ -51,20 +51,20 @@ def _core(value: object) -> str:
 
 
 def _ns(value: object) -> Fraction:
-    found = None
+    value_ns = None
     if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
-            found = Fraction(str(value).replace(" ", ""))
+            value_ns = Fraction(str(value).replace(" ", ""))
         except (ValueError, ZeroDivisionError):
-            found = None
-    if found is None or not 0 < found <= 1000:
+            value_ns = None
+    if value_ns is None or not 0 < value_ns <= 1000:
         raise Expected(
             "nanoseconds per instruction, such as 5/3 or 0.75",
             "more than 0, at most 1000; /2 doubles the speed",
         )
-    if max(found.numerator, found.denominator) > _LARGEST_PART:
+    if max(value_ns.numerator, value_ns.denominator) > _LARGEST_PART:
         raise Expected(f"a fraction of numbers up to {_LARGEST_PART}", "round it")
-    return found
+    return value_ns
 
 
 def _version(value: object) -> str:
@@ -142,7 +142,7 @@ class Sec(Strict):
     clock: Clock
     """Its clock."""
     cycles: Cycles
-    """What work costs, in its cycles: a descriptor; a byte on the bus and through each algorithm."""
+    """Durations of its work, in its cycles: for a descriptor; for a byte on the bus and through each algorithm."""
 
     @property
     def costs(self) -> str:
@@ -151,28 +151,28 @@ class Sec(Strict):
 
 
 class Gathered(Strict):
-    """When frames of one direction interrupt: as soon as one of the two is reached."""
+    """The limits at which frames of one direction interrupt: as soon as one of the two is reached."""
 
     keys_are: ClassVar[str] = "a key of interrupt coalescing: frames or time"
 
     frames: Annotated[int, Field(ge=1, le=255)]
-    """So many frames since the last interrupt (ICFT of RXIC or TXIC)."""
+    """The number of frames since the last interrupt (ICFT of RXIC or TXIC)."""
     time: Microseconds
-    """So long after the first of them, µs; the controller rounds it up to 512 ns (ICTT)."""
+    """The time after the first of them, µs; the controller rounds it up to 512 ns (ICTT)."""
 
     def __str__(self) -> str:
         return f"{self.frames} frames or {self.time} µs"
 
 
 class Coalescing(Strict):
-    """What the Ethernet controllers gather before they interrupt the CPU."""
+    """The frames that the Ethernet controllers gather before they interrupt the CPU."""
 
     keys_are: ClassVar[str] = "a direction: receive or transmit"
 
     receive: Gathered | None = None
-    """Of frames received. Default: an interrupt for each."""
+    """The limits for received frames. Default: an interrupt for each."""
     transmit: Gathered | None = None
-    """Of frames sent. Default: an interrupt for each."""
+    """The limits for sent frames. Default: an interrupt for each."""
 
 
 class Board(Strict):
@@ -189,15 +189,15 @@ class Board(Strict):
     memory_clock: Clock
     """The data rate of its memory, for the report; there is no model of memory."""
     ns_per_instruction: NsPerInstruction
-    """What each instruction takes, whichever it is: 0.75, or a fraction such as 5/3."""
+    """The time of each instruction, the same for all: 0.75, or a fraction such as 5/3."""
     sec: Sec
     """Its security engine."""
     coalescing: Coalescing = Coalescing()
-    """What its Ethernet ports gather before they interrupt. Default: nothing."""
+    """The frames that its Ethernet ports gather before they interrupt. Default: none."""
 
     @property
     def stands_in(self) -> bool:
-        """Whether the emulated core is not of the device's own kind."""
+        """True if the emulated core is of another kind than the device's own."""
         return STANDING_IN in self.core
 
 

@@ -41,7 +41,7 @@ class Labgrid(Strict):
     target: Annotated[str, Field(min_length=1)] = "main"
     """The target in it that is this box, with a driver for its power, its console, or both."""
     back_within: TrialDuration = 300.0
-    """How long the box may take after a power cycle until it can be reached by ssh again."""
+    """The longest time after a power cycle until the box can be reached by ssh again."""
 
 
 class Box(Strict):
@@ -52,7 +52,7 @@ class Box(Strict):
     host: Annotated[str, PlainValidator(_host), text(f"^{_HOST}$", "192.0.2.10")]
     """Name or address on the management network."""
     user: Annotated[str, PlainValidator(_user), text(f"^{_USER}$", "root")] = "root"
-    """Who logs in; must have user id 0."""
+    """The user who logs in; must have user id 0."""
     port: Annotated[int, Field(ge=1, le=65535)] = 22
     """TCP port of its sshd."""
     identity: Annotated[str, Field(min_length=1)] | None = None
@@ -141,17 +141,17 @@ def box_problems(boxes: Boxes | None, ports: TesterPorts | None, *, owned: bool)
 
 
 def with_files_beside(boxes: Boxes, folder: Path) -> Boxes:
-    """Relative paths of keys and of labgrid's files start at the profile, ~ is the home of whoever runs espbench."""
+    """Resolve paths of keys and of labgrid's files: relative ones start at the profile, ~ is the user's home."""
 
     def beside(box: Box) -> Box:
         paths = {"identity": box.identity, "known_hosts": box.known_hosts}
-        found: dict[str, Any] = {
+        moved: dict[str, Any] = {
             key: str(_absolute(path, folder)) for key, path in paths.items() if path is not None
         }
         if box.labgrid is not None:
             config = str(_absolute(box.labgrid.config, folder))
-            found["labgrid"] = box.labgrid.model_copy(update={"config": config})
-        return box.model_copy(update=found)
+            moved["labgrid"] = box.labgrid.model_copy(update={"config": config})
+        return box.model_copy(update=moved)
 
     return boxes.model_copy(update={"home": beside(boxes.home), "office": beside(boxes.office)})
 

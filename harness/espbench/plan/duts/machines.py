@@ -41,7 +41,7 @@ def _interrupts(value: object) -> int:
 
 
 class Rings(Strict):
-    """How many frames a port's rings hold."""
+    """The number of frames that a port's rings hold."""
 
     keys_are: ClassVar[str] = "a ring: receive or transmit"
 
@@ -57,16 +57,16 @@ class Machine(Strict):
     cpu: Annotated[str, PlainValidator(_cpu), text(_CPU_PATTERN, "Haswell-noTSX")]
     """One of QEMU's named models; features are added and taken away as in Haswell-noTSX,-avx2."""
     ns_per_instruction: NsPerInstruction = Fraction(1)
-    """What each instruction takes, whichever it is: 0.75, or a fraction such as 5/3."""
+    """The time of each instruction, the same for all: 0.75, or a fraction such as 5/3."""
     rings: Rings = Rings()
-    """How many frames a port's rings hold."""
+    """The number of frames that a port's rings hold."""
     interrupts: Annotated[
         int,
         PlainValidator(_interrupts),
         PlainSerializer(lambda value: "adaptive" if value == ADAPTING else value),
         Field(json_schema_extra={"examples": ["adaptive", 8000]}),
     ] = ADAPTING
-    """How a port gathers frames before it interrupts: adaptive, or at most so many interrupts a second."""
+    """The way a port gathers frames before it interrupts: adaptive, or at most so many interrupts a second."""
 
 
 def machine_problems(machine: Machine | None, line_rate: float, mtu: int) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ _Count = Annotated[int, Field(ge=1, le=1024)]
 
 
 class StatedMemory(Strict):
-    """What is stated of a memory that all engines share."""
+    """A memory that all engines share, as the paper states it."""
 
     keys_are: ClassVar[str] = "a key of a stated memory"
 
@@ -32,28 +32,28 @@ class StatedMemory(Strict):
 
 
 class StatedBus(StatedMemory):
-    """What is stated of a memory beside the chip."""
+    """A memory outside the chip, as the paper states it."""
 
     clock: Clock
-    """Of its bus."""
+    """The clock of its bus."""
 
 
 class StatedScratch(StatedMemory):
-    """What is stated of the scratch memory, on the chip."""
+    """The scratch memory on the chip, as the paper states it."""
 
     bytes: _Size
 
 
 class Stated(Strict):
-    """What the paper states."""
+    """The facts that the paper states."""
 
     keys_are: ClassVar[str] = "a stated key"
 
     clock: Clock
-    """Of the engines."""
+    """The clock of the engines."""
     engines: Annotated[int, Field(ge=1, le=MOST_ENGINES)]
     threads: Annotated[int, Field(ge=1, le=MOST_THREADS)]
-    """Of each engine."""
+    """Threads of each engine."""
     local_memory: Annotated[int, Field(ge=0, le=65536, multiple_of=4)]
     """Bytes of each engine; 0: it has none."""
     dram: StatedBus
@@ -62,7 +62,7 @@ class Stated(Strict):
 
 
 class Port(Strict):
-    """How a memory serves references, in clocks of its bus; assumed."""
+    """The way a memory serves references, in clocks of its bus; assumed."""
 
     keys_are: ClassVar[str] = "a key of an assumed memory"
 
@@ -82,12 +82,12 @@ class ScratchPort(Port):
 
 
 class Assumed(Strict):
-    """What the paper does not state."""
+    """The facts that the paper does not state, and espbench assumes."""
 
     keys_are: ClassVar[str] = "an assumed key"
 
     instructions: Literal["rv32i", "rv32im", "rv32im_zbb"]
-    """What the kernels are compiled for."""
+    """The instruction set that the kernels are compiled for."""
     store: Annotated[int, Field(ge=256, le=65536)]
     """Instructions that an engine's store holds."""
     stack: Annotated[int, Field(ge=256, le=65536, multiple_of=16)]

@@ -52,7 +52,7 @@ class Profile(Strict):
     description: str
     """One line for `espbench list duts`."""
     platform: Literal["netns", "uml", "remote", "qemu_e500", "qemu_x86", "ixp"]
-    """Where its gateways live."""
+    """The platform on which its gateways run."""
     line_rate: LineRate = 10e9
     """Nominal rate of its ports, bit/s: what theoretical frame rates are counted from."""
     mtu: Annotated[int, Field(ge=1280, le=9000)] = 1500
@@ -85,7 +85,7 @@ class Profile(Strict):
 
     @property
     def emulated(self) -> bool:
-        """Whether its gateways are emulated, in virtual time."""
+        """True if its gateways are emulated, in virtual time."""
         return self.board is not None or self.machine is not None
 
     @property
@@ -95,12 +95,12 @@ class Profile(Strict):
 
 
 def profile_names() -> list[str]:
-    """The profiles that come with espbench."""
+    """Return the profiles that come with espbench."""
     return data_names("dut-profiles")
 
 
 def is_path(dut: str) -> bool:
-    """Whether a plan's `dut` names a file rather than a profile."""
+    """Return whether a plan's `dut` names a file rather than a profile."""
     return "/" in dut or dut.endswith((".yaml", ".yml"))
 
 
@@ -139,9 +139,9 @@ _WHY_NOT = {
 
 
 def _problems(profile: Profile) -> list[Problem]:
-    """Keys of other platforms, and for boxes whatever is missing or contradicts itself."""
+    """Find keys of other platforms, and for boxes whatever is missing or contradicts itself."""
     others = set().union(*_KEYS_OF.values()) - _KEYS_OF.get(profile.platform, set())
-    found = [
+    problems = [
         Problem(
             (key,),
             f"no such key with platform: {profile.platform}",
@@ -153,18 +153,18 @@ def _problems(profile: Profile) -> list[Problem]:
         for key in sorted(profile.model_fields_set & others)
     ]
     if profile.platform == "remote":
-        found += box_problems(profile.boxes, profile.ports, owned=profile.i_own_this_network)
+        problems += box_problems(profile.boxes, profile.ports, owned=profile.i_own_this_network)
     if profile.platform == "qemu_e500":
-        found += board_problems(profile.board, profile.line_rate, profile.mtu)
+        problems += board_problems(profile.board, profile.line_rate, profile.mtu)
     if profile.platform == "qemu_x86":
-        found += machine_problems(profile.machine, profile.line_rate, profile.mtu)
+        problems += machine_problems(profile.machine, profile.line_rate, profile.mtu)
     if profile.platform == "ixp":
-        found += processor_problems(profile.processor)
-    return found
+        problems += processor_problems(profile.processor)
+    return problems
 
 
 def _with_paths_beside(profile: Profile, folder: Path) -> Profile:
-    """Relative paths start at the profile; bare names of UML kernels are left to PATH."""
+    """Resolve relative paths, which start at the profile; bare names of UML kernels are left to PATH."""
 
     def beside(gateways: PerGateway) -> PerGateway:
         def resolved(path: str) -> str:

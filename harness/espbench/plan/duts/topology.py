@@ -37,7 +37,7 @@ class Addresses(Strict):
     """The tester's east port, on Office's LAN."""
 
     def networks(self, side: Literal["west", "east"], count: int) -> list[str]:
-        """The first `count` networks of one side; number 0 is the LAN itself."""
+        """Return the first `count` networks of one side; number 0 is the LAN itself."""
         whole = ipaddress.ip_network(self.west if side == "west" else self.east)
         subnets = whole.subnets(new_prefix=self.network_prefix)
         return [str(next(subnets)) for _ in range(count)]
@@ -68,23 +68,23 @@ class Topology(Strict):
     macs: Macs | None = None
 
     def addresses(self, ip_version: int) -> Addresses:
-        """The addresses of one IP version; UsageError where the topology has none."""
-        found = self.ipv4 if ip_version == 4 else self.ipv6
-        if found is None:
+        """Return the addresses of one IP version; UsageError where the topology has none."""
+        addresses = self.ipv4 if ip_version == 4 else self.ipv6
+        if addresses is None:
             raise UsageError(
                 f"topology {self.name}: expected addresses of IPv{ip_version}, got none; "
                 "external takes them from the plan's ports"
             )
-        return found
+        return addresses
 
 
 def topology_names() -> list[str]:
-    """The topologies that come with espbench."""
+    """Return the topologies that come with espbench."""
     return data_names("topologies")
 
 
 def load_topology(name: str) -> Topology:
-    """The topology of this name. Raises UsageError."""
+    """Return the topology of this name. Raises UsageError."""
     known = topology_names()
     if name not in known:
         remedy = did_you_mean(name, known, "espbench list topologies shows them")
@@ -93,8 +93,8 @@ def load_topology(name: str) -> Topology:
 
 
 def _addresses_agree(topology: Topology) -> list[Problem]:
-    """Each port is inside its link's network, and the 256 networks fit."""
-    found = []
+    """Check that each port is inside its link's network, and that the 256 networks fit."""
+    problems = []
     for key, addresses in (("ipv4", topology.ipv4), ("ipv6", topology.ipv6)):
         if addresses is None:
             continue
@@ -102,7 +102,7 @@ def _addresses_agree(topology: Topology) -> list[Problem]:
         for one, other in links:
             first, second = (ipaddress.ip_interface(getattr(addresses, name)) for name in (one, other))
             if first.network != second.network or first.ip == second.ip:
-                found.append(
+                problems.append(
                     Problem(
                         (key, other),
                         f"another address of {first.network}",
@@ -113,7 +113,7 @@ def _addresses_agree(topology: Topology) -> list[Problem]:
         for side, port in (("west", "home_lan"), ("east", "office_lan")):
             whole = ipaddress.ip_network(getattr(addresses, side))
             if ipaddress.ip_interface(getattr(addresses, port)).ip not in whole:
-                found.append(
+                problems.append(
                     Problem(
                         (key, port),
                         f"an address of {side} ({whole})",
@@ -122,7 +122,7 @@ def _addresses_agree(topology: Topology) -> list[Problem]:
                     )
                 )
             if 2 ** (addresses.network_prefix - whole.prefixlen) < NETWORKS:
-                found.append(
+                problems.append(
                     Problem(
                         (key, "network_prefix"),
                         f"room for {NETWORKS} networks in {side}",
@@ -130,4 +130,4 @@ def _addresses_agree(topology: Topology) -> list[Problem]:
                         "RFC 2544 12: lengthen it",
                     )
                 )
-    return found
+    return problems

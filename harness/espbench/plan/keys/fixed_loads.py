@@ -28,7 +28,7 @@ class FixedLoads(Strict):
     )
     """The loads at which CPU per frame and loss are compared, as shares of the slower one's throughput."""
     rounds: Annotated[int, Field(ge=LEAST_ROUNDS, le=100)] = 6
-    """How many times the gateways of both are built again; the pairs are spread over these rounds."""
+    """Times that the gateways of both are built again; the pairs are spread over these rounds."""
     pairs: Annotated[int, Field(ge=2 * LEAST_ROUNDS, le=10_000)] = 12
     """Pairs of trials at each load, in the order A B B A; a multiple of twice `rounds`, which is the default."""
     trial: TrialDuration = 0.5

@@ -69,9 +69,9 @@ class Native(Strict):
     keys_are: ClassVar[str] = "a key of the native generator"
 
     tx: PortPath = "auto"
-    """How frames are sent. auto: the fastest way that the port and the kernel support."""
+    """The way to send frames. auto: the fastest way that the port and the kernel support."""
     rx: PortPath = "auto"
-    """How frames are received and checked."""
+    """The way to receive and check frames."""
     senders: int = Field(default=1, ge=1)
     """Number of CPUs that send; more than one only with xdp."""
     esp_memory_mib: int = Field(default=1024, ge=16)

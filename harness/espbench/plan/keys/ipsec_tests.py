@@ -21,7 +21,7 @@ GatewayName = Literal["home", "office"]
 
 
 def _negotiates(stack: StackChoice) -> bool:
-    """Whether IKE daemons key the kernel's ESP on both gateways."""
+    """Return whether IKE daemons key the kernel's ESP on both gateways."""
     return bool(stack.facts) and all(facts.ike and facts.kernel_esp for facts in stack.facts)
 
 
@@ -46,7 +46,7 @@ class FirstPacket(AtThroughput):
     keys_are: ClassVar[str] = "a key of a time_to_first_packet test"
 
     trial: TrialDuration = 10.0
-    """How long traffic flows; the first frame must have arrived by then."""
+    """The time for which traffic flows; the first frame must have arrived by then."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 20
     """Number of trials, each with newly started daemons."""
 
@@ -80,7 +80,7 @@ class SetUpRate(_OfIke):
     keys_are: ClassVar[str] = "a key of a set_up_rate test"
 
     tunnels: Annotated[int, Field(ge=1, le=1000)] = 100
-    """How many are set up; the draft asks for 100 or more."""
+    """The number of tunnels to set up; the draft asks for 100 or more."""
     together: bool = False
     """Start all at once. The draft starts each one when the one before is up."""
     public_key: bool = True
@@ -97,7 +97,7 @@ class RekeyRate(_OfIke):
     lifetime: TrialDuration = 30.0
     """Lifetime of the SAs under test, whole seconds."""
     lifetimes: Annotated[int, Field(ge=2, le=1000)] = 2
-    """How many lifetimes the test lasts; the draft asks for two or more."""
+    """The number of lifetimes that the test lasts; the draft asks for two or more."""
 
     @property
     def longest_s(self) -> float:
@@ -115,9 +115,9 @@ class Capacity(_OfIke):
     limit: Annotated[int, Field(ge=1, le=1000)] = 1000
     """The highest number that is tried."""
     step: Annotated[int, Field(ge=1, le=1000)] = 50
-    """How many are added at a time; then all must carry traffic."""
+    """The number of tunnels to add at a time; then all must carry traffic."""
     trial: TrialDuration = 30.0
-    """How long a step may take."""
+    """The longest time for a step."""
 
 
 class _Outage(AroundTrials):
@@ -130,11 +130,11 @@ class _Outage(AroundTrials):
     trial: TrialDuration = 30.0
     """Length of a trial; traffic must flow again before its end."""
     at: Duration = 3.0
-    """When the outage begins, from the beginning of the trial."""
+    """The beginning of the outage, from the beginning of the trial."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 3
     """Number of trials."""
     dpd: Duration = 2.0
-    """After this time without traffic Home checks whether its peer is alive (RFC 7296 2.4), whole seconds; 0: never."""
+    """The time without traffic until Home checks that its peer is alive (RFC 7296 2.4), whole seconds; 0: never."""
 
 
 class Failover(_Outage):
@@ -159,7 +159,7 @@ class Reset(_Outage):
     """daemon: stopped and started. sa-flush: its kernel's SAs deleted. power: the gateway off and on (uml, or remote
     boxes with labgrid)."""
     gateway: GatewayName = "home"
-    """Which gateway is reset."""
+    """The gateway that is reset."""
 
     def applies_to(self, stack: StackChoice) -> bool:
         return _negotiates(stack)
@@ -195,7 +195,7 @@ class PublicKey(AroundTrials):
     per_pair: ClassVar[bool] = True
 
     trial: TrialDuration = 1.0
-    """How long each operation is repeated, whole seconds."""
+    """The time for which each operation is repeated, whole seconds."""
 
     def applies_to(self, stack: StackChoice) -> bool:
         # The gateways' CPUs are the same with all stacks, and the baseline is always there.

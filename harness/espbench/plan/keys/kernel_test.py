@@ -24,14 +24,14 @@ _USUAL_OPTION: list[Option] = ["O2"]
 
 
 class FasterMemory(Strict):
-    """How much higher the memory clocks are than in the paper; latencies shrink accordingly."""
+    """The share by which the memory clocks are higher than in the paper; latencies shrink accordingly."""
 
     keys_are: ClassVar[str] = "a memory that can be faster"
 
     dram: Increase = 0.0
-    """By how much the clock of DRAM is higher."""
+    """The share by which the clock of DRAM is higher."""
     sram: Increase = 0.0
-    """By how much that of SRAM is."""
+    """The share by which the clock of SRAM is higher."""
 
 
 class CipherKernels(Strict):
@@ -40,11 +40,11 @@ class CipherKernels(Strict):
     keys_are: ClassVar[str] = "a key of a cipher_kernels test"
 
     duts: list[str] = Field(default_factory=list)
-    """Which of the plan's DUTs to use. Default: all."""
+    """The names of those of the plan's DUTs that are used. Default: all."""
     kernels: Annotated[list[KernelName], Field(min_length=1)] = Field(
         default_factory=lambda: [*_ALL], json_schema_extra={"default": [*_ALL]}
     )
-    """Which of the ten kernels."""
+    """The names of the kernels to run, of the ten that there are."""
     levels: Annotated[list[Level], Field(min_length=1)] = Field(
         default_factory=lambda: [*_LEVELS], json_schema_extra={"default": [0, 1, 2, 3]}
     )

@@ -72,7 +72,7 @@ class LinkErrors(Strict):
 
     @property
     def exist(self) -> bool:
-        """Whether anything is to go wrong."""
+        """True if any link has errors."""
         return self != LinkErrors()
 
     def __str__(self) -> str:
@@ -93,11 +93,11 @@ class Links(Strict):
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
     """Seed that chooses the frames. With the same seed, load and length, a trial has faults in the same frames."""
     west: LinkErrors = LinkErrors()
-    """Between the tester's west port and gateway Home."""
+    """The link between the tester's west port and gateway Home."""
     middle: LinkErrors = LinkErrors()
-    """Between the gateways."""
+    """The link between the gateways."""
     east: LinkErrors = LinkErrors()
-    """Between gateway Office and the tester's east port."""
+    """The link between gateway Office and the tester's east port."""
 
     @property
     def by_name(self) -> dict[str, LinkErrors]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema, model_validator
 
+from espbench.catalogue.board_crypto import DEFAULT, Behaviour
 from espbench.catalogue.stack_names import BASELINES
 from espbench.plan.keys.board_tests import Bus
 from espbench.plan.keys.fixed_loads import FixedLoads
@@ -62,7 +63,7 @@ FIRST_SEED = 1
 
 
 def _list_of(*default: JsonValue, shown: list[JsonValue] | None = None) -> Any:
-    """A list key: its default and, where there is one, that an empty list is a mistake."""
+    """Return a list key: its default and, where there is one, that an empty list is a mistake."""
     return Field(
         default_factory=lambda: [*default],
         min_length=1 if default else 0,
@@ -90,9 +91,9 @@ class Throughput(AroundTrials):
     search: Search = "bisection"
     """bisection: all goals at once. mlr: the MLRsearch library (draft-ietf-bmwg-mlrsearch), with a preset."""
     preset: PresetName | None = None
-    """With mlr. rfc2544 (default): 60 s without loss. tst009: one of two may lose. csit: 10 of 21 of 1 s."""
+    """A preset of mlr. rfc2544 (default): 60 s without loss. tst009: one of two may lose. csit: 10 of 21 of 1 s."""
     loss_verification: Annotated[int, Field(ge=0, le=10)] = 0
-    """How many times a load that lost little is tried again before it counts as missed (ETSI GS NFV-TST 009)."""
+    """Times that a load that lost little is tried again before it counts as missed (ETSI GS NFV-TST 009)."""
     warm_start: bool = True
     """Begin each frame size at the load that earlier sizes suggest. Does not change the result."""
 
@@ -122,6 +123,8 @@ class Accelerator(Strict):
         "3des-sha1", "aes128-sha1"
     )
     """Cipher and hash, computed by one request to the driver."""
+    crypto: list[Behaviour] = _list_of(DEFAULT)
+    """Uses of the engine by the driver (docs/powerquicc.md): async, polling, dual-pass, software."""
 
 
 class Test(Strict):
@@ -184,9 +187,9 @@ class Test(Strict):
     @property
     def settings(self) -> AroundTrials | Accelerator | CipherKernels:
         """Return what stands under the key."""
-        found = getattr(self, self.name)
-        assert isinstance(found, AroundTrials | Accelerator | CipherKernels)
-        return found
+        settings = getattr(self, self.name)
+        assert isinstance(settings, AroundTrials | Accelerator | CipherKernels)
+        return settings
 
 
 class Flows(Strict):
@@ -221,7 +224,7 @@ class Compare(Strict):
     by: Literal["stack", "suite", "dut", "kernel", "version", "frame_size"]
     """The axis. version: entries of one stack that differ in version or prefix. kernel: profiles of dut."""
     reference: Annotated[str | None, PlainValidator(_reference), _REFERENCE_SCHEMA] = None
-    """What the others are compared with, by its name in reports. Default: the first."""
+    """The arm that the others are compared with, by its name in reports. Default: the first."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 2544
     """Seed of the order in which cases are measured; the run directory records it."""
     at: FixedLoads | None = Field(default_factory=FixedLoads, json_schema_extra={"default": {}})
@@ -286,7 +289,7 @@ class Plan(Strict):
     ip_versions: list[Literal[4, 6]] = _list_of(4)
     """IP versions, inside and outside the tunnel."""
     repeat: Annotated[int, Field(ge=1, le=1000)] = 1
-    """How many times each case is measured. Default: 1; 5 with compare, which needs at least 3."""
+    """Times that each case is measured. Default: 1; 5 with compare, which needs at least 3."""
     compare: Compare | None = None
     """Compare the entries of one axis: measure them in shuffled order, and report which is faster."""
     flows: Flows = Flows()
@@ -334,8 +337,8 @@ class Plan(Strict):
     @property
     def traffic_tests(self) -> list[tuple[str, AroundTrials]]:
         """Name and settings of the tests that offer traffic: each is a case at every point of the plan."""
-        found = [(test.name, test.settings) for test in self.tests]
-        return [(name, settings) for name, settings in found if isinstance(settings, AroundTrials)]
+        tests = [(test.name, test.settings) for test in self.tests]
+        return [(name, settings) for name, settings in tests if isinstance(settings, AroundTrials)]
 
     @property
     def fixed_loads(self) -> FixedLoads | None:

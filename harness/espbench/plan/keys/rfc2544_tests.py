@@ -20,7 +20,7 @@ class AroundTrials(Strict):
 
     # One case for a pair of gateways, whatever the frame sizes and directions of the plan.
     per_pair: ClassVar[bool] = False
-    # Whether RFC 2544 has such a test; of another's result nobody can say that it kept its clauses.
+    # True if RFC 2544 has such a test; the result of another test cannot be said to keep its clauses.
     of_rfc2544: ClassVar[bool] = True
 
     settle: Duration = 5.0
@@ -32,10 +32,10 @@ class AroundTrials(Strict):
     learning: Duration = 2.0
     """Wait after the learning frames that precede each trial (RFC 2544 23 b: 2 s)."""
     retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """How many times an INVALID trial is repeated before the load is given up."""
+    """Times that an INVALID trial is repeated before the load is given up."""
 
     def applies_to(self, stack: StackChoice) -> bool:
-        """Whether there is anything to measure with this stack; without, the plan has no such case."""
+        """Return whether there is anything to measure with this stack; if not, the plan has no such case."""
         return True
 
     @property
@@ -61,7 +61,7 @@ class Latency(AtThroughput):
     trial: TrialDuration = 120.0
     """Length of the stream; RFC 2544 asks for 120 s."""
     tag_at: Duration | None = None
-    """When the tagged frame leaves. Default: half of the trial; RFC 2544 asks for 60 s."""
+    """The time at which the tagged frame leaves. Default: half of the trial; RFC 2544 asks for 60 s."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 20
     """Number of trials for the mean; RFC 2544 asks for 20."""
 
@@ -74,7 +74,7 @@ class FrameLoss(AroundTrials):
     trial: TrialDuration = 60.0
     """Length of a trial."""
     step: Share = 0.1
-    """By how much the next rate is lower, as a share of the maximum; RFC 2544 allows up to 10 %."""
+    """The step from one rate to the next lower one, as a share of the maximum; RFC 2544 allows up to 10 %."""
     maximum: PlanRate | None = None
     """The first rate, per direction. Default: line rate or the generator's ceiling, the lower."""
 
@@ -114,9 +114,9 @@ class SystemRecovery(AtThroughput):
     keys_are: ClassVar[str] = "a key of a system_recovery test"
 
     overload: Duration = 60.0
-    """How long the overload lasts; RFC 2544 asks for 60 s at 110 % of the throughput."""
+    """The duration of the overload; RFC 2544 asks for 60 s at 110 % of the throughput."""
     recovery: TrialDuration = 60.0
-    """How long the reduced load lasts."""
+    """The duration of the reduced load."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 5
     """Number of trials for the mean."""
 

@@ -31,7 +31,7 @@ _USUAL_TRIAL_S = 2.0
 
 
 def with_preset(value: Any) -> Any:
-    """The settings of a throughput test as written, and with `search: mlr` what its preset brings."""
+    """Return the settings of a throughput test as written; with `search: mlr`, with those of its preset added."""
     if not isinstance(value, dict) or value.get("search") != "mlr":
         return value
     given = value.get("preset")

@@ -79,7 +79,7 @@ class StackChoice(Strict):
     office: str | None = None
     """The IKE daemon of gateway Office; with `home`, instead of `stack`."""
     label: Name | None = None
-    """What reports call it; needed when one stack is listed twice. Default: the name."""
+    """The name in reports; needed if one stack is listed twice. Default: the stack's name."""
     version: Annotated[str, PlainValidator(_version), text(_VERSION_PATTERN, "5.9.8-5+deb12u1")] | None = None
     """Version of the daemon's package (IKE stacks). Default: the newest in the package sources."""
     prefix: Annotated[str, Field(min_length=1)] | None = None
@@ -107,7 +107,7 @@ class StackChoice(Strict):
     interface: bool = False
     """Route through an XFRM interface instead of by policy; the kernel needs CONFIG_XFRM_INTERFACE."""
     crypto: Behaviour | None = None
-    """How ESP drives the crypto engine (xfrm and lean-esp with platform: qemu_e500).
+    """The way ESP drives the crypto engine (xfrm and lean-esp with platform: qemu_e500).
 
     async: one descriptor for cipher and hash, an interrupt when it is done. polling: the same, and the CPU
     waits for it. dual-pass: cipher, then hash, each waited for. software: the engine is not used. Default: async.
@@ -117,7 +117,7 @@ class StackChoice(Strict):
     )
     """IKE proposal: encryption-integrity-group (IKE stacks)."""
     auth: Literal["psk", "certificates"] = "psk"
-    """How the gateways authenticate (IKE stacks); keys and certificates are made for each run."""
+    """The way the gateways authenticate (IKE stacks); keys and certificates are made for each run."""
     lifetime: Lifetime = 0.0
     """Lifetime of an ESP SA (IKE stacks); 0: it is never replaced."""
     ike_lifetime: Lifetime = 0.0
@@ -149,7 +149,7 @@ class StackChoice(Strict):
 
     @property
     def in_udp(self) -> bool:
-        """Whether ESP travels inside UDP."""
+        """True if ESP travels inside UDP."""
         return self.udp_encapsulation or self.kind == "strongswan-libipsec"
 
     @property
@@ -160,11 +160,11 @@ class StackChoice(Strict):
         )
 
     def suites(self, of_the_plan: list[str]) -> list[str]:
-        """The suites it is measured with: the plan's, one of its own (null), or none (plain)."""
+        """Return the suites it is measured with: the plan's, one of its own (null), or none (plain)."""
         return {"plain": [], "null": [NULL_SUITE]}.get(self.kind, of_the_plan)
 
     def prefix_beside(self, plan_path: Path | None) -> Path | None:
-        """The folder `prefix` names: relative ones start beside the plan file."""
+        """Return the folder `prefix` names: relative ones start beside the plan file."""
         if self.prefix is None:
             return None
         return ((plan_path.parent if plan_path else Path()) / self.prefix).absolute()

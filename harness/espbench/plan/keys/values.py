@@ -17,7 +17,7 @@ SMALLEST_FRAME, LARGEST_FRAME = 64, 9000
 
 
 def text(pattern: str, *examples: str) -> WithJsonSchema:
-    """The schema of a text of this pattern."""
+    """Return the schema of a text of this pattern."""
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
 
 

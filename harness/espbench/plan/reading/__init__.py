@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the text of a YAML file to values that remember where they stood.
+"""Reads YAML into values that remember their place in the file.
 
-`bounded_yaml` keeps a hostile file small, `reader` tells each mistake with its place, `units` reads
-durations, rates and loss goals. What a key means is not known here. May import nothing of espbench but its
+`bounded_yaml` limits the size of a hostile file, `reader` reports each mistake with its place, `units` reads
+durations, rates and loss goals. Nothing here knows what a key means. May import nothing of espbench but its
 words.
 """

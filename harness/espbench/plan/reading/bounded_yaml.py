@@ -33,7 +33,7 @@ class NotRead(Exception):
 
 
 def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a regular file of at most so many; a device or a pipe might never end. Raises NotRead."""
+    """Return the bytes of a regular file of at most so many; a device or a pipe might never end. Raises NotRead."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -57,7 +57,10 @@ def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def composed(text: str) -> tuple[Loader, yaml.Node | None]:
-    """What made a text's root, and can give its scalars; no root of an empty text. Raises YAMLError."""
+    """Return a text's root node, and the loader that made it and can give its scalars; an empty text has no root.
+
+    Raises YAMLError.
+    """
     if not any(character in text for character in _READ_OTHERWISE):
         try:
             quick = _Quick(text)
@@ -69,7 +72,7 @@ def composed(text: str) -> tuple[Loader, yaml.Node | None]:
 
 
 class Loader(Composer, SafeConstructor, Resolver):
-    """PyYAML's after a text was taken apart; it gives up on what is too deep or too much."""
+    """PyYAML's loader after the text is parsed; it refuses what is too deep or too much."""
 
     def __init__(self) -> None:
         Composer.__init__(self)
@@ -86,12 +89,12 @@ class Loader(Composer, SafeConstructor, Resolver):
             raise yaml.composer.ComposerError(None, None, f"more than {DEEPEST} levels of nesting", mark)
         if self._values > 2 * MOST_VALUES:  # keys are nodes too
             raise yaml.composer.ComposerError(None, None, f"more than {MOST_VALUES} values", mark)
-        found: yaml.Node | None = super().compose_node(parent, index)
+        node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
-        return found
+        return node
 
     def scalar(self, node: yaml.Node) -> Any:
-        """The value of a scalar, by its tag. Raises YAMLError, NotRead where the value is not of the tag's kind."""
+        """Return the value of a scalar, by its tag; YAMLError, or NotRead if the value is not of the tag's kind."""
         try:
             return self.construct_object(node)
         except ValueError as error:  # such as the date 2026-99-99

@@ -61,23 +61,23 @@ class Document:
     keys: dict[KeyPath, Position] = field(default_factory=dict)
 
     def line(self, problem: Problem) -> str:
-        """The message for one problem, at the nearest place that exists in the file."""
+        """Return the message for one problem, at the nearest place that exists in the file."""
         line, column = self._place(problem)
         where = f"{key_path(problem.path)}: " if problem.path else ""
         said = f"expected {problem.expected}, got {problem.got}; {problem.remedy}"
-        # What was expected may name what the plan itself calls so.
+        # The expected value may contain names from the plan.
         said = "\n".join(_printable(text) for text in said.split("\n"))
         return f"{self.name}:{line}:{column}: {where}{said}"
 
     def error(self, problems: Iterable[Problem]) -> UsageError:
-        """All problems as one error, in the order of the file."""
+        """Return all problems as one error, in the order of the file."""
         places = {self.line(problem): self._place(problem) for problem in problems}
-        found = sorted(places, key=places.__getitem__)
-        more = [f"{self.name}: and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else []
-        return UsageError("\n".join([*found[:_MOST_SHOWN], *more]))
+        in_order = sorted(places, key=places.__getitem__)
+        more = [f"{self.name}: and {len(in_order) - _MOST_SHOWN} more"] if len(in_order) > _MOST_SHOWN else []
+        return UsageError("\n".join([*in_order[:_MOST_SHOWN], *more]))
 
     def _place(self, problem: Problem) -> Position:
-        """The nearest place that exists in the file."""
+        """Return the nearest place that exists in the file."""
         path = problem.path
         while path not in self.values:
             path = path[:-1]
@@ -85,7 +85,7 @@ class Document:
 
 
 def key_path(path: KeyPath) -> str:
-    """A path as people write it: `tests[0].throughput.trial`."""
+    """Return a path as people write it: `tests[0].throughput.trial`."""
     text = ""
     for part in path:
         name = part if isinstance(part, int) else _printable(_short(part))
@@ -94,7 +94,7 @@ def key_path(path: KeyPath) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as it is quoted in a message: short, and never an empty word."""
+    """Return a value as it is quoted in a message: short, and never an empty word."""
     if value is None:
         return "nothing"
     if isinstance(value, dict):
@@ -118,7 +118,7 @@ def _printable(text: str) -> str:
 
 
 def did_you_mean(got: object, choices: Iterable[object], otherwise: str) -> str:
-    """The nearest choice as a question, or the other remedy."""
+    """Return the nearest choice as a question, or the other remedy."""
     if isinstance(got, int) or len(str(got)) > 100:
         return otherwise
     near = difflib.get_close_matches(str(got), [str(choice) for choice in choices], 1)
@@ -279,9 +279,9 @@ def check_and_resolve(
         if rest is not None:
             problems += _not_concluded_from(rest.wrong, resolve(rest.model)[1])
         raise document.error(problems) from None
-    resolved, found = resolve(checked)
-    if found:
-        raise document.error(found)
+    resolved, more = resolve(checked)
+    if more:
+        raise document.error(more)
     return resolved
 
 
@@ -296,7 +296,7 @@ class _Rest(Generic[M]):
 def _the_rest(
     model: type[M], document: Document, problems: list[Problem], stand_ins: dict[str, Any]
 ) -> _Rest[M] | None:
-    """None where too much is wrong to conclude anything."""
+    """Return the checked part of a document; None if too much is wrong to conclude anything."""
     wrong = {_without_indices(problem.path) for problem in problems} - {()}
     data = copy.deepcopy(document.data)
     for path in sorted(wrong, key=len, reverse=True):
@@ -343,7 +343,7 @@ _EXPECTED = {
 
 
 def _problem(model: type[BaseModel], document: Document, details: ErrorDetails) -> Problem:
-    """A pydantic error in espbench's words."""
+    """Return a pydantic error in espbench's words."""
     path: KeyPath = tuple(details["loc"])
     kind, context, value = details["type"], details.get("ctx", {}), details["input"]
     if kind == "extra_forbidden":
@@ -376,10 +376,10 @@ def _unknown_key(model: type[BaseModel], path: KeyPath) -> Problem:
 
 
 def _step(annotation: Any, part: str | int) -> Any:
-    """The type one key or index deeper, as far as an annotation tells."""
+    """Return the type one key or index deeper, as far as an annotation tells."""
     if _is_model(annotation):
-        found = annotation.model_fields.get(str(part))
-        return _bare(found.annotation) if found else None
+        field = annotation.model_fields.get(str(part))
+        return _bare(field.annotation) if field else None
     arguments = get_args(annotation)
     return _bare(arguments[-1]) if arguments else None
 

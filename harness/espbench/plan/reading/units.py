@@ -26,7 +26,7 @@ MEMORY_PATTERN = r"^\d+[MG]$"
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60)}
 _PREFIX = {"": Decimal(1), "k": Decimal(1000), "M": Decimal(10) ** 6, "G": Decimal(10) ** 9}
 LONGEST_S = 86_400
-# What no link can carry, and what no trial would see a frame of, by the unit of a rate.
+# By the unit of a rate: rates so low that no trial would send a frame, and rates that no link can carry.
 _LEAST: dict[str, float] = {"fps": 1e-3, "bps": 1.0, "%": 1e-6}
 _MOST: dict[str, float] = {"fps": 1e12, "bps": 1e15, "%": 100.0}
 _MOST_LINE_RATE = 1e15
@@ -51,7 +51,7 @@ class Rate:
     unit: RateUnit
 
     def to_fps(self, mean_frame_size: float, line_rate_bps: float) -> float:
-        """Frames/s for frames of this mean size (with FCS) on a link of this line rate.
+        """Return frames/s for frames of this mean size (with FCS) on a link of this line rate.
 
         bps are layer 2: frame x 8, no preamble, no gap. % is of the theoretical frame rate
         (RFC 2544 20), which counts both; UsageError where the line rate is not known (0).
@@ -72,7 +72,7 @@ class Rate:
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of `2s`, `500ms`, `1m` or a bare 0."""
+    """Return seconds of `2s`, `500ms`, `1m` or a bare 0."""
     if _is_number(value) and value == 0:
         return 0.0
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)", value) if isinstance(value, str) else None
@@ -90,7 +90,7 @@ def parse_duration(value: object) -> float:
 
 
 def parse_positive_duration(value: object) -> float:
-    """Seconds, more than none."""
+    """Return seconds, more than none."""
     seconds = parse_duration(value)
     if seconds == 0:
         raise Expected("a duration of more than zero", "a trial that lasts no time counts no frames")
@@ -98,12 +98,12 @@ def parse_positive_duration(value: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest text parse_duration reads back as the same number of seconds."""
+    """Return the shortest text parse_duration reads back as the same number of seconds."""
     return f"{_plain(seconds)}s"
 
 
 def parse_rate(value: object) -> Rate:
-    """A rate of `40000fps`, `40kfps`, `50Mbps`, `1Gbps` or `5%` of line rate."""
+    """Return a rate of `40000fps`, `40kfps`, `50Mbps`, `1Gbps` or `5%` of line rate."""
     expected = "a rate such as 40000fps, 40kfps, 50Mbps or 5% (of line rate)"
     match = re.fullmatch(_NUMBER + r"(?:(k|M|G)?(fps|bps)|(%))", value) if isinstance(value, str) else None
     if match is None:
@@ -121,7 +121,7 @@ def parse_rate(value: object) -> Rate:
 
 
 def parse_line_rate(value: object) -> float:
-    """A link's nominal rate in bit/s, of `1Gbps` or `100Mbps`."""
+    """Return a link's nominal rate in bit/s, of `1Gbps` or `100Mbps`."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(k|M|G)?bps", value) if isinstance(value, str) else None
     if match is None or Decimal(match[1]) == 0:
         raise Expected("a link's rate such as 100Mbps or 10Gbps", "write a number and its unit: Mbps or Gbps")
@@ -134,7 +134,7 @@ def parse_line_rate(value: object) -> float:
 
 
 def parse_loss_goal(value: object) -> float:
-    """The frame loss ratio a goal allows, 0 <= goal < 1, of `0`, `0.001%` or `1e-5`."""
+    """Return the frame loss ratio a goal allows, 0 <= goal < 1, of `0`, `0.001%` or `1e-5`."""
     fraction = _fraction(value)
     if fraction is None or fraction >= 1 or 0 < fraction < _FINEST_GOAL:
         raise Expected(
@@ -145,12 +145,12 @@ def parse_loss_goal(value: object) -> float:
 
 
 def format_fraction(fraction: float) -> str:
-    """A percentage that parses back to the same fraction; `0` for none."""
+    """Return a percentage that parses back to the same fraction; `0` for none."""
     return f"{(Decimal(repr(fraction)) * 100).normalize():f}%" if fraction else "0"
 
 
 def parse_resolution(value: object) -> float:
-    """Relative width at which the search stops, of `1%` or 0.01; from 0.01 % to 50 %."""
+    """Parse the relative width at which the search stops, of `1%` or 0.01; from 0.01 % to 50 %."""
     fraction = _fraction(value)
     if fraction is None or not FINEST_RESOLUTION <= fraction <= 0.5:
         raise Expected("a relative resolution from 0.01% to 50%, such as 1%", "1% is usual")
@@ -158,7 +158,7 @@ def parse_resolution(value: object) -> float:
 
 
 def parse_share(value: object) -> float:
-    """A share of the maximum by which loads go down, of `10%` or 0.1; from 1 % to 50 %."""
+    """Return a share of the maximum by which loads go down, of `10%` or 0.1; from 1 % to 50 %."""
     fraction = _fraction(value)
     if fraction is None or not 0.01 <= fraction <= 0.5:
         raise Expected("a share from 1% to 50%, such as 10%", "RFC 2544 26.3 allows steps of up to 10%")
@@ -166,7 +166,7 @@ def parse_share(value: object) -> float:
 
 
 def parse_share_of_throughput(value: object) -> float:
-    """A load as a share of a throughput, of `50%` or 0.5; from 1 % to 200 %."""
+    """Return a load as a share of a throughput, of `50%` or 0.5; from 1 % to 200 %."""
     fraction = _fraction(value)
     if fraction is None or not 0.01 <= fraction <= 2:
         raise Expected(
@@ -176,7 +176,7 @@ def parse_share_of_throughput(value: object) -> float:
 
 
 def parse_increase(value: object) -> float:
-    """By how much something is more, of `16.5%` or 0.165; from nothing to tenfold."""
+    """Parse an increase, of `16.5%` or 0.165, as a share; from nothing to tenfold."""
     fraction = _fraction(value)
     if fraction is None or fraction > 10:
         raise Expected("an increase from 0 to 1000%, such as 16.5%", "16.5% more is 1.165 times as much")
@@ -184,7 +184,7 @@ def parse_increase(value: object) -> float:
 
 
 def parse_memory(value: object) -> int:
-    """MiB of `256M` or `1G`."""
+    """Parse a size of memory into MiB, of `256M` or `1G`."""
     match = re.fullmatch(r"(\d{1,9})(M|G)", value) if isinstance(value, str) else None
     if match is None:
         raise Expected("an amount of memory such as 256M", "write a whole number and M or G")
@@ -192,7 +192,7 @@ def parse_memory(value: object) -> int:
 
 
 def _fraction(value: object) -> float | None:
-    """A non-negative number, of a YAML number or of text with or without %."""
+    """Return a non-negative number, of a YAML number or of text with or without %."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) if 0 <= value <= 1e6 else None
     match = re.fullmatch(_NUMBER + r"(%)?", value) if isinstance(value, str) else None
@@ -206,6 +206,6 @@ def _is_number(value: object) -> bool:
 
 
 def _plain(number: float) -> str:
-    """A float in full, without exponent and without a useless `.0`."""
+    """Return a float in full, without exponent and without a useless `.0`."""
     text = f"{Decimal(repr(number)):f}"
     return text.removesuffix(".0")

@@ -59,8 +59,8 @@ def compare_settings(resolved: ResolvedPlan) -> dict[str, Any]:
     if plan.compare is None:
         return {}
     reference = plan.compare.reference or arms(resolved)[0]
-    found = {"by": plan.compare.by, "reference": reference, "seed": plan.compare.seed}
-    return found | ({"at": plan.fixed_loads.model_dump(mode="json")} if plan.fixed_loads else {})
+    settings = {"by": plan.compare.by, "reference": reference, "seed": plan.compare.seed}
+    return settings | ({"at": plan.fixed_loads.model_dump(mode="json")} if plan.fixed_loads else {})
 
 
 def execution_order(cases: Sequence[Case], resolved: ResolvedPlan) -> list[Case]:
@@ -107,7 +107,7 @@ def _point(case: Case, without: _Axis) -> _Point:
 
 
 def _points(cases: list[Case], axis: _Axis, rng: random.Random) -> list[list[Case]]:
-    """The points of one repeat, shuffled, the cases of each shuffled too."""
+    """Return the points of one repeat, shuffled, the cases of each shuffled too."""
     points: dict[_Point, list[Case]] = {}
     for case in cases:
         if case.stack.kind not in BASELINES:
@@ -135,7 +135,7 @@ def _joined(points: list[list[Case]], baseline: Case, axis: _Axis) -> list[list[
 
 
 def _chained(points: list[list[Case]]) -> list[Case]:
-    """The points in such an order that a gateway pair serves two neighbours where it can.
+    """Return the points in such an order that a gateway pair serves two neighbours where it can.
 
     Only points change places, after the order inside each was drawn: which arm comes first at a
     point stays a matter of chance, independent of every other point.

@@ -48,10 +48,10 @@ def changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
 
 
 def recorded_changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
-    """The same of `conditions`, all that older runs recorded; keys that only one of them has are not compared."""
+    """Return the changes of `conditions`, all that older runs recorded; keys that only one has are not compared."""
     both = [key for key in was if key in now and key != "traffic"]
-    found = _apart((), {key: was[key] for key in both}, {key: now[key] for key in both})
-    return [Change(key_path(path), old, new) for path, old, new in found if "nothing" not in (old, new)]
+    changes = _apart((), {key: was[key] for key in both}, {key: now[key] for key in both})
+    return [Change(key_path(path), old, new) for path, old, new in changes if "nothing" not in (old, new)]
 
 
 def _apart(path: KeyPath, was: Any, now: Any) -> Iterator[tuple[KeyPath, str, str]]:
@@ -76,7 +76,7 @@ def _written(value: Any) -> str:
 
 
 def _named(path: KeyPath) -> str:
-    """`tests[0].throughput.trial` of the plan; else what it is of, and the key."""
+    """Name a key as `tests[0].throughput.trial` in the plan; else by what it belongs to."""
     of, *rest = path
     where = "" if of == "plan" else f"{of}: "
     return where + key_path(tuple(rest))

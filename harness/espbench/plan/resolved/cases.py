@@ -60,7 +60,7 @@ class Case:
         return self.dut, self.stack.shown, self.suite, self.ip_version
 
     def entry(self, dut: str | None = None) -> CaseEntry:
-        """The case as the manifest lists it; dut replaces the label it was made with."""
+        """Return the case as the manifest lists it; dut replaces the label it was made with."""
         return CaseEntry(
             case=self.id,
             test=self.test,
@@ -91,7 +91,7 @@ def cases(
     names = _test_names(plan)
     settings = [settings for _, settings in plan.traffic_tests]
     labels = _dut_labels(resolved, dut_label)
-    found: list[Case] = []
+    made: list[Case] = []
     for label, (stack, suite), version, repeat, index, direction, size in product(
         labels,
         _stacks_and_suites(plan),
@@ -106,7 +106,7 @@ def cases(
         if not asked.applies_to(stack) or (asked.per_pair and not first):
             continue
         parts = [
-            f"{len(found) + 1:04}",
+            f"{len(made) + 1:04}",
             label if len(labels) > 1 else "",
             stack.shown,
             "" if suite == NO_SUITE else suite,
@@ -118,7 +118,7 @@ def cases(
         ]
         sizes = shares_of(traffic, size)
         too_large = _fragments(resolved, stack, suite, sizes, version, mtu)
-        found.append(
+        made.append(
             Case(
                 id=_slug(parts),
                 test=names[index],
@@ -138,7 +138,7 @@ def cases(
                 ciphertext_frame_size=_ciphertext_frame_size(plan, suite, sizes, version),
             )
         )
-    return found
+    return made
 
 
 def notes(resolved: ResolvedPlan) -> list[str]:

@@ -46,7 +46,7 @@ def conditions(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str,
 
 
 def _links(links: Links) -> dict[str, Any]:
-    """What goes wrong on each link that errs, in words; and the seed, where any does."""
+    """Return the errors of each link that has any, in words; and their seed."""
     return {name: str(errors) for name, errors in links.by_name.items()} | {"seed": links.seed}
 
 
@@ -56,19 +56,19 @@ def _settings(settings: AroundTrials) -> dict[str, Any]:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
-    """Memory is the gateways' own with guests, which kernel the profile's choice with uml alone."""
+    """Return the profile's settings; memory and kernel of the host, or of the box, are named as such."""
     others = "the box's" if profile.platform == "remote" else "the host's"
     memory = f"{profile.memory}M"
     kernel: Any = profile.kernel.model_dump()
-    found: dict[str, Any] = {"platform": profile.platform}
+    recorded: dict[str, Any] = {"platform": profile.platform}
     if profile.board is not None:
-        found |= {
+        recorded |= {
             "board": profile.board.model_dump(mode="json"),
             "memory": memory,
             "kernel": "espbench's own",
         }
     elif profile.machine is not None:
-        found |= {
+        recorded |= {
             "machine": profile.machine.model_dump(mode="json"),
             "memory": memory,
             "kernel": own_kernel.model_dump() if (own_kernel := profile.own_kernel) else "Debian's",
@@ -76,5 +76,5 @@ def _profile(profile: Profile) -> dict[str, Any]:
         }
     else:
         own = profile.platform == "uml"
-        found |= {"memory": memory if own else others, "kernel": kernel if own else others}
-    return found | {"queues": dict(profile.queues)}
+        recorded |= {"memory": memory if own else others, "kernel": kernel if own else others}
+    return recorded | {"queues": dict(profile.queues)}

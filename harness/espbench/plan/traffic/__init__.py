@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the offered frames look like: traffic profiles, and the headers, sizes and recordings they ask for.
+"""Defines the offered frames: traffic profiles, and the headers, sizes and recordings they ask for.
 
-`traffic_profiles` reads the file, `traffic_pattern` makes of it what a generator is told. May import
+`traffic_profiles` reads the file; `traffic_pattern` turns it into the orders for a generator. May import
 `plan.reading` and `catalogue`.
 """

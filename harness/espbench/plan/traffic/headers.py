@@ -54,7 +54,7 @@ class Header:
 
 
 def header_of(frame: bytes) -> Header:
-    """The header of a frame (at least its headers' bytes). Raises NotAHeader."""
+    """Return the header of a frame, which needs at least the bytes of its headers. Raises NotAHeader."""
     ip = _ip_offset(frame)
     kind = _be16(frame, ip - 2)
     if kind == _IPV4:
@@ -87,13 +87,13 @@ def header_of(frame: bytes) -> Header:
 
 
 def ip_bytes(frame: bytes, header: Header) -> int:
-    """Bytes of the IP packet as its own length field tells."""
+    """Return bytes of the IP packet as its own length field tells."""
     at = header.ip
     return _be16(frame, at + 2) if header.ip_version == 4 else _be16(frame, at + 4) + 40
 
 
 def without_connection(header: Header) -> Header:
-    """TCP without what belongs to one moment of a connection: numbers, window, timestamps, SACK blocks."""
+    """Remove from TCP what belongs to one moment of a connection: numbers, window, timestamps, SACK blocks."""
     if header.protocol != _TCP:
         return header
     data, at = bytearray(header.data), header.transport
@@ -126,7 +126,7 @@ def _ip_offset(frame: bytes) -> int:
 
 
 def _ipv4(frame: bytes, ip: int) -> tuple[int, int]:
-    """Protocol and offset of what follows."""
+    """Return protocol and offset of what follows the header."""
     if len(frame) < ip + 20 or frame[ip] >> 4 != 4 or frame[ip] & 15 < 5:
         raise NotAHeader("cut off in its headers")
     if _be16(frame, ip + 6) & 0x3FFF:

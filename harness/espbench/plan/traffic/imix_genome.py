@@ -13,6 +13,6 @@ LONGEST = 255
 
 
 def sizes(genome: str, custom: Mapping[str, int]) -> list[int]:
-    """Frame sizes in the genome's order. KeyError: the first letter without a size."""
+    """Return frame sizes in the genome's order. KeyError: the first letter without a size."""
     known = LETTERS | dict(custom)
     return [known[letter] for letter in genome]

@@ -18,7 +18,7 @@ class NotARecording(ValueError):
 
 
 def frames(data: bytes) -> Iterator[bytes]:
-    """The frames in order, as much of each as was recorded. Raises NotARecording."""
+    """Yield the frames in order, as much of each as was recorded. Raises NotARecording."""
     magic = data[:4]
     if magic == _PCAPNG.to_bytes(4, "little"):
         yield from _pcapng(data)

@@ -32,7 +32,7 @@ class Replay:
 
 
 def replay(recording: bytes, ip_version: int) -> Replay:
-    """The frames of one IP version. Raises NotARecording, also where nothing or too much is left."""
+    """Return the frames of one IP version. Raises NotARecording, also where nothing or too much is left."""
     headers: dict[Header, int] = {}
     shares: list[tuple[int, int, int]] = []
     left_out: Counter[str] = Counter()

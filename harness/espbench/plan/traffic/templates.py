@@ -27,7 +27,7 @@ class BadTemplate(Expected):
 
 @cache
 def rendered(expression: str) -> Header:
-    """The header a Scapy expression describes. Raises BadTemplate."""
+    """Return the header a Scapy expression describes. Raises BadTemplate."""
     # A process of its own: other licence, and a user's expression must not reach this one's memory.
     done = subprocess.run(
         [sys.executable, "-m", _PROGRAM],

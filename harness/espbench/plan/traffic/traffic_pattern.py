@@ -49,8 +49,8 @@ class Pattern:
     @property
     def tags(self) -> bytes:
         """The VLAN tags, where all headers bear the same."""
-        found = {header.tags for header in self.headers}
-        return found.pop() if len(found) == 1 else b""
+        tags = {header.tags for header in self.headers}
+        return tags.pop() if len(tags) == 1 else b""
 
     @property
     def vlans(self) -> set[int]:
@@ -58,7 +58,7 @@ class Pattern:
         return {vlan for header in self.headers for vlan in header.vlans} - {0}
 
     def smallest_frame(self, ip_version: int, header: int = 0) -> int:
-        """Bytes of the smallest frame with these headers, FCS included."""
+        """Return bytes of the smallest frame with these headers, FCS included."""
         if not self.headers:
             return rfc2544_frame().smallest_frame(ip_version)
         return self.headers[header].smallest_frame
@@ -78,12 +78,12 @@ class Pattern:
 
 
 def rfc2544_pattern() -> Pattern:
-    """The RFC 2544 test frame at each size by itself."""
+    """Return the RFC 2544 test frame at each size by itself."""
     return Pattern(RFC2544, sizes=tuple(rfc2544_frame().sizes))
 
 
 def load_pattern(traffic: str, plan_path: Path | None = None) -> Pattern:
-    """The pattern of a plan's `traffic`, templates rendered and recordings read. Raises UsageError."""
+    """Return the pattern of a plan's `traffic`, templates rendered and recordings read. Raises UsageError."""
     if traffic == RFC2544:
         return rfc2544_pattern()
     path = path_of(traffic, plan_path)
@@ -99,7 +99,7 @@ def load_pattern(traffic: str, plan_path: Path | None = None) -> Pattern:
 
 
 def mix_shares(name: str) -> Shares:
-    """Sizes and weights of one of espbench's own mixes."""
+    """Return sizes and weights of one of espbench's own mixes."""
     return load(name).shares
 
 
@@ -139,7 +139,7 @@ def _pattern(profile: Profile, folder: Path) -> tuple[Pattern, list[Problem]]:
 
 
 def _of_mix(profile: Profile, index_of: Callable[[str, KeyPath], int], problems: list[Problem]) -> Shares:
-    """Each part with its own template's header, else the profile's, else (then all) the RFC 2544 frame's."""
+    """Return each part with its template's header, else the profile's; without any, all with the RFC 2544 frame's."""
     parts = profile.mix or []
     bare = profile.template is None and all(part.template is None for part in parts)
     if bare:
@@ -166,7 +166,7 @@ def _of_mix(profile: Profile, index_of: Callable[[str, KeyPath], int], problems:
 def _of_recording(profile: Profile, pcap: str, folder: Path) -> tuple[Pattern, list[Problem]]:
     version = profile.ip_version or 4
     try:
-        found = replay((folder / pcap).read_bytes(), version)
+        recording = replay((folder / pcap).read_bytes(), version)
     except (OSError, NotARecording) as error:
         said = error.strerror if isinstance(error, OSError) else f"one {error}"
         problem = Problem(
@@ -178,18 +178,18 @@ def _of_recording(profile: Profile, pcap: str, folder: Path) -> tuple[Pattern, l
         return Pattern(profile.name), [problem]
     pattern = Pattern(
         name=profile.name,
-        headers=found.headers,
-        shares=found.shares,
+        headers=recording.headers,
+        shares=recording.shares,
         ip_version=version,
         networks=profile.networks,
         is_sequence=True,
-        notes=found.notes,
+        notes=recording.notes,
     )
     return pattern, []
 
 
 def _too_small(profile: Profile, pattern: Pattern) -> list[Problem]:
-    """Sizes its own headers do not fit; without headers that is the plan's IP version's to say."""
+    """Find sizes that are too small for its own headers; without headers, the plan's IP version decides."""
     if not pattern.headers:
         return []
     listed: list[tuple[KeyPath, int, int]]

@@ -53,7 +53,7 @@ class Rfc2544Frame(Strict):
     """Least bytes of UDP payload that hold stream id, sequence number, time and checksum."""
 
     def smallest_frame(self, ip_version: int) -> int:
-        """The smallest frame (with FCS) that carries the payload."""
+        """Return the smallest frame (with FCS) that carries the payload."""
         headers = ETHERNET_HEADER_BYTES + IP_HEADER_BYTES[ip_version] + UDP_HEADER_BYTES
         return headers + self.payload_bytes + FCS_BYTES
 
@@ -79,7 +79,7 @@ class Profile(Strict):
     description: str
     """One line for `espbench list traffic`."""
     source: str = ""
-    """Where the figures come from."""
+    """The source of the figures."""
     sizes: Annotated[list[Size], Field(min_length=1)] | None = None
     """Frame sizes of a plan that names none, bytes with FCS; each is measured by itself."""
     mix: Annotated[list[Part], Field(min_length=2, max_length=255)] | None = None
@@ -109,7 +109,7 @@ class Profile(Strict):
 
     @property
     def is_bare_mix(self) -> bool:
-        """Whether it says nothing but sizes in proportions, so that `frame_sizes` may name it."""
+        """True if it has nothing but sizes in proportions, so that `frame_sizes` may name it."""
         return (
             (self.mix is not None or self.genome is not None)
             and (self.template, self.ip_version, self.networks) == (None, None, None)
@@ -126,34 +126,34 @@ class Profile(Strict):
 
 @cache
 def rfc2544_frame() -> Rfc2544Frame:
-    """The RFC 2544 test frame."""
+    """Return the RFC 2544 test frame."""
     return check(Rfc2544Frame, read(data_dir("traffic") / f"{RFC2544}.yaml", "test frame"))
 
 
 def profile_names() -> list[str]:
-    """The names `traffic` accepts beside paths."""
+    """Return the names `traffic` accepts beside paths."""
     return data_names("traffic")
 
 
 @cache
 def mix_names() -> list[str]:
-    """The names `frame_sizes` accepts beside numbers."""
+    """Return the names `frame_sizes` accepts beside numbers."""
     return [name for name in profile_names() if name != RFC2544 and load(name).is_bare_mix]
 
 
 @cache
 def mix(name: str) -> Profile:
-    """The mix of this name, one of mix_names()."""
+    """Return the mix of this name, one of mix_names()."""
     return load(name)
 
 
 def is_path(traffic: str) -> bool:
-    """Whether a plan's `traffic` names a file rather than a profile."""
+    """Return whether a plan's `traffic` names a file rather than a profile."""
     return "/" in traffic or traffic.endswith((".yaml", ".yml"))
 
 
 def path_of(traffic: str, plan_path: Path | None) -> Path:
-    """Its file: beside the plan, or one of espbench's own. Raises UsageError."""
+    """Return its file: beside the plan, or one of espbench's own. Raises UsageError."""
     if is_path(traffic):
         return (plan_path.parent if plan_path else Path()) / traffic
     known = profile_names()
@@ -166,7 +166,7 @@ def path_of(traffic: str, plan_path: Path | None) -> Path:
 
 
 def load(traffic: str, plan_path: Path | None = None) -> Profile:
-    """The profile of this name or path, its templates and recordings not yet looked at. Raises UsageError."""
+    """Return the profile of this name or path, its templates and recordings not yet looked at. Raises UsageError."""
     if traffic == RFC2544:
         frame = rfc2544_frame()
         return Profile(name=frame.name, description=frame.description, sizes=frame.sizes)
@@ -175,9 +175,9 @@ def load(traffic: str, plan_path: Path | None = None) -> Profile:
 
 def profile_problems(profile: Profile) -> list[Problem]:
     """Find what its keys contradict."""
-    found = _genome_problems(profile)
+    problems = _genome_problems(profile)
     if profile.pcap is not None and profile.template is not None:
-        found.append(
+        problems.append(
             Problem(
                 ("template",),
                 "no template with pcap",
@@ -187,7 +187,7 @@ def profile_problems(profile: Profile) -> list[Problem]:
                 involves=(("pcap",),),
             )
         )
-    return found
+    return problems
 
 
 def _genome_problems(profile: Profile) -> list[Problem]:
@@ -196,7 +196,7 @@ def _genome_problems(profile: Profile) -> list[Problem]:
             Problem(("custom",), "no custom without genome", "one", "remove it", on_key=True)
             for _ in profile.custom
         ][:1]
-    found = [
+    problems = [
         Problem(
             ("custom", letter),
             "a capital letter, or z for the MTU (RFC 6985)",
@@ -212,9 +212,9 @@ def _genome_problems(profile: Profile) -> list[Problem]:
     )
     if not 1 <= len(profile.genome) <= imix_genome.LONGEST:
         said = f"a genome of 1 to {imix_genome.LONGEST} letters"
-        found.append(Problem(("genome",), said, str(len(profile.genome)), "shorten it"))
+        problems.append(Problem(("genome",), said, str(len(profile.genome)), "shorten it"))
     elif unknown is not None:
-        found.append(
+        problems.append(
             Problem(
                 ("genome",),
                 f"letters of RFC 6985 ({''.join(imix_genome.LETTERS)}) or of custom",
@@ -226,9 +226,9 @@ def _genome_problems(profile: Profile) -> list[Problem]:
             )
         )
     elif "j" in profile.genome:
-        found.append(
+        problems.append(
             Problem(
                 ("genome",), "frames of at most 9000 B", '"j" (16000 B)', "choose a smaller one of a to i"
             )
         )
-    return found
+    return problems

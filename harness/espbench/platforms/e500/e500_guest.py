@@ -15,7 +15,7 @@ from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 
 @dataclass(frozen=True)
 class Coalescing:
-    """What both ports gather before they interrupt: frames, or µs since the first of them; 0 and 0: each interrupts."""
+    """The limits at which both ports interrupt: frames, or µs since the first one; 0 and 0: each frame interrupts."""
 
     rx_frames: int = 0
     rx_us: int = 0
@@ -48,10 +48,7 @@ def command(
     console: Path,
     more: Sequence[str] = (),
 ) -> list[str]:
-    """QEMU's command line; seed is the guest's own, more are words that it does not see.
-
-    Whatever could tell the guest the host's time or chance is fixed (LINK.md).
-    """
+    """Return QEMU's command line; seed is the guest's own, more are words that it does not see."""
     kernel_words = ["console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "cryptomgr.notests=1"]
     if machine.crypto:
         kernel_words.append(f"espbench.crypto={machine.crypto}")

@@ -75,27 +75,27 @@ def examine(target: LabgridTarget) -> Drivers:
             "check the path and its mode",
         )
     need_labgrid()
-    found = _run(target, "look")
-    if why := found.get("error"):
+    answer = _run(target, "look")
+    if why := answer.get("error"):
         raise Unsuitable("config", "a file that labgrid reads", f"{target.config} ({why})", _MANUAL)
-    if target.name not in found["targets"]:
-        there = ", ".join(found["targets"]) or "none"
-        remedy = "choose one of them" if found["targets"] else f"add targets: to the file; {_MANUAL}"
+    if target.name not in answer["targets"]:
+        there = ", ".join(answer["targets"]) or "none"
+        remedy = "choose one of them" if answer["targets"] else f"add targets: to the file; {_MANUAL}"
         raise Unsuitable("target", f"a target of {target.config} ({there})", target.name, remedy)
-    has = f"{target.name} of {target.config} with {', '.join(found['drivers']) or 'no driver'}"
-    if found["asks"]:
+    has = f"{target.name} of {target.config} with {', '.join(answer['drivers']) or 'no driver'}"
+    if answer["asks"]:
         raise Unsuitable(
             "target",
             "a power driver that needs nobody",
             has,
-            f"replace {found['asks'][0]}: a run asks no person",
+            f"replace {answer['asks'][0]}: a run asks no person",
         )
-    if found["unknown"] and not found["imports"]:
+    if answer["unknown"] and not answer["imports"]:
         raise Unsuitable(
-            "target", "drivers that labgrid has", has, f"check the spelling of {', '.join(found['unknown'])}"
+            "target", "drivers that labgrid has", has, f"check the spelling of {', '.join(answer['unknown'])}"
         )
     power, console = (
-        bool(found[kind]) or (None if found["unknown"] else False) for kind in ("power", "console")
+        bool(answer[kind]) or (None if answer["unknown"] else False) for kind in ("power", "console")
     )
     if power is console is False:
         raise Unsuitable(
@@ -104,11 +104,11 @@ def examine(target: LabgridTarget) -> Drivers:
             has,
             f"add one; {_MANUAL}",
         )
-    return Drivers(found["drivers"], power, console)
+    return Drivers(answer["drivers"], power, console)
 
 
 def need_labgrid() -> None:
-    """MachineLacks where labgrid is not installed."""
+    """Raise MachineLacks if labgrid is not installed."""
     if importlib.util.find_spec("labgrid") is None:
         raise MachineLacks("a box's power switch and console need labgrid", "pip install 'espbench[lab]'")
 
@@ -130,7 +130,7 @@ class Board:
         greeting = self._answer(self._switch, "open its power switch")
         self.has_power = greeting["driver"] is not None
         self.delay_s = float(greeting.get("delay_s", 0.0))
-        """For how long it is to stay off: labgrid's `delay` of the driver, s."""
+        """The time for which it stays off, s: labgrid's `delay` of the driver."""
 
     def off(self) -> None:
         """Switch the box off; EspbenchError quotes the switch."""
@@ -157,12 +157,12 @@ class Board:
         assert process.stdout is not None
         ready, _, _ = select.select([process.stdout], [], [], ANSWER_S)
         line = process.stdout.readline() if ready else b""
-        told = _decoded(line) if line else {}
+        answer = _decoded(line) if line else {}
         if not line:
-            told["error"] = "labgrid's process has ended" if ready else f"no answer within {ANSWER_S:g} s"
-        if why := told.get("error"):
+            answer["error"] = "labgrid's process has ended" if ready else f"no answer within {ANSWER_S:g} s"
+        if why := answer.get("error"):
             raise EspbenchError(f"{self._where}: cannot {what}: {why}")
-        return told
+        return answer
 
 
 def _start(
@@ -207,12 +207,12 @@ def _run(target: LabgridTarget, task: str, stdin: bytes = b"") -> dict[str, Any]
 
 
 def _decoded(line: bytes) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(line)
-    return told
+    answer: dict[str, Any] = json.loads(line)
+    return answer
 
 
 def _switch_on_left(record: dict[str, Any]) -> None:
-    """For `clean`: switch on a box that a controller had switched off when it was killed."""
+    """Switch on a box that a controller had switched off when it was killed; for `espbench clean`."""
     target = LabgridTarget(Path(record["config"]), record["target"])
     need_labgrid()
     if why := _run(target, "power", b"on\n").get("error"):

@@ -50,7 +50,7 @@ class Hidden:
     def __init__(self, configuration: Any = None) -> None:
         self._texts = sorted(set(_texts(configuration)), key=len, reverse=True)
 
-    def told(self, error: BaseException) -> str:
+    def text_of(self, error: BaseException) -> str:
         """Return an error as one line of text without any of them."""
         if isinstance(error, subprocess.CalledProcessError):
             command = error.cmd if isinstance(error.cmd, list) else shlex.split(error.cmd)
@@ -83,7 +83,7 @@ def _texts(configuration: Any, key: str = "") -> Iterator[str]:
             words = shlex.split(text)
         except ValueError:
             words = text.split()
-        # Of a command line the program may be named: its arguments may not, nor what an address is made of.
+        # The program of a command line may be shown. Its arguments may not, nor the parts of an address.
         parts = [part for word in (words[1:] or words) for part in (word, *_PIECE.findall(word))]
         yield from (part for part in (text, *parts) if len(part) >= _SHORTEST_HIDDEN)
 
@@ -96,14 +96,14 @@ def look(file: str, name: str) -> dict[str, Any]:
     config = importlib.import_module("labgrid.config").Config(file)
     protocols = importlib.import_module("labgrid.protocol")
     targets = config.get_targets() or {}
-    found: dict[str, Any] = {"targets": [str(target) for target in targets]}
+    answer: dict[str, Any] = {"targets": [str(target) for target in targets]}
     if name not in targets:
-        return found
+        return answer
     importlib.import_module("labgrid.driver")
     factory = importlib.import_module("labgrid").target_factory
     _, drivers = factory.normalize_config(targets[name] or {})
     known = {driver: factory.drivers[driver] for driver in drivers if driver in factory.drivers}
-    return found | {
+    return answer | {
         "drivers": list(drivers),
         "unknown": [driver for driver in drivers if driver not in known],
         "imports": bool(config.data.get("imports")),
@@ -139,7 +139,7 @@ def power(file: str, name: str, lines: IO[str], answers: IO[str], hidden: Hidden
         try:
             {"off": driver.off, "on": driver.on}[line.strip()]()
         except Exception as error:  # labgrid's kinds have no base in common
-            _say(answers, error=hidden.told(error))
+            _say(answers, error=hidden.text_of(error))
         else:
             _say(answers)
 
@@ -165,7 +165,7 @@ def console(file: str, name: str, log: Path, answers: IO[str], hidden: Hidden, *
                 _copy(driver, out)
             except Exception as error:  # labgrid's kinds have no base in common
                 if not lost:
-                    mark(out, f"the console was lost: {hidden.told(error)}")
+                    mark(out, f"the console was lost: {hidden.text_of(error)}")
                 lost = True
             time.sleep(_AGAIN_S)
             try:
@@ -226,7 +226,7 @@ def main(task: str, file: str, name: str, *rest: str) -> int:
         else:
             power(file, name, lines, answers, hidden)
     except Exception as error:  # labgrid's kinds have no base in common
-        _say(answers, error=hidden.told(error))
+        _say(answers, error=hidden.text_of(error))
         return 1
     return 0
 

@@ -40,7 +40,7 @@ BACK_WAIT_S = 30.0  # until the kernel has taken apart the namespace of a helper
 STATE_PLACES = ("/run", "/var/run", "/tmp")
 STATE = "espbench-box/ports.json"
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
-# What the link itself reports rather than what was set.
+# Flags that the link itself reports; they are not set.
 PASSING_FLAGS = {"LOWER_UP", "NO-CARRIER", "DORMANT", "RUNNING"}
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -51,7 +51,7 @@ class Ended(Exception):
 
 
 def say(text: str) -> None:
-    """One line, which ssh carries to the controller if it is still there."""
+    """Write one line, which ssh carries to the controller if it is still there."""
     with contextlib.suppress(OSError):
         print(f"espbench: {text}", file=sys.stderr, flush=True)
 
@@ -105,18 +105,18 @@ class Port:
 
     @staticmethod
     def look(name: str) -> Port:
-        """The port now."""
+        """Return the port now."""
         link = json.loads(ip("-j", "addr", "show", "dev", name))[0]
         saved = [(["addr", "restore"], ip("addr", "save", "dev", name))] if link["addr_info"] else []
         routes = []
         for family in ("-4", "-6"):
-            found = json.loads(ip(family, "-j", "route", "show", "table", "all", "dev", name) or b"[]")
-            # Those of the table local come with the addresses.
-            found = [route for route in found if route.get("table") != "local"]
-            for table in sorted({str(route.get("table", "main")) for route in found}):
+            of_family = json.loads(ip(family, "-j", "route", "show", "table", "all", "dev", name) or b"[]")
+            # The routes of the table local come with the addresses.
+            of_family = [route for route in of_family if route.get("table") != "local"]
+            for table in sorted({str(route.get("table", "main")) for route in of_family}):
                 text = ip(family, "route", "save", "table", table, "dev", name)
                 saved.append(([family, "route", "restore"], text))
-            routes += found
+            routes += of_family
         neighbours = json.loads(ip("-j", "neigh", "show", "dev", name, "nud", "permanent") or b"[]")
         return Port(name, link, routes, neighbours, sysctls_of(name), saved)
 
@@ -162,9 +162,9 @@ class Port:
         return Port(plain["name"], plain["link"], plain["routes"], plain["neighbours"], sysctls, saved)
 
     def addresses(self, *, of_link: bool = False) -> list[str]:
-        """Its addresses with prefix length; of_link: also those that are valid on the link alone."""
-        found = [a for a in self.link["addr_info"] if of_link or a["scope"] != "link"]
-        return sorted(f"{a['local']}/{a['prefixlen']}" for a in found)
+        """Return its addresses with prefix length; of_link: also those that are valid on the link alone."""
+        listed = [a for a in self.link["addr_info"] if of_link or a["scope"] != "link"]
+        return sorted(f"{a['local']}/{a['prefixlen']}" for a in listed)
 
     def shown(self) -> dict[str, list[str]]:
         """Return what must be equal before and after; not what the kernel makes anew or lets run out."""
@@ -178,7 +178,7 @@ class Port:
 
 
 def words_of(route: dict[str, Any]) -> str:
-    """A route in words; none for those that the kernel makes itself or times."""
+    """Return a route in words; none for those that the kernel makes itself or times."""
     if str(route["dst"]).startswith(("fe80:", "ff00:")) or "expires" in route:
         return ""
     words = [f"{key} {value}" for key, value in route.items() if key not in ("dst", "flags", "linkdown")]
@@ -187,15 +187,15 @@ def words_of(route: dict[str, Any]) -> str:
 
 
 def sysctls_of(name: str) -> dict[Path, str]:
-    """The settings of one interface; the kernel forgets them when it changes its namespace."""
+    """Return the settings of one interface; the kernel forgets them when it changes its namespace."""
     kinds = ("ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh")
     folders = [Path(f"/proc/sys/net/{kind}/{name}") for kind in kinds]
-    found = {file: read(file) for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())}
-    return {file: text for file, text in found.items() if text is not None}
+    values = {file: read(file) for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())}
+    return {file: text for file, text in values.items() if text is not None}
 
 
 def read(path: Path) -> str | None:
-    """A file of /proc; None where it may not be read."""
+    """Return a file of /proc; None where it may not be read."""
     try:
         return path.read_text()
     except OSError:
@@ -223,7 +223,7 @@ def problem_with(port: Port, mine: bool) -> str:
 
 
 def ssh_arrives() -> set[str]:
-    """The box's address that ssh was told, and the interface by which answers leave; empty without ssh."""
+    """Return the box's address that ssh was told, and the interface by which answers leave; empty without ssh."""
     ends = os.environ.get("SSH_CONNECTION", "").split()
     if len(ends) != 4:
         return set()
@@ -235,7 +235,7 @@ def ssh_arrives() -> set[str]:
 
 
 def examine(spec: dict[str, Any]) -> list[Port]:
-    """Both ports as they are; refuses a box that lacks something or is in use."""
+    """Return both ports as they are; refuses a box that lacks something or is in use."""
     if sys.version_info < NEEDS_PYTHON:
         needed = ".".join(map(str, NEEDS_PYTHON))
         refuse(f"expected Python {needed} or newer, got {platform.python_version()}")
@@ -276,7 +276,10 @@ def facts(ports: list[Port]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """One espbench at a time: a name that the kernel frees with its holder, which may still be giving back."""
+    """Let only one espbench use the box at a time.
+
+    The lock is a name, which the kernel frees with its holder. The holder may still be giving its ports back.
+    """
     with socket.socket(socket.AF_UNIX) as mine:
         deadline = time.monotonic() + OTHER_WAIT_S
         while True:
@@ -296,8 +299,12 @@ def state_file() -> Path:
         if os.access(place, os.W_OK):
             file = Path(place) / STATE
             if os.path.lexists(file.parent):
-                found = file.parent.lstat()
-                if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+                status = file.parent.lstat()
+                if (
+                    not stat.S_ISDIR(status.st_mode)
+                    or status.st_uid != os.geteuid()
+                    or status.st_mode & 0o077
+                ):
                     raise RuntimeError(
                         f"{file.parent}: expected a directory of root's alone, got one that others may have made; "
                         "look what is in it, and remove it"
@@ -338,7 +345,7 @@ def mend() -> None:
             time.sleep(0.1)
         try:
             port.restore()
-            # What it has besides, somebody has given it since.
+            # Everything else that it has was given to it since.
             lost = [
                 words
                 for words in differences(port.shown(), Port.look(port.name).shown())
@@ -357,7 +364,7 @@ def mend() -> None:
 
 
 def namespaces() -> tuple[int, int]:
-    """Descriptors of our own network namespace and of a new one, which lives as long as it is held."""
+    """Return descriptors of our own network namespace and of a new one, which lives as long as it is held."""
     own = os.open("/proc/self/ns/net", os.O_RDONLY)
     system(libc.unshare(CLONE_NEWNET), "a new network namespace")
     new = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -366,7 +373,7 @@ def namespaces() -> tuple[int, int]:
 
 
 def holds(netns: int, name: str) -> bool:
-    """Whether an interface is in a network namespace."""
+    """Return whether an interface is in a network namespace."""
     return any(link["ifname"] == name for link in json.loads(ip("-j", "link", "show", netns=netns)))
 
 
@@ -377,7 +384,7 @@ def move(name: str, source: int | None, target: int) -> None:
 
 
 def start(spec: dict[str, Any], netns: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """The agent, through the launcher as in every gateway; both only ever in memory."""
+    """Return the agent, through the launcher as in every gateway; both only ever in memory."""
     ours, theirs = socket.socketpair()
     end = str(theirs.fileno())
     texts = {name: in_memory(name, spec[name].encode()) for name in ("launcher", "agent")}
@@ -407,7 +414,7 @@ def start(spec: dict[str, Any], netns: int) -> tuple[subprocess.Popen[bytes], so
 
 
 def in_memory(name: str, data: bytes) -> int:
-    """A file that is on no disk."""
+    """Return a file that is on no disk."""
     descriptor = os.memfd_create(name)
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(data)
@@ -451,12 +458,12 @@ def give_back(ports: list[Port], before: list[dict[str, list[str]]], netns: int,
 
 def differences(was: dict[str, list[str]], now: dict[str, list[str]]) -> list[str]:
     """List what a port had and has not, or has and had not."""
-    found = []
+    lines = []
     for key in was:
         for which, one, other in (("lost", was, now), ("has got", now, was)):
             if here := [entry for entry in one[key] if entry not in other[key]]:
-                found.append(f"{key}: {which} {', '.join(here)}")
-    return found
+                lines.append(f"{key}: {which} {', '.join(here)}")
+    return lines
 
 
 def on_signal(number: int, frame: object) -> NoReturn:

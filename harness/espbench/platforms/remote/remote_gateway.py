@@ -28,7 +28,7 @@ from espbench.platforms.remote import ssh
 from espbench.platforms.remote.labgrid_board import LabgridTarget
 from espbench.this_machine.registry import LAUNCHER, UNDO, LeftForClean, Registry
 
-# What a box is sent, by the names of the request.
+# The parts of what is sent to a box, by their names in the request.
 PROGRAMS = {"program": Path(__file__).with_name("remote_box.py"), "launcher": LAUNCHER, "agent": AGENT}
 # The three programs in one line on stdin, so that nothing of them is on a disk there or on a command line.
 _BOOTSTRAP = (
@@ -62,7 +62,7 @@ class Box:
     labgrid: LabgridTarget | None = None
 
     def argv(self) -> list[str]:
-        """The ssh command line."""
+        """Return the ssh command line."""
         return ssh.command(self.login, [self.python, "-I", "-S", "-c", _BOOTSTRAP])
 
     def request(self, *, take: bool, only_mend: bool = False) -> bytes:
@@ -116,8 +116,8 @@ def survey(side: Side, box: Box, within_s: float = READY_S) -> dict[str, Any]:
         raise GatewayFailed(f"{side} ({box.login}): no answer within {within_s:g} s") from None
     if done.returncode:
         raise ssh.explain(side, box.login, done.stderr.decode(errors="replace"))
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 def mend(name: str, box: Box) -> None:
@@ -213,7 +213,7 @@ class RemoteGateway(AgentGateway):
         self._brought.clear()
 
     def last_words(self) -> str:
-        """The end of what ssh said, and of the box's console where it is captured.
+        """Return the end of what ssh said, and of the box's console where it is captured.
 
         A line that ssh said with each connection of the run, as the box's banner, is there once.
         """
@@ -226,7 +226,7 @@ class RemoteGateway(AgentGateway):
         self._note(f"# {text}")
 
     def cpu_times(self) -> CpuTimes:
-        """The whole box's."""
+        """Return the CPU times of the whole box."""
         text = self.channel.request("read", paths=["/proc/stat"])["texts"]["/proc/stat"]
         return cpu_times(text or "")
 
@@ -297,7 +297,7 @@ class _Connection:
     as_it_was: threading.Event = field(default_factory=threading.Event)
 
     def said(self) -> str:
-        """What ssh and the box's helper said since it began."""
+        """Return what ssh and the box's helper wrote since the connection began."""
         return ssh_log_of(self.logs, self.side).read_bytes()[self.began :].decode(errors="replace")
 
     def hang_up(self) -> None:
@@ -314,9 +314,9 @@ class _Connection:
             status = None
         self.channel.close()
         if status == 1:
-            told = "; ".join(re.findall(r"^espbench: (.+)$", self.said(), re.MULTILINE))
+            words = "; ".join(re.findall(r"^espbench: (.+)$", self.said(), re.MULTILINE))
             raise EspbenchError(
-                f"{self.side} ({self.box.login}) is not as it was: {told or self.said().strip()}"
+                f"{self.side} ({self.box.login}) is not as it was: {words or self.said().strip()}"
             )
         if self.channel.greeted and status != 0:
             self._ask_again()
@@ -329,7 +329,7 @@ class _Connection:
         self.channel.close()
 
     def _ask_again(self) -> None:
-        """The connection was lost, or the helper killed: the box gives its ports back by itself, or when asked."""
+        """Ask the box to give its ports back, unless it did so by itself after the connection or the helper ended."""
         try:
             mend(self.side, self.box)
         except UsageError:
@@ -343,22 +343,22 @@ class _Connection:
 
 
 def notebook_of(logs: Path, side: Side) -> Path:
-    """The log of what the box was told to do."""
+    """Return the log of what the box was told to do."""
     return logs / f"{side}.log"
 
 
 def ssh_log_of(logs: Path, side: Side) -> Path:
-    """The log of what ssh and the box's helper said."""
+    """Return the log of what ssh and the box's helper said."""
     return logs / f"{side}-ssh.log"
 
 
 def console_log_of(logs: Path, side: Side) -> Path:
-    """The log of the box's serial console, where labgrid reaches it."""
+    """Return the log of the box's serial console, where labgrid reaches it."""
     return logs / f"{side}-console.log"
 
 
 def _beat(connection: socket.socket, ended: threading.Event) -> None:
-    """Signs of life that may stand anywhere in the stream: no line of JSON holds a NUL."""
+    """Send signs of life, which may stand anywhere in the stream: no line of JSON holds a NUL."""
     while not ended.wait(BEAT_S):
         try:
             connection.send(b"\0")
@@ -369,7 +369,7 @@ def _beat(connection: socket.socket, ended: threading.Event) -> None:
 
 
 def _send(connection: socket.socket, data: bytes) -> None:
-    """The first line, to a peer that may not read before it is connected."""
+    """Send the first line, to a peer that may not read before it is connected."""
     deadline = time.monotonic() + READY_S
     rest = memoryview(data)
     while rest:

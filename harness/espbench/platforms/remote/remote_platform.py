@@ -119,12 +119,12 @@ class RemotePlatform:
             if box.labgrid is not None:
                 board = Board(registry, side, box.labgrid, console_log_of(logs, side))
                 self._boards[side] = board
-                found = [
+                boards = [
                     name
                     for name, there in (("power", board.has_power), ("console", board.has_console))
                     if there
                 ]
-                self._on_note(f"{side}: {' and '.join(found) or 'nothing'} through {box.labgrid}")
+                self._on_note(f"{side}: {' and '.join(boards) or 'nothing'} through {box.labgrid}")
 
     def build(
         self, registry: Registry, logs: Path, placement: Placement, *, line_rate_bps: float
@@ -213,7 +213,7 @@ class RemotePlatform:
         )
 
     def _wait_for_links(self, gateways: Mapping[Side, RemoteGateway]) -> None:
-        """Copper takes seconds to come up again; a cable that is not there never does."""
+        """Wait for the links: copper takes seconds to come up again, and a missing cable never comes up."""
         deadline = time.monotonic() + CARRIER_S
         while down := self._without_carrier(gateways):
             if time.monotonic() > deadline:
@@ -288,21 +288,21 @@ def _link(port: TesterPort) -> dict[str, Any]:
         raise EspbenchError(
             f"expected a network interface in {where}, got {port.interface}: {done.stderr.strip()}"
         )
-    found: dict[str, Any] = json.loads(done.stdout)[0]
-    return found
+    link: dict[str, Any] = json.loads(done.stdout)[0]
+    return link
 
 
 def _warnings(gateways: Mapping[Side, RemoteGateway]) -> list[str]:
     """Say how the CPU figures of boxes are to be read; stands beside every result."""
-    told = []
+    warnings = []
     for side, gateway in gateways.items():
         times = gateway.cpu_times()
-        told.append(
+        warnings.append(
             f"CPU of {side} is that of its whole box ({times.cpus} CPUs, 100 % is one of them), which counts in "
             "steps of 10 ms"
         )
         if times.steal_ns:
-            told.append(
+            warnings.append(
                 f"{side} runs under a hypervisor that takes CPU time from it: a loss may be the hypervisor's"
             )
-    return told
+    return warnings

@@ -117,9 +117,9 @@ class PoweredBox:
                 noted = time.monotonic()
                 self._note(f"not back after {passed:.0f} s: {why}")
             try:
-                found = survey(side, self.box, max(1.0, min(READY_S, limit_s - passed)))
-                if found["boot"] != boot_id:
-                    self._same_ports(macs, found["macs"])
+                box = survey(side, self.box, max(1.0, min(READY_S, limit_s - passed)))
+                if box["boot"] != boot_id:
+                    self._same_ports(macs, box["macs"])
                     return self._connect()
                 why = "it still answers with the boot id it had"
                 if passed > STILL_ON_S:
@@ -159,7 +159,7 @@ class PoweredBox:
             )
 
     def _identity(self) -> tuple[str, list[str]]:
-        """What tells this boot from the next, and its two ports from others."""
+        """Return what distinguishes this boot from the next, and the box's two ports from others."""
         addresses = [f"/sys/class/net/{port}/address" for port in (self.gateway.lan, self.gateway.wan)]
         texts = self.gateway.read([_BOOT_ID, *addresses])
         return (texts[_BOOT_ID] or "").strip(), [(texts[path] or "").strip() for path in addresses]

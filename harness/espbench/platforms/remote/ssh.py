@@ -40,7 +40,7 @@ _OPTIONS = {
 }
 
 
-# What ssh says, and what to do; the first that fits.
+# Messages of ssh, and what to do; the first that fits is used.
 _KNOWN = (
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -83,7 +83,7 @@ class Login:
 
 
 def command(login: Login, remote: list[str]) -> list[str]:
-    """The ssh command line that runs `remote` on the box; no configuration file can change what it does."""
+    """Return the ssh command line that runs `remote` on the box; no configuration file can change what it does."""
     options = dict(_OPTIONS)
     if login.known_hosts is not None:
         options |= {"UserKnownHostsFile": _quoted(login.known_hosts), "GlobalKnownHostsFile": "/dev/null"}
@@ -105,7 +105,7 @@ def missing_files(name: str, login: Login) -> str:
 
 
 def readiness() -> Readiness:
-    """Whether there is an OpenSSH client."""
+    """Return whether there is an OpenSSH client, and what installs it."""
     return Readiness("ssh", shutil.which("ssh") is not None, "no ssh", "apt-get install openssh-client")
 
 
@@ -129,5 +129,5 @@ def explain(name: str, login: Login, said: str) -> EspbenchError:
 
 
 def _quoted(path: Path) -> str:
-    """A path as an option's value: ssh splits these at spaces and expands %."""
+    """Return a path as an option's value: ssh splits these at spaces and expands %."""
     return '"' + str(path).replace("%", "%%") + '"'

@@ -34,7 +34,7 @@ class Beat:
         self._thread.start()
 
     def stop(self) -> None:
-        """No beat comes after this returns."""
+        """Stop the beats; none comes after this returns."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()

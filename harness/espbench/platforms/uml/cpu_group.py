@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways in a control group of their own: how long others kept all of them that wanted one from a CPU.
+"""Gateways in a control group of their own: how long other programs kept all of them from a CPU that they wanted.
 
 Gateways that share a CPU wait for each other, and the scheduler's books of a task do not say for whom it waited. The
 group's pressure does: its CPU is "full" while some of the group could run and none of it does (`full` in cpu.pressure,
@@ -27,7 +27,7 @@ class CpuGroup:
 
     @classmethod
     def make(cls, registry: Registry, role: str) -> CpuGroup | None:
-        """A new one, undone with the registry; None where this kernel has no such groups, or we no right to them."""
+        """Make a group that the registry undoes; None if this kernel has no such groups, or denies them to us."""
         for root in _hierarchies(Path("/proc/mounts").read_text()):
             with contextlib.suppress(OSError):
                 group = cls(registry.control_group(root, role))
@@ -43,14 +43,14 @@ class CpuGroup:
                     (self._folder / _PROCS).write_text(str(one))
 
     def kept_waiting_ns(self) -> int | None:
-        """Since it was made, ns, to the microsecond; None where the kernel does not say."""
+        """Return the waiting time since the group was made, ns, exact to 1 µs; None if the kernel does not say."""
         return read_full_ns((self._folder / _PRESSURE).read_text())
 
 
 def read_full_ns(pressure: str) -> int | None:
     """Read the ns from the text of cpu.pressure."""
-    found = re.search(r"^full .*\btotal=(\d+)$", pressure, re.M)
-    return 1000 * int(found[1]) if found else None
+    total = re.search(r"^full .*\btotal=(\d+)$", pressure, re.M)
+    return 1000 * int(total[1]) if total else None
 
 
 def _hierarchies(mounts: str) -> list[Path]:

@@ -95,7 +95,7 @@ class Guest:
         return greeting
 
     def kernel(self) -> int:
-        """The process of this machine that is the guest's kernel."""
+        """Return the process of this machine that is the guest's kernel."""
         return descendants(self.process.pid)[1]  # after process 1 of its PID namespace
 
 

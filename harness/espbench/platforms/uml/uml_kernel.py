@@ -50,20 +50,20 @@ class UmlProfile:
     preload: tuple[str, ...] = XFRM_MODULES
 
     def kernel_of(self, side: Side) -> UmlKernel:
-        """One gateway's kernel."""
+        """Return one gateway's kernel."""
         return UmlKernel(self.kernel[side], self.modules[side] if self.modules else None)
 
 
 def find_kernel(kernel: UmlKernel) -> str:
-    """The kernel's absolute path; MachineLacks when there is none."""
-    found = shutil.which(kernel.executable)
-    if found is None:
+    """Return the kernel's absolute path; MachineLacks when there is none."""
+    path = shutil.which(kernel.executable)
+    if path is None:
         raise MachineLacks(f"no UML kernel {kernel.executable!r}", "apt-get install user-mode-linux")
-    return str(Path(found).resolve())
+    return str(Path(path).resolve())
 
 
 def _version(kernel: UmlKernel) -> str:
-    """The kernel's release, such as 6.1.176."""
+    """Return the kernel's release, such as 6.1.176."""
     done = subprocess.run([find_kernel(kernel), "--version"], capture_output=True, text=True, check=False)
     if done.returncode or not done.stdout.strip():
         raise MachineLacks(f"{kernel.executable} --version says nothing: not a UML kernel that runs here")
@@ -71,12 +71,12 @@ def _version(kernel: UmlKernel) -> str:
 
 
 def find_modules(kernel: UmlKernel) -> Path:
-    """The folder of its modules, whether it is there or not."""
+    """Return the folder of its modules, whether it is there or not."""
     return kernel.modules.resolve() if kernel.modules else MODULES_ROOT / _version(kernel)
 
 
 def needs_xstate_shim(kernel: UmlKernel) -> bool:
-    """Whether this processor's vector state is larger than this kernel knows (see uml_ptrace.c)."""
+    """Return whether this processor's vector state is larger than this kernel knows (see uml_ptrace.c)."""
     numbers = re.match(r"(\d+)\.(\d+)", _version(kernel))
     old = numbers is not None and (int(numbers[1]), int(numbers[2])) < ASKS_FOR_XSTATE_SIZE
     return old and " amx_tile" in Path("/proc/cpuinfo").read_text()
@@ -114,9 +114,9 @@ def readiness(profile: UmlProfile | None = None) -> list[Readiness]:
 
 
 def _kernel_readiness(kernel: UmlKernel) -> list[Readiness]:
-    found = shutil.which(kernel.executable)
-    answers = [_need("kernel", found, f"no UML kernel {kernel.executable!r}", "user-mode-linux")]
-    if found:
+    path = shutil.which(kernel.executable)
+    answers = [_need("kernel", path, f"no UML kernel {kernel.executable!r}", "user-mode-linux")]
+    if path:
         modules = find_modules(kernel)
         has_modules = (modules / "modules.dep").exists()
         answers.append(_need("modules", has_modules, f"no modules in {modules}", "user-mode-linux"))
@@ -126,12 +126,12 @@ def _kernel_readiness(kernel: UmlKernel) -> list[Readiness]:
     return answers
 
 
-def _need(name: str, found: object, missing: str, package: str) -> Readiness:
-    return Readiness(name, bool(found), missing, f"apt-get install {package}")
+def _need(name: str, present: object, missing: str, package: str) -> Readiness:
+    return Readiness(name, bool(present), missing, f"apt-get install {package}")
 
 
 def _may_administer() -> bool:
-    """Whether this process holds CAP_NET_ADMIN (12) and CAP_SYS_ADMIN (21) (linux/capability.h)."""
+    """Return whether this process holds CAP_NET_ADMIN (12) and CAP_SYS_ADMIN (21) (linux/capability.h)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             held = int(line.split()[1], 16)

@@ -69,7 +69,7 @@ class UmlTestbed(Testbed):
     hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
 
     def no_power_switch(self, side: Side) -> str:
-        """Each guest has one."""
+        """Return nothing: each guest has a power switch."""
         return ""
 
     def power_cycle(self, side: Side) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class UmlPlatform:
         single: bool = False,
         line_rate_bps: float = 1e9,
     ) -> UmlTestbed:
-        """The tester's two taps without a DUT: `wire` copies frames from one to the other.
+        """Return the tester's two taps without a DUT: `wire` copies frames from one to the other.
 
         wire: the command of a program that does so (`espbench-traffic wire`); it runs on Home's CPU, as
         what reads the tap does in a run. EspbenchError with its own words when it does not start.
@@ -294,7 +294,7 @@ class UmlPlatform:
         )
 
     def _make_links(self, netns: str, mtu: int, capture: bool) -> None:
-        """The taps of the tester's namespace, deaf to everything but the generator."""
+        """Make the taps of the tester's namespace, which answer nothing but the generator."""
         taps = ["west", "east"] + (["middle-home", "middle-office"] if capture else [])
         lines = []
         for tap in taps:

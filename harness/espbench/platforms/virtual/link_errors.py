@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong on the links of a test bed in virtual time, as the program that makes links is told of it."""
+"""Defines the errors on the links of a test bed in virtual time, as the program that makes links gets them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from espbench.platforms.chance import Chance
 
-# Of each link: how far its ends may be apart in virtual time, and so the least that a frame takes.
+# The latency of each link: how far its ends may be apart in virtual time, and so the least time of a frame.
 LATENCY_NS = 50_000
 
 
 @dataclass(frozen=True)
 class LinkErrors:
-    """What goes wrong on a link: shares of frames and bits, and delays in ns; said: the same in words."""
+    """The errors on one link: shares of frames and bits, and delays in ns; said: the same in words."""
 
     loss: float = 0.0
     bit_errors: float = 0.0
@@ -28,14 +28,14 @@ class LinkErrors:
     def flags(self) -> list[str]:
         """Options of `espbench-traffic link`."""
         shares = {"--lose": self.loss, "--flip": self.bit_errors, "--late": self.late}
-        found = ["--latency-ns", str(LATENCY_NS + self.delay_ns)]
-        found += [word for flag, share in shares.items() if share for word in (flag, repr(share))]
-        return [*found, "--late-ns", str(self.late_ns)] if self.late else found
+        flags = ["--latency-ns", str(LATENCY_NS + self.delay_ns)]
+        flags += [word for flag, share in shares.items() if share for word in (flag, repr(share))]
+        return [*flags, "--late-ns", str(self.late_ns)] if self.late else flags
 
 
 @dataclass(frozen=True)
 class Errors:
-    """What goes wrong on each link that errs, by name; seed: which frames it happens to."""
+    """The errors on each link that has any, by its name; the seed decides which frames have them."""
 
     links: Mapping[str, LinkErrors] = field(default_factory=dict)
     seed: int = 0
@@ -53,6 +53,6 @@ class Errors:
 
     @property
     def said(self) -> str:
-        """How long links are, and what goes wrong on each that errs."""
+        """The length of links, and the errors on each that has any, in words."""
         each = "".join(f"; {name}: {of.said}" for name, of in self.links.items())
         return f"{LATENCY_NS / 1e3:g} µs long{each}"

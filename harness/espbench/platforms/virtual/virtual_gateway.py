@@ -60,16 +60,13 @@ class VirtualGateway:
         """Have the guest put the names of its functions beside its profile; one that cannot has them elsewhere."""
 
     def as_before_trials(self) -> None:
-        """The guest is again as it was when this was called first: so are the numbers of its requests.
-
-        A digit more in one would be an instruction more in the guest.
-        """
+        """Number requests as before the first trial: the guest is again in the state that it had then."""
         if self._before_trials is None:
             self._before_trials = self._number, self._asked
         self._number, self._asked = self._before_trials
 
     def request(self, text: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
-        """The answer to one request of PROTOCOL.md; timeout_s is of virtual time.
+        """Return the answer to one request of PROTOCOL.md; timeout_s is of virtual time.
 
         AgentRefused when it cannot be done, EspbenchError when the gateway is dead or silent.
         """
@@ -118,7 +115,7 @@ class VirtualGateway:
         self.request(f"udp_encap {port}")
 
     def read(self, paths: list[str]) -> dict[str, str | None]:
-        """The texts of files inside the gateway; None where a file is missing."""
+        """Return the texts of files inside the gateway; None where a file is missing."""
         texts: dict[str, str | None] = self.request("read " + " ".join(paths))["texts"]
         return texts
 
@@ -133,7 +130,7 @@ class VirtualGateway:
             self.request(f"put {path} {at} {data[at : at + _LONGEST_MESSAGES].hex()}")
 
     def deliver(self, folder: Path) -> str:
-        """Nothing can be brought into it."""
+        """Raise EspbenchError: no files can be brought into a guest."""
         raise EspbenchError(f"gateway {self.side}: cannot use {folder.name}: {_NOTHING_BROUGHT}")
 
     def cpu_ns(self) -> int:
@@ -142,11 +139,11 @@ class VirtualGateway:
         return self._busy_ns() - self._asked * self._asking_ns
 
     def waited_ns(self) -> int | None:
-        """Not known: in virtual time nobody waits for a CPU of the host."""
+        """Return None: in virtual time, nobody waits for a CPU of the host."""
         return None
 
     def now_s(self) -> float:
-        """Its virtual time since the boot, s."""
+        """Return its virtual time since the boot, s."""
         return int(self.request("ping")["now_ns"]) / 1e9
 
     def pause(self, seconds: float) -> None:
@@ -166,15 +163,15 @@ class VirtualGateway:
         return int(answer["now_ns"]) - int(answer["idle_ns"])
 
     def link_counters(self) -> dict[str, LinkCounters]:
-        """Counters of its interfaces by name."""
+        """Return counters of its interfaces by name."""
         return {name: LinkCounters(**each) for name, each in self.request("counters")["links"].items()}
 
     def alive(self) -> bool:
-        """Whether it has neither ended nor panicked; no waiting."""
+        """Return whether it has neither ended nor panicked; do not wait."""
         return self._guest.alive()
 
     def last_words(self) -> str:
-        """The end of its console."""
+        """Return the end of its console."""
         return self._guest.last_words()
 
     def _ask(self, line: str | None, otherwise: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
@@ -186,8 +183,8 @@ class VirtualGateway:
             if self.alive():
                 raise EspbenchError(f"gateway {self.side}: {otherwise}: {error}") from None
             raise GatewayFailed(f"gateway {self.side} died; its last words:\n{self.last_words()}") from None
-        found: dict[str, Any] = json.loads(lines[-1])
-        return found
+        answer: dict[str, Any] = json.loads(lines[-1])
+        return answer
 
     def _note(self, line: str) -> None:
         with self._notebook.open("a") as notebook:

@@ -19,7 +19,7 @@ from espbench.platforms.gateway import LAST_WORDS_BYTES
 from espbench.this_machine.registry import Registry
 
 PANIC = "Kernel panic"
-# What QEMU says of each hub, and is as it should be: the other end is a link.
+# QEMU's warning about each hub. It means nothing: the other end is a link.
 _NO_NEWS = "is not connected to host network"
 # So often, and this far apart, QEMU is looked for at its links: it loads a kernel of a few MB first. Looks are
 # counted and not the clock: where all of us stand still for a while, nobody has waited.
@@ -30,7 +30,7 @@ _END_AT, _STATE_AT, _ATTACHED = (128, 256), 84, 1
 
 @dataclass(frozen=True)
 class Userland:
-    """What a guest may run beside its init: a folder of archives, and the SHA-256 of each file there."""
+    """The programs that a guest may run beside its init: a folder of archives, and the SHA-256 of each file there."""
 
     folder: Path
     products: Mapping[str, str]
@@ -74,7 +74,7 @@ class Guest:
         return self.process.poll() is None and PANIC not in _since(self.console, self.began[0])
 
     def last_words(self) -> str:
-        """The end of its console, and of what QEMU said."""
+        """Return the end of its console, and of what QEMU said."""
         console = _since(self.console, self.began[0])[-LAST_WORDS_BYTES:]
         said = [line for line in _since(self.log, self.began[1]).splitlines() if _NO_NEWS not in line]
         return "\n".join(text for text in (console.strip(), *said[-5:]) if text)
@@ -114,11 +114,7 @@ def start(
 
 
 def clock(ns_per_instruction: Fraction, seed: int) -> list[str]:
-    """QEMU's words that let nothing of the host's time or chance into a guest (LINK.md).
-
-    seed, of 64 bits, is what its random numbers are a function of: those of an instruction that x86-64 has, and what a
-    board's device tree tells the kernel.
-    """
+    """Return QEMU's options that keep the host's time and chance out of a guest (LINK.md)."""
     ns = ns_per_instruction
     rate = "" if ns == 1 else f",ns={ns.numerator}/{ns.denominator}"
     return ["-icount", f"shift=0,sleep=off{rate}", "-seed", str(seed), "-rtc", "base=2026-01-01,clock=vm"]
@@ -133,12 +129,12 @@ def seed_of(chance: Chance, side: str) -> int:
 
 
 def profile(path: Path | None, side: str) -> list[str]:
-    """QEMU's words that have a guest's instructions counted by address (harness/emulator/qemu/profile.c); None: not."""
+    """Return QEMU's options to count a guest's instructions by address (harness/emulator/qemu/profile.c), if wanted."""
     return ["-device", f"espbench-profile,path={quoted(path)}-{side}.txt"] if path else []
 
 
 def lines(console: Path) -> list[str]:
-    """QEMU's words for the two serial lines: the kernel's console, into a log, and the control line."""
+    """Return QEMU's options for the two serial lines: the kernel's console, into a log, and the control line."""
     return [
         "-chardev", f"file,id=console,path={quoted(console)},append=on", "-serial", "chardev:console",
         "-chardev", "esplink,id=control", "-serial", "chardev:control",
@@ -146,7 +142,7 @@ def lines(console: Path) -> list[str]:
 
 
 def network(ports: Sequence[LinkEnd], device: str) -> list[str]:
-    """QEMU's words for the ports, each a device of this kind; the control line goes over the first one's link."""
+    """Return QEMU's options for the ports, each a device of this kind; the control line uses the first one's link."""
     words = []
     for number, port in enumerate(ports):
         steering = ",console=control" if number == 0 else ""
@@ -160,7 +156,7 @@ def network(ports: Sequence[LinkEnd], device: str) -> list[str]:
 
 
 def quoted(path: Path) -> str:
-    """QEMU splits options at commas."""
+    """Quote a value of an option: QEMU splits options at commas."""
     return str(path.absolute()).replace(",", ",,")
 
 
@@ -177,7 +173,7 @@ def _since(log: Path, began: int) -> str:
 
 
 def _attached(port: LinkEnd) -> bool:
-    """Whether somebody is at this end of the link."""
+    """Return whether a program is attached to this end of the link."""
     with port.path.open("rb") as file, mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ) as memory:
         state: int = struct.unpack_from("=I", memory, _END_AT[port.end] + _STATE_AT)[0]
     return state == _ATTACHED

@@ -12,7 +12,8 @@ trial all of them are copied as they stand, and the copy is thrown away: each tr
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -31,6 +32,7 @@ from espbench.platforms.base import (
     Testbed,
     VirtualClock,
 )
+from espbench.platforms.gateway_time import pause
 from espbench.platforms.tester_ports import ciphertext_side, tester_end
 from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.virtual_gateway import FACING, VirtualGateway
@@ -41,6 +43,8 @@ from espbench.this_machine.registry import Entry, Registry
 STEP_NS = 25_000
 _CARRIER_NS = 100_000_000
 _CARRIER_TRIES = 100
+# 2^64 by the golden ratio: its multiples are spread evenly.
+_GOLDEN = 0x9E3779B97F4A7C15
 
 Start = Callable[[Side, tuple[LinkEnd, LinkEnd]], VirtualGateway]
 """Starts the guest of a gateway at the ends of its links: eth0's, eth1's."""
@@ -57,6 +61,7 @@ class VirtualTestbed(Testbed):
     clock: VirtualClock | None = None
     profiled: bool = False
     errors: Errors = field(default_factory=Errors)
+    _one_trial: bool = False
 
     def attached(self, generator: object) -> None:
         """Boot the guests, make them routers, and wait until their ports are up.
@@ -82,10 +87,29 @@ class VirtualTestbed(Testbed):
     def begin_trial(self, chance: str = "") -> None:
         """Copy the guests as they stood when the first trial began; what was done since is forgotten."""
         assert self.clock is not None
+        if self._one_trial:
+            return
         self.clock.branch(self.between, self.errors.seed_for(self.chance, chance))
         for gateway in self.gateways.values():
             if isinstance(gateway, VirtualGateway):
                 gateway.as_before_trials()
+
+    @contextmanager
+    def as_one_trial(self, number: int) -> Iterator[None]:
+        """Copy the guests once; what is done to them in this context belongs to the trial, and is forgotten with it.
+
+        Trials would all be the same to the nanosecond. So before each but the first some time of up to a second passes,
+        which the seed determines.
+        """
+        self.begin_trial(f"trial {number}")
+        if number:
+            wait_ns = self.chance.number(f"trial {number}", number * _GOLDEN) % 1_000_000_000
+            pause(self.gateways["home"], wait_ns / 1e9)
+        self._one_trial = True
+        try:
+            yield
+        finally:
+            self._one_trial = False
 
     def end_trial(self) -> None:
         """Have the names of the functions told that were executed; the copies are thrown away afterwards."""
@@ -164,7 +188,7 @@ class VirtualPairs:
         )
 
     def _ends(self, links: dict[str, Path], *, single: bool) -> dict[Side, tuple[LinkEnd, LinkEnd]]:
-        """eth0 and eth1 of each guest; the generator, or Home, is at the links' other ends."""
+        """Return eth0 and eth1 of each guest, as ends of links; the generator, or Home, is at their other ends."""
         a = self._addressing
         home = LinkEnd(links["west"], 1, a.home_lan.mac)
         if single:
@@ -206,7 +230,7 @@ class VirtualPairs:
 
 
 def placement() -> Placement:
-    """Nobody is anywhere: which CPU does the work, and when, changes nothing in virtual time."""
+    """Return an empty placement: in virtual time, it changes nothing which CPU does the work, and when."""
     roles = ("tester tx", "tester rx", "controller", *SIDES)
     return Placement(cpus={role: [] for role in roles}, policy="none: virtual time does not depend on it")
 
@@ -220,13 +244,13 @@ def facts_of(built: Built, errors: Errors) -> dict[str, Any]:
 
 
 def _shared_memory(registry: Registry) -> Path:
-    """A folder for links, only for this user."""
+    """Return a folder for links, only for this user."""
     where = Path("/dev/shm")
     return registry.directory("links", where if where.is_dir() else None)
 
 
 def _wait_for_carrier(gateway: VirtualGateway) -> None:
-    """The kernel looks at an emulated PHY about once a second."""
+    """Wait for the carrier: the kernel looks at an emulated PHY about once a second."""
     paths = [f"/sys/class/net/{name}/operstate" for name in (gateway.lan, gateway.wan)]
     for _ in range(_CARRIER_TRIES):
         states = {text.strip() for text in gateway.read(paths).values() if text}

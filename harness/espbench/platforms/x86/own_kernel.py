@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an x86-64 guest boots: Debian's kernel as it was built, or the user's, and modules of the user's beside either.
+"""Finds what an x86-64 guest boots: Debian's kernel as it was built, or the user's, and the user's modules with either.
 
-The user's kernel is a bzImage. Its modules are a release's folder (`make modules_install`), of which those are taken
-that a gateway needs, and all in `extra` or `updates`. With Debian's kernel they are one file or a folder of files,
-which are loaded after Debian's, or in the place of the one that has their name.
+The user's kernel is a bzImage. Its modules are the folder of a release (`make modules_install`); espbench takes those
+that a gateway needs, and all in `extra` or `updates`. With Debian's kernel, the modules are one file or a folder of
+files. They are loaded after Debian's modules, or replace the one that has their name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Kernel:
 
 
 def debians(built: Built) -> Kernel:
-    """Debian's, as `espbench build x86` made it."""
+    """Return Debian's kernel, as `espbench build x86` made it."""
     folder = built.kernel.parent
     return Kernel(
         built.kernel,
@@ -68,7 +68,7 @@ def debians(built: Built) -> Kernel:
 
 
 def read(own: Own, built: Built) -> Kernel:
-    """What a gateway boots; UsageError where the user's kernel or modules are not such as it could boot or load."""
+    """Return what a gateway boots; UsageError if the user's kernel or modules cannot be booted or loaded."""
     if own.kernel is None:
         usual = debians(built)
         return (
@@ -91,7 +91,7 @@ def read(own: Own, built: Built) -> Kernel:
             "a kernel that QEMU can start directly (CONFIG_PVH=y)",
             f"{release} without it",
         )
-    found = _of_release(own.modules, release) if own.modules else {}
+    modules = _of_release(own.modules, release) if own.modules else {}
     if own.modules is None and b"\0e1000e." not in data and b"\0e1000e\0" not in data:
         raise _refused(
             "kernel", own.kernel, f"{_NEEDED[PORTS]} built in, or modules:", f"{release} with neither"
@@ -99,36 +99,36 @@ def read(own: Own, built: Built) -> Kernel:
     config = _config(data)
     facts = {"kernel": f"{release}, {own.kernel.name} sha256 {_digest(file)}"}
     facts |= {"configuration of the kernel": f"sha256 {_digest(config)}"} if config else {}
-    facts |= {"modules": _said(found)} if found else {}
-    return Kernel(None, data, _archive(found), tuple(found), facts)
+    facts |= {"modules": _said(modules)} if modules else {}
+    return Kernel(None, data, _archive(modules), tuple(modules), facts)
 
 
 def _with_modules(usual: Kernel, path: Path, release: str) -> Kernel:
-    """Debian's kernel with the user's modules, each in the place of the one with its name, or after all."""
+    """Return Debian's kernel with the user's modules, each in the place of the one with its name, or after all."""
     files = sorted(path.glob("*.ko")) if path.is_dir() else [path]
     if not files:
         raise _refused(
             "modules", path, "a module (a file whose name ends in .ko), or a folder of some", "none"
         )
-    found = {f"{name_of(file.name)}.ko": _module(file, release) for file in files}
-    there = {name_of(name) for name in (*usual.order, *found)}
-    for name, data in found.items():
+    own = {f"{name_of(file.name)}.ko": _module(file, release) for file in files}
+    there = {name_of(name) for name in (*usual.order, *own)}
+    for name, data in own.items():
         if missing := [need for need in _depends(data) if need not in there]:
             raise _refused(
                 "modules", path, f"modules that need no other than the gateway has ({', '.join(sorted(there))})",
                 f"{name}, which needs {', '.join(missing)}",
             )  # fmt: skip
-    order = (*usual.order, *(name for name in found if name not in usual.order))
+    order = (*usual.order, *(name for name in own if name not in usual.order))
     return Kernel(
         usual.image,
-        modules=joined(usual.modules, _archive(found)),
+        modules=joined(usual.modules, _archive(own)),
         order=order,
-        facts={"modules": _said(found)},
+        facts={"modules": _said(own)},
     )
 
 
 def _of_release(folder: Path, release: str) -> dict[str, bytes]:
-    """The modules of a release's folder that a gateway needs, and those that were added to it, in order of loading."""
+    """Return the modules of a release that a gateway needs, and those that were added, in the order of loading."""
     if not folder.is_dir():
         raise _refused(
             "modules", folder, f"the folder of the modules of {release} (lib/modules/{release})", "none"
@@ -145,12 +145,12 @@ def _of_release(folder: Path, release: str) -> dict[str, bytes]:
     wanted = [line for line in lines if line and not line.startswith("#") and name_of(line) in there]
     added = sorted(name_of(file.name) for part in _ADDED for file in (folder / part).glob("**/*.ko*"))
     try:
-        found = x86_kernel.modules(folder, [*wanted, *added])
+        in_order = x86_kernel.modules(folder, [*wanted, *added])
     except EspbenchError as error:
         raise _refused("modules", folder, "modules with all that they need", str(error)) from None
-    for name, data in found.items():
+    for name, data in in_order.items():
         _check_release(folder / name, data, release)
-    return found
+    return in_order
 
 
 def _module(file: Path, release: str) -> bytes:
@@ -160,7 +160,7 @@ def _module(file: Path, release: str) -> bytes:
 
 
 def _check_release(file: Path, data: bytes, release: str) -> None:
-    """A kernel loads modules of its own version alone."""
+    """Raise UsageError for modules of another version: a kernel loads only those of its own."""
     said = re.search(rb"\0?vermagic=(\S+)", data)
     if said is None:
         raise _refused("modules", file, "a module of the kernel", "a file that names no version of it")
@@ -173,17 +173,17 @@ def _depends(data: bytes) -> list[str]:
     return [name_of(name) for name in needs[1].decode().split(",") if name] if needs else []
 
 
-def _archive(found: Mapping[str, bytes]) -> bytes:
-    entries = [Entry.file(f"{MODULES}/{name}", data) for name, data in found.items()]
-    return archive([Entry.folder(MODULES), *entries]) if found else b""
+def _archive(modules: Mapping[str, bytes]) -> bytes:
+    entries = [Entry.file(f"{MODULES}/{name}", data) for name, data in modules.items()]
+    return archive([Entry.folder(MODULES), *entries]) if modules else b""
 
 
-def _said(found: Mapping[str, bytes]) -> str:
-    """What identifies the modules: of few each one, of a release's all together."""
-    if len(found) <= len(_NEEDED):
-        return ", ".join(f"{name} sha256 {_digest(data)}" for name, data in found.items())
-    together = b"".join(hashlib.sha256(data).digest() for data in found.values())
-    return f"{len(found)} files, sha256 {_digest(together)}"
+def _said(modules: Mapping[str, bytes]) -> str:
+    """Return what identifies the modules: a digest of each if they are few, one of all modules of a release."""
+    if len(modules) <= len(_NEEDED):
+        return ", ".join(f"{name} sha256 {_digest(data)}" for name, data in modules.items())
+    together = b"".join(hashlib.sha256(data).digest() for data in modules.values())
+    return f"{len(modules)} files, sha256 {_digest(together)}"
 
 
 def _digest(data: bytes) -> str:
@@ -198,18 +198,18 @@ def _bytes(file: Path, key: str) -> bytes:
 
 
 def _release(image: bytes) -> str:
-    found = _RELEASE.search(image)
-    return found[1].decode() if found else ""
+    banner = _RELEASE.search(image)
+    return banner[1].decode() if banner else ""
 
 
 def _config(image: bytes) -> bytes:
-    """The kernel's configuration, compressed, where it has it in itself (CONFIG_IKCONFIG); else empty."""
+    """Return the kernel's configuration, compressed, where it has it in itself (CONFIG_IKCONFIG); else empty."""
     _, begins, rest = image.partition(b"IKCFG_ST")
     return rest.partition(b"IKCFG_ED")[0] if begins else b""
 
 
 def _starts_directly(image: bytes) -> bool:
-    """Whether the ELF image has the note that says where a virtual machine enters it (PVH)."""
+    """Return whether the ELF image has the note that says where a virtual machine enters it (PVH)."""
     return any(name == b"Xen" and kind == _PVH_NOTE for name, kind in _notes(image))
 
 

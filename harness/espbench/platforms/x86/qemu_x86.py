@@ -99,27 +99,27 @@ class QemuX86Platform:
         return bed
 
     def _facts(self, boots: Mapping[Own, tuple[Kernel, Path]]) -> dict[str, dict[str, str]]:
-        """What identifies the user's kernels and modules: `kernel`, `modules`, each by gateway; nothing of Debian's."""
-        told: dict[str, dict[str, str]] = {}
+        """Return what identifies the user's kernels and modules, not Debian's: `kernel`, `modules`, each by gateway."""
+        facts: dict[str, dict[str, str]] = {}
         for side, own in self._own.items():
             for what, value in boots[own][0].facts.items():
-                told.setdefault(what, {})[side] = value
+                facts.setdefault(what, {})[side] = value
         if self._own and all(own.kernel for own in self._own.values()):
-            told["x86-kernel"] = dict.fromkeys(self._own, "the profile's, not Debian's")
-        return told
+            facts["x86-kernel"] = dict.fromkeys(self._own, "the profile's, not Debian's")
+        return facts
 
 
 def _boots(
     folder: Path, built: Built, machine: Machine, owns: Sequence[Own]
 ) -> dict[Own, tuple[Kernel, Path]]:
-    """What each gateway boots, as files of this folder; once where both boot the same."""
-    found: dict[Own, tuple[Kernel, Path]] = {}
+    """Return what each gateway boots, as files of this folder; gateways that boot the same share the files."""
+    by_own: dict[Own, tuple[Kernel, Path]] = {}
     for own in dict.fromkeys(owns):
-        kernel, root = own_kernel.read(own, built), folder / f"initramfs-{len(found)}.cpio"
+        kernel, root = own_kernel.read(own, built), folder / f"initramfs-{len(by_own)}.cpio"
         root.write_bytes(initramfs(built, machine, kernel))
         if kernel.image is None:
-            image = folder / f"vmlinux-{len(found)}"
+            image = folder / f"vmlinux-{len(by_own)}"
             image.write_bytes(kernel.data)
             kernel = replace(kernel, image=image)
-        found[own] = kernel, root
-    return found
+        by_own[own] = kernel, root
+    return by_own

@@ -36,7 +36,7 @@ class X86Gateway(VirtualGateway):
             raise
 
     def tell_symbols(self) -> None:
-        """It reads its kernel's own table, which has the modules too."""
+        """Have the guest read its kernel's own table of symbols, which has the modules too."""
         self.request("symbols")
 
     def set_up_ports(self) -> None:
@@ -44,7 +44,7 @@ class X86Gateway(VirtualGateway):
         wanted = {"receive": self._machine.receive_ring, "transmit": self._machine.transmit_ring}
         for name in (self.lan, self.wan):
             answer = self.request(f"rings {name} {wanted['receive']} {wanted['transmit']}")
-            if (got := {way: answer[way] for way in wanted}) != wanted:
+            if (got := {ring: answer[ring] for ring in wanted}) != wanted:
                 raise EspbenchError(
                     f"gateway {self.side}: rings of {name}: expected {wanted} frames, its driver has {got}"
                 )

@@ -25,11 +25,13 @@ _KERNEL_WORDS = (
 )  # fmt: skip
 _BOARD = "q35,smm=off,sata=off,smbus=off,vmport=off,hpet=off,usb=off"
 _DRIVER = f"{PORTS}.ko"
-# What the kernel, its tables and the programs take beside the root, MiB.
+# The memory for the kernel, its tables and the programs, beside the root, MiB.
 _KERNEL_MB = 96
-# Which of their models' features this QEMU does not have; it would warn of each.
+# Features of the CPU's model that this QEMU does not have; it would warn about each.
 _NOT_EMULATED = "-pcid,-x2apic,-tsc-deadline,-invpcid"
-# As far as the leaf that tells the clocks' rates (harness/emulator/qemu/x86).
+# The module of TUN devices, and the image whose daemon may do ESP itself over one.
+_TUN, _TUN_USER = "tun.ko", "strongswan"
+# The highest CPUID leaf: the one with the clocks' rates (harness/emulator/qemu/x86).
 _CPUID_LEVEL = 0x15
 
 
@@ -54,11 +56,12 @@ class Machine:
 
 
 def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
-    """What the guest's root is: /init, the kernel's modules and how they are loaded, the userland that is asked for.
+    """Return the guest's root: /init, the kernel's modules and how they are loaded, the userland that is asked for.
 
-    UsageError where the machine has too little memory for it.
+    Raises UsageError if the machine has too little memory for it.
     """
-    order = "".join(f"{file} {_parameters(file, machine)}".strip() + "\n" for file in kernel.order)
+    needed_here = [file for file in kernel.order if file != _TUN or _TUN_USER in machine.images]
+    order = "".join(f"{file} {_parameters(file, machine)}".strip() + "\n" for file in needed_here)
     settings = [archive([Entry.file(f"{MODULES}/order", order.encode())])] if order else []
     whole = joined(
         built.initramfs.read_bytes(),
@@ -78,14 +81,14 @@ def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
 
 
 def held(built: Built, machine: Machine) -> dict[str, HeldDaemon]:
-    """The daemons in the guest's root, by name."""
+    """Return the daemons in the guest's root, by name."""
     if not machine.images:
         return {}
-    told = json.loads((_userland(built) / "daemons.json").read_text())
+    daemons = json.loads((_userland(built) / "daemons.json").read_text())
     return {
-        name: HeldDaemon(told[name]["programs"], told[name]["packages"])
+        name: HeldDaemon(daemons[name]["programs"], daemons[name]["packages"])
         for name in machine.images
-        if name in told
+        if name in daemons
     }
 
 
@@ -114,12 +117,7 @@ def command(
     console: Path,
     more: Sequence[str] = (),
 ) -> list[str]:
-    """QEMU's command line; kernel's image is a file by now, and root the one of initramfs().
-
-    seed is the guest's own, more are words that it does not see.
-
-    Nothing of the host's time, chance or CPU is in it.
-    """
+    """Return QEMU's command line; the kernel's image is a file by now, and root that of initramfs()."""
     # A driver that is built in is told at boot what another is told when it is loaded.
     words = [
         *_KERNEL_WORDS,
@@ -137,5 +135,5 @@ def command(
 
 
 def _parameters(file: str, machine: Machine) -> str:
-    """How a module is loaded: both ports alike."""
+    """Return the parameters with which a module is loaded, the same for both ports."""
     return f"InterruptThrottleRate={machine.interrupts},{machine.interrupts}" if file == _DRIVER else ""

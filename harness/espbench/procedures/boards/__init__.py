@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only emulated hardware has: the driver-level accelerator test, bytes over the bus, what a board says of its
-crypto engine, and the cipher kernels of network processors.
+"""Has the tests that only emulated hardware has.
 
-May import `catalogue`, `results`, `plan`, `plan.keys`, `plan.duts`, `plan.resolved`, `platforms`, `platforms.e500`,
-`npcrypt`, `generators`, `measure.inputs` and `procedures`.
+These are the driver-level accelerator test, bytes over the bus, what a board says of its crypto engine, and the
+cipher kernels of network processors. May import `catalogue`, `results`, `plan`, `plan.keys`, `plan.duts`,
+`plan.resolved`, `platforms`, `platforms.e500`, `npcrypt`, `generators`, `measure.inputs` and `procedures`.
 """

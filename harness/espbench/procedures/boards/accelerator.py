@@ -19,7 +19,7 @@ from espbench.plan.resolved.cases import Case
 from espbench.platforms.base import Testbed
 from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.results import RunDirectory, accelerator
-from espbench.results.accelerator import AcceleratorResult
+from espbench.results.accelerator import AcceleratorResult, Figure, key
 
 _VIRTUAL_TIMEOUT_S = 3600.0
 
@@ -38,15 +38,13 @@ def measure(
     directory: RunDirectory,
     note: Callable[[str], None],
 ) -> list[AcceleratorResult]:
-    """Every figure the run has not got yet; all of them, each on disk before the next is begun.
-
-    EspbenchError where a guest cannot do it: the driver's result differs from software's, no such suite, it died.
-    """
+    """Measure every figure that the run lacks, each on disk before the next is begun; return all."""
     kept = Kept(asked, duts, directory, note)
     for dut in duts:
-        points = [(suite, size) for of, suite, size in kept.missing() if of == dut]
-        if points:
-            measure_dut(dut, points, asked.operations, beds, new_generator, kept.take)
+        for crypto in asked.crypto:
+            points = [(suite, size) for of, how, suite, size in kept.missing() if (of, how) == (dut, crypto)]
+            if points:
+                measure_dut(dut, crypto, points, asked.operations, beds, new_generator, kept.take)
     return kept.results
 
 
@@ -57,37 +55,38 @@ class Kept:
         self, asked: Accelerator, duts: list[str], directory: RunDirectory, note: Callable[[str], None]
     ) -> None:
         self.operations = asked.operations
-        self._points = [*product(duts, asked.suites, asked.sizes)]
+        self._points: list[Figure] = [*product(duts, asked.crypto, asked.suites, asked.sizes)]
         self._directory = directory
         self._note = note
         self.results = accelerator.read(directory.path)
 
-    def missing(self) -> list[tuple[str, str, int]]:
-        """Device, suite and block size of each figure that the run has not got yet."""
-        done = {(r.dut, r.suite, r.size) for r in self.results if r.operations == self.operations}
+    def missing(self) -> list[Figure]:
+        """Return each figure that the run does not have yet."""
+        done = {key(r) for r in self.results if r.operations == self.operations}
         return [point for point in self._points if point not in done]
 
     def take(self, result: AcceleratorResult) -> None:
         """Keep one more, on disk when this returns."""
-        place: dict[tuple[str, str, int], int] = {point: number for number, point in enumerate(self._points)}
+        place = {point: number for number, point in enumerate(self._points)}
         self.results.append(result)
-        self.results.sort(key=lambda r: place.get((r.dut, r.suite, r.size), -1))
+        self.results.sort(key=lambda r: place.get(key(r), -1))
         accelerator.save(self._directory.path, self.results)
-        what = f"{result.dut}, {result.suite}, {result.size} B"
+        what = f"{result.dut}, {result.crypto}, {result.suite}, {result.size} B"
         self._note(f"accelerator test: {what}: all at once {result.gain:.2f} times as fast")
 
 
 def measure_dut(
     dut: str,
+    crypto: str,
     wanted: Sequence[tuple[str, int]],
     operations: int,
     beds: Builder,
     new_generator: Callable[[], Generator],
     take: Callable[[AcceleratorResult], None],
 ) -> None:
-    """Make figures of one device, of these suites and block sizes; take has each as it is made."""
+    """Make figures of one device that uses its engine in one way; take has each as it is made."""
     generator = new_generator()
-    bed = beds.build(_case(dut))
+    bed = beds.build(_case(dut, crypto))
     try:
         generator.open(list(bed.ports.values()), [])
         bed.attached(generator)
@@ -97,7 +96,7 @@ def measure_dut(
         for suite, size in wanted:
             bed.begin_trial()
             answer = gateway.request(f"accel {suite} {size} {operations}", timeout_s=_VIRTUAL_TIMEOUT_S)
-            asked = {"dut": dut, "suite": suite, "size": size, "operations": operations}
+            asked = {"dut": dut, "suite": suite, "size": size, "operations": operations, "crypto": crypto}
             said = {key: value for key, value in answer.items() if key in AcceleratorResult.model_fields}
             take(AcceleratorResult.model_validate(said | asked))
     finally:
@@ -105,13 +104,13 @@ def measure_dut(
         generator.close()
 
 
-def _case(dut: str) -> Case:
-    """Return the case that a test bed is built for: the board with its crypto engine driven asynchronously."""
+def _case(dut: str, crypto: str) -> Case:
+    """Return the case that a test bed is built for: the board with its crypto engine used in this way."""
     return Case(
-        id=f"accelerator-{dut}",
+        id=f"accelerator-{dut}-{crypto}",
         test="accelerator",
         settings=Throughput(),
-        stack=StackChoice(stack="xfrm"),
+        stack=StackChoice.model_validate({"stack": "xfrm", "crypto": crypto}),
         suite="3des-sha1",
         frame_size=64,
         sizes=((64, 1),),

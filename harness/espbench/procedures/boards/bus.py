@@ -21,7 +21,7 @@ from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.terms import Deviation, Quantity, Statement, Trial
 
-# Of a request to the engine: its descriptor is fetched, and its header written back.
+# The bytes of a request to the engine: its descriptor is fetched, and its header is written back.
 _DESCRIPTOR_BYTES = 64 + 8
 _LINE_BYTES = 32
 _SUITES = ("3des-sha1", "aes128-sha1", "aes256-sha256")  # whose keys the article's account is known for
@@ -64,7 +64,7 @@ class BusCase(AtThroughputSeries):
         }
 
     def _by_account(self) -> float | None:
-        """The article's bytes for a frame, of one size; None where its account is of another kind of setup."""
+        """Return the article's bytes for a frame, of one size; None where its account is of another kind of setup."""
         size, suite = self.case.frame_size, self.case.suite
         if not isinstance(size, int):
             return None
@@ -77,7 +77,7 @@ class BusCase(AtThroughputSeries):
 
 
 def _quantities(trial: Trial, misses_per_us: float) -> list[Quantity]:
-    """All bytes, those the article counts, and by whom they were moved; each for a frame that was sent to the pair."""
+    """Return all bytes, those the article counts, and by whom they were moved; each for a frame sent to the pair."""
     moved: dict[str, int] = trial.measured["bus"]["home"]
 
     def each(*keys: str) -> float:

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from espbench.errors import UsageError
 from espbench.npcrypt import compilers
-from espbench.npcrypt.compilers import Way
+from espbench.npcrypt.compilers import Compilation
 from espbench.npcrypt.measure import Configuration, Programs
 from espbench.npcrypt.measure import measure as run
 from espbench.plan.duts.processors import Processor
@@ -48,10 +48,10 @@ def measure(
                 _collect(asked, done, pending, directory, note)
             finally:
                 workers.shutdown(cancel_futures=True)
-    found = [done[_key(c)] for c, _ in asked]
-    kernels.save(directory.path, found)
-    note(f"cipher kernels: {len(found)} configurations, every byte of output is correct")
-    return found
+    results = [done[_key(c)] for c, _ in asked]
+    kernels.save(directory.path, results)
+    note(f"cipher kernels: {len(results)} configurations, every byte of output is correct")
+    return results
 
 
 def listed(resolved: ResolvedPlan) -> list[str]:
@@ -63,13 +63,13 @@ def listed(resolved: ResolvedPlan) -> list[str]:
 
 
 def configurations(resolved: ResolvedPlan) -> list[tuple[Configuration, Processor]]:
-    """Every configuration with its processor, in the plan's order, each once though several tests list it."""
-    found = {
+    """List every configuration with its processor, in the plan's order, each once even if several tests list it."""
+    listed = {
         _key(c): (c, processor)
         for test in resolved.plan.cipher_kernels
         for c, processor in _of_test(resolved, test)
     }
-    return [*found.values()]
+    return [*listed.values()]
 
 
 def _of_test(resolved: ResolvedPlan, test: CipherKernels) -> Iterator[tuple[Configuration, Processor]]:
@@ -83,7 +83,7 @@ def _of_test(resolved: ResolvedPlan, test: CipherKernels) -> Iterator[tuple[Conf
                 Configuration(
                     dut=profile.name,
                     kernel=kernel,
-                    way=Way(level, compiler, option),
+                    compilation=Compilation(level, compiler, option),
                     engines=engines,
                     threads=threads,
                     data=test.data,
@@ -96,8 +96,8 @@ def _of_test(resolved: ResolvedPlan, test: CipherKernels) -> Iterator[tuple[Conf
 
 def _key(c: Configuration) -> kernels.KernelKey:
     return (
-        c.dut, c.kernel, c.way.level, c.way.compiler, c.way.option, c.engines, c.threads, c.faster_dram,
-        c.faster_sram, c.data,
+        c.dut, c.kernel, c.compilation.level, c.compilation.compiler, c.compilation.option, c.engines, c.threads,
+        c.faster_dram, c.faster_sram, c.data,
     )  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Pro
 
     UsageError where the run was begun with others.
     """
-    used = dict.fromkeys(c.way.compiler for c, _ in asked)
+    used = dict.fromkeys(c.compilation.compiler for c, _ in asked)
     versions = {f"compiler {name}": compilers.version(name) for name in used}
     before = directory.manifest.tools
     for name, version in versions.items():

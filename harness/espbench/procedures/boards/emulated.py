@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What emulated boards say of their crypto engine once the tunnel is up, against what the plan asked for."""
+"""Compares what emulated boards say of their crypto engine, once the tunnel is up, with what the plan asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from espbench.platforms.base import Testbed
 
 
 def engines(bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
-    """For the Security Context, by gateway; and what is not as asked for, each with its gateway's name."""
+    """Return what the boards report for the Security Context, by gateway; and the differences from what was asked for.
+
+    Each difference has its gateway's name.
+    """
     said: dict[str, Any] = {}
     mistakes: list[str] = []
     for side, gateway in bed.gateways.items():
@@ -20,17 +23,17 @@ def engines(bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
         if lost := [path for path, text in texts.items() if text is None]:
             mistakes.append(f"{side}: expected {', '.join(lost)}, its kernel has none")
             continue
-        found = board_crypto.read_back({path: text for path, text in texts.items() if text is not None})
+        crypto = board_crypto.read_back({path: text for path, text in texts.items() if text is not None})
         said[side] = {
-            "behaviour": found.behaviour,
-            "engine": found.sec or "none",
-            "descriptors before trials": found.descriptors,
+            "behaviour": crypto.behaviour,
+            "engine": crypto.sec or "none",
+            "descriptors before trials": crypto.descriptors,
         }
         if case.stack.kind == "plain":
             continue
         suite = suites()[case.suite]
-        said[side]["computed by"] = board_crypto.driver(found, suite) or "nobody"
+        said[side]["computed by"] = board_crypto.driver(crypto, suite) or "nobody"
         if case.stack.kind in ("xfrm", "lean-esp"):
             asked = case.stack.crypto or board_crypto.DEFAULT
-            mistakes += [f"{side}: {text}" for text in board_crypto.mistakes(asked, found, suite)]
+            mistakes += [f"{side}: {text}" for text in board_crypto.mistakes(asked, crypto, suite)]
     return {"crypto engine": said}, mistakes

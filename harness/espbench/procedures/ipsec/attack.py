@@ -40,7 +40,7 @@ _HEARD, _HEARING_S, _HEARD_FPS = 256, 3.0, 200.0
 _OVERHEAD = 32
 _LONGEST = 1424  # what a packet of 1,500 B has room for
 _NAMES = {"ike-flood": Code.IKE_FLOOD, "bad-icv": Code.BAD_ICV, "replay": Code.REPLAY}
-# Which counter of Home's kernel tells of an attacker's packets that were refused.
+# The counter of Home's kernel that counts an attacker's refused packets.
 _ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}
 
 
@@ -104,7 +104,7 @@ class AttackCase(IpsecSeries):
         ]
 
     def _replays(self, setup: Setup) -> list[bytes]:
-        """ESP heard at Home while frames flow; what has a newer number behind it is then old."""
+        """Return ESP packets that were heard at Home while frames flowed; packets with newer numbers make them old."""
         traffic = Traffic(
             frames=(self.case.sizes[0][:2],), ip_version=self.case.ip_version, direction="both-ways"
         )
@@ -137,7 +137,7 @@ class AttackCase(IpsecSeries):
         unharmed = [row["attack_fps"] for row in rows if row["loss_pct"] <= 100 * self.settings.loss_goal]
         kept = worst["forwarded_fps"] / free["forwarded_fps"] * 100 if free["forwarded_fps"] else 0.0
         what = Statement.of(_NAMES[self.settings.kind])
-        found = [
+        quantities = [
             figure(Key.KEPT_UNDER_ATTACK, round(kept, 3)),
             figure(Key.FORWARDING_UNDER_ATTACK, worst["forwarded_fps"]),
             figure(Key.FORWARDING_WITHOUT_ATTACK, free["forwarded_fps"]),
@@ -146,7 +146,7 @@ class AttackCase(IpsecSeries):
         cpu = [row["cpu_home_pct"] for row in (free, worst)]
         cpu_told = None if None in cpu else Statement.of(Code.CPU_GOES, before_pct=cpu[0], pct=cpu[1])
         for side in ("home", "office"):
-            found += [
+            quantities += [
                 figure(key, row[f"cpu_{side}_pct"], part=side, side=side)
                 for key, row in ((Key.CPU_WITHOUT_ATTACK, free), (Key.CPU_UNDER_ATTACK, worst))
             ]
@@ -162,7 +162,7 @@ class AttackCase(IpsecSeries):
             ),
             "load_fps": self._load,
             "warnings": load_note(self.known, self.settings),
-            "quantities": found,
+            "quantities": quantities,
             "curve": rows,
         }
 
@@ -191,7 +191,7 @@ class AttackCase(IpsecSeries):
 
 
 def _noise(setup: Setup, packets: Sequence[bytes], rate: float) -> Noise:
-    """By the west port, to Home."""
+    """Return the attack as noise that the west port sends to Home."""
     return Noise(
         id=_NOISE_ID,
         from_="west",

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from espbench.measure.inputs.setup import Request, Setup
-from espbench.measure.proof.readiness import NotReady
+from espbench.measure.proof.readiness import InClear, NotReady
 from espbench.plan.keys.ipsec_tests import Capacity
 from espbench.plan.resolved.cases import Case
+from espbench.platforms.gateway_time import now_s
 from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.quantities import Key, figure
@@ -34,18 +34,20 @@ class CapacityCase(IpsecSeries):
 
     def made(self, request: Request, maker: TrialMaker) -> Trial:
         s, stack = self.settings, ike_of(maker.setup)
-        home = stack.daemons["home"]
+        home, gateway = stack.daemons["home"], maker.setup.bed.gateways["home"]
         steps: list[dict[str, Any]] = []
         proof: dict[str, Any] = {}
         refused = ""
         with restarted(stack, s.limit, ike_sa_each=s.of == "tunnels"):
             for have in range(0, s.limit, s.step):
                 wanted = min(have + s.step, s.limit)
-                began = time.monotonic()
+                began_s = now_s(gateway)
                 try:
                     home.bring_up(range(have, wanted), s.trial)
-                    took_s = time.monotonic() - began
+                    took_s = now_s(gateway) - began_s
                     proof = show_all_carry(maker.setup, self.case, wanted)
+                except InClear:
+                    raise
                 except (NegotiationFailed, NotReady) as error:
                     refused = str(error) or "no reason given"
                     break
@@ -88,10 +90,10 @@ class CapacityCase(IpsecSeries):
 
 
 def _available_mib(setup: Setup) -> dict[str, float]:
-    """What each gateway's kernel says it could still give, MiB."""
-    found = {}
+    """Return the memory that each gateway's kernel says it could still give, MiB."""
+    available = {}
     for side, gateway in setup.bed.gateways.items():
         text = gateway.read(["/proc/meminfo"])["/proc/meminfo"] or ""
         if kib := re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE):
-            found[str(side)] = round(int(kib[1]) / 1024, 1)
-    return found
+            available[str(side)] = round(int(kib[1]) / 1024, 1)
+    return available

@@ -64,21 +64,21 @@ class FirstPacketCase(IpsecSeries):
                 "reasons": [Reason.of(Code.NO_FRAME_CAME)],
                 "load_fps": self._load,
             }
-        found = quantity(Key.FIRST_PACKET_TIME, [1e3 * t for t in times if t is not None], digits=3)
+        first = quantity(Key.FIRST_PACKET_TIME, [1e3 * t for t in times if t is not None], digits=3)
         lost = [trial.lost for trial in self.answers]
         return {
             "status": "OK",
             "words": Statement.of(
                 Code.FIRST_FRAME_CAME,
-                ms=found.value,
-                n=found.n,
-                least=found.minimum,
-                greatest=found.maximum,
+                ms=first.value,
+                n=first.n,
+                least=first.minimum,
+                greatest=first.maximum,
             ),
             "load_fps": self._load,
             "warnings": load_note(self.known, self.settings),
             "quantities": [
-                found,
+                first,
                 quantity(Key.TUNNEL_TIME, _tunnel_ms(self.answers), digits=3),
                 quantity(Key.FRAMES_LOST_MEANWHILE, lost, digits=1),
             ],
@@ -93,9 +93,10 @@ class FirstPacketCase(IpsecSeries):
 
 
 def _first_s(trial: Trial) -> float | None:
-    """From the first frame sent to the first that arrived, of the first direction: Home's daemon initiates.
+    """Return the time from the first frame sent to the first that arrived, in the first direction, s.
 
-    The first one sent is the first one lost, and may have left late: the daemons have just used the CPUs.
+    Home's daemon initiates that direction. The first frame sent is the first one lost, and may have left late: the
+    daemons have just used the CPUs.
     """
     first = next(iter(trial.per_direction.values()))
     if first.first_rx_s is None or first.first_lost_s is None or first.first_lost_s > first.first_rx_s:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the IPsec tests have in common: the pair's IKE stack, started anew as a test needs it, and their records."""
+"""Has the common parts of the IPsec tests: the pair's IKE stack, started anew for a test, and their records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRAFT = "draft-ietf-bmwg-ipsec-meth-05"
 
 
 def ike_of(setup: Setup) -> IkeStack:
-    """The pair's stack, whose daemons are to be driven."""
+    """Return the pair's stack, whose daemons are to be driven."""
     if not isinstance(setup.stack, IkeStack):
         raise EspbenchError("expected gateways whose IKE daemons espbench drives")
     return setup.stack
@@ -40,7 +40,8 @@ class IpsecSeries(Series):
     def measure(self, request: Request, maker: TrialMaker) -> Trial:
         """Make the trial by `made`; whatever goes wrong with gateways or daemons costs the trial, not the run."""
         try:
-            return self.made(request, maker)
+            with maker.setup.bed.as_one_trial(len(self.trials)):
+                return self.made(request, maker)
         except (UsageError, MachineLacks, CannotWrite, Interrupted, NotBack, TrialBroken, readiness.NotReady):
             raise
         except NegotiationFailed as failure:
@@ -56,23 +57,19 @@ class IpsecSeries(Series):
 
 @contextmanager
 def restarted(stack: IkeStack, tunnels: int = 0, **options: Any) -> Iterator[None]:
-    """Both daemons started anew with these options and so many tunnels (0: as before), none of them up.
+    """Start both daemons anew with these options and so many tunnels (0: as before), none of them up.
 
-    Afterwards as before again, the tunnels up; not after an error, where the pair is done with.
+    Afterwards the stack is as before, with the tunnels up; not after an error, which ends the pair.
     """
     had, tunnel = stack.options, stack.tunnel
     other = replace(tunnel, pairs=split(tunnel.west, tunnel.east, tunnels)) if tunnels else tunnel
     stack.reconfigure(replace(had, **options), other)
     yield
-    stack.reconfigure(had, tunnel)
-    stack.initiate()
+    stack.restore(had, tunnel)
 
 
 def show_all_carry(setup: Setup, case: Case, tunnels: int) -> dict[str, Any]:
-    """A frame through each of the first tunnels, both ways: a proof for a record without a trial's traffic.
-
-    NotReady says which did not arrive or was not encrypted.
-    """
+    """Send a frame through each of the first tunnels, both ways: a proof for a record without a trial's traffic."""
     stack = ike_of(setup)
     probe = Traffic(
         frames=(min(case.sizes)[:2],),
@@ -109,7 +106,7 @@ def record(
 
 
 def noted(trial: Trial, measured: dict[str, Any], reasons: Sequence[Reason] = ()) -> Trial:
-    """The record with more that was measured; INVALID if there are reasons."""
+    """Return the record with more that was measured; INVALID if there are reasons."""
     update: dict[str, Any] = {"measured": trial.measured | measured}
     if reasons:
         update |= {"validity": "INVALID", "reasons": [*trial.reasons, *reasons]}
@@ -122,15 +119,16 @@ def upset() -> list[Action]:
 
 
 def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
-    """The load in sum over the directions, held to the highest there is."""
+    """Return the load in sum over the directions, held to the highest there is."""
     return min(fps * loaded_directions(case.direction), limits.maximum_fps)
 
 
 def outage_s(reading: DirectionReading) -> float:
-    """For how long nothing came through, s, beyond the interval between two frames; 0 if every frame came, if damaged.
+    """Return for how long nothing came through, s, without the interval between two frames; 0 if every frame came.
 
-    The longest time without an arrival (RFC 6201's time-stamp method), but no longer than from the first lost frame
-    to the last one: a host that stands still delays arrivals too, and then loses none.
+    A damaged frame counts as one that came. This is the longest time without an arrival (RFC 6201's time-stamp
+    method), but no longer than from the first lost frame to the last: a host that stands still delays arrivals too,
+    and loses none.
     """
     all_came = reading.first_lost_s is None and reading.lost <= (reading.corrupted or 0)
     if all_came or reading.longest_gap_s is None:
@@ -144,6 +142,6 @@ def outage_s(reading: DirectionReading) -> float:
 
 
 def still_lost_at_the_end(trial: Trial) -> bool:
-    """Whether a direction had not come back when the trial ended."""
+    """Return whether a direction had not come back when the trial ended."""
     end_s = 0.98 * trial.intended_duration_s
     return any((d.last_lost_s or 0.0) > end_s for d in trial.per_direction.values())

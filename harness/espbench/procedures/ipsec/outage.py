@@ -81,20 +81,20 @@ class _OutageCase(IpsecSeries):
                 "load_fps": self.load_fps,
             }
         times = [max(outage_s(d) for d in trial.per_direction.values()) for trial in self.answers]
-        found = quantity(self.key, times, digits=6)
+        outage = quantity(self.key, times, digits=6)
         return {
             "status": "OK",
             "words": Statement.of(
                 Code.TRAFFIC_AGAIN,
-                s=found.value,
+                s=outage.value,
                 event=self.event,
-                n=found.n,
-                least=found.minimum,
-                greatest=found.maximum,
+                n=outage.n,
+                least=outage.minimum,
+                greatest=outage.maximum,
             ),
             "load_fps": self.load_fps,
             "quantities": [
-                found,
+                outage,
                 *by_direction(self.key, self.answers, outage_s, digits=6),
                 quantity(Key.FRAMES_LOST, [float(t.lost) for t in self.answers], digits=1),
                 *self._of_actions(),
@@ -102,7 +102,7 @@ class _OutageCase(IpsecSeries):
         }
 
     def _of_actions(self) -> list[Any]:
-        """How long what was done to the gateways took."""
+        """Return how long each action on the gateways took, a quantity for each kind of action."""
         done = [trial.measured["actions"] for trial in self.answers]
         return [
             quantity(
@@ -115,7 +115,7 @@ class _OutageCase(IpsecSeries):
         ]
 
     def impossible(self, maker: TrialMaker) -> Reason | None:
-        """Why it cannot be done on these gateways; None if it can."""
+        """Say why the test cannot be made on these gateways; None if it can."""
         return None
 
     @property
@@ -126,7 +126,7 @@ class _OutageCase(IpsecSeries):
     @property
     @abstractmethod
     def event(self) -> Statement:
-        """What happened."""
+        """The event that caused the outage, for the answer."""
 
     @property
     @abstractmethod
@@ -135,7 +135,7 @@ class _OutageCase(IpsecSeries):
 
     @abstractmethod
     def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:
-        """What is done in mid-traffic."""
+        """Return the actions that cause the outage while traffic flows."""
 
 
 class FailoverCase(_OutageCase):

@@ -49,7 +49,7 @@ class PublicKeyCase(IpsecSeries):
 
     def answer(self) -> dict[str, Any]:
         rates = self.answers[0].measured["operations_per_s"]
-        found = [
+        quantities = [
             figure(
                 Key.PUBLIC_KEY_RATE, round(per_s, 3), part=f"{name}/{side}", operation=name, side=str(side)
             )
@@ -63,7 +63,7 @@ class PublicKeyCase(IpsecSeries):
             "words": Statement.of(Code.SIGNS, per_s=sign)
             if sign
             else Statement.of(Code.PUBLIC_KEY_OPERATIONS),
-            "quantities": found,
+            "quantities": quantities,
         }
 
     def deviations(self) -> list[Deviation]:

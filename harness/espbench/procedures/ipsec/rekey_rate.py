@@ -7,13 +7,13 @@ none is due is no slowness.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.inputs.setup import Request
+from espbench.measure.inputs.setup import Request, Setup
 from espbench.plan.keys.ipsec_tests import RekeyRate
 from espbench.plan.resolved.cases import Case
+from espbench.platforms.gateway_time import pause
 from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.summaries import quantity
@@ -23,7 +23,7 @@ from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.daemons.sa_events import Phase, Span, spans
 from espbench.terms import Deviation, Reason, Remark, Statement, Trial
 
-# What the last of them may take, s.
+# The longest time for the last of them, s.
 _AFTER_S = 3.0
 
 
@@ -43,22 +43,22 @@ class RekeyRateCase(IpsecSeries):
         s, stack = self.settings, ike_of(maker.setup)
         measured: dict[str, Any] = {}
         with restarted(stack, s.tunnels, lifetime_s=round(s.lifetime)):
-            measured["phase_2"] = self._seen(stack, 2)
+            measured["phase_2"] = self._seen(maker.setup, stack, 2)
             proof = show_all_carry(maker.setup, self.case, s.tunnels)
         with restarted(stack, s.tunnels, ike_lifetime_s=round(s.lifetime), ike_sa_each=True):
-            measured["phase_1"] = self._seen(stack, 1)
+            measured["phase_1"] = self._seen(maker.setup, stack, 1)
             show_all_carry(maker.setup, self.case, s.tunnels)
         wrong = [Reason.of(Code.NO_REKEY, phase=phase) for phase in (2, 1) if not measured[f"phase_{phase}"]]
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
 
-    def _seen(self, stack: IkeStack, phase: Phase) -> list[tuple[float, float]]:
-        """Every rekey within the lifetimes, s from the moment when all were up."""
+    def _seen(self, setup: Setup, stack: IkeStack, phase: Phase) -> list[tuple[float, float]]:
+        """Return every rekey within the lifetimes, s from the moment when all were up."""
         home = stack.daemons["home"]
         stack.initiate()
         up = max((e.at_s for e in home.events() if e.what == "established"), default=0.0)
-        time.sleep(self.settings.lifetimes * round(self.settings.lifetime) + _AFTER_S)
-        found = spans(home.events(), phase, "rekeyed")
-        return [(round(r.begun_s - up, 6), round(r.done_s - up, 6)) for r in found]
+        pause(setup.bed.gateways["home"], self.settings.lifetimes * round(self.settings.lifetime) + _AFTER_S)
+        rekeys = spans(home.events(), phase, "rekeyed")
+        return [(round(r.begun_s - up, 6), round(r.done_s - up, 6)) for r in rekeys]
 
     def expected_trials(self) -> int:
         return 1
@@ -66,17 +66,17 @@ class RekeyRateCase(IpsecSeries):
     def answer(self) -> dict[str, Any]:
         s = self.settings
         due = s.tunnels * s.lifetimes
-        found, facts, warnings = [], [], []
+        quantities, facts, warnings = [], [], []
         for phase in (1, 2):
             seen = [Span(a, b) for a, b in self.answers[0].measured[f"phase_{phase}"]]
             rate = len(seen) / busy_s(seen)
-            found.append(
+            quantities.append(
                 figure(Key.REKEY_RATE, round(rate, 3), n=len(seen), part=f"phase_{phase}", phase=phase)
             )
             facts.append(Statement.of(Code.REKEYS_OF_PHASE, phase=phase, per_s=rate, seen=len(seen), due=due))
             if len(seen) < due:
                 warnings.append(Remark.of(Code.REKEYS_MISSED, phase=phase, due=due, seen=len(seen)))
-        found += [
+        quantities += [
             quantity(
                 Key.REKEY_TIME,
                 [1e3 * (b - a) for a, b in self.answers[0].measured[f"phase_{phase}"]],
@@ -90,7 +90,7 @@ class RekeyRateCase(IpsecSeries):
             "words": Statement.of(
                 Code.REKEYED, sas=s.tunnels, lifetime_s=s.lifetime, lifetimes=s.lifetimes, phases=facts
             ),
-            "quantities": found,
+            "quantities": quantities,
             "warnings": warnings,
         }
 
@@ -99,7 +99,7 @@ class RekeyRateCase(IpsecSeries):
 
 
 def busy_s(parts: Sequence[Span]) -> float:
-    """For how long one or more of them were under way, s."""
+    """Return for how long at least one of them was under way, s."""
     total, until = 0.0, float("-inf")
     for part in sorted(parts, key=lambda p: p.begun_s):
         total += max(0.0, part.done_s - max(part.begun_s, until))

@@ -63,12 +63,12 @@ class SetUpRateCase(IpsecSeries):
             "public_key": self._public_key(maker.setup, stack) if self.settings.public_key else {},
         }
         wrong = [
-            Reason.of(code, found=found, wanted=wanted)
-            for code, found in (
+            Reason.of(code, found=negotiated, wanted=wanted)
+            for code, negotiated in (
                 (Code.TUNNELS_BY_THEMSELVES, len(tunnels)),
                 (Code.CHILD_SAS_BY_THEMSELVES, len(children)),
             )
-            if found != wanted
+            if negotiated != wanted
         ]
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
 
@@ -82,17 +82,17 @@ class SetUpRateCase(IpsecSeries):
         home.bring_up(numbers, _PER_TUNNEL_S * len(numbers) + 20)
 
     def _public_key(self, setup: Setup, stack: IkeStack) -> dict[str, Any]:
-        """Milliseconds of CPU that one set-up's operations take on each gateway."""
+        """Return the milliseconds of CPU that the operations of one set-up take on each gateway."""
         algorithms, needed = of_set_up(stack.options.ike, stack.options.auth)
-        found: dict[str, Any] = {"operations": list(needed)}
+        costs: dict[str, Any] = {"operations": list(needed)}
         for side in SIDES:
             try:
                 operations = speed(setup.bed.gateways[side], algorithms, 1)
             except EspbenchError as error:  # the rates are there without it
                 return {"missing": str(error)}
             ms = {o.name: o.ms for o in operations}
-            found[side] = round(sum(ms[name] for name in needed), 4)
-        return found
+            costs[side] = round(sum(ms[name] for name in needed), 4)
+        return costs
 
     def expected_trials(self) -> int:
         return 1
@@ -104,9 +104,9 @@ class SetUpRateCase(IpsecSeries):
         (trial,) = self.answers
         rates = {name: self._rate(trial.measured[name]) for name in ("tunnel", "phase_1", "phase_2")}
         how = Statement.of(Code.TOGETHER if self.settings.together else Code.ONE_AT_A_TIME)
-        told = None
+        bound_words = None
         shown = {"tunnel": "tunnel", "phase_1": "phase 1", "phase_2": "phase 2"}
-        found = [
+        quantities = [
             figure(
                 Key.SET_UP_RATE,
                 round(rate, 3),
@@ -117,7 +117,7 @@ class SetUpRateCase(IpsecSeries):
             )
             for (name, rate), unit in zip(rates.items(), ("tunnels", "IKE SAs", "CHILD SAs"), strict=True)
         ]
-        found += [
+        quantities += [
             quantity(
                 Key.SET_UP_TIME,
                 [1e3 * (b - a) for a, b in trial.measured[name]],
@@ -129,29 +129,31 @@ class SetUpRateCase(IpsecSeries):
         bound = trial.measured["public_key"]
         missing = [Remark.of(Code.NO_PUBLIC_KEY_BOUND, why=bound["missing"])] if "missing" in bound else []
         if bound and not missing:
-            more, told = self._bound(trial, bound)
-            found += more
-        words = Statement.of(Code.SET_UP, **rates, how=how, n=self.settings.tunnels, bound=told)
-        return {"status": "OK", "words": words, "quantities": found, "warnings": missing}
+            more, bound_words = self._bound(trial, bound)
+            quantities += more
+        words = Statement.of(Code.SET_UP, **rates, how=how, n=self.settings.tunnels, bound=bound_words)
+        return {"status": "OK", "words": words, "quantities": quantities, "warnings": missing}
 
     def _rate(self, parts: list[tuple[float, float]]) -> float:
-        """One at a time, of the negotiations' own time; together, from the first beginning to the last end."""
+        """Return the rate of set-ups: of single ones by their own time, else from the first begin to the last end."""
         if self.settings.together:
             return len(parts) / (max(b for _, b in parts) - min(a for a, _ in parts))
         return len(parts) / sum(b - a for a, b in parts)
 
     def _bound(self, trial: Trial, bound: dict[str, Any]) -> tuple[list[Quantity], Statement]:
-        """What the public-key operations allow, and what is left for the protocol and everything else."""
+        """Return the set-up rate that the public-key operations allow, and the share that is left for all else."""
         of_one = bound["home"] + bound["office"]
         # One at a time the ends wait for each other; many at once, each end works on another tunnel meanwhile.
         limit = 1e3 / (max(bound["home"], bound["office"]) if self.settings.together else of_one)
-        found = [figure(Key.PUBLIC_KEY_TIME, bound[side], part=str(side), side=str(side)) for side in SIDES]
-        found.append(figure(Key.PUBLIC_KEY_BOUND, round(limit, 3)))
+        quantities = [
+            figure(Key.PUBLIC_KEY_TIME, bound[side], part=str(side), side=str(side)) for side in SIDES
+        ]
+        quantities.append(figure(Key.PUBLIC_KEY_BOUND, round(limit, 3)))
         rate = self._rate(trial.measured["tunnel"])
         share = 100 * (1 - rate / limit)
-        found.append(figure(Key.PROTOCOL_OVERHEAD, round(share, 2)))
+        quantities.append(figure(Key.PROTOCOL_OVERHEAD, round(share, 2)))
         operations = list(dict.fromkeys(bound["operations"]))
-        return found, Statement.of(Code.PUBLIC_KEY_ALLOWS, operations=operations, per_s=limit, pct=share)
+        return quantities, Statement.of(Code.PUBLIC_KEY_ALLOWS, operations=operations, per_s=limit, pct=share)
 
     def deviations(self) -> list[Deviation]:
         s = self.settings
@@ -162,6 +164,6 @@ class SetUpRateCase(IpsecSeries):
 
 
 def _spans(parts: Sequence[Span]) -> list[tuple[float, float]]:
-    """From the first one's beginning, s."""
+    """Return the beginning and end of each, from the beginning of the first, s."""
     start = min((part.begun_s for part in parts), default=0.0)
     return [(round(p.begun_s - start, 6), round(p.done_s - start, 6)) for p in parts]

@@ -30,7 +30,7 @@ from espbench.terms import Deviation, Reason, Remark, Statement, Trial, loaded_d
 _SEARCHES, _LONGEST_S, _DEPLETION_S = 50, 2.0, 2.0
 # Lengths are searched to this, relative, or to one frame.
 _RESOLUTION = 0.001
-# How far around the last search's answer the next one begins.
+# The distance from the last search's answer at which the next one begins.
 _AROUND = 0.1
 # A burst that left slower than this share of its rate is none at that rate.
 _FAST_ENOUGH = 0.98
@@ -67,7 +67,7 @@ class BackToBackCase(Series):
 
     @property
     def is_fast(self) -> bool:
-        """Whether the throughput is the load, so that no burst is too long."""
+        """True if the throughput is the load, so that no burst is too long."""
         return self.throughput_fps is not None and self.throughput_fps >= _SAME * self.load_fps
 
     def add(self, trial: Trial) -> None:
@@ -88,7 +88,7 @@ class BackToBackCase(Series):
             self._searches.append(_Search(self._longest, search.answer))
 
     def _take_the_testers_rate(self) -> None:
-        """After a burst that left too slowly again and again: begin anew at the median of the rates it left at."""
+        """Begin anew at the median of the rates at which bursts left, after all attempts at a burst left too slowly."""
         attempts = self.trials[-1 - self.trials[-1].attempt :]
         made = [min(rates) * self.directions for trial in attempts if (rates := _too_slow(trial))]
         if len(made) < len(attempts) or median(made) * _SAME <= (self.throughput_fps or 0.0):
@@ -108,7 +108,10 @@ class BackToBackCase(Series):
         return Request(self.load_fps, seconds, "measure", shape=Shape(burst_frames=frames))
 
     def measure(self, request: Request, maker: TrialMaker) -> Trial:
-        """A burst that was not as asked for shows nothing if it passed; if it lost, a better one had lost too."""
+        """Send a burst. It is INVALID if it passed but was not as asked for, since that shows nothing.
+
+        If it lost frames, a burst as asked for would have lost frames too.
+        """
         trial = maker.trial(request, ())
         if trial.lost:
             return trial
@@ -126,9 +129,9 @@ class BackToBackCase(Series):
         return trial.model_copy(update={"validity": "INVALID", "reasons": [*trial.reasons, reason]})
 
     def _drained_meanwhile(self, trial: Trial) -> float:
-        """By how many frames of each direction a pause of the tester lengthens the burst that passes.
+        """Return by how many frames of each direction a pause of the tester lengthens the burst that passes.
 
-        In it the DUT forwards what it has stored: at its throughput, which it does while the burst arrives, too.
+        In the pause, the DUT forwards stored frames at its throughput, as it does while the burst arrives.
         """
         assert self.throughput_fps is not None
         share = self.throughput_fps / self.load_fps
@@ -200,18 +203,18 @@ class BackToBackCase(Series):
 
 
 def _missing(frames: int) -> int:
-    """How many frames of a burst may not have left, for it to be that burst still."""
+    """Return how many frames of a burst may be missing because they were not sent; with more, it is another burst."""
     return max(1, int(_RESOLUTION * frames))
 
 
 def _late_s(trial: Trial) -> float:
-    """The longest that a frame of a burst left after its time."""
-    found = [late["max"] for late in trial.host.get("lateness_us", {}).values() if late]
-    return max(found, default=0.0) / 1e6
+    """Return the longest that a frame of a burst left after its time."""
+    latest = [late["max"] for late in trial.host.get("lateness_us", {}).values() if late]
+    return max(latest, default=0.0) / 1e6
 
 
 def _too_slow(trial: Trial) -> list[float]:
-    """The rates of the directions whose burst left too slowly, frames/s."""
+    """Return the rates of the directions whose burst left too slowly, frames/s."""
     asked = trial.intended_fps / max(1, len(trial.per_direction))
     return [
         reading.departure_fps

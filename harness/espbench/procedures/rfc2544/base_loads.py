@@ -42,11 +42,11 @@ class BaseLoadsCase(Series):
         return None
 
     def answer(self) -> dict[str, Any]:
-        found = list(self._found())
-        missed = sum(not trial.meets(base.goal) for base, trial in found)
-        words = Statement.of(Code.AT_BASE_LOADS, loads=len(found), missed=missed)
+        measured = list(self._found())
+        missed = sum(not trial.meets(base.goal) for base, trial in measured)
+        words = Statement.of(Code.AT_BASE_LOADS, loads=len(measured), missed=missed)
         quantities = []
-        for base, trial in found:
+        for base, trial in measured:
             part = f"{base.goal:g}"
             quantities.append(
                 figure(Key.LOSS_AT_BASE_LOAD, 100 * trial.frame_loss_ratio, part=part, fps=base.load_fps)
@@ -61,11 +61,11 @@ class BaseLoadsCase(Series):
                 )
                 for side, reading in trial.gateways.items()
             ]
-        load = max(base.load_fps for base, _ in found)
+        load = max(base.load_fps for base, _ in measured)
         return {"status": "OK", "words": words, "load_fps": load, "quantities": quantities}
 
     def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
-        return [found.model_copy(update={"test": AT_BASE_LOADS}) for found in super().results(facts)]
+        return [finding.model_copy(update={"test": AT_BASE_LOADS}) for finding in super().results(facts)]
 
     def expected_trials(self) -> int:
         return len(self.known.base_loads)
@@ -74,7 +74,7 @@ class BaseLoadsCase(Series):
         return []
 
     def _found(self) -> Iterator[tuple[BaseLoad, Trial]]:
-        """Each load with its trial; those at a floor are left out."""
+        """Yield each load with its trial; those at a floor are left out."""
         answers = iter(self.answers)
         for base in self.known.base_loads:
             trial = next(answers)
@@ -83,6 +83,6 @@ class BaseLoadsCase(Series):
             yield base, trial
 
     def _exactly(self, fps: float) -> float:
-        """The load of the search that is recorded as `fps`: a trial at another differs in the last instruction."""
+        """Return the search's load that is recorded as `fps`: a trial at another differs in the last instruction."""
         tried = self._row.up(fps - _ROUNDED)
         return tried if abs(tried - fps) < _ROUNDED else fps

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a DUT forwards of all that the line carries, beside its throughput: whether an overload costs it anything."""
+"""Measures what a DUT forwards if the line carries all it can: whether an overload lowers its throughput."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class FloodCase(Series):
     def answer(self) -> dict[str, Any]:
         (trial,) = self.answers
         forwarding = forwarding_fps(trial)
-        found, why = throughput_of(self.known, self.settings.loss_goal)
-        if found and trial.intended_fps < _A_FLOOD * found:
-            why = Reason.of(Code.NO_FLOOD, fps=found)
-        ratio = forwarding / found if found and not why else None
+        throughput, why = throughput_of(self.known, self.settings.loss_goal)
+        if throughput and trial.intended_fps < _A_FLOOD * throughput:
+            why = Reason.of(Code.NO_FLOOD, fps=throughput)
+        ratio = forwarding / throughput if throughput and not why else None
         beside = Statement.of(Code.NOTHING_BESIDE, why=why)
         if ratio is not None:
             beside = Statement.of(Code.TIMES_THROUGHPUT, ratio=ratio)
@@ -61,7 +61,7 @@ class FloodCase(Series):
                 figure(Key.FLOOD_FORWARDING, round(forwarding, 3)),
                 figure(Key.FLOOD_MBPS, round(mbps, 4)),
                 figure(Key.OF_THROUGHPUT, None if ratio is None else round(ratio, 4)),
-                figure(Key.THROUGHPUT, found),
+                figure(Key.THROUGHPUT, throughput),
                 figure(Key.FRAME_LOSS, round(100 * trial.frame_loss_ratio, 6)),
                 *by_direction(
                     Key.FORWARDING,

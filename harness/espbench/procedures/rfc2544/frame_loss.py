@@ -35,7 +35,7 @@ class FrameLossCase(Series):
         super().__init__(case, known, trials)
 
     def _load(self, number: int) -> float:
-        """Fps of the number-th rate."""
+        """Return the number-th rate, frames/s."""
         return (1 - number * self.settings.step) * self.known.limits.maximum_fps
 
     @property
@@ -106,7 +106,7 @@ class FrameLossCase(Series):
 
 
 def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
-    """One row of the curve; an INVALID trial's has no figures. line_rate_fps is 0 where nobody knows it."""
+    """Return one row of the curve; an INVALID trial's has no figures. line_rate_fps is 0 where nobody knows it."""
     valid = trial.validity == "VALID"
     home, office = (trial.gateways.get(side) for side in ("home", "office"))
     return {
@@ -128,7 +128,7 @@ def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
 
 
 def _loss_by_direction(trial: Trial) -> dict[str, float | None]:
-    """Per cent; nothing where only one direction was loaded."""
+    """Return the loss of each direction in per cent; nothing if only one direction was loaded."""
     if len(trial.per_direction) < 2:
         return {}
     known = trial.validity == "VALID"

@@ -44,7 +44,7 @@ class LatencyCase(AtThroughputSeries):
 
     @property
     def tag_at_s(self) -> float:
-        """When the tagged frame leaves."""
+        """The time at which the tagged frame leaves, from the beginning of the trial, s."""
         given = self.settings.tag_at
         return self.settings.trial / 2 if given is None else given
 

@@ -24,7 +24,7 @@ from espbench.terms import Deviation, DirectionReading, Reason, Remark, Statemen
 
 OVERLOAD, REDUCED = 1.1, 0.5
 _OVERLOAD_S = 60.0
-# Who still loses frames so close to the end has not recovered, as a share of the time under the reduced load.
+# A DUT that still loses frames so close to the end has not recovered; a share of the time under the reduced load.
 _AT_THE_END = 0.02
 
 
@@ -48,7 +48,7 @@ class SystemRecoveryCase(Series):
 
     @property
     def is_fast(self) -> bool:
-        """Whether its throughput is the highest load there is, so that nothing overloads it."""
+        """True if its throughput is the highest load there is, so that nothing overloads it."""
         return self._throughput is not None and self.load_fps <= self._throughput
 
     def wanted(self) -> Request | None:
@@ -91,18 +91,18 @@ class SystemRecoveryCase(Series):
                 "reasons": [Reason.of(Code.NOT_RECOVERED, key="recovery")],
                 "load_fps": self.load_fps,
             }
-        found = quantity(Key.RECOVERY_TIME, times, digits=6)
+        recovery = quantity(Key.RECOVERY_TIME, times, digits=6)
         if lossless == len(times):
             words = Statement.of(Code.NOTHING_TO_RECOVER, loads=loads)
         else:
-            words = Statement.of(Code.RECOVERED, s=found.value, n=found.n, loads=loads)
+            words = Statement.of(Code.RECOVERED, s=recovery.value, n=recovery.n, loads=loads)
         lost = [trial.frame_loss_ratio for trial in self.answers]
         return {
             "status": "OK",
             "words": words,
             "load_fps": self.load_fps,
             "quantities": [
-                found,
+                recovery,
                 *by_direction(Key.RECOVERY_TIME, self.answers, self._of_direction_s, digits=6),
                 quantity(Key.LOSS_OVER_TRIAL, [100 * ratio for ratio in lost], digits=6),
                 figure(Key.THROUGHPUT, self._throughput),
@@ -120,7 +120,7 @@ class SystemRecoveryCase(Series):
         }
 
     def _recovery_s(self, trial: Trial) -> float:
-        """From the fall of the load to the last lost frame of either direction; 0 if none was lost after it."""
+        """Return the time from the fall of the load to the last lost frame of either direction, s; 0 if none was."""
         return max(map(self._of_direction_s, trial.per_direction.values()), default=0.0)
 
     def _of_direction_s(self, direction: DirectionReading) -> float:

@@ -33,9 +33,9 @@ from espbench.terms import (
 )
 
 TESTER_LIMITED = 0.9
-# Of what the generator managed when it fell short: a trial sends at least that share of its load.
+# A share of the load that the generator managed when it fell short: a trial at it can be sent.
 REACHABLE = 0.995
-# Of a sender's CPU: what others took of it and is not worth correcting for.
+# The share of a sender's CPU that others may take without a correction.
 NOT_WORTH_PCT = 2.0
 RFC2544_FINAL_S = 60.0
 
@@ -80,14 +80,14 @@ class ThroughputCase:
         return self.bounds.minimum_fps
 
     def next(self) -> Request | None:
-        """What to measure next; None when every goal is answered."""
+        """Return the next trial to make; None when every goal is answered."""
         wanted = None if self.violation is not None else self.search.next()
         if wanted is None:
             return None
         return Request(wanted.load_fps, wanted.duration_s, wanted.phase, wanted.attempt)
 
     def measure(self, request: Request, maker: TrialMaker) -> Trial:
-        """A steady load."""
+        """Make a trial at a steady load."""
         return maker.trial(request, ())
 
     def add(self, trial: Trial) -> None:
@@ -100,11 +100,11 @@ class ThroughputCase:
             self.search.limit(REACHABLE * _unhindered_fps(trial))
 
     def brackets(self) -> list[tuple[float, float | None, float | None]]:
-        """For the terminal: loss goal, load known to meet it, load known to miss it."""
+        """Return for the terminal, by loss goal: the load known to meet it, the load known to miss it."""
         return [(goal, *self.search.bounds(goal)) for goal in self.settings.loss_goals]
 
     def remaining_s(self) -> float:
-        """A rough guess of the time the rest takes, waits included."""
+        """Guess the time that the rest takes, waits included, s."""
         s = self.settings
         usual_s = s.final_trial if s.search == "mlr" else s.trial
         return (
@@ -112,16 +112,16 @@ class ThroughputCase:
         )
 
     def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
-        """One outcome per loss goal."""
+        """Return one outcome per loss goal."""
         return [*self.outcomes(facts.dut, facts.encryption, facts.warnings)]
 
     def outcomes(self, dut: str, encryption: Encryption, warnings: Sequence[Remark] = ()) -> list[Outcome]:
-        """One row per loss goal; only when `next` is None."""
+        """Return one row per loss goal; only when `next` is None."""
         if (violation := self.violation) is not None:
-            found = [self._violated(goal, violation) for goal in self.settings.loss_goals]
+            results = [self._violated(goal, violation) for goal in self.settings.loss_goals]
         else:
-            found = self.search.results()
-        return [self._outcome(result, dut, encryption, list(warnings)) for result in found]
+            results = self.search.results()
+        return [self._outcome(result, dut, encryption, list(warnings)) for result in results]
 
     def _violated(self, goal: float, trial: Trial) -> GoalResult:
         lower, upper = self.search.bounds(goal)
@@ -161,12 +161,12 @@ class ThroughputCase:
         return ThroughputSearch(spec, hints_fps=hints_fps, loss_verification=s.loss_verification)
 
     def _tester_gave_up(self, trial: Trial) -> bool:
-        """The generator fell short of this load twice: beyond it nothing can be said of this DUT."""
+        """Return whether the generator fell short of this load twice: nothing can be said of this DUT beyond it."""
         fell_short = [t for t in self.trials if self._too_fast(t) and t.intended_fps == trial.intended_fps]
         return self._too_fast(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
 
     def _too_fast(self, trial: Trial) -> bool:
-        """Whether nothing kept the generator from its load but itself, or in virtual time the link."""
+        """Return whether nothing but the generator itself (in virtual time: the link) kept it from its load."""
         short = _unhindered_fps(trial) < (1 - self.settings.resolution) * trial.intended_fps
         beyond_link = [reason.code for reason in trial.reasons] in ([Code.LATE], [Code.LATE_IN_VIRTUAL_TIME])
         return (trial.validity == "VALID" and short) or beyond_link
@@ -227,12 +227,12 @@ class ThroughputCase:
 
 
 def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
-    """In %; None where there is no figure, or the port does not tell its speed."""
+    """Return a rate in % of the line rate; None without a figure, or if the port does not report its speed."""
     return 100 * fps / line_rate_fps if fps is not None and line_rate_fps > 0 else None
 
 
 def _unhindered_fps(trial: Trial) -> float:
-    """What the generator had offered in the time that it had its CPUs, frames/s: what others took is not its limit."""
+    """Return what the generator offered while it had its CPUs, frames/s: the time that others took is not its limit."""
     taken_pct = trial.host.get("sender_foreign_pct") or 0.0
     if taken_pct <= NOT_WORTH_PCT:
         return trial.offered_fps
@@ -241,7 +241,7 @@ def _unhindered_fps(trial: Trial) -> float:
 
 
 def observation(trial: Trial) -> Observation:
-    """What the search needs of a trial's record."""
+    """Return the parts of a trial's record that the search needs."""
     readings = list(trial.per_direction.values())
     in_stalls = trial.host.get("lost_in_stalls_by_direction") or [0] * len(readings)
     counts = tuple(
@@ -274,7 +274,7 @@ def rfc2544_deviations(
     trials: Sequence[Trial] = (),
     final: Trial | None = None,
 ) -> list[Deviation]:
-    """Which clauses of RFC 2544 a result did not keep, by the records of its trials; empty = all."""
+    """Return the clauses of RFC 2544 that a result did not keep, by the records of its trials; empty = it kept all."""
     return [
         *shorter(
             Code.SHORT_FINAL_TRIALS,
@@ -288,7 +288,7 @@ def rfc2544_deviations(
 
 
 def _tolerated(settings: Throughput) -> list[Deviation]:
-    """Trials that lost frames at a load that passes all the same."""
+    """Return a deviation for trials that lost frames at a load that passed."""
     exceed = PRESETS[settings.preset].exceed_ratio if settings.preset else 0.0
     if exceed:
         return [Deviation.from_clause(Code.MISSES_TOLERATED, "26.1", pct=exceed * 100)]

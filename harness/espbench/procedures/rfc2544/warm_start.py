@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a throughput search begins: what a frame cost at the sizes measured before, in the same run."""
+"""Chooses where a throughput search begins, by what a frame cost at sizes measured before in the same run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Measured = Iterable[tuple[Case, Sequence[object]]]  # cases that are complete, w
 
 
 def hints(case: Case, measured: Measured) -> list[float | None]:
-    """A guess of the throughput for each loss goal, fps; empty where there is none to give.
+    """Return a guess of the throughput for each loss goal, fps; empty where there is none to give.
 
     From figures of the same test, gateways, direction and repeat alone: repeats stay independent of one
     another. Not from figures at a limit, which are no DUT's cost, nor across the size from which
@@ -41,7 +41,7 @@ def hints(case: Case, measured: Measured) -> list[float | None]:
 
 
 def worth_a_hint(trials: Sequence[int]) -> bool:
-    """Whether the sizes measured first, which had no hint, took so many trials each that there is something to save."""
+    """Return whether hints can save trials: only if the first sizes, without a hint, took many trials each."""
     return min(trials[:LEAST_SIZES], default=0) > LED_BY_THE_RATE
 
 
@@ -51,7 +51,7 @@ def guides(before: Sequence[Case]) -> Sequence[Case]:
 
 
 def series(case: Case) -> tuple[object, ...] | None:
-    """Equal for searches that differ in nothing but the frame size; None of a case that no size tells anything."""
+    """Return a key that is equal for searches that differ only in the frame size; None if other sizes give no hint."""
     settings = case.settings
     if not isinstance(settings, Throughput) or not settings.warm_start or settings.search != "bisection":
         return None
@@ -59,7 +59,7 @@ def series(case: Case) -> tuple[object, ...] | None:
 
 
 def _rate(outcome: Outcome) -> float | None:
-    """The middle of the bounds the throughput lies between, fps."""
+    """Return the middle of the bounds the throughput lies between, fps."""
     if outcome.status != "OK" or outcome.is_at_limit or not outcome.lower_fps or not outcome.upper_fps:
         return None
     return math.sqrt(outcome.lower_fps * outcome.upper_fps)

@@ -39,12 +39,12 @@ def write(comparison: Comparison, directory: Path) -> Path:
 
 
 def context(view: ComparisonView | None) -> dict[str, Any]:
-    """The variables of both templates."""
+    """Return the variables of both templates."""
     return {"compared": view, "kind_titles": _KIND_TITLES, "dashes": DASHES}
 
 
 def charts(view: ComparisonView, *, legend: bool) -> dict[str, Spec]:
-    """Element id (and file stem) → chart, for every picture of every panel."""
+    """Return the chart of every picture of every panel, by element id (which is also the stem of its file)."""
     arms = [arm.name for arm in view.comparison.arms]
     return {
         f"{panel.anchor}-{kind}": chart
@@ -54,7 +54,7 @@ def charts(view: ComparisonView, *, legend: bool) -> dict[str, Spec]:
 
 
 def write_pictures(directory: Path, view: ComparisonView) -> None:
-    """Every chart as an SVG that says itself what it is not."""
+    """Write every chart as an SVG that says itself which labels apply to its figures."""
     directory.mkdir(exist_ok=True)
     documents = charts(view, legend=True)
     for panel in view.panels:

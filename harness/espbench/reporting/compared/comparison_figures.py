@@ -39,34 +39,34 @@ _WORD_ANGLE = -30  # degrees: names of suites or kernels are too long to stand s
 
 
 def styles(arms: Sequence[str], baselines: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Curve → its colour and shape, the same in every figure of a comparison."""
+    """Return each curve's colour and shape, the same in every figure of a comparison."""
     hues = colours(arms)
-    found = {name: (hues[name], SHAPES[i % len(SHAPES)]) for i, name in enumerate(arms)}
-    for i, name in enumerate(n for n in baselines if n not in found):
+    by_name = {name: (hues[name], SHAPES[i % len(SHAPES)]) for i, name in enumerate(arms)}
+    for i, name in enumerate(n for n in baselines if n not in by_name):
         grey = _BASELINE_GREYS[i % len(_BASELINE_GREYS)]
-        found[name] = (grey, SHAPES[(len(arms) + i) % len(SHAPES)])
-    return found
+        by_name[name] = (grey, SHAPES[(len(arms) + i) % len(SHAPES)])
+    return by_name
 
 
 def figures(
     panel: Panel, arms: Sequence[str], style: dict[str, tuple[str, str]], *, legend: bool
 ) -> dict[Kind, Spec]:
-    """The charts of a panel that have something to show.
+    """Return the charts of a panel that have something to show.
 
     With their own legend and a fixed width as pictures, without (the page has one) and as wide as
     the page otherwise.
     """
     series = series_of(panel, arms)
     sheet = _Sheet(panel, style, legend=legend)
-    found: dict[Kind, Spec] = {}
+    charts: dict[Kind, Spec] = {}
     rates, ratios = rate_rows(panel, series), ratio_rows(panel)
     if any(row["fps"] for row in rates):
-        found["fps"] = sheet.rates(rates, series)
+        charts["fps"] = sheet.rates(rates, series)
     if any(row["ratio"] or row["bound"] for row in ratios):
-        found["ratio"] = sheet.ratios(ratios)
+        charts["ratio"] = sheet.ratios(ratios)
     if cpu := cpu_rows(panel, series, arms):
-        found["cpu"] = sheet.cpu(cpu, series)
-    return found
+        charts["cpu"] = sheet.cpu(cpu, series)
+    return charts
 
 
 class _Sheet:
@@ -79,7 +79,7 @@ class _Sheet:
         self.alone = len(panel.x) == 1  # no line to draw: the points carry the figure
 
     def rates(self, rows: list[Spec], series: list[str]) -> Spec:
-        """Throughput with its intervals, logarithmic."""
+        """Draw throughput with its intervals, logarithmic."""
         known = [row for row in rows if row["fps"]]
         domain, ticks = _rate_scale(known)
         y = _y("fps", "Throughput, frames/s (log)", "log", domain, {"values": ticks, "format": ",~f"})
@@ -100,7 +100,7 @@ class _Sheet:
         )
 
     def ratios(self, rows: list[Spec]) -> Spec:
-        """B / A with its interval and the line at 1; hollow where no arm is shown to be faster."""
+        """Return B / A with its interval and the line at 1; hollow where no arm is shown to be faster."""
         known = [row for row in rows if row["ratio"]]
         domain, ticks = _ratio_scale(rows)
         series = list(dict.fromkeys(row["series"] for row in rows))
@@ -133,7 +133,7 @@ class _Sheet:
         )  # fmt: skip
 
     def cpu(self, rows: list[Spec], series: list[str]) -> Spec:
-        """µs of CPU a frame at the throughput: the sum in full, each gateway dashed and hollow."""
+        """Return µs of CPU a frame at the throughput: the sum in full, each gateway dashed and hollow."""
         known = [row for row in rows if row["cpu"] is not None]
         sums = [row for row in known if row["gateway"] == GATEWAYS[0]]
         top = max(max(row["cpu"], row["high"] or 0) for row in known) * 1.08
@@ -184,7 +184,7 @@ class _Sheet:
         return self._layer("lines", mark, y, series, **more)
 
     def _interval(self, y: Spec, series: list[str]) -> Spec:
-        """From the lower to the upper bound."""
+        """Return the layer of intervals, from the lower to the upper bound."""
         return self._layer(
             "intervals",
             {"type": "rule", "strokeWidth": 2},
@@ -194,7 +194,7 @@ class _Sheet:
         )
 
     def _points(self, y: Spec, series: list[str], tooltip: list[Spec], hollow: str = "", **more: Any) -> Spec:
-        """`hollow`: the test, as a Vega expression, of those that are not filled."""
+        """Return the layer of points; hollow: a Vega expression, true for those that are not filled."""
         mark = {"type": "point", "size": 120 if self.alone else 46, "strokeWidth": 1.4}
         shapes = [self.style[name][1] for name in series]
         shape = {
@@ -211,7 +211,7 @@ class _Sheet:
         )  # fmt: skip
 
     def _marks(self, y: Spec, series: list[str], tooltip: list[Spec]) -> Spec:
-        """What has no figure, at the foot of the panel; its height there means nothing."""
+        """Return the layer of points without a figure, at the foot of the panel; their height there means nothing."""
         mark = {"type": "text", "fontSize": 13, "fontWeight": "bold"}
         text = {"field": "mark", "type": "nominal"}
         return self._layer("marks", mark, y, series, text=text, tooltip=tooltip)
@@ -268,7 +268,7 @@ def _tip(field: str, title: str, number_format: str = "") -> Spec:
 
 
 def _sized(rows: list[Spec]) -> list[Spec]:
-    """What a line may join: not names (suites, kernels), between which there is nothing, nor a lower bound."""
+    """Return the rows that a line may join: frame sizes, not names such as suites; and without lower bounds."""
     is_bound = {"fps": None}
     return [
         row | is_bound if "fps" in row and row["sign"] else row for row in rows if isinstance(row["key"], int)
@@ -290,7 +290,7 @@ def _rate_scale(rows: list[Spec]) -> tuple[tuple[float, float], list[float]]:
 
 
 def _steps(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20 … within the domain."""
+    """Return 1, 2, 5, 10, 20 … within the domain."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [step for p in powers for digit in (1, 2, 5) if low <= (step := digit * 10.0**p) <= high]
 

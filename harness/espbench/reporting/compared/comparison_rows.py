@@ -24,12 +24,12 @@ _CPU_FIELDS = dict(zip(GATEWAYS, ("cpu_us", "cpu_home_us", "cpu_office_us"), str
 
 
 def series_of(panel: Panel, arms: Sequence[str]) -> list[str]:
-    """The curves of a panel: the arms in their order, then the baselines."""
+    """Return the curves of a panel: the arms in their order, then the baselines."""
     return [name for name in arms if name in panel.curves] + [n for n in panel.curves if n not in arms]
 
 
 def rate_rows(panel: Panel, series: Sequence[str]) -> list[Spec]:
-    """A row for each curve and x measured; `fps` is None where no repeat has a figure."""
+    """Return a row for each curve and x measured; `fps` is None where no repeat has a figure."""
     rows = []
     for name in series:
         for x in panel.x:
@@ -49,12 +49,12 @@ def rate_rows(panel: Panel, series: Sequence[str]) -> list[Spec]:
 
 
 def ratio_rows(panel: Panel) -> list[Spec]:
-    """A row for each pair and x, named by B; `ratio` is None where it is a bound or there is none."""
+    """Return a row for each pair and x, named by B; `ratio` is None where it is a bound or there is none."""
     rows = []
     for pair in panel.pairs:
-        found = {point.x: point for point in pair.points}
+        by_x = {point.x: point for point in pair.points}
         for x in panel.x:
-            point = found.get(x)
+            point = by_x.get(x)
             rows.append(
                 _row(pair.b, x, point.ratio if point else None)
                 | {
@@ -71,7 +71,7 @@ def ratio_rows(panel: Panel) -> list[Spec]:
 
 
 def cpu_rows(panel: Panel, series: Sequence[str], arms: Sequence[str]) -> list[Spec]:
-    """A row for each curve, gateway and x; of what is no arm the sum alone. Empty if nobody knows any."""
+    """Return a row for each curve, gateway and x; of what is no arm the sum alone. Empty if nobody knows any."""
     rows = []
     for name in series:
         for gateway, field in _CPU_FIELDS.items():
@@ -92,18 +92,18 @@ def cpu_rows(panel: Panel, series: Sequence[str], arms: Sequence[str]) -> list[S
 
 
 def _sign(point: PointVerdict) -> str:
-    """What stands for a ratio that is no figure: the way from a bound to the truth."""
+    """Return the sign that stands for a ratio without a figure: an arrow from the bound to the true value."""
     return "↑" if point.at_least is not None else "↓" if point.at_most is not None else NONE
 
 
 def unplotted(
     panel: Panel, rows: Sequence[Spec], field: Literal["fps", "ratio"], domain: tuple[float, float]
 ) -> list[Spec]:
-    """What is no point: each in `field` at the height of its mark on a logarithmic axis.
+    """Return the rows that are not points, each with a mark and its height in `field`, on a logarithmic axis.
 
-    An arrow where a figure or a ratio is a bound: above the point, or at the bound. Else a mark at the
-    foot, stacked by curve so that none hides another: of rates what was measured in vain, by its
-    status; of ratios every x without one, by its verdict.
+    A bound gets an arrow: above the point of a figure, or at the bound of a ratio. Everything else gets a mark at the
+    foot, stacked by curve so that none hides another: a rate without a figure by its status, a ratio without one by its
+    verdict.
     """
     low, high = domain
     names = list(dict.fromkeys(row["series"] for row in rows))
@@ -128,7 +128,7 @@ def unplotted(
 
 
 def _row(name: str, x: int | str, estimate: Estimate | None) -> dict[str, Any]:
-    """What every row has; bounds only where there is an interval."""
+    """Return the fields that every row has, with bounds only if there is an interval."""
     interval = estimate is not None and has_interval(estimate)
     return {
         "series": name,
@@ -140,5 +140,5 @@ def _row(name: str, x: int | str, estimate: Estimate | None) -> dict[str, Any]:
 
 
 def _plain(value: float | None) -> float | None:
-    """A number JSON and the chart library can both hold."""
+    """Return a number JSON and the chart library can both hold."""
     return None if value is None or not math.isfinite(value) else round(value, 6)

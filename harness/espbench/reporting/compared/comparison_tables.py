@@ -21,7 +21,7 @@ from espbench.reporting.parts.wording import NONE, count, number
 
 
 def figures_table(panel: Panel, series: Sequence[str]) -> Table:
-    """Every figure of the panel's pictures: a row for each x and curve."""
+    """Return every figure of the panel's pictures: a row for each x and curve."""
     head = [
         x_title(panel), "Arm", "Throughput, frames/s", "Interval", "Mbps", "Repeats",
         "Home + Office, µs/frame", "Home, µs/frame", "Office, µs/frame", "Note",
@@ -52,9 +52,9 @@ def figures_table(panel: Panel, series: Sequence[str]) -> Table:
 
 
 def overheads(position: int, comparison: Comparison) -> Table:
-    """What each arm costs beside each baseline: a row for each x and arm of one panel.
+    """Return the costs of each arm beside each baseline: a row for each x and arm of one panel.
 
-    A column that would be empty (nobody knows the host's clock rate) is left out.
+    A column that would be empty (for instance because the host's clock rate is not known) is left out.
     """
     panel = comparison.panels[position]
     mine = {(o.arm, o.baseline, o.x): o for o in comparison.overheads if o.panel == position}
@@ -82,7 +82,7 @@ def overheads(position: int, comparison: Comparison) -> Table:
 
 
 def facts(comparison: Comparison) -> Table:
-    """How the verdict was reached, but for the arms and what differs."""
+    """Return the table of how the verdicts were reached, without the arms and their differences."""
     rows = [
         ["Method", comparison.method],
         ["Confidence", confidence(comparison)],

@@ -68,7 +68,7 @@ class PairTable:
 
     @property
     def has_cpu(self) -> bool:
-        """Whether the CPU of both is known anywhere."""
+        """True if the CPU figures of both are known at any point."""
         return any(row.cpu_factor != NONE for row in self.rows)
 
 
@@ -104,11 +104,11 @@ class PanelView:
     @property
     def tally(self) -> str:
         """`B faster 4×, no difference shown 3×` for each pair."""
-        told = []
+        parts = []
         for pair in self.pairs:
-            found = ", ".join(f"{word} {n}×" for word, n in Counter(r.word for r in pair.rows).items())
-            told.append(f"{pair.b} (B) against {pair.a} (A): {found}")
-        return "; ".join(told)
+            counts = ", ".join(f"{word} {n}×" for word, n in Counter(r.word for r in pair.rows).items())
+            parts.append(f"{pair.b} (B) against {pair.a} (A): {counts}")
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _panel(position: int, comparison: Comparison, style: dict[str, tuple[str, st
     panel = comparison.panels[position]
     arms = [arm.name for arm in comparison.arms]
     series = series_of(panel, arms)
-    found = figures(panel, arms, style, legend=False)
+    charts = figures(panel, arms, style, legend=False)
     title = panel_title(panel, comparison)
     pairs = [_pair(pair, panel, comparison) for pair in panel.pairs]
     unproven = any(p.fps and not p.proven for curve in panel.curves.values() for p in curve.values())
@@ -208,10 +208,10 @@ def _panel(position: int, comparison: Comparison, style: dict[str, tuple[str, st
         x_head="Frame, bytes" if panel.x_name == Name.FRAME_SIZE else x_title(panel),
         key=_key(panel, comparison),
         pairs=pairs,
-        kinds=list(found),
+        kinds=list(charts),
         legend=[LegendEntry(name, *style[name], is_baseline=name not in arms) for name in series],
         alt="",
-        caption=_caption(panel, list(found), comparison),
+        caption=_caption(panel, list(charts), comparison),
         figures=figures_table(panel, series),
         overhead=overheads(position, comparison),
     )
@@ -270,9 +270,9 @@ def _caption(panel: Panel, kinds: list[Kind], comparison: Comparison) -> str:
 
 def _pair(pair: PairVerdicts, panel: Panel, comparison: Comparison) -> PairTable:
     panels = zip(comparison.panels, told_again(comparison.panels), strict=True)
-    told = pair.words in {one.words for other, again in panels if not again for one in other.pairs}
+    repeated = pair.words in {one.words for other, again in panels if not again for one in other.pairs}
     rows = [_row(point, pair, panel) for point in pair.points]
-    return PairTable(pair.a, pair.b, "" if told else pair.words, rows)
+    return PairTable(pair.a, pair.b, "" if repeated else pair.words, rows)
 
 
 def _row(point: PointVerdict, pair: PairVerdicts, panel: Panel) -> VerdictRow:

@@ -30,7 +30,7 @@ def rate(point: ArmPoint | None) -> str:
 
 
 def ratio_or_bound(point: PointVerdict | Overhead) -> str:
-    """B / A, or a slowdown, with its interval; `≥ 1.20×` where it is only a bound."""
+    """Return B / A, or a slowdown, with its interval; `≥ 1.20×` where it is only a bound."""
     for sign, bound in (("≥", point.at_least), ("≤", point.at_most)):
         if bound is not None:
             return f"{sign}\N{NO-BREAK SPACE}{factor(bound)}"
@@ -38,7 +38,7 @@ def ratio_or_bound(point: PointVerdict | Overhead) -> str:
 
 
 def has_interval(estimate: Estimate) -> bool:
-    """Whether there are repeats enough to say how far off the value may be."""
+    """Return whether there are enough repeats to say how far off the value may be."""
     return estimate.n > 1
 
 
@@ -61,7 +61,7 @@ def microseconds(estimate: Estimate | None) -> str:
 
 
 def rounded(value: float | None, significant: int = 3) -> str:
-    """A large figure to so many digits, the rest zeros: `12,300` cycles."""
+    """Return a large figure to so many digits, the rest zeros: `12,300` cycles."""
     if value is None or value == 0:
         return NONE if value is None else "0"
     places = significant - 1 - math.floor(math.log10(abs(value)))
@@ -69,7 +69,7 @@ def rounded(value: float | None, significant: int = 3) -> str:
 
 
 def repeats_note(point: ArmPoint | None) -> str:
-    """What a figure rests on where that is not every repeat: `INVALID 3×`, `4 of 5 repeats OK`."""
+    """Say which repeats a figure is based on, if not on all: `INVALID 3×`, `4 of 5 repeats OK`."""
     if point is None:
         return "not measured"
     total = sum(point.statuses.values())
@@ -98,16 +98,16 @@ def confidence(comparison: Comparison) -> str:
 
 
 def panel_title(panel: Panel, comparison: Comparison) -> str:
-    """What is fixed in a panel: `suite aes128gcm16 · loss goal 0 %`."""
+    """Return a panel's title from what it holds fixed: `Suite aes128gcm16 · loss goal 0 %`."""
     parts = [f"{name} {value}" for name, value in panel.conditions.items()]
-    if not any(Name.LOSS_GOAL in told for told in (panel.conditions, comparison.common)):
+    if not any(Name.LOSS_GOAL in named for named in (panel.conditions, comparison.common)):
         parts.append(f"loss goal {goal_name(panel.loss_goal)}")
     title = " · ".join(parts) or "Throughput"
     return title[:1].upper() + title[1:]
 
 
 def x_title(panel: Panel) -> str:
-    """The name of the x axis with its unit."""
+    """Return the name of the x axis with its unit."""
     if panel.x_name == Name.FRAME_SIZE:
         return "Frame size, bytes with FCS"
     return panel.x_name[:1].upper() + panel.x_name[1:]

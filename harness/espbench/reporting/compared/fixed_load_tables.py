@@ -15,8 +15,8 @@ _RATE = {"B faster": "▲ B faster", "A faster": "▼ A faster"}
 _NEITHER = {"no difference shown": "○ no difference shown", "no verdict": "– no verdict"}
 
 
-def verdicts(found: Sequence[FixedLoadVerdict]) -> Table:
-    """One row for each point: both ratios with their intervals and what they bear."""
+def verdicts(judged: Sequence[FixedLoadVerdict]) -> Table:
+    """Return one row for each point: both ratios with their intervals and what they bear."""
     head = [
         "Frame size", "B / A", "Conditions", "CPU per frame, B / A", "Verdict on CPU", "Throughput, B / A",
         "Verdict on throughput", "Pairs", "Void trials",
@@ -33,13 +33,13 @@ def verdicts(found: Sequence[FixedLoadVerdict]) -> Table:
             count(v.pairs),
             f"{v.void} of {v.trials}",
         ]
-        for v in found
+        for v in judged
     ]
     return Table(head, rows, numeric=[0, 3, 5, 7, 8])
 
 
-def loads(found: Sequence[FixedLoadVerdict]) -> Table:
-    """One row for each point and load."""
+def loads(judged: Sequence[FixedLoadVerdict]) -> Table:
+    """Return one row for each point and load."""
     head = [
         "Frame size", "B / A", "Load", "Frames/s", "A, µs/frame", "B, µs/frame", "CPU per frame, B / A", "Loss of A",
         "Loss of B", "Pairs",
@@ -57,14 +57,14 @@ def loads(found: Sequence[FixedLoadVerdict]) -> Table:
             _loss(load.loss_b),
             count(load.pairs),
         ]
-        for v in found
+        for v in judged
         for load in v.loads
     ]
     return Table(head, rows, numeric=[0, *range(2, 10)])
 
 
 def _ratio(estimate: Estimate | None) -> str:
-    """To one more digit than elsewhere: these intervals are narrow."""
+    """Write a ratio with one more digit than elsewhere, since these intervals are narrow."""
     if estimate is None:
         return NONE
     return (

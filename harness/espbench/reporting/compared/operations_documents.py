@@ -20,7 +20,7 @@ from espbench.terms import Manifest, Outcome
 
 SINGLE, PAIR = "single-gateway", "gateway-to-gateway"
 TITLE = "A single gateway beside a pair"
-# What differs because the topology does: who runs where, which links there are, how ESP is sent and received.
+# Conditions that differ because the topology does: CPUs, links, and how ESP is sent and received.
 _FOLLOWS: comparability.Places = (
     ("topology", ""), ("placement", ""), ("queues", ""), comparability.GENERATOR,
 )  # fmt: skip
@@ -32,7 +32,7 @@ HOW = (
 
 
 def beside_each_other(outcomes: Sequence[Outcome]) -> Table:
-    """A row for each stack, suite, size and goal that has both operations; empty for other runs."""
+    """Return a row for each stack, suite, size and goal that has both operations; empty for other runs."""
     rows = [
         [*_name(one), _shown(one.encryption), _shown(one.decryption), _shown(one.lower), one.slower or NONE]
         for one in operations(outcomes)
@@ -45,7 +45,7 @@ def beside_each_other(outcomes: Sequence[Outcome]) -> Table:
 
 
 def is_about(runs: Sequence[RunDirectory]) -> bool:
-    """Whether these are runs of single gateways and of pairs."""
+    """Return whether these are runs of single gateways and of pairs."""
     return {run.manifest.topology for run in runs} == {SINGLE, PAIR}
 
 
@@ -54,8 +54,8 @@ def write(runs: Sequence[RunDirectory], directory: Path, *, allow_different: boo
 
     UsageError where the runs differ in more than what follows from the topology, or have no point in common.
     """
-    found, differences, words, shares_core = related(runs, allow_different=allow_different)
-    table = _table(found, shares_core=shares_core)
+    points, differences, words, shares_core = related(runs, allow_different=allow_different)
+    table = _table(points, shares_core=shares_core)
     context = {
         "title": TITLE, "how": HOW, "words": words, "differences": differences, "found": table,
         "runs": [run.path.name for run in runs],
@@ -63,7 +63,7 @@ def write(runs: Sequence[RunDirectory], directory: Path, *, allow_different: boo
     page = directory / "comparison.html"
     write_atomically(page, render_page("operations.html.j2", {}, **context))
     write_atomically(directory / "comparison.md", render("operations.md.j2", **context))
-    plain = [_plain(one, shares_core=shares_core) for one in found]
+    plain = [_plain(one, shares_core=shares_core) for one in points]
     write_atomically(
         directory / "comparison.json", to_json({"points": plain, "words": words}, indent=2) + "\n"
     )
@@ -73,7 +73,7 @@ def write(runs: Sequence[RunDirectory], directory: Path, *, allow_different: boo
 def related(
     runs: Sequence[RunDirectory], *, allow_different: bool
 ) -> tuple[list[Operations], list[str], list[str], bool]:
-    """The points, what else differs, the words, and whether the pair's gateways share a core."""
+    """Return the points, what else differs, the words, and whether the pair's gateways share a core."""
     unequal = [
         comparability.in_words(difference)
         for difference in comparability.differences(read(runs), "run")
@@ -91,36 +91,36 @@ def related(
         topology: [o for run in runs if run.manifest.topology == topology for o in run.outcomes()]
         for topology in (SINGLE, PAIR)
     }
-    found = operations(of[SINGLE], of[PAIR])
-    if not any(one.pair and one.lower for one in found):
+    points = operations(of[SINGLE], of[PAIR])
+    if not any(one.pair and one.lower for one in points):
         raise UsageError(
             "nothing to hold against each other\n"
             "  expected: a stack, suite, frame size and loss goal with encryption, decryption, and the pair one-way\n"
-            f"  got: {plural(len(found), 'point')} of the single gateway, none of which the pair has\n"
+            f"  got: {plural(len(points), 'point')} of the single gateway, none of which the pair has\n"
             "  what to do: measure both with the same stacks, suites, frame_sizes and loss_goals"
         )
     pairs = [run.manifest for run in runs if run.manifest.topology == PAIR]
     shares_core = any(map(_shares_core, pairs))
-    words = [*_words(found, shares_core=shares_core), *_ways(runs)]
-    return found, unequal, words, shares_core
+    words = [*_words(points, shares_core=shares_core), *_path_words(runs)]
+    return points, unequal, words, shares_core
 
 
-def _ways(runs: Sequence[RunDirectory]) -> list[str]:
-    """The CPU that a gateway spends on a frame depends on how frames wake it."""
-    ways = {
-        topology: sorted({_way(run.manifest) for run in runs if run.manifest.topology == topology})
+def _path_words(runs: Sequence[RunDirectory]) -> list[str]:
+    """Say when the figures differ in how frames wake the gateway: its CPU time for a frame depends on that."""
+    paths_of = {
+        topology: sorted({_path_of(run.manifest) for run in runs if run.manifest.topology == topology})
         for topology in (SINGLE, PAIR)
     }
-    if ways[SINGLE] == ways[PAIR]:
+    if paths_of[SINGLE] == paths_of[PAIR]:
         return []
-    told = "; ".join(f"{topology}: {', '.join(found)}" for topology, found in ways.items())
+    listed = "; ".join(f"{topology}: {', '.join(paths)}" for topology, paths in paths_of.items())
     return [
-        f"The generator's ways to the wire differ ({told}), and frames wake the gateways differently by each; for "
+        f"The generator's ways to the wire differ ({listed}), and frames wake the gateways differently by each; for "
         "equal ones write generator: {native: {tx: af_packet, rx: af_packet}} into both plans."
     ]
 
 
-def _way(manifest: Manifest) -> str:
+def _path_of(manifest: Manifest) -> str:
     return manifest.tools.get("generator", "unknown")
 
 
@@ -129,14 +129,14 @@ def _shares_core(manifest: Manifest) -> bool:
     return bool(set(cpus.get("home", [])) & set(cpus.get("office", [])))
 
 
-def _words(found: Sequence[Operations], *, shares_core: bool) -> list[str]:
+def _words(points: Sequence[Operations], *, shares_core: bool) -> list[str]:
     ratios = [
         one.pair.fps / bound
-        for one in found
+        for one in points
         if one.pair
         and one.key[1] != "none"
         and (bound := one.bound_fps(shares_core=shares_core))
-        # Of lower bounds the ratio says nothing that could be counted with the others'.
+        # A ratio of lower bounds must not be counted together with the others.
         and not (one.pair.at_limit or one.is_bound_limited(shares_core=shares_core))
     ]
     where = "share a core" if shares_core else "have a core each"
@@ -157,9 +157,9 @@ def _words(found: Sequence[Operations], *, shares_core: bool) -> list[str]:
     return words
 
 
-def _table(found: Sequence[Operations], *, shares_core: bool) -> Table:
+def _table(points: Sequence[Operations], *, shares_core: bool) -> Table:
     rows = []
-    for one in found:
+    for one in points:
         rows.append(
             [
                 *_name(one), _shown(one.encryption), _shown(one.decryption), _shown(one.lower), one.slower or NONE,
@@ -185,7 +185,7 @@ def _in_turns(one: Operations) -> str:
 
 
 def _ratio(one: Operations, *, shares_core: bool) -> str:
-    """Pair / its bound: at least this where the pair's figure is a lower bound, at most where its halves' are."""
+    """Write pair / its bound; it is a lower bound if the pair's figure is one, an upper bound if its halves' are."""
     bound = one.bound_fps(shares_core=shares_core)
     if one.pair is None or not bound:
         return NONE

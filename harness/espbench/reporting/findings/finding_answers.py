@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the other tests found, at a glance: the figure each is about, stacks and suites down, frame sizes across."""
+"""Makes the tables of the other tests' results at a glance: stacks and suites down, frame sizes across."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from espbench.reporting.findings.finding_groups import FindingGroup, groups_of, headline, median_of
-from espbench.reporting.findings.finding_tables import told, unit_of
+from espbench.reporting.findings.finding_tables import figure_text, unit_of
 from espbench.reporting.findings.finding_view import labels
 from espbench.reporting.findings.finding_words import Names
 from espbench.reporting.parts.final_trials import encryption_of
@@ -43,7 +43,7 @@ class FindingAnswerRow:
 
 @dataclass(frozen=True)
 class FindingAnswer:
-    """What was found for one DUT, direction and IP version; sizes are empty for tests that have one case a pair."""
+    """The results for one DUT, direction and IP version; sizes are empty for tests with one case for each pair."""
 
     title: str
     sizes: list[str]
@@ -54,13 +54,13 @@ class FindingAnswer:
 def finding_answers(
     findings: Sequence[Finding], manifest: Manifest, notes: Notes, anchors: dict[str, str]
 ) -> list[FindingAnswer]:
-    """One table for each DUT, direction and IP version, with all tests that are made at each frame size; and one
+    """Return one table for each DUT, direction and IP version, with all tests that are made at each frame size; and one
     for those made once for a pair of gateways. anchors: test → its section's.
     """
     groups = groups_of(findings)
     names = Names.of(manifest)
     once = _made_once(manifest)
-    found = []
+    tables = []
     for key in dict.fromkeys((g.dut, g.direction, g.ip_version, g.test in once) for g in groups):
         members = [g for g in groups if (g.dut, g.direction, g.ip_version, g.test in once) == key]
         sizes = sorted({size for g in members for size in g.sizes}, key=lambda s: (isinstance(s, str), s))
@@ -68,7 +68,7 @@ def finding_answers(
         what = names.title(members[0].test) if len(tests) == 1 else "Pair of gateways" if key[3] else "Tests"
         summed = " (rates: both directions summed)" if key[1] == "both-ways" else ""
         where = "" if key[3] else f", {key[1]}{summed}"
-        found.append(
+        tables.append(
             FindingAnswer(
                 title=f"{what} of {key[0]}{where}, IPv{key[2]}",
                 sizes=[] if key[3] else [str(size) for size in sizes],
@@ -80,16 +80,16 @@ def finding_answers(
                 labels=labels([f for g in members for f in g.findings]),
             )
         )
-    return found
+    return tables
 
 
 def _made_once(manifest: Manifest) -> set[str]:
-    """The tests that have one frame size in a run that has several."""
+    """Return the tests that have one frame size in a run that has several."""
     sizes: dict[str, set[int | str]] = {}
     for case in manifest.cases:
         sizes.setdefault(case.test, set()).add(case.frame_size)
     several = len(set().union(*sizes.values())) > 1 if sizes else False
-    return {test for test, found in sizes.items() if several and len(found) == 1}
+    return {test for test, listed in sizes.items() if several and len(listed) == 1}
 
 
 def _rows(
@@ -108,11 +108,11 @@ def _rows(
             what=what,
             anchor=anchors[group.test],
             name=name,
-            encryption=encryption_of(found),
-            cells=[_cell([f for f in found if f.frame_size == size], notes) for size in sizes],
+            encryption=encryption_of(of_arm),
+            cells=[_cell([f for f in of_arm if f.frame_size == size], notes) for size in sizes],
             starts_test=position == 0,
         )
-        for position, (name, found) in enumerate(group.arms().items())
+        for position, (name, of_arm) in enumerate(group.arms().items())
     ]
 
 
@@ -122,7 +122,7 @@ def _cell(repeats: list[Finding], notes: Notes) -> FindingCell:
     middle = median_of([q.value for q in known])
     flags = {flag.number: flag for f in repeats for flag in notes.flags(f) if flag.word}
     return FindingCell(
-        text="" if middle is None else told(known[0].model_copy(update={"value": middle})),
+        text="" if middle is None else figure_text(known[0].model_copy(update={"value": middle})),
         status=status,
         instead=_instead(repeats),
         valid_of=f"{len(known)} of {len(repeats)}" if 0 < len(known) < len(repeats) else "",
@@ -132,5 +132,5 @@ def _cell(repeats: list[Finding], notes: Notes) -> FindingCell:
 
 
 def _instead(repeats: Sequence[Finding]) -> str:
-    """What stands for a figure where there was nothing to measure: `not searched`."""
+    """Return the words that replace a figure if there was nothing to measure: `not searched`."""
     return short(next((f.answer for f in repeats if f.status == "OK"), None)) or NONE

@@ -11,7 +11,7 @@ from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, count, figure, flat, number
 from espbench.terms import Finding
 
-# How the key of a figure ends → its unit.
+# The ending of a figure's key → its unit.
 _UNITS = {
     "_pps": "packets/s",
     "_fps": "frames/s",
@@ -36,12 +36,12 @@ _LOSS: dict[str, tuple[str, Callable[[float | None], str]]] = {
 
 
 def curves(group: FindingGroup) -> list[tuple[str, Table]]:
-    """Stack and suite → a table of all points of its curves."""
+    """Return a table of all points of the curves, for each stack and suite."""
     tell = _loss_points if group.kind == "frame_loss" else _points
     return [
-        (name, tell(found, repeats=group.repeats))
-        for name, found in group.arms().items()
-        if any(f.curve for f in found)
+        (name, tell(of_arm, repeats=group.repeats))
+        for name, of_arm in group.arms().items()
+        if any(f.curve for f in of_arm)
     ]
 
 
@@ -53,33 +53,35 @@ def _case_head(*, repeats: bool) -> list[str]:
     return ["Frame, bytes", *(["Repeat"] if repeats else [])]
 
 
-def _loss_points(found: Sequence[Finding], *, repeats: bool) -> Table:
-    told = [key for key in _LOSS if any(row.get(key) is not None for f in found for row in f.curve)]
-    head = [*_case_head(repeats=repeats), *(_LOSS[key][0] for key in told), "Trial", "Verdict"]
+def _loss_points(findings: Sequence[Finding], *, repeats: bool) -> Table:
+    keys = [key for key in _LOSS if any(row.get(key) is not None for f in findings for row in f.curve)]
+    head = [*_case_head(repeats=repeats), *(_LOSS[key][0] for key in keys), "Trial", "Verdict"]
     rows = [
         [
             *_case(f, repeats=repeats),
-            *(_LOSS[key][1](row.get(key)) for key in told),
+            *(_LOSS[key][1](row.get(key)) for key in keys),
             str(row.get("trial", NONE)),
             str(row.get("validity", NONE)),
         ]
-        for f in found
+        for f in findings
         for row in f.curve
     ]
     return Table(head, rows, numeric=list(range(len(head) - 1)))
 
 
-def _points(found: Sequence[Finding], *, repeats: bool) -> Table:
-    keys = list(dict.fromkeys(key for f in found for row in f.curve for key in row))
+def _points(findings: Sequence[Finding], *, repeats: bool) -> Table:
+    keys = list(dict.fromkeys(key for f in findings for row in f.curve for key in row))
     head = [*_case_head(repeats=repeats), *map(column_title, keys)]
     rows = [
-        [*_case(f, repeats=repeats), *(_text(row.get(key)) for key in keys)] for f in found for row in f.curve
+        [*_case(f, repeats=repeats), *(_text(row.get(key)) for key in keys)]
+        for f in findings
+        for row in f.curve
     ]
     first = len(head) - len(keys)
     numbers = [
         first + i
         for i, key in enumerate(keys)
-        if all(isinstance(row.get(key), int | float | None) for f in found for row in f.curve)
+        if all(isinstance(row.get(key), int | float | None) for f in findings for row in f.curve)
     ]
     return Table(head, rows, numeric=[*range(first), *numbers])
 

@@ -29,7 +29,7 @@ class FindingGroup:
 
     @property
     def directions(self) -> int:
-        """How many directions the summed rates cover."""
+        """The number of directions that the summed rates cover."""
         return 2 if self.direction == "both-ways" else 1
 
     @property
@@ -39,25 +39,25 @@ class FindingGroup:
 
     @property
     def repeats(self) -> bool:
-        """Whether a case was measured more than once."""
+        """True if a case was measured more than once."""
         return any(f.repeat > 1 for f in self.findings)
 
     def arms(self) -> dict[str, list[Finding]]:
-        """Stack and suite → its findings."""
-        found: dict[str, list[Finding]] = {}
+        """Group the findings by stack and suite."""
+        by_arm: dict[str, list[Finding]] = {}
         for f in self.findings:
-            found.setdefault(arm_of(f), []).append(f)
-        return found
+            by_arm.setdefault(arm_of(f), []).append(f)
+        return by_arm
 
 
 def groups_of(findings: Sequence[Finding]) -> list[FindingGroup]:
-    """In the order the cases ran; within a group stack by stack and suite by suite, frame sizes rising."""
+    """Group findings in the order in which the cases ran; within a group by stack, suite and rising frame size."""
     arms = list(dict.fromkeys(map(arm_of, findings)))
-    found: dict[tuple[str, str, str, int], list[Finding]] = {}
+    by_case: dict[tuple[str, str, str, int], list[Finding]] = {}
     for f in sorted(findings, key=lambda f: (arms.index(arm_of(f)), _by_size(f.frame_size), f.repeat)):
-        found.setdefault((f.test, f.dut, f.direction, f.ip_version), []).append(f)
+        by_case.setdefault((f.test, f.dut, f.direction, f.ip_version), []).append(f)
     order = list(dict.fromkeys((f.test, f.dut, f.direction, f.ip_version) for f in findings))
-    return [FindingGroup(*key, findings=found[key]) for key in order]
+    return [FindingGroup(*key, findings=by_case[key]) for key in order]
 
 
 def _by_size(size: int | str) -> tuple[bool, int | str]:
@@ -71,18 +71,18 @@ def arm_of(f: Finding) -> str:
 
 
 def quantity(f: Finding, key: str) -> Quantity | None:
-    """A quantity by its key (quantities.py), of all directions."""
+    """Return a quantity by its key (quantities.py), of all directions."""
     return next((q for q in f.quantities if q.key == key and not q.way), None)
 
 
 def value(f: Finding, key: str) -> float | None:
-    """Its figure."""
-    found = quantity(f, key)
-    return found.value if found else None
+    """Return the figure of a quantity."""
+    q = quantity(f, key)
+    return q.value if q else None
 
 
 def headline(f: Finding) -> Quantity | None:
-    """What the test is about; None where it has no figure."""
+    """Return the test's main figure, which is its first quantity; None if that has no value."""
     return f.quantities[0] if f.quantities and f.quantities[0].value is not None else None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which charts a group of findings has, with their legends, captions and texts for those who cannot see them."""
+"""Makes the charts of a group of findings, with legends, captions, and texts for those who cannot see them."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ class Figure:
 def figure_of(
     group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: dict[str, str]
 ) -> Figure | None:
-    """The standard's charts of this kind of test, of an unknown one its curve; None where there is nothing to draw."""
+    """Return the standard's charts of this kind of test, or an unknown one's curve; None if there are none."""
     match group.kind:
         case "latency":
-            found = _latency(group, anchor)
+            chart = _latency(group, anchor)
         case "frame_loss":
-            found = _frame_loss(group, anchor)
+            chart = _frame_loss(group, anchor)
         case "flood":
-            found = _flood(group, anchor, line_rate_bps, colour_of)
+            chart = _flood(group, anchor, line_rate_bps, colour_of)
         case _:
-            found = _curves(group, anchor)
-    return found if found.panels else None
+            chart = _curves(group, anchor)
+    return chart if chart.panels else None
 
 
 def _without_figure(findings: Sequence[Finding]) -> str:
@@ -90,21 +90,21 @@ def _latency(group: FindingGroup, anchor: str) -> Figure:
     domain = latency_domain(group.findings)
     if domain is None:
         return Figure(panels)
-    for position, (name, found) in enumerate(group.arms().items(), start=1):
-        page = latency_panel(found, group.sizes, domain, as_picture=False)
-        picture = latency_panel(found, group.sizes, domain, as_picture=True)
+    for position, (name, of_arm) in enumerate(group.arms().items(), start=1):
+        page = latency_panel(of_arm, group.sizes, domain, as_picture=False)
+        picture = latency_panel(of_arm, group.sizes, domain, as_picture=True)
         if page is None or picture is None:
             continue
-        told = [
+        texts = [
             f"{f.frame_size} B: tagged frame {figure(q.value)} µs, p99 {figure(value(f, Key.LATENCY_P99))} µs"
-            for f in found
+            for f in of_arm
             if (q := headline(f))
         ]
         panels.append(
             Panel(
                 f"{anchor}-{position}-{slug(name).lower()}",
                 name,
-                f"Latency percentiles against frame size, {name}. {'; '.join(told[:8])}. {_ALL_BELOW}",
+                f"Latency percentiles against frame size, {name}. {'; '.join(texts[:8])}. {_ALL_BELOW}",
                 page,
                 picture,
                 "diamonds: mean of the tagged frames; lines: percentiles of all frames",
@@ -124,10 +124,10 @@ def _frame_loss(group: FindingGroup, anchor: str) -> Figure:
     colour_of = size_colours(group.sizes)
     of_highest = is_of_highest(group.findings)
     panels = []
-    for position, (name, found) in enumerate(group.arms().items(), start=1):
+    for position, (name, of_arm) in enumerate(group.arms().items(), start=1):
         for kind, draw in (("loss", loss_panel), ("forwarded", forwarded_panel)):
-            page = draw(found, colour_of, of_highest=of_highest, as_picture=False)
-            picture = draw(found, colour_of, of_highest=of_highest, as_picture=True)
+            page = draw(of_arm, colour_of, of_highest=of_highest, as_picture=False)
+            picture = draw(of_arm, colour_of, of_highest=of_highest, as_picture=True)
             if page is None or picture is None:
                 continue
             title = "frame loss against load" if kind == "loss" else "forwarded against offered load"
@@ -135,7 +135,7 @@ def _frame_loss(group: FindingGroup, anchor: str) -> Figure:
                 Panel(
                     f"{anchor}-{position}-{slug(name).lower()}-{kind}",
                     f"{name}: {title}",
-                    f"Line chart, {name}: {title}, one line for each frame size. {_loss_in_words(found)} {_ALL_BELOW}",
+                    f"Line chart, {name}: {title}, one line for each frame size. {_loss_in_words(of_arm)} {_ALL_BELOW}",
                     page,
                     picture,
                     "RFC 2544 26.3" if kind == "loss" else "dashed: where nothing is lost",
@@ -171,9 +171,9 @@ def _curves(group: FindingGroup, anchor: str) -> Figure:
         return Figure([])
     x, y = map(column_title, axes)
     panels = []
-    for position, (name, found) in enumerate(group.arms().items(), start=1):
-        page = curve_panel(found, axes, colour_of, as_picture=False)
-        picture = curve_panel(found, axes, colour_of, as_picture=True)
+    for position, (name, of_arm) in enumerate(group.arms().items(), start=1):
+        page = curve_panel(of_arm, axes, colour_of, as_picture=False)
+        picture = curve_panel(of_arm, axes, colour_of, as_picture=True)
         if page is None or picture is None:
             continue
         panels.append(
@@ -181,7 +181,7 @@ def _curves(group: FindingGroup, anchor: str) -> Figure:
                 f"{anchor}-{position}-{slug(name).lower()}",
                 name,
                 f"Line chart, {name}: {y} against {x}, one line for each frame size. "
-                f"{' '.join(dict.fromkeys(f.words for f in found[:4]))} {_ALL_BELOW}",
+                f"{' '.join(dict.fromkeys(f.words for f in of_arm[:4]))} {_ALL_BELOW}",
                 page,
                 picture,
             )
@@ -189,36 +189,38 @@ def _curves(group: FindingGroup, anchor: str) -> Figure:
     return Figure(panels, colour_of, caption=f"{y} against {x}, one line for each frame size.")
 
 
-def _loss_in_words(found: Sequence[Finding]) -> str:
-    told = [
+def _loss_in_words(findings: Sequence[Finding]) -> str:
+    texts = [
         f"{f.frame_size} B: {figure(q.value)} % lost at {count(f.load_fps)} frames/s"
-        for f in found
+        for f in findings
         if (q := headline(f))
     ]
-    return "; ".join(told[:8]) + "."
+    return "; ".join(texts[:8]) + "."
 
 
 def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: dict[str, str]) -> Figure:
     panels = []
     for position, stack in enumerate(dict.fromkeys(f.stack for f in group.findings), start=1):
-        found = [f for f in group.findings if f.stack == stack]
+        of_stack = [f for f in group.findings if f.stack == stack]
         draw = [
-            flood_panel(found, group.sizes, group.directions, line_rate_bps, colour_of, as_picture=as_picture)
+            flood_panel(
+                of_stack, group.sizes, group.directions, line_rate_bps, colour_of, as_picture=as_picture
+            )
             for as_picture in (False, True)
         ]
         if draw[0] is None or draw[1] is None:
             continue
-        told = [
+        texts = [
             f"{f.suite} {f.frame_size} B: {count(q.value)} frames/s, {number(value(f, Key.OF_THROUGHPUT), 3)} × "
             "its throughput"
-            for f in found
+            for f in of_stack
             if (q := headline(f))
         ]
         panels.append(
             Panel(
                 f"{anchor}-{position}-{slug(stack).lower()}",
                 stack,
-                f"Forwarding rate under flood and throughput against frame size, {stack}. {'; '.join(told[:8])}. "
+                f"Forwarding rate under flood and throughput against frame size, {stack}. {'; '.join(texts[:8])}. "
                 f"{_ALL_BELOW}",
                 draw[0],
                 draw[1],

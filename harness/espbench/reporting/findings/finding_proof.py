@@ -16,18 +16,18 @@ from espbench.terms import Finding
 
 
 def proof(findings: Sequence[Finding], trials: TrialDigest, names: Names) -> Table:
-    """A row for each test, stack and suite that is to encrypt, and direction; the counts are unrounded sums."""
+    """Return a row for each test, stack and suite that is to encrypt, and direction; the counts are unrounded sums."""
     several_duts = len({f.dut for f in findings}) > 1
     rows = []
     for group in groups_of([f for f in findings if f.encryption != "baseline"]):
-        for arm, found in group.arms().items():
+        for arm, of_arm in group.arms().items():
             name = [
                 names.title(group.test),
                 f"{group.dut} · {arm}" if several_duts else arm,
                 f"IPv{group.ip_version}, {group.direction}",
             ]
             crossings: dict[str, Crossing] = {}
-            for f in found:
+            for f in of_arm:
                 for way, sums in trials.crossings.get(f.case, {}).items():
                     crossings[way] = crossings.get(way, Crossing()) + sums
             if not crossings:
@@ -37,7 +37,7 @@ def proof(findings: Sequence[Finding], trials: TrialDigest, names: Names) -> Tab
                     [
                         *name, count(sums.trials), way, count(sums.sent),
                         count(sums.encrypted), count(sums.decrypted), count(sums.received),
-                        _verdict(found, sums),
+                        _verdict(of_arm, sums),
                     ]
                 )  # fmt: skip
     head = [
@@ -47,8 +47,8 @@ def proof(findings: Sequence[Finding], trials: TrialDigest, names: Names) -> Tab
     return Table(head, rows, numeric=[3, 5, 6, 7, 8])
 
 
-def _verdict(found: Sequence[Finding], sums: Crossing) -> str:
-    proven = all(f.encryption == "proven" for f in found)
+def _verdict(findings: Sequence[Finding], sums: Crossing) -> str:
+    proven = all(f.encryption == "proven" for f in findings)
     if not proven or sums.encrypted is None or sums.decrypted is None:
         return NOT_PROVEN
     if sums.proven < sums.trials:

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the tests beside throughput: for each kind the columns its standard prescribes, for others one
-row a quantity.
-"""
+"""Makes the tables of the other tests: with the columns of the standard, or one row for each quantity."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ class FindingTable:
 
     @property
     def several_rows(self) -> bool:
-        """Whether some case takes more than one row."""
+        """True if some case takes more than one row."""
         return not all(row.starts_case for row in self.rows)
 
 
@@ -78,7 +76,7 @@ _Columns = list[tuple[Column, Cell]]
 
 
 def table(group: FindingGroup, notes: Notes, line_rate_bps: float) -> FindingTable:
-    """A row for each case, under the columns of its kind of test."""
+    """Return a row for each case, under the columns of its kind of test."""
     columns = _columns(group, line_rate_bps) or _one_column_a_quantity(group)
     if not columns:
         return _one_row_a_quantity(group, notes)
@@ -87,20 +85,20 @@ def table(group: FindingGroup, notes: Notes, line_rate_bps: float) -> FindingTab
 
 
 def _one_column_a_quantity(group: FindingGroup) -> _Columns:
-    """For kinds of tests this file does not know whose figures are few, and one measurement each; else none."""
-    found = {q.key: q for f in group.findings for q in f.quantities if not q.way}
+    """Return a column for each quantity of an unknown kind of test, if they are few and each measured once."""
+    by_key = {q.key: q for f in group.findings for q in f.quantities if not q.way}
     single = all(q.n <= 1 for f in group.findings for q in f.quantities)
-    if not found or not single or len(found) > _MOST_COLUMNS:
+    if not by_key or not single or len(by_key) > _MOST_COLUMNS:
         return []
     load = [_LOAD] if any(f.load_fps is not None for f in group.findings) else []
     return load + [
-        (Column(q.name[:1].upper() + q.name[1:], unit_of(q), strong=position == 0), _told(key))
-        for position, (key, q) in enumerate(found.items())
+        (Column(q.name[:1].upper() + q.name[1:], unit_of(q), strong=position == 0), _text_cell(key))
+        for position, (key, q) in enumerate(by_key.items())
     ]
 
 
 def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
-    """For kinds of tests this file does not know: all that any of them can say."""
+    """Make a table with a row for each quantity, for any unknown kind of test."""
     has_load = any(f.load_fps is not None for f in group.findings)
     head = [
         *([Column("Load", "frames/s")] if has_load else []),
@@ -114,13 +112,13 @@ def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
         for q in (q for q in f.quantities if not q.way):
             load = [count(f.load_fps) if not figures else ""] if has_load else []
             spread = [figure(q.minimum), figure(q.maximum), figure(q.stdev)] if q.n > 1 else [NONE] * 3
-            figures.append([*load, q.name, told(q), unit_of(q), count(q.n), *spread])
+            figures.append([*load, q.name, figure_text(q), unit_of(q), count(q.n), *spread])
         rows.append(_row(f, notes, figures or [[NONE] * len(head)]))
     return _assembled(group, head, rows)
 
 
-def told(q: Quantity) -> str:
-    """A figure as its unit wants it: rates of frames, as everywhere, and what was counted are told whole."""
+def figure_text(q: Quantity) -> str:
+    """Return a figure as its unit wants it: rates of frames, as everywhere, and what was counted are told whole."""
     whole = q.value is not None and float(q.value).is_integer() and q.unit not in _MEASURED
     return count(q.value) if whole or q.unit == "frames/s" else figure(q.value)
 
@@ -192,7 +190,7 @@ def _latency() -> _Columns:
     return [
         _LOAD,
         *_spread(Key.LATENCY_TAGGED, "Tagged frame", "µs", "n"),
-        # Of all trials together the least is the least of theirs, and so the greatest.
+        # The least of all trials together is the least of each trial's least; likewise the greatest.
         (Column("All frames, µs", "least"), _extreme(Key.LATENCY_LEAST, "minimum")),
         *((Column("All frames, µs", name), _cell(key)) for name, key in all_frames.items()),
         (Column("All frames, µs", "greatest"), _extreme(Key.LATENCY_GREATEST, "maximum")),
@@ -247,21 +245,21 @@ def _flood() -> _Columns:
 
 
 def _spread(key: Key, title: str, unit: str, n: str) -> _Columns:
-    """Mean, least, greatest, standard deviation, and of how many."""
+    """Return columns for mean, least, greatest, standard deviation, and the number of values."""
 
     def of(field: str) -> Cell:
         # One burst is a whole number of frames, their mean is not.
-        told = count if unit == "frames" and field in ("minimum", "maximum") else figure
+        written = count if unit == "frames" and field in ("minimum", "maximum") else figure
 
         def cell(f: Finding) -> str:
-            found = quantity(f, key)
-            return told(getattr(found, field)) if found else NONE
+            q = quantity(f, key)
+            return written(getattr(q, field)) if q else NONE
 
         return cell
 
     def how_many(f: Finding) -> str:
-        found = quantity(f, key)
-        return count(found.n) if found else NONE
+        q = quantity(f, key)
+        return count(q.n) if q else NONE
 
     return [
         (Column(f"{title}, {unit}", "mean", strong=True), of("value")),
@@ -276,10 +274,10 @@ def _cell(key: Key) -> Cell:
     return lambda f: figure(value(f, key))
 
 
-def _told(key: str) -> Cell:
+def _text_cell(key: str) -> Cell:
     def cell(f: Finding) -> str:
-        found = quantity(f, key)
-        return told(found) if found else NONE
+        q = quantity(f, key)
+        return figure_text(q) if q else NONE
 
     return cell
 
@@ -298,10 +296,10 @@ def _times(key: Key) -> Cell:
 
 def _extreme(key: Key, field: str) -> Cell:
     def cell(f: Finding) -> str:
-        found = quantity(f, key)
-        if found is None:
+        q = quantity(f, key)
+        if q is None:
             return NONE
-        extreme = getattr(found, field)
-        return figure(found.value if extreme is None else extreme)
+        extreme = getattr(q, field)
+        return figure(q.value if extreme is None else extreme)
 
     return cell

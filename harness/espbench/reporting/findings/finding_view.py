@@ -49,13 +49,13 @@ class FindingSection:
 def sections(
     findings: Sequence[Finding], manifest: Manifest, notes: Notes, colour_of: dict[str, str]
 ) -> list[FindingSection]:
-    """In the order the tests ran."""
+    """Make the sections of a report, in the order in which the tests ran."""
     groups, names = groups_of(findings), Names.of(manifest)
-    found = []
+    made = []
     for test in dict.fromkeys(group.test for group in groups):
         # Parts are called so, since `latency-2` is the second latency test of a plan.
         anchor = f"test-{slug(test).lower().replace('_', '-')}"
-        found.append(
+        made.append(
             FindingSection(
                 test=test,
                 anchor=anchor,
@@ -67,7 +67,7 @@ def sections(
                 ],
             )
         )
-    return found
+    return made
 
 
 def _part(
@@ -93,11 +93,11 @@ def _part(
 
 
 def labels(findings: Sequence[Finding]) -> list[str]:
-    """What any of these is not, for wherever their figures are shown."""
+    """Return the labels to print wherever these figures are shown: shortened, encryption not proven."""
     short, unproven = any(f.is_short for f in findings), any(map(is_unproven, findings))
     return [label for label, applies in ((SHORTENED, short), (NOT_PROVEN, unproven)) if applies]
 
 
 def is_unproven(f: Finding) -> bool:
-    """Whether it has a figure that may be of cleartext."""
+    """Return whether it has a figure that may be of cleartext."""
     return f.encryption == "not proven" and headline(f) is not None

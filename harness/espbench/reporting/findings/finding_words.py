@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each kind of test is called in a report, and what a reader must know to read its figures."""
+"""Has the names of the kinds of test in a report, and what a reader must know to read their figures."""
 
 from __future__ import annotations
 
@@ -100,27 +100,27 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Names:
-    """What the tests of a run are called: those of one kind by what the plan asks of each.
+    """The names of a run's tests; tests of one kind are distinguished by their settings.
 
-    apart: test → the settings that tell it from others of its kind.
+    apart: by test, the settings in which it differs from others of its kind.
     """
 
     apart: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, manifest: Manifest) -> Names:
-        """By the settings the manifest records, if any."""
+        """Make the names from the settings in the manifest, if it has any."""
         settings: dict[str, list[dict[str, Any]]] = {}
         for entry in manifest.conditions.get("tests", []):
             for name, asked in entry.items():
                 settings.setdefault(name, []).append(asked)
-        found = {}
+        apart = {}
         for name, several in settings.items():
             keys = _telling(several)
             for number, asked in enumerate(several, start=1):
-                told = [f"{key.replace('_', ' ')}: {asked[key]}" for key in keys if key in asked]
-                found[name if number == 1 else f"{name}-{number}"] = ", ".join(told)
-        return cls({test: text for test, text in found.items() if text})
+                parts = [f"{key.replace('_', ' ')}: {asked[key]}" for key in keys if key in asked]
+                apart[name if number == 1 else f"{name}-{number}"] = ", ".join(parts)
+        return cls({test: text for test, text in apart.items() if text})
 
     def title(self, test: str) -> str:
         """`Latency`, `Reset (what: power)`; without recorded settings `Reset (2)`."""
@@ -128,27 +128,27 @@ class Names:
         return f"{_kind(test).title} ({which})" if which else _kind(test).title
 
     def which(self, test: str) -> str:
-        """What tells it from others of its kind; empty where there are none."""
+        """Return what distinguishes the test from others of its kind; empty if there are no others."""
         number = test.removeprefix(kind_of_test(test)).lstrip("-")
         return self.apart.get(test, number)
 
     def within(self, test: str) -> str:
-        """Its title within a sentence."""
+        """Return the test's title as it stands within a sentence."""
         return _within(self.title(test))
 
     def about(self, test: str) -> str:
-        """A sentence or two on what it is; empty for kinds nobody wrote one for."""
+        """Return a sentence or two on what it is; empty for kinds nobody wrote one for."""
         return _kind(test).about
 
 
 def _telling(several: Sequence[dict[str, Any]]) -> list[str]:
-    """The key that tells tests of one kind apart by itself, words before numbers; else all that differ."""
+    """Return the key that tells tests of one kind apart by itself, words before numbers; else all that differ."""
     values = {
         key: [str(asked.get(key)) for asked in several]
         for key, value in several[0].items()
         if isinstance(value, str | int | float)
     }
-    differing = [key for key, found in values.items() if len(set(found)) > 1]
+    differing = [key for key, different in values.items() if len(set(different)) > 1]
     alone = [key for key in differing if len(set(values[key])) == len(several)]
     alone.sort(key=lambda key: any(text[:1].isdigit() for text in values[key]))
     return alone[:1] or differing

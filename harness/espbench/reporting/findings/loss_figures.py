@@ -27,14 +27,15 @@ _FOOT = 2.5  # height of a mark, of 100
 
 
 def highest_loads(findings: Sequence[Finding]) -> list[float]:
-    """The highest load of each curve in per cent of the line rate; none where the line rate is not known."""
+    """Return the highest load of each curve in per cent of the line rate; none where the line rate is not known."""
     points = [[row["intended_pct_of_line_rate"] for row in f.curve] for f in findings if f.curve]
     return [] if any(None in shares for shares in points) else [max(shares) for shares in points]
 
 
 def is_of_highest(findings: Sequence[Finding]) -> bool:
-    """Whether loads are drawn in per cent of the highest one, the line rate being unknown or too far away to be the
-    end of the axis.
+    """Return whether loads are drawn in per cent of the highest one.
+
+    They are if the line rate is not known, or is too far away to be the end of the axis.
     """
     return max(highest_loads(findings), default=0.0) < _WORTH_DRAWING
 
@@ -42,14 +43,14 @@ def is_of_highest(findings: Sequence[Finding]) -> bool:
 def loss_panel(
     findings: Sequence[Finding], colour_of: dict[str, str], *, of_highest: bool, as_picture: bool
 ) -> Spec | None:
-    """Per cent of frames lost against the load, both from 0 to 100 (RFC 2544 26.3)."""
+    """Return per cent of frames lost against the load, both from 0 to 100 (RFC 2544 26.3)."""
     return _panel(findings, colour_of, "loss", of_highest=of_highest, as_picture=as_picture)
 
 
 def forwarded_panel(
     findings: Sequence[Finding], colour_of: dict[str, str], *, of_highest: bool, as_picture: bool
 ) -> Spec | None:
-    """Forwarded against offered load, with the line on which nothing is lost: a curve that falls is a collapse."""
+    """Draw forwarded against offered load, with the line on which nothing is lost: a curve that falls is a collapse."""
     return _panel(findings, colour_of, "forwarded", of_highest=of_highest, as_picture=as_picture)
 
 
@@ -107,7 +108,7 @@ def _axis(field: str, title: str) -> Spec:
 
 
 def _rows(f: Finding, *, of_highest: bool) -> list[Spec]:
-    """The points of one curve by rising load; shares are of the line rate, or of the highest load intended."""
+    """Return the points of one curve by rising load; shares are of the line rate, or of the highest load intended."""
     highest = max((row["intended_fps"] for row in f.curve), default=0.0)
     rows = []
     for point in sorted(f.curve, key=lambda row: row["intended_fps"]):

@@ -56,22 +56,19 @@ def latency_panel(
     *,
     as_picture: bool,
 ) -> Spec | None:
-    """Latency of one stack and suite: the tagged frames' mean from least to greatest, percentiles of all frames.
-
-    Points are the median of the repeats of a case. None where nothing has a figure.
-    """
+    """Draw the latency of one stack and suite: tagged frames' mean, least and greatest, percentiles of all frames."""
     tagged, lines = [], []
     for size in sizes:
         here = [f for f in findings if f.frame_size == size]
-        found = [q for f in here if (q := quantity(f, Key.LATENCY_TAGGED)) and q.value is not None]
-        if found:
+        of_size = [q for f in here if (q := quantity(f, Key.LATENCY_TAGGED)) and q.value is not None]
+        if of_size:
             tagged.append(
                 _at(size, TAGGED)
                 | {
-                    "us": median_of([q.value for q in found]),
-                    "low": min(q.value if q.minimum is None else q.minimum for q in found if q.value is not None),
-                    "high": max(q.value if q.maximum is None else q.maximum for q in found if q.value is not None),
-                    "n": sum(q.n for q in found),
+                    "us": median_of([q.value for q in of_size]),
+                    "low": min(q.value if q.minimum is None else q.minimum for q in of_size if q.value is not None),
+                    "high": max(q.value if q.maximum is None else q.maximum for q in of_size if q.value is not None),
+                    "n": sum(q.n for q in of_size),
                     "load": median_of([f.load_fps for f in here]),
                 }
             )  # fmt: skip
@@ -165,7 +162,7 @@ def _at(size: int | str, series: str) -> Spec:
 
 
 def _ordered(rows: list[Spec]) -> list[Spec]:
-    """Without mixes of sizes, which are on no line."""
+    """Return the rows that are not mixes of sizes; mixes are on no line."""
     return [row for row in rows if not row["mix"]]
 
 

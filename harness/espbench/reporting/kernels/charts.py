@@ -22,17 +22,17 @@ ORDER = [kernel.shown for kernel in KERNELS.values()]
 
 
 def shown(kernel: str) -> str:
-    """A kernel's name for people."""
+    """Return a kernel's name for people."""
     return KERNELS[kernel].shown
 
 
 def hues(series: Sequence[str]) -> dict[str, str]:
-    """One colour for each."""
+    """Return one colour for each."""
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(series)}
 
 
 def grouped(rows: list[Spec], title: str, *, log: bool, as_picture: bool) -> Spec:
-    """Bars side by side: rows have kernel, series and value."""
+    """Draw bars side by side: rows have kernel, series and value."""
     colour_of = hues([*dict.fromkeys(row["series"] for row in rows)])
     domain = log_domain([row["value"] for row in rows]) if log else None
     if domain:
@@ -52,7 +52,7 @@ def grouped(rows: list[Spec], title: str, *, log: bool, as_picture: bool) -> Spe
 
 
 def stacked(rows: list[Spec], title: str, colour_of: dict[str, str], *, as_picture: bool) -> Spec:
-    """Shares on top of each other, 100 % in all: rows have kernel, series and value."""
+    """Draw shares on top of each other, 100 % in all: rows have kernel, series and value."""
     order = [*colour_of]
     rows = [row | {"order": order.index(row["series"])} for row in rows]
     encoding: Spec = {
@@ -70,7 +70,7 @@ def stacked(rows: list[Spec], title: str, colour_of: dict[str, str], *, as_pictu
 
 
 def lines(rows: list[Spec], x: str, title: str, *, as_picture: bool) -> Spec:
-    """One line a series over the number of engines: rows have series, x and value."""
+    """Return one line a series over the number of engines: rows have series, x and value."""
     colour_of = hues([*dict.fromkeys(row["series"] for row in rows)])
     encoding: Spec = {
         "x": {"field": "x", "type": "quantitative", "axis": {"title": x, "values": [1, 2, 4, 6, 8, 12, 16]}},

@@ -15,7 +15,7 @@ from espbench.results.kernels import KernelResult
 
 
 def is_of_kernels(run: RunDirectory) -> bool:
-    """Whether a run measured kernels, and so offered no traffic."""
+    """Return whether a run measured kernels, and so offered no traffic."""
     return bool(kernels.read(run.path))
 
 

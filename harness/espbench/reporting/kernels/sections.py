@@ -50,7 +50,7 @@ class KernelSection:
 
 
 def sections(results: Sequence[KernelResult]) -> list[KernelSection]:
-    """Every section that the results have something for."""
+    """Return every section that the results have something for."""
     made = (
         _throughput, _levels, _storage, _static_mix, _dynamic_mix, _time, _cycles, _compilers, _scaling, _bursts,
         _ports,
@@ -59,22 +59,22 @@ def sections(results: Sequence[KernelResult]) -> list[KernelSection]:
 
 
 def _throughput(results: Sequence[KernelResult]) -> KernelSection | None:
-    found = select.least_level(results)
-    if not found:
+    chosen = select.least_level(results)
+    if not chosen:
         return None
-    rows = [{"kernel": shown(r.kernel), "series": r.dut, "value": r.mbps} for r in found]
+    rows = [{"kernel": shown(r.kernel), "series": r.dut, "value": r.mbps} for r in chosen]
     table = Table(
         ["Processor", "Kernel", "Mbps", "Cycles/byte", "Instructions/byte", "Instructions of code"],
         [
             [r.dut, shown(r.kernel), number(r.mbps), number(r.cycles_per_byte),
              number(r.instructions_per_byte), count(r.instructions)]
-            for r in found
+            for r in chosen
         ],
         numeric=[2, 3, 4, 5],
     )  # fmt: skip
     return KernelSection(
         "kernels-throughput",
-        f"Throughput at level {found[0].level}",
+        f"Throughput at level {chosen[0].level}",
         "One thread of one engine (figure 3 of the paper).",
         table,
         [
@@ -84,26 +84,26 @@ def _throughput(results: Sequence[KernelResult]) -> KernelSection | None:
                 partial(charts.grouped, rows, "Mbps (log)", log=True),
             )
         ],
-        charts.hues(select.duts(found)),
+        charts.hues(select.duts(chosen)),
     )
 
 
 def _levels(results: Sequence[KernelResult]) -> KernelSection | None:
-    found = select.single(results)
-    levels = sorted({r.level for r in found})
+    chosen = select.single(results)
+    levels = sorted({r.level for r in chosen})
     if len(levels) < 2:
         return None
-    by = {(r.dut, r.kernel, r.level): r for r in found}
+    by = {(r.dut, r.kernel, r.level): r for r in chosen}
     panels, rows = [], []
-    for dut in select.duts(found):
+    for dut in select.duts(chosen):
         bars = [
             {"kernel": shown(r.kernel), "series": f"level {r.level}", "value": r.mbps}
-            for r in found
+            for r in chosen
             if r.dut == dut
         ]
         draw = partial(charts.grouped, bars, "Mbps (log)", log=True)
         panels.append(Chart(f"kernels-levels-{dut}", f"{dut}: throughput, Mbps", draw))
-        for kernel in dict.fromkeys(r.kernel for r in found):
+        for kernel in dict.fromkeys(r.kernel for r in chosen):
             of = [by.get((dut, kernel, level)) for level in levels]
             first = of[0]
             gains = [f"{100 * (r.mbps / first.mbps - 1):+.0f} %" if r and first else NONE for r in of[1:]]
@@ -120,11 +120,12 @@ def _levels(results: Sequence[KernelResult]) -> KernelSection | None:
 
 
 def _storage(results: Sequence[KernelResult]) -> KernelSection | None:
-    found = select.single(results)
+    chosen = select.single(results)
     names = {"local": "Local memory", "scratch": "Scratch", "sram": "SRAM"}
     head = ["Processor", "Kernel", "Level", *(f"{name}, B" for name in names.values())]
     rows = [
-        [r.dut, shown(r.kernel), str(r.level), *(count(r.storage[memory]) for memory in names)] for r in found
+        [r.dut, shown(r.kernel), str(r.level), *(count(r.storage[memory]) for memory in names)]
+        for r in chosen
     ]
     if not rows:
         return None
@@ -139,8 +140,8 @@ def _storage(results: Sequence[KernelResult]) -> KernelSection | None:
 def _mix(
     results: Sequence[KernelResult], of: str, anchor: str, title: str, about: str
 ) -> KernelSection | None:
-    found = select.least_level(results)
-    if not found:
+    chosen = select.least_level(results)
+    if not chosen:
         return None
 
     def shares(r: KernelResult) -> dict[str, float]:
@@ -149,8 +150,8 @@ def _mix(
 
     panels = []
     rows = []
-    for dut in select.duts(found):
-        of_dut = [r for r in found if r.dut == dut]
+    for dut in select.duts(chosen):
+        of_dut = [r for r in chosen if r.dut == dut]
         bars = [
             {"kernel": shown(r.kernel), "series": _KIND_NAMES[kind], "value": share}
             for r in of_dut
@@ -180,21 +181,21 @@ def _dynamic_mix(results: Sequence[KernelResult]) -> KernelSection | None:
 
 
 def _time(results: Sequence[KernelResult]) -> KernelSection | None:
-    found = select.least_level(results)
-    if not found:
+    chosen = select.least_level(results)
+    if not chosen:
         return None
     panels = []
-    for dut in select.duts(found):
+    for dut in select.duts(chosen):
         bars = [
             {"kernel": shown(r.kernel), "series": part, "value": 100 * getattr(r, part)}
-            for r in found
+            for r in chosen
             if r.dut == dut
             for part in _TIME_HUES
         ]
         draw = partial(charts.stacked, bars, "Engine's time, %", _TIME_HUES)
         panels.append(Chart(f"kernels-time-{dut}", f"{dut}: what the engine did", draw))
     rows = [
-        [r.dut, shown(r.kernel), *(f"{100 * getattr(r, part):.1f}" for part in _TIME_HUES)] for r in found
+        [r.dut, shown(r.kernel), *(f"{100 * getattr(r, part):.1f}" for part in _TIME_HUES)] for r in chosen
     ]
     head = ["Processor", "Kernel", *(f"{part.capitalize()}, %" for part in _TIME_HUES)]
     return KernelSection(
@@ -220,20 +221,22 @@ def _cycle_shares(r: KernelResult) -> dict[str, float]:
 
 
 def _cycles(results: Sequence[KernelResult]) -> KernelSection | None:
-    found = select.least_level(results)
-    if not found:
+    chosen = select.least_level(results)
+    if not chosen:
         return None
     panels = []
-    for dut in select.duts(found):
+    for dut in select.duts(chosen):
         bars = [
             {"kernel": shown(r.kernel), "series": kind, "value": share}
-            for r in found
+            for r in chosen
             if r.dut == dut
             for kind, share in _cycle_shares(r).items()
         ]
         draw = partial(charts.stacked, bars, "Time, %", _CYCLE_HUES)
         panels.append(Chart(f"kernels-cycles-{dut}", f"{dut}: time by kind of instruction", draw))
-    rows = [[r.dut, shown(r.kernel), *(f"{share:.1f}" for share in _cycle_shares(r).values())] for r in found]
+    rows = [
+        [r.dut, shown(r.kernel), *(f"{share:.1f}" for share in _cycle_shares(r).values())] for r in chosen
+    ]
     head = ["Processor", "Kernel", *(f"{kind[:1].upper()}{kind[1:]}, %" for kind in _CYCLE_HUES)]
     return KernelSection(
         "kernels-cycles",
@@ -247,13 +250,13 @@ def _cycles(results: Sequence[KernelResult]) -> KernelSection | None:
 
 def _compilers(results: Sequence[KernelResult]) -> KernelSection | None:
     plain = [r for r in results if (r.engines, r.threads) == (1, 1) and not (r.faster_dram or r.faster_sram)]
-    ways = list(dict.fromkeys((r.compiler, r.option) for r in plain))
-    if len(ways) < 2:
+    compilations = list(dict.fromkeys((r.compiler, r.option) for r in plain))
+    if len(compilations) < 2:
         return None
     usual = select.usual_compiler(results)
     by = {(r.dut, r.kernel, r.level, r.compiler, r.option): r for r in plain}
     speeds, sizes, rows = [], [], []
-    compared = [r for r in plain if all((r.dut, r.kernel, r.level, *way) in by for way in ways)]
+    compared = [r for r in plain if all((r.dut, r.kernel, r.level, *each) in by for each in compilations)]
     for r in compared:
         base = by[r.dut, r.kernel, r.level, *usual]
         series = f"{r.compiler} -{r.option}"
@@ -295,14 +298,14 @@ def _compilers(results: Sequence[KernelResult]) -> KernelSection | None:
 def _scaling(results: Sequence[KernelResult]) -> KernelSection | None:
     stated = select.as_stated(results)
     many = {(r.dut, r.level) for r in stated if r.engines > 1 and r.threads > 1 and r.level == 2}
-    found = [r for r in stated if (r.dut, r.level) in many]
-    if not found:
+    chosen = [r for r in stated if (r.dut, r.level) in many]
+    if not chosen:
         return None
-    threads = sorted({r.threads for r in found})
+    threads = sorted({r.threads for r in chosen})
     panels, rows = [], []
-    for dut, kernel in dict.fromkeys((r.dut, r.kernel) for r in found):
+    for dut, kernel in dict.fromkeys((r.dut, r.kernel) for r in chosen):
         of = sorted(
-            (r for r in found if (r.dut, r.kernel) == (dut, kernel)), key=lambda r: (r.threads, r.engines)
+            (r for r in chosen if (r.dut, r.kernel) == (dut, kernel)), key=lambda r: (r.threads, r.engines)
         )
         points = [
             {"series": f"{n} thread{'s' if n > 1 else ''}", "x": r.engines, "value": r.mbps}
@@ -376,13 +379,13 @@ def _bursts(results: Sequence[KernelResult]) -> KernelSection | None:
 
 
 def _ports(results: Sequence[KernelResult]) -> KernelSection | None:
-    found = [r for r in results if r.engines * r.threads == max(x.engines * x.threads for x in results)]
+    chosen = [r for r in results if r.engines * r.threads == max(x.engines * x.threads for x in results)]
     rows = [
         [r.dut, shown(r.kernel), str(r.level), f"{r.engines} × {r.threads}",
          "yes" if r.faster_dram or r.faster_sram else "no", name, count(use.reads + use.writes),
          f"{100 * use.busy:.1f}", count(use.refused), number(use.waited / max(1, use.reads + use.writes), 3),
          f"{100 * r.stalled:.1f}"]
-        for r in found
+        for r in chosen
         for name, use in r.memories.items()
         if use.transfers
     ]  # fmt: skip

@@ -9,9 +9,9 @@ from espbench.results.kernels import KernelResult
 
 
 def usual_compiler(results: Sequence[KernelResult]) -> tuple[str, str]:
-    """The compiler and option that most results are of: what a figure means where it does not say."""
-    ways = [(r.compiler, r.option) for r in results]
-    return max(dict.fromkeys(ways), key=ways.count)
+    """Return the compiler and option that most results are of: what a figure means where it does not say."""
+    compilations = [(r.compiler, r.option) for r in results]
+    return max(dict.fromkeys(compilations), key=compilations.count)
 
 
 def as_stated(results: Sequence[KernelResult]) -> list[KernelResult]:
@@ -27,11 +27,11 @@ def single(results: Sequence[KernelResult]) -> list[KernelResult]:
 
 def least_level(results: Sequence[KernelResult]) -> list[KernelResult]:
     """Pick those of `single` at the least optimised level that was measured: 0, unless the plan leaves it out."""
-    found = single(results)
-    lowest = min((r.level for r in found), default=0)
-    return [r for r in found if r.level == lowest]
+    chosen = single(results)
+    lowest = min((r.level for r in chosen), default=0)
+    return [r for r in chosen if r.level == lowest]
 
 
 def duts(results: Sequence[KernelResult]) -> list[str]:
-    """The processors, in the plan's order."""
+    """Return the processors, in the plan's order."""
     return list(dict.fromkeys(r.dut for r in results))

@@ -39,7 +39,7 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found for one DUT, direction and IP version."""
+    """The results for one DUT, direction and IP version."""
 
     title: str
     sizes: list[str]
@@ -47,21 +47,21 @@ class Answer:
 
 
 def answers(groups: Sequence[Group], notes: Notes, names: Names) -> list[Answer]:
-    """One table for each test, DUT, direction and IP version; its stacks stand in one table."""
+    """Return one table for each test, DUT, direction and IP version; its stacks stand in one table."""
     keys = dict.fromkeys((g.test, g.dut, g.direction, g.ip_version) for g in groups)
-    found = []
+    tables = []
     for key in keys:
         members = [g for g in groups if (g.test, g.dut, g.direction, g.ip_version) == key]
         sizes = sorted({size for g in members for size in g.sizes}, key=lambda s: (isinstance(s, str), s))
         summed = ", both directions summed" if key[2] == "both-ways" else ""
-        found.append(
+        tables.append(
             Answer(
                 title=f"{names.title(key[0])} of {key[1]}, {key[2]}{summed}, IPv{key[3]}",
                 sizes=[str(size) for size in sizes],
                 rows=[row for group in members for row in _rows(group, sizes, notes)],
             )
         )
-    return found
+    return tables
 
 
 def _rows(group: Group, sizes: Sequence[int | str], notes: Notes) -> list[AnswerRow]:
@@ -84,10 +84,10 @@ def _rows(group: Group, sizes: Sequence[int | str], notes: Notes) -> list[Answer
 
 def _cell(repeats: list[Outcome], notes: Notes) -> Cell:
     status = worst([o.status for o in repeats])
-    told = [] if status == "VIOLATED" else repeats
-    fps = [o.throughput_fps for o in told if o.throughput_fps is not None]
-    mbps = [o.throughput_mbps for o in told if o.throughput_mbps is not None]
-    bounds = [o for o in told if o.status == "LOWER_BOUND"]
+    with_figure = [] if status == "VIOLATED" else repeats
+    fps = [o.throughput_fps for o in with_figure if o.throughput_fps is not None]
+    mbps = [o.throughput_mbps for o in with_figure if o.throughput_mbps is not None]
+    bounds = [o for o in with_figure if o.status == "LOWER_BOUND"]
     flags = {flag.number: flag for o in repeats for flag in notes.flags(o) if flag.word}
     return Cell(
         fps=at_least(count(median(fps)), is_bound=bool(bounds)) if fps else "",

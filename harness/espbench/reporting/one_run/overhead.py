@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a suite costs beside the plain baseline at the same frame size: throughput and CPU as ratios."""
+"""Computes what a suite costs beside the plain baseline at the same frame size: throughput and CPU as ratios."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DOUBTS = {
 
 
 def overhead(group: Group) -> Table:
-    """A row for each frame size and suite with a figure beside the baseline's, at the strictest such goal.
+    """Return a row for each frame size and suite with a figure beside the baseline's, at the strictest such goal.
 
     Ratios are to plain, of the medians over the repeats. A side whose figure is a lower bound makes the
     throughput ratio a bound, which the row says.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How to read a report: its terms and their sources, what the figures mean and what they do not."""
+"""Explains how to read a report: its terms and their sources, what the figures mean and what they do not."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from espbench.terms import NOT_SENT, Manifest, Reason, line_rate_fps
 
 
 def losses(manifest: Manifest, trials: TrialDigest) -> Table:
-    """Where the frames of all VALID trials went, by test (where there are several), DUT, stack and direction."""
+    """Return where frames of VALID trials were lost, by test (if there are several), DUT, stack and direction."""
     several, names = len({case.test for case in manifest.cases}) > 1, Names.of(manifest)
     groups: dict[tuple[str, ...], Counter[str]] = {}
     for case in manifest.cases:
@@ -40,20 +40,20 @@ def _share(part: float) -> str:
 
 
 def invalid(trials: TrialDigest) -> Table:
-    """INVALID trials by reason; reasons that differ only in their numbers are one."""
+    """Return INVALID trials by reason; reasons that differ only in their numbers are one."""
     kinds: dict[Hashable, list[tuple[Reason, int, set[str]]]] = {}
     for reason, (n, cases) in trials.invalid.items():
         kinds.setdefault(kind(reason), []).append((reason, n, cases))
     rows = []
-    for found in sorted(kinds.values(), key=lambda found: -sum(n for _, n, _ in found)):
-        cases = set().union(*(c for _, _, c in found))
-        text = merged([reason for reason, _, _ in found])
-        rows.append([text, count(sum(n for _, n, _ in found)), count(len(cases))])
+    for alike in sorted(kinds.values(), key=lambda alike: -sum(n for _, n, _ in alike)):
+        cases = set().union(*(c for _, _, c in alike))
+        text = merged([reason for reason, _, _ in alike])
+        rows.append([text, count(sum(n for _, n, _ in alike)), count(len(cases))])
     return Table(["Reason", "Trials", "Cases"], rows, numeric=[1, 2])
 
 
 def facts(values: dict[str, Any]) -> Table:
-    """A part of the manifest, one row a value; a table within it, one row an entry."""
+    """Return a part of the manifest, one row a value; a table within it, one row an entry."""
     rows: list[list[str]] = []
     for key, value in values.items():
         if isinstance(value, dict):
@@ -64,7 +64,7 @@ def facts(values: dict[str, Any]) -> Table:
 
 
 def calibration(manifest: Manifest) -> Table:
-    """The generator's own ceiling by frame size; columns of which nothing is known are left out."""
+    """Return the generator's own ceiling by frame size; columns of which nothing is known are left out."""
     head = [
         "Frame size, B",
         "IP",

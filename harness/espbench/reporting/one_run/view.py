@@ -142,7 +142,10 @@ def view(
     findings: Sequence[Finding] = (),
     compared: Sequence[Finding] = (),
 ) -> Report:
-    """Word a run for its reader; compared: at fixed loads, of which only that frames crossed in clear is told here."""
+    """Word a run for its reader.
+
+    compared: the comparison at fixed loads, of which only cleartext that crossed is reported here.
+    """
     # Whatever was measured before frames crossed in clear: it is no figure.
     findings = [
         f.model_copy(update={"quantities": [], "curve": []}) if f.status == "VIOLATED" else f
@@ -202,13 +205,13 @@ def view(
 
 
 def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list[tuple[str, str]]:
-    """Each case once, whatever its loss goals: its name, and why."""
+    """Return each case once, whatever its loss goals: its name, and why."""
     of_case: dict[str, tuple[str, str]] = {}
     for r in (r for r in results if r.status == "VIOLATED"):
-        told = ["Compared at fixed loads"] if r.test == PAIRED else [names.title(r.test)] if names else []
+        named = ["Compared at fixed loads"] if r.test == PAIRED else [names.title(r.test)] if names else []
         size = f"{r.frame_size} B" if isinstance(r.frame_size, int) else r.frame_size
-        told += [r.dut, r.stack, r.suite, size, r.direction, f"IPv{r.ip_version}"]
-        name = " · ".join([*told, f"repeat {r.repeat}"] if r.repeat > 1 else told)
+        named += [r.dut, r.stack, r.suite, size, r.direction, f"IPv{r.ip_version}"]
+        name = " · ".join([*named, f"repeat {r.repeat}"] if r.repeat > 1 else named)
         why = [
             condensed(r.reasons) or r.words,
             *([r.words] if r.test == PAIRED else []),
@@ -218,22 +221,22 @@ def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list
 
 
 def suite_colours(manifest: Manifest) -> dict[str, str]:
-    """One colour a suite, the same in every figure of a report."""
+    """Return one colour a suite, the same in every figure of a report."""
     return colours(list(dict.fromkeys(case.suite for case in manifest.cases)))
 
 
 def _labels(outcomes: Sequence[Outcome]) -> list[str]:
-    """What any of these results is not, for wherever their figures are shown."""
+    """Return the labels to print wherever these figures are shown: virtual, short, encryption not proven."""
     planned_short = any(d.clause == "24" for o in outcomes for d in o.rfc2544_deviations)
     short = planned_short or any(o.is_short for o in outcomes)
     unproven = any(map(_is_unproven, outcomes))
     virtual = any(o.instructions_home_per_frame is not None for o in outcomes)
-    told = ((VIRTUAL, virtual), (SHORT, short), (final_trials.NOT_PROVEN, unproven))
-    return [label for label, applies in told if applies]
+    labels = ((VIRTUAL, virtual), (SHORT, short), (final_trials.NOT_PROVEN, unproven))
+    return [label for label, applies in labels if applies]
 
 
 def _is_unproven(o: Outcome) -> bool:
-    """Whether it has a figure that may be of cleartext."""
+    """Return whether it has a figure that may be of cleartext."""
     return o.throughput_fps is not None and o.encryption == "not proven"
 
 
@@ -298,23 +301,23 @@ def _section(
 
 
 def _besides(o: Outcome) -> list[str]:
-    """What a figure goes with, in words: the trials that were void, and what loss is excluded."""
-    told = []
+    """Say what belongs to a figure: trials that were void, and the loss ratio that the trials exclude."""
+    texts = []
     if o.void_finals:
         were = "was" if o.void_finals == 1 else "were"
-        told.append(f"{plural(o.void_finals, 'final trial')} at this load {were} void")
+        texts.append(f"{plural(o.void_finals, 'final trial')} at this load {were} void")
     if o.loss_bound is not None and o.throughput_fps is not None:
-        told.append(f"loss ratio at most {ratio_at_most(o.loss_bound)} (95 %)")
-    return told
+        texts.append(f"loss ratio at most {ratio_at_most(o.loss_bound)} (95 %)")
+    return texts
 
 
 def _told_once(rows: list[ResultRow]) -> list[ResultRow]:
-    """The rows, where two goals of a case failed for the same reasons, with the reasons at the first."""
-    told = []
+    """Return the rows; if two goals of a case failed for the same reasons, only the first has the reasons."""
+    shown = []
     for before, row in zip([None, *rows], rows, strict=False):
         again = before is not None and before.case == row.case and before.why == row.why is not None
-        told.append(replace(row, telling=row.as_above) if again else row)
-    return told
+        shown.append(replace(row, telling=row.as_above) if again else row)
+    return shown
 
 
 def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling: bool) -> ResultRow:

@@ -9,10 +9,10 @@ CHANGED = "#c8434f"
 
 
 def over_time() -> Spec:
-    """The chart without data: the page fills in `points`, `marks` and `changes`, and the title of the figures' axis.
+    """Return the chart without data: the page fills in `points`, `marks` and `changes`, and the y axis' title.
 
-    A point has `time` (ms since 1970), `value` and `run`; a mark `time`, `status` and `run`; a change `time`, `run` and
-    `move`.
+    A point has `time` (ms since 1970), `value` and `run`; a mark `time`, `status` and `run`; a change `time`, `run`
+    and `move`.
     """
     time: Spec = {
         "field": "time",

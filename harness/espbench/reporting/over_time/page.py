@@ -20,7 +20,7 @@ _REPORTS = ("report.html",)
 _DIGITS = 7  # of figures that scatter
 
 
-def write(found: History, folder: Path) -> Path:
+def write(index: History, folder: Path) -> Path:
     """Write `index.html` into a folder, which is made, and return its path; reports are linked where they are now.
 
     EspbenchError where the folder cannot be made or written.
@@ -29,15 +29,15 @@ def write(found: History, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EspbenchError(f"{folder}: cannot make the folder: {error.strerror}") from error
-    told = data(found, folder)
-    text = render_page("history.html.j2", {"series": over_time()}, script="history.js", data=told)
+    page_data = data(index, folder)
+    text = render_page("history.html.j2", {"series": over_time()}, script="history.js", data=page_data)
     write_atomically(folder / PAGE, text)
     return folder / PAGE
 
 
-def data(found: History, folder: Path) -> dict[str, Any]:
-    """All that the page shows; runs are named by their place in `runs`, facts by theirs in `facts`."""
-    listed = found.runs()
+def data(index: History, folder: Path) -> dict[str, Any]:
+    """Return all that the page shows; runs are named by their place in `runs`, facts by theirs in `facts`."""
+    listed = index.runs()
     runs = [run for run in listed if not run.problem]
     place = {run.path: number for number, run in enumerate(runs)}
     facts: dict[str, int] = {}
@@ -50,14 +50,14 @@ def data(found: History, folder: Path) -> dict[str, Any]:
             sets.append(sorted(run.facts.items()))
         rows.append(_run(run, facts[key], folder))
     changes: dict[int, list[Change]] = {}
-    for change in found.changes():
+    for change in index.changes():
         changes.setdefault(change.series.number, []).append(change)
     return {
         "runs": rows,
         "facts": [dict(each) for each in sets],
         "series": [
-            _series(series, found.points(series), changes.get(series.number, []), place)
-            for series in found.series()
+            _series(series, index.points(series), changes.get(series.number, []), place)
+            for series in index.series()
         ],
         "unread": [run.problem for run in listed if run.problem],
     }
@@ -85,7 +85,7 @@ def _series(
 
 
 def _point(point: Point, place: dict[str, int], *, exact: bool) -> list[Any]:
-    """[run, figure], and the status where it is not OK."""
+    """Return [run, figure], and the status if it is not OK."""
     value = point.value
     if value is not None and not exact:
         value = float(f"{value:.{_DIGITS}g}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the charts of a run's report have in common: colours, axes, tooltips, and what a click in the legend fades."""
+"""Has the common parts of the charts in a run's report: colours, axes, tooltips, and a legend that fades curves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PICTURE_WIDTH = 640
 
 
 def document(datasets: dict[str, list[Spec]], layers: Sequence[Spec], *, as_picture: bool) -> Spec:
-    """A whole chart: of a fixed width as a picture, as wide as its place on a page otherwise."""
+    """Return a whole chart: of a fixed width as a picture, as wide as its place on a page otherwise."""
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
         "width": _PICTURE_WIDTH if as_picture else "container",
@@ -41,7 +41,7 @@ def document(datasets: dict[str, list[Spec]], layers: Sequence[Spec], *, as_pict
 
 
 def size_axis(sizes: Sequence[str]) -> Spec:
-    """Frame sizes as an x axis, evenly apart, in the order given."""
+    """Return frame sizes as an x axis, evenly apart, in the order given."""
     return {
         "field": "size",
         "type": "ordinal",
@@ -52,17 +52,17 @@ def size_axis(sizes: Sequence[str]) -> Spec:
 
 
 def size_name(size: int | str) -> str:
-    """A frame size as the name of a line."""
+    """Return a frame size as the name of a line."""
     return f"{size} B" if isinstance(size, int) else size
 
 
 def size_colours(sizes: Sequence[int | str]) -> dict[str, str]:
-    """One colour a frame size, the same in every panel of a section."""
+    """Return one colour a frame size, the same in every panel of a section."""
     return {size_name(size): PALETTE[i % len(PALETTE)] for i, size in enumerate(sizes)}
 
 
 def colour_scale(colour_of: dict[str, str], *, title: str | None, field: str = "series") -> Spec:
-    """Colour by series; title: of the chart's own legend, None where the page has one."""
+    """Colour by series; title: of the chart's own legend, None if the page has a legend."""
     return {
         "field": field,
         "type": "nominal",
@@ -72,27 +72,25 @@ def colour_scale(colour_of: dict[str, str], *, title: str | None, field: str = "
 
 
 def layer(name: str, mark: Spec, **encoding: Any) -> Spec:
-    """One layer over a named dataset."""
+    """Return one layer over a named dataset."""
     return {"data": {"name": name}, "mark": mark, "encoding": encoding}
 
 
 def tip(field: str, title: str, number_format: str = "") -> Spec:
-    """A line of a tooltip."""
+    """Return a line of a tooltip."""
     if number_format:
         return {"field": field, "type": "quantitative", "title": title, "format": number_format}
     return {"field": field, "type": "nominal", "title": title}
 
 
 def opacity(full: float) -> Spec:
-    """Full for the series chosen in the page's legend, and for all while none is."""
+    """Return full opacity for the series chosen in the page's legend, and for all while none is chosen."""
     chosen = {"test": "chosen == '' || datum.series == chosen", "value": full}
     return {"condition": chosen, "value": 0.1}
 
 
 def log_domain(values: Sequence[float]) -> tuple[float, float]:
-    """Room for the marks below the lowest figure; both ends at a labelled step, so that every panel
-    has labels enough to be read.
-    """
+    """Make room for marks below the lowest figure; both ends are at a labelled step, so that a panel has labels."""
     steps = decades(min(values) * 0.1, max(values) * 10)
     low = max(step for step in steps if step <= min(values) * 0.45)
     high = min(step for step in steps if step >= max(values) * 1.1)
@@ -100,7 +98,7 @@ def log_domain(values: Sequence[float]) -> tuple[float, float]:
 
 
 def log_axis(field: str, title: str, domain: tuple[float, float]) -> Spec:
-    """A logarithmic y axis over a `log_domain`."""
+    """Return a logarithmic y axis over a `log_domain`."""
     return {
         "field": field,
         "type": "quantitative",
@@ -110,7 +108,7 @@ def log_axis(field: str, title: str, domain: tuple[float, float]) -> Spec:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20 … within the domain: what a logarithmic axis labels."""
+    """Return 1, 2, 5, 10, 20 … within the domain: the labels of a logarithmic axis."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = [digit * 10.0**power for power in range(first, last + 1) for digit in (1, 2, 5)]
     return [step for step in steps if low <= step <= high]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which gateways a direction crosses, and what their SA counters say of it: of one trial, and summed over several."""
+"""Lists the gateways that a direction crosses, with the counters of their SAs: of one trial, or summed over several."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Crossing:
 
 
 def crossing(trial: Trial, way: str, reading: DirectionReading) -> tuple[str, Crossing]:
-    """One direction of one trial, under its name."""
+    """Return one direction of one trial, under its name."""
     name, encrypted, decrypted = crossed(trial, way, reading)
     proven = int(bool(trial.proof.get("proven")))
     return name, Crossing(1, proven, reading.tx_frames, reading.rx_frames, encrypted, decrypted)

@@ -29,7 +29,7 @@ _CHART_LIBRARY = "window.vegaEmbed = vegaEmbed;"
 
 
 def render(template: str, **context: Any) -> str:
-    """A template of reports/ with its variables; one that is missing is an error."""
+    """Return a template of reports/ with its variables; one that is missing is an error."""
     environment = _environment(data_dir("reports"), template.endswith(".html.j2"))
     return environment.get_template(template).render(**context)
 
@@ -50,7 +50,7 @@ def _environment(folder: Path, escapes: bool) -> jinja2.Environment:
 
 
 def render_page(template: str, charts: dict[str, Spec], **context: Any) -> str:
-    """A page that holds all it needs: style, data, the chart library. `charts`: element id → chart.
+    """Return a page that holds all it needs: style, data, the chart library. `charts`: element id → chart.
 
     script among the context: the file of reports/ that draws them, else charts.js.
     """
@@ -67,21 +67,21 @@ def render_page(template: str, charts: dict[str, Spec], **context: Any) -> str:
 
 
 def picture(document: Spec, title: str, subtitle: str) -> str:
-    """A chart as SVG on white, with a heading: it may travel without the page."""
+    """Return a chart as SVG on white, with a heading: it may travel without the page."""
     titled = {**document, "title": {"text": title, "subtitle": subtitle}}
     svg: str = vl_convert.vegalite_to_svg(titled, vl_version=_VEGALITE, config=theme(dark=False))
     return svg
 
 
 def markdown_cell(text: object) -> str:
-    """Text that Markdown shows as it is, also within a table."""
+    """Return text that Markdown shows as it is, also within a table."""
     escaped = "".join(f"\\{c}" if c in "\\`*_[]|#" else c for c in str(text))
     return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").split())
 
 
 @cache
 def _library() -> markupsafe.Markup:
-    """The chart library; to bundle it takes longer than the rest of a page, so it is kept."""
+    """Return the chart library; to bundle it takes longer than the rest of a page, so it is kept."""
     file = cache_dir() / "report" / f"charts-{version('vl-convert-python')}-{_VEGALITE}.js"
     bundle = _kept(file)
     if bundle is None:
@@ -94,7 +94,7 @@ def _library() -> markupsafe.Markup:
 
 
 def _kept(file: Path) -> str | None:
-    """The bundle in the cache, if it is there, ours, and as it was written; it will run in the reader's browser."""
+    """Return the bundle in the cache if it is there, ours, and as written; it will run in the reader's browser."""
     try:
         first, _, bundle = file.read_text(encoding="utf-8").partition("\n")
         why = foreign(file) or foreign(file.parent)
@@ -111,5 +111,5 @@ def _digest(text: str) -> str:
 
 
 def _inline_script(source: str) -> markupsafe.Markup:
-    """JavaScript that cannot close the element it stands in."""
+    """Return JavaScript that cannot close the element in which it stands."""
     return markupsafe.Markup(source.replace("</script", "<\\/script").replace("<!--", "<\\!--"))

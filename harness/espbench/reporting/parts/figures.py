@@ -42,7 +42,7 @@ _THEORY_ROOM = 4.0
 
 @dataclass(frozen=True)
 class Group:
-    """What one figure and one table show: outcomes of one DUT, stack, direction and IP version."""
+    """The outcomes that one figure and one table show: those of one DUT, stack, direction and IP version."""
 
     test: str
     dut: str
@@ -54,7 +54,7 @@ class Group:
 
     @property
     def directions(self) -> int:
-        """How many directions the summed rates cover."""
+        """The number of directions that the summed rates cover."""
         return 2 if self.direction == "both-ways" else 1
 
     @property
@@ -80,7 +80,7 @@ class Group:
 
 
 def groups_of(outcomes: Sequence[Outcome]) -> list[Group]:
-    """The outcomes cut into figures, in the order the cases ran."""
+    """Return the outcomes cut into figures, in the order the cases ran."""
     keys = dict.fromkeys(_key(o) for o in outcomes)
     return [
         Group(
@@ -97,19 +97,19 @@ def _key(o: Outcome) -> tuple[str, str, str, str, int]:
 
 
 def colours(suites: Sequence[str]) -> dict[str, str]:
-    """One colour a suite, the same in every figure of a report."""
+    """Return one colour a suite, the same in every figure of a report."""
     return {suite: PALETTE[i % len(PALETTE)] for i, suite in enumerate(suites)} | {BASELINE: GREY}
 
 
 def theory_is_off_scale(group: Group, line_rate_bps: float) -> bool:
-    """Whether the Mbps panel leaves the theoretical line out for being far above every result."""
+    """Return whether the Mbps panel leaves out the theoretical line, because it is far above every result."""
     top = max((row["mbps"] for row in _points(group) if row["mbps"] is not None), default=0.0)
     lowest = min((row["mbps"] for row in _theory(group, line_rate_bps)), default=0.0)
     return 0 < top * _THEORY_ROOM < lowest
 
 
 def panel(group: Group, unit: Unit, line_rate_bps: float, colour_of: dict[str, str], *, legend: bool) -> Spec:
-    """One panel as a Vega-Lite document; with its own legend and a fixed width as a picture,
+    """Return one panel as a Vega-Lite document; with its own legend and a fixed width as a picture,
     without (the page has one) and as wide as the page otherwise.
     """
     points = _points(group)
@@ -133,7 +133,7 @@ def panel(group: Group, unit: Unit, line_rate_bps: float, colour_of: dict[str, s
 
 
 def theme(*, dark: bool) -> Spec:
-    """The Vega configuration for a light or dark page."""
+    """Return the Vega configuration for a light or dark page."""
     ink, faint, grid = ("#d5d9df", "#9aa1ab", "#333941") if dark else ("#1f2328", "#59616b", "#e4e7eb")
     text = {"labelColor": faint, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 12}
     return {
@@ -192,7 +192,7 @@ class _Sheet:
         }
 
     def theory_line(self, rows: list[Spec]) -> Spec:
-        """The line rate (RFC 2544 26.1 asks for it beside the results)."""
+        """Return the line rate (RFC 2544 26.1 asks for it beside the results)."""
         mark = {
             "type": "line",
             "color": GREY,
@@ -208,7 +208,7 @@ class _Sheet:
         return self._layer("theory", rows, mark, x=self.x, y=self.y, tooltip=tooltip)
 
     def lines(self, rows: list[Spec]) -> Spec:
-        """Throughput over the sizes; a size without a result, or with a bound alone, breaks the line."""
+        """Draw throughput over the sizes; a size without a result, or only with a bound, breaks the line."""
         sized = [row | {"fps": None, "mbps": None} if row["bound"] else row for row in rows if not row["mix"]]
         mark = {"type": "line", "strokeWidth": 1.9, "invalid": "break-paths-show-domains"}
         return self._layer(
@@ -217,16 +217,16 @@ class _Sheet:
         )  # fmt: skip
 
     def points(self, rows: list[Spec]) -> Spec:
-        """The results themselves, with everything that belongs to them in the tooltip."""
+        """Return the results themselves, with everything that belongs to them in the tooltip."""
         known = [row for row in rows if row["fps"] is not None and not row["bound"]]
         mark = {"type": "point", "filled": True, "size": 130 if self.alone else 34}
         return self._figures("points", known, mark, "throughput")
 
     def bounds(self, rows: list[Spec]) -> Spec:
         """Lower bounds: an arrow to where the throughput is, with why it is not known in the tooltip."""
-        found = [row for row in rows if row["fps"] is not None and row["bound"]]
+        bounds = [row for row in rows if row["fps"] is not None and row["bound"]]
         mark = {"type": "point", "filled": True, "shape": ARROW_UP, "size": 260, "strokeWidth": 0}
-        return self._figures("bounds", found, mark, "at least")
+        return self._figures("bounds", bounds, mark, "at least")
 
     def _figures(self, name: str, rows: list[Spec], mark: Spec, what: str) -> Spec:
         tooltip = [
@@ -242,7 +242,7 @@ class _Sheet:
         )  # fmt: skip
 
     def marks(self, rows: list[Spec]) -> Spec:
-        """What has no figure, at the foot of the panel; its height there means nothing."""
+        """Return the layer of points without a figure, at the foot of the panel; their height there means nothing."""
         tooltip = [*_WHICH, tip("status", "status"), tip("words", "in words")]
         mark = {"type": "text", "fontSize": 13, "fontWeight": "bold"}
         return self._layer(
@@ -252,7 +252,7 @@ class _Sheet:
         )  # fmt: skip
 
     def cpu(self, rows: list[Spec]) -> Spec:
-        """CPU of the gateways at the throughput of the strictest goal, on the second axis."""
+        """Return CPU of the gateways at the throughput of the strictest goal, on the second axis."""
         known = [row for row in rows if row["cpu"] is not None]
         y: Spec = {
             "field": "cpu",
@@ -290,7 +290,7 @@ _WHICH = (tip("series", "suite"), _SIZE, tip("goal", "loss goal"))
 
 
 def _points(group: Group) -> list[Spec]:
-    """A row for each series, goal and size: the median of the repeats, None where none has a figure.
+    """Return a row for each series, goal and size: the median of the repeats, None where none has a figure.
 
     bound: some repeat's figure is a lower bound, and so is the median. A repeat that is VIOLATED leaves no figure.
     """
@@ -300,21 +300,21 @@ def _points(group: Group) -> list[Spec]:
         cells.setdefault((name, outcome.loss_goal, outcome.frame_size), []).append(outcome)
     order = group.sizes
     rows = []
-    for (name, goal, size), found in cells.items():
+    for (name, goal, size), of_cell in cells.items():
         if size not in order:
             continue
-        told = [] if any(o.status == "VIOLATED" for o in found) else found
+        usable = [] if any(o.status == "VIOLATED" for o in of_cell) else of_cell
         rows.append(
             {
                 "series": name,
                 "goal": goal_name(goal),
                 "size": str(size),
                 "mix": isinstance(size, str),
-                "fps": _median([o.throughput_fps for o in told]),
-                "mbps": _median([o.throughput_mbps for o in told]),
-                "pct": _median([o.line_rate_pct for o in told]),
-                "bound": any(o.status == "LOWER_BOUND" for o in told),
-                "words": " / ".join(dict.fromkeys(o.words for o in found)),
+                "fps": _median([o.throughput_fps for o in usable]),
+                "mbps": _median([o.throughput_mbps for o in usable]),
+                "pct": _median([o.line_rate_pct for o in usable]),
+                "bound": any(o.status == "LOWER_BOUND" for o in usable),
+                "words": " / ".join(dict.fromkeys(o.words for o in of_cell)),
             }
         )
     # A line is drawn in the order of its rows.
@@ -322,7 +322,7 @@ def _points(group: Group) -> list[Spec]:
 
 
 def _unplotted(group: Group, domain: tuple[float, float], unit: Unit) -> list[Spec]:
-    """One mark for each outcome without a figure, stacked by series so that none hides another."""
+    """Return one mark for each outcome without a figure, stacked by series so that none hides another."""
     low, high = domain
     names = group.series
     rows = []
@@ -352,15 +352,15 @@ def _cpu(group: Group) -> list[Spec]:
     rows = []
     for suite in dict.fromkeys(o.suite for o in group.outcomes):
         for size in group.sizes:  # a line is drawn in the order of its rows, and broken by None
-            found = strictest.get((suite, size))
-            readings = (found.cpu_home_pct, found.cpu_office_pct) if found else (None, None)
+            best = strictest.get((suite, size))
+            readings = (best.cpu_home_pct, best.cpu_office_pct) if best else (None, None)
             for gateway, cpu in zip(("Home", "Office"), readings, strict=True):
                 rows.append(
                     {
                         "series": suite,
                         "size": str(size),
                         "mix": isinstance(size, str),
-                        "goal": goal_name(found.loss_goal) if found else "",
+                        "goal": goal_name(best.loss_goal) if best else "",
                         "gateway": gateway,
                         "cpu": None if cpu is None else round(cpu, 2),
                     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the final trials counted, exactly: the proof of encryption, and each direction by itself."""
+"""Makes the table of what the final trials counted: the proof of encryption, and each direction by itself."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ VIOLATED = "encryption violated"
 
 
 def encryption_of(results: Sequence[Outcome | Finding]) -> str:
-    """The worst of what is known of these results' encryption, in words."""
+    """Return the worst of what is known of these results' encryption, in words."""
     if any(r.status == "VIOLATED" for r in results):
         return VIOLATED
     return NOT_PROVEN if any(r.encryption == "not proven" for r in results) else results[0].encryption
 
 
 def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
-    """A row for each final trial and direction of every case that is to encrypt.
+    """Return a row for each final trial and direction of every case that is to encrypt.
 
     The counts are the trial's own, unrounded: of the frames offered in the clear, of both
     gateways' SA counters, of the frames received intact.
@@ -34,17 +34,17 @@ def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
             goals.setdefault((o.case, o.final_trial), []).append(o)
     several_duts = len({o.dut for o in outcomes}) > 1
     rows = []
-    for (case, sequence), found in goals.items():
-        o = found[0]
+    for (case, sequence), goals_here in goals.items():
+        o = goals_here[0]
         name = [
             f"{o.dut} · {o.stack} · {o.suite}" if several_duts else f"{o.stack} · {o.suite}",
             f"{o.frame_size}" + (f", repeat {o.repeat}" if o.repeat > 1 else ""),
             f"IPv{o.ip_version}, {o.direction}",
-            " and ".join(goal_name(goal) for goal in dict.fromkeys(one.loss_goal for one in found)),
+            " and ".join(goal_name(goal) for goal in dict.fromkeys(one.loss_goal for one in goals_here)),
         ]
         trial = trials.kept.get((case, sequence)) if sequence is not None else None
         if trial is None:
-            why = " / ".join(dict.fromkeys(one.status for one in found))
+            why = " / ".join(dict.fromkeys(one.status for one in goals_here))
             verdict = f"no final trial: {why}"
             if o.status == "VIOLATED":
                 verdict = f"{VIOLATED}: {'; '.join(map(str, o.reasons))}"
@@ -87,7 +87,7 @@ def _verdict(
 
 
 def directions(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
-    """Each direction of the final trials of cases that ran both ways; no rows where none did."""
+    """Return each direction of the final trials of cases that ran both ways; no rows where none did."""
     rows = []
     for o in outcomes:
         trial = trials.kept.get((o.case, o.final_trial)) if o.final_trial is not None else None

@@ -38,7 +38,7 @@ class Notes:
     """The kinds of warnings in the order they are numbered: those of the whole run first."""
 
     def __init__(self, of_run: Sequence[str], outcomes: Sequence[Outcome | Finding]) -> None:
-        remarks = [Remark.told(text) for text in of_run]
+        remarks = [Remark.of_text(text) for text in of_run]
         carried: dict[Hashable, list[Remark]] = {kind(remark): [remark] for remark in remarks}
         count = dict.fromkeys(carried, 0)
         for outcome in outcomes:
@@ -49,11 +49,11 @@ class Notes:
         self._by_kind = {
             which: Note(
                 number,
-                merged(told),
+                merged(statement),
                 count[which],
                 common=len(outcomes) > 1 and count[which] == len(outcomes),
             )
-            for number, (which, told) in enumerate(carried.items(), start=1)
+            for number, (which, statement) in enumerate(carried.items(), start=1)
         }
 
     @property
@@ -62,10 +62,10 @@ class Notes:
         return list(self._by_kind.values())
 
     def flags(self, outcome: Outcome | Finding) -> list[Flag]:
-        """The warnings of one result, those that set it apart first."""
-        found = []
+        """Return the warnings of one result, those that set it apart first."""
+        marked = []
         for remark in dict.fromkeys(outcome.warnings):
             note = self._by_kind[kind(remark)]
             word = flag(remark)
-            found.append(Flag(note.number, word or ("" if note.common else _PLAIN_WORD), remark.text))
-        return sorted(found, key=lambda flag: (flag.word == "", flag.number))
+            marked.append(Flag(note.number, word or ("" if note.common else _PLAIN_WORD), remark.text))
+        return sorted(marked, key=lambda flag: (flag.word == "", flag.number))

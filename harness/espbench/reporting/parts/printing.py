@@ -29,14 +29,14 @@ _MOST_SAID = 600
 
 
 def browser() -> str:
-    """Chromium's path; MachineLacks where it is not installed."""
-    found = next((path for name in _NAMES if (path := shutil.which(name))), None)
-    if found is None:
+    """Return Chromium's path; MachineLacks if it is not installed."""
+    browser_path = next((path for name in _NAMES if (path := shutil.which(name))), None)
+    if browser_path is None:
         raise MachineLacks(
             "a PDF is printed by Chromium, which is not installed",
             "apt-get install --no-install-recommends chromium",
         )
-    return found
+    return browser_path
 
 
 def print_page(page: Path, pdf: Path) -> None:
@@ -68,7 +68,7 @@ def print_page(page: Path, pdf: Path) -> None:
 
 
 def _run(argv: list[str]) -> str:
-    """What it said last on stderr, once it has ended; it and all it started end with this call."""
+    """Run a program to its end, and return its last words on stderr; all that it started ends with this call."""
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,

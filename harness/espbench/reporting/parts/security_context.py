@@ -67,13 +67,13 @@ class ContextBlock:
 
 
 def blocks(manifest: Manifest) -> list[ContextBlock]:
-    """Every Security Context of a run, in the order they were set up."""
+    """Return every Security Context of a run, in the order they were set up."""
     cases = Counter(manifest.context_of_case.values())
     return [_block(name, context, cases[name]) for name, context in manifest.contexts.items()]
 
 
 def term(key: str) -> str:
-    """A manifest's key in the reader's words: `replay_window` → `Replay window`."""
+    """Return a manifest's key in the reader's words: `replay_window` → `Replay window`."""
     words = re.sub(r"\bcpu(s?)\b", r"CPU\1", _TERMS.get(key, key.replace("_", " ")))
     return words[:1].upper() + words[1:]
 
@@ -86,12 +86,12 @@ def _block(name: str, context: dict[str, Any], cases: int) -> ContextBlock:
         if key == _SHOWN:
             continue
         if key == "policies" and isinstance(value, dict):
-            policies |= {_SIDES.get(str(side), str(side)): list(found) for side, found in value.items()}
+            policies |= {_SIDES.get(str(side), str(side)): list(texts) for side, texts in value.items()}
         elif key in _SIDES and isinstance(value, dict):
             for association in value.get("security_associations", []):
                 held.setdefault(_association(association), []).append(_SIDES[key])
-            if found := value.get("policies"):
-                policies[_SIDES[key]] = list(found)
+            if texts := value.get("policies"):
+                policies[_SIDES[key]] = list(texts)
             rows += [[f"{_SIDES[key]}: {term(k)}", t] for k, t in _others(value)]
         else:
             rows.append([term(key), flat(value)])

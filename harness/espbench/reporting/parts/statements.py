@@ -13,17 +13,17 @@ from espbench.sentences import VARIOUS, Code
 from espbench.terms import Finding, Outcome, Statement
 
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
-# What stands in place of the reason of a sentence that was told just before.
+# The words that replace a reason which the sentence just before has given.
 _AS_ABOVE = "as above"
 
 
 def kind(statement: Statement) -> Hashable:
-    """What statements that differ in their numbers alone have in common."""
+    """Return a key that is equal for statements which differ only in their numbers."""
     return statement.code, *(_numberless(value) for _, value in sorted(statement.values.items()))
 
 
 def merged(statements: Sequence[Statement]) -> str:
-    """Statements of one kind as one: the values they share stay, the others become `…`, with an example."""
+    """Merge statements of one kind: values that they share stay, the others become `…`, with an example."""
     first, texts = statements[0], dict.fromkeys(map(str, statements))
     if len(texts) == 1:
         return first.text
@@ -32,51 +32,51 @@ def merged(statements: Sequence[Statement]) -> str:
 
 
 def condensed(statements: Sequence[Statement]) -> str:
-    """Statements one after the other, those of one kind told once."""
+    """Join statements; those of one kind become one."""
     kinds = Counter(map(kind, statements))
-    told: dict[Hashable, str] = {}
+    by_kind: dict[Hashable, str] = {}
     for statement in statements:
         which = kind(statement)
         more = f" (and {kinds[which] - 1} more like it)" if kinds[which] > 1 else ""
-        told.setdefault(which, condensed_text(statement) + more)
-    return "; ".join(told.values())
+        by_kind.setdefault(which, condensed_text(statement) + more)
+    return "; ".join(by_kind.values())
 
 
 def condensed_text(statement: Statement, **instead: str) -> str:
-    """A statement whose own lists of statements are condensed; instead: what is told in place of a value."""
+    """Return a statement whose own lists of statements are condensed; instead: what is told in place of a value."""
     values = {name: _condensed_value(value) for name, value in statement.values.items()}
     return sentences.text(statement.code, values | instead)
 
 
 def words_of(result: Outcome | Finding) -> str:
-    """The answer in words, its reasons condensed."""
+    """Return the answer in words, its reasons condensed."""
     return result.words if result.answer is None else condensed_text(result.answer)
 
 
 def untold(result: Outcome | Finding) -> list[Statement]:
-    """The reasons that are not among its words."""
+    """Return the reasons that are not among its words."""
     if result.answer is not None and result.answer.code == Code.WITH_REASONS:
         return []
-    within = [(told.code, told.values) for told in _within(result.answer)]
+    within = [(inner.code, inner.values) for inner in _within(result.answer)]
     return [reason for reason in result.reasons if (reason.code, reason.values) not in within]
 
 
 def why(result: Outcome | Finding) -> str:
-    """Its words, and the reasons that are not among them."""
+    """Return a result's words, and the reasons that are not among them."""
     rest = untold(result)
     return words_of(result) + (f" ({condensed(rest)})" if rest else "")
 
 
 def reason_told(result: Outcome | Finding) -> Hashable:
-    """What its words say beside what they are of: equal where they need not be told again; None without."""
+    """Return a key of the reason in a result's words, None without one: of equal reasons, only the first is printed."""
     if result.answer is None or "why" not in result.answer.values:
         return None
-    told = {name: value for name, value in result.answer.values.items() if name in ("why", "failing")}
-    return repr(told), *untold(result)
+    reasons = {name: value for name, value in result.answer.values.items() if name in ("why", "failing")}
+    return repr(reasons), *untold(result)
 
 
 def as_above(result: Outcome | Finding) -> str:
-    """Its words, where those of the one before tell the reason."""
+    """Return a result's words without the reason, which stands in the row above."""
     assert result.answer is not None
     if "failing" in result.answer.values:
         return condensed_text(result.answer, failing=_AS_ABOVE, why="")
@@ -84,25 +84,25 @@ def as_above(result: Outcome | Finding) -> str:
 
 
 def flag(statement: Statement | None) -> str:
-    """A few words for it; empty where there are none."""
+    """Return a few words for it; empty where there are none."""
     short = sentences.FLAGS.get(statement.code) if statement is not None else None
     return sentences.fill(short, statement.values) if statement is not None and short else ""
 
 
 def _within(value: Any) -> list[Statement]:
-    """The statements that a statement is made of, at any depth."""
+    """Return the statements that a statement is made of, at any depth."""
     if isinstance(value, Statement):
         return [one for inner in value.values.values() for one in _within(inner)]
     if isinstance(value, Mapping):
-        found = Statement.model_validate(value)
-        return [found, *_within(found)]
+        statement = Statement.model_validate(value)
+        return [statement, *_within(statement)]
     if isinstance(value, list):
         return [one for inner in value for one in _within(inner)]
     return []
 
 
 def _numberless(value: Any) -> Hashable:
-    """A value without its numbers; of text that is not ours the numbers within."""
+    """Return a value without its numbers; of text that is not ours the numbers within."""
     match value:
         case bool() | None:
             return value
@@ -118,7 +118,7 @@ def _numberless(value: Any) -> Hashable:
 
 
 def _shared(name: str, statements: Sequence[Statement]) -> Any:
-    """The value of a name where all have the same, else what says that they differ."""
+    """Return the value of a name where all have the same, else what says that they differ."""
     first = statements[0]
     alike = {sentences.text(s.code, {**first.values, name: s.values.get(name)}) for s in statements}
     if len(alike) == 1:
@@ -133,14 +133,14 @@ def _shared(name: str, statements: Sequence[Statement]) -> Any:
 
 
 def _alike(texts: Sequence[str]) -> str:
-    """Text that differs in its numbers alone, as one."""
+    """Return text that differs in its numbers alone, as one."""
     columns = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
-    shown = iter([found[0] if len(set(found)) == 1 else "…" for found in columns])
+    shown = iter([column[0] if len(set(column)) == 1 else "…" for column in columns])
     return _NUMBER.sub(lambda _: next(shown), texts[0])
 
 
 def _condensed_value(value: Any) -> Any:
-    """The first of a list of statements as it is, of the others each kind once."""
+    """Return the first of a list of statements as it is, of the others each kind once."""
     if isinstance(value, Mapping):
         return condensed_text(Statement.model_validate(value))
     if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):

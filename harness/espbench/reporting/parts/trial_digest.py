@@ -59,7 +59,7 @@ class TrialDigest:
 
     @property
     def abridged(self) -> bool:
-        """Whether only final and INVALID trials are listed."""
+        """True if only final and INVALID trials are listed."""
         return self.printed < self.total
 
 
@@ -131,19 +131,19 @@ def _row(trial: Trial) -> TrialRow:
 
 
 def _besides(trial: Trial) -> list[str]:
-    """What a test of its own kind took of the trial."""
-    told = []
+    """Say what a special test measured in the trial."""
+    parts = []
     for way, d in trial.per_direction.items():
         which = f" ({way.replace('-', ' → ')})" if len(trial.per_direction) > 1 else ""
         if d.tagged_us is not None:
-            told.append(f"tagged frame {number(d.tagged_us)} µs{which}")
+            parts.append(f"tagged frame {number(d.tagged_us)} µs{which}")
         if d.last_lost_s is not None:
-            told.append(f"last lost frame sent at {number(d.last_lost_s)} s{which}")
-    return told + [f"{what.replace('_', ' ')}: {flat(value)}" for what, value in trial.measured.items()]
+            parts.append(f"last lost frame sent at {number(d.last_lost_s)} s{which}")
+    return parts + [f"{what.replace('_', ' ')}: {flat(value)}" for what, value in trial.measured.items()]
 
 
 def _loss(ratio: float) -> str:
-    """Per cent to three digits; a single lost frame of many is never rounded to nothing."""
+    """Return per cent to three digits; a single lost frame of many is never rounded to nothing."""
     return (
         "0 %"
         if ratio == 0

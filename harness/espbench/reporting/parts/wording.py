@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from espbench.terms import Status, goal_name
 
 NONE = "–"
-# What a reader must know first stands first.
+# The statuses, in the order in which a reader must know them.
 STATUSES: tuple[Status, ...] = ("VIOLATED", "INVALID", "UNRESOLVABLE", "BELOW_MINIMUM", "LOWER_BOUND", "OK")
 
 __all__ = [
@@ -19,12 +19,12 @@ __all__ = [
 
 
 def count(value: float | None) -> str:
-    """A whole number: `1,234`."""
+    """Return a whole number: `1,234`."""
     return NONE if value is None else f"{value:,.0f}"
 
 
 def number(value: float | None, significant: int = 4) -> str:
-    """A figure to so many significant digits, never in powers of ten: `1,298`, `56.73`, `0.0123`."""
+    """Return a figure to so many significant digits, never in powers of ten: `1,298`, `56.73`, `0.0123`."""
     if value is None:
         return NONE
     if value == 0:
@@ -48,7 +48,7 @@ def at_least(text: str, *, is_bound: bool) -> str:
 
 
 def ratio_at_most(bound: float) -> str:
-    """An upper bound of a loss ratio, per cent to two digits, never rounded down: `0.0014 %`."""
+    """Return an upper bound of a loss ratio, per cent to two digits, never rounded down: `0.0014 %`."""
     if bound <= 0:
         return "0 %"
     unit = max(10.0 ** (math.floor(math.log10(bound)) - 1), 1e-12)  # goal_name writes no more digits
@@ -61,12 +61,12 @@ def plural(n: int, word: str) -> str:
 
 
 def worst(statuses: Sequence[Status]) -> Status | None:
-    """What is to be said of several repeats, where one of them is not OK."""
+    """Return the worst status of several repeats; None if all are OK."""
     return next((status for status in STATUSES[:-1] if status in statuses), None)
 
 
 def flat(value: object) -> str:
-    """A value of the manifest as text; lists and tables by their items."""
+    """Return a value of the manifest as text; lists and tables by their items."""
     if isinstance(value, dict):
         return ", ".join(f"{key}: {flat(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
@@ -78,5 +78,5 @@ def flat(value: object) -> str:
 
 
 def seconds(value: float) -> str:
-    """The length of a trial, to the centisecond: 4.999994 s as measured is the plan's `5`."""
+    """Return the length of a trial, to the centisecond: 4.999994 s as measured is the plan's `5`."""
     return f"{round(value, 2):g}"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from espbench.claims import Judged, Points, claims, judge_all
-from espbench.claims.points import bus_counts, points
+from espbench.claims.other_tests import bus_counts, floods
+from espbench.claims.points import points
 from espbench.errors import UsageError
 from espbench.reporting.parts.documents import picture, render, render_page
 from espbench.reporting.published.published_figures import KINDS, figures
@@ -25,7 +26,7 @@ from espbench.results.durable import to_json, write_atomically
 
 
 def is_about(run: RunDirectory) -> bool:
-    """Whether documents claim anything of a DUT of this run."""
+    """Return whether documents claim anything of a DUT of this run."""
     claimed = {claim.dut() for claim in claims()} - {""}
     return any(dut.partition("-")[0] in claimed for dut in _duts(run))
 
@@ -39,7 +40,7 @@ def _duts(run: RunDirectory) -> list[str]:
 
 
 def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
-    """Every claim held against what the runs measured; UsageError where nothing is claimed of any DUT."""
+    """Return every claim held against what the runs measured; UsageError where nothing is claimed of any DUT."""
     for run in runs:
         if not is_about(run):
             duts = ", ".join(_duts(run)) or "none"
@@ -50,38 +51,44 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
                 f"  got: {duts}\n"
                 "  what to do: compare runs of those devices, such as those of plans/powerquicc.yaml"
             )
-    found = points(
+    findings = [(run.manifest, run.findings()) for run in runs]
+    measured = points(
         [(run.manifest, run.outcomes()) for run in runs],
         [result for run in runs for result in accelerator.read(run.path)],
         [result for run in runs for result in kernels.read(run.path)],
-        bus_counts((run.manifest, run.findings()) for run in runs),
+        bus_counts(findings),
+        floods(findings),
     )
-    return judge_all(claims(), found), found
+    return judge_all(claims(), measured), measured
 
 
 def write(runs: Sequence[RunDirectory], directory: Path) -> Path:
     """Write all into a directory, made if need be, and return the path of published.html."""
-    found, measured = judged(runs)
+    judgements, measured = judged(runs)
     directory.mkdir(parents=True, exist_ok=True)
     write_atomically(
-        directory / "published.json", to_json({"claims": _plain(found, measured)}, indent=2) + "\n"
+        directory / "published.json", to_json({"claims": _plain(judgements, measured)}, indent=2) + "\n"
     )
-    write_documents(found, measured, [run.path.name for run in runs], directory, ("md", "html"))
+    write_documents(judgements, measured, [run.path.name for run in runs], directory, ("md", "html"))
     return directory / "published.html"
 
 
 def write_documents(
-    found: Sequence[Judged], measured: Points, runs: Sequence[str], directory: Path, formats: Collection[str]
+    judgements: Sequence[Judged],
+    measured: Points,
+    runs: Sequence[str],
+    directory: Path,
+    formats: Collection[str],
 ) -> None:
-    """The page, and the same as Markdown with its pictures."""
-    view = published_view(found, measured, runs)
+    """Write the page, and the same as Markdown with its pictures."""
+    view = published_view(judgements, measured, runs)
     context = {"published": view, "kinds": KINDS, "title": TITLE, "stands_in_note": STANDS_IN}
     charts = {
         f"{section.anchor}-{kind}": chart
         for section in view.sections
         if section.duts
         for kind, chart in figures(
-            _of(found, section.device), measured, section.duts, as_picture=False
+            _of(judgements, section.device), measured, section.duts, as_picture=False
         ).items()
     }
     context["charts_of"] = {
@@ -89,30 +96,32 @@ def write_documents(
         for section in view.sections
     }
     if "md" in formats:
-        _write_pictures(directory / "figures", found, measured, view)
+        _write_pictures(directory / "figures", judgements, measured, view)
         write_atomically(directory / "published.md", render("published.md.j2", **context))
     if "html" in formats:
         write_atomically(directory / "published.html", render_page("published.html.j2", charts, **context))
 
 
-def _of(found: Sequence[Judged], device: str) -> list[Judged]:
-    return [j for j in found if j.claim.device == device]
+def _of(judgements: Sequence[Judged], device: str) -> list[Judged]:
+    return [j for j in judgements if j.claim.device == device]
 
 
-def _write_pictures(directory: Path, found: Sequence[Judged], measured: Points, view: PublishedView) -> None:
+def _write_pictures(
+    directory: Path, judgements: Sequence[Judged], measured: Points, view: PublishedView
+) -> None:
     directory.mkdir(exist_ok=True)
     for section in view.sections:
         if not section.duts:
             continue
         subtitle = "; ".join(["emulated, in virtual time", *section.labels, *view.labels])
-        charts = figures(_of(found, section.device), measured, section.duts, as_picture=True)
+        charts = figures(_of(judgements, section.device), measured, section.duts, as_picture=True)
         for kind, chart in charts.items():
             svg = picture(chart, f"{section.title}: {KINDS[kind]}", subtitle)
             write_atomically(directory / f"{section.anchor}-{kind}.svg", svg)
 
 
-def _plain(found: Sequence[Judged], measured: Points) -> list[dict[str, Any]]:
-    """Each claim with its figures, unrounded."""
+def _plain(judgements: Sequence[Judged], measured: Points) -> list[dict[str, Any]]:
+    """Return each claim with its figures, unrounded."""
     return [
         {
             **j.claim.model_dump(mode="json", exclude={"ours"}),
@@ -129,7 +138,7 @@ def _plain(found: Sequence[Judged], measured: Points) -> list[dict[str, Any]]:
             "judgement": j.word,
             "why": j.why,
         }
-        for j in found
+        for j in judgements
     ]
 
 

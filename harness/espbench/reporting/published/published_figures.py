@@ -27,7 +27,7 @@ _SHORTEST_CURVE = 2
 def figures(
     judged: Sequence[Judged], points: Points, duts: Sequence[str], *, as_picture: bool
 ) -> dict[Kind, Spec]:
-    """The charts of a device that have something to show; as_picture: of a fixed width.
+    """Return the charts of a device that have something to show; as_picture: of a fixed width.
 
     duts: its profiles that were measured; the one with the shortest name is the device as it is, others its variants.
     """
@@ -37,12 +37,12 @@ def figures(
         if p.dut in duts and p.direction == "both-ways" and p.suite in ("none", "null-null", "3des-sha1")
         for row in [_row(p, min(duts, key=len))]
     ]
-    found: dict[Kind, Spec] = {}
+    charts: dict[Kind, Spec] = {}
     for kind in KINDS:
         known = _loosest([row for row in rows if row[kind] is not None])
         if len({row["size"] for row in known}) >= _SHORTEST_CURVE:
-            found[kind] = _chart(kind, known, _published(judged, kind), as_picture=as_picture)
-    return found
+            charts[kind] = _chart(kind, known, _published(judged, kind), as_picture=as_picture)
+    return charts
 
 
 def _row(p: Point, first: str) -> Spec:
@@ -58,9 +58,9 @@ def _row(p: Point, first: str) -> Spec:
 
 
 def _loosest(rows: list[Spec]) -> list[Spec]:
-    """One row a series and size: that of the loosest goal, which is the articles'."""
-    found = {(row["series"], row["size"]): row for row in sorted(rows, key=lambda row: row["goal"])}
-    return list(found.values())
+    """Return one row a series and size: that of the loosest goal, which is the articles'."""
+    loosest = {(row["series"], row["size"]): row for row in sorted(rows, key=lambda row: row["goal"])}
+    return list(loosest.values())
 
 
 def _published(judged: Sequence[Judged], kind: Kind) -> list[Spec]:
@@ -110,7 +110,7 @@ def _chart(kind: Kind, rows: list[Spec], published: list[Spec], *, as_picture: b
         _tip(kind, unit, ",.1f"),
         _tip("limit", "limit"),
     ]
-    told = [
+    texts = [
         _tip("stack", "published"),
         _tip("size", "frame size"),
         _tip(kind, unit, ",~f"),
@@ -128,7 +128,7 @@ def _chart(kind: Kind, rows: list[Spec], published: list[Spec], *, as_picture: b
             {
                 "data": {"name": "published"},
                 "mark": {"type": "point", "filled": True, "size": 130, "color": _INK, "opacity": 0.9},
-                "encoding": {"x": x, "y": y, "shape": shape, "tooltip": told},
+                "encoding": {"x": x, "y": y, "shape": shape, "tooltip": texts},
             }
         )
     return {

@@ -114,14 +114,19 @@ def _conclusion(judged: Sequence[Judged]) -> list[str]:
     def agreeing(of: Sequence[Judged]) -> str:
         return f"{sum(j.word == 'agrees' for j in of)} of {len(of)}"
 
-    found = [f"{agreeing(predicted)} predicted claims agree with what documents print."] if predicted else []
+    sentences = (
+        [f"{agreeing(predicted)} predicted claims agree with what documents print."] if predicted else []
+    )
     if used:
-        found.append(f"Of the claims used for the calibration, {agreeing(used)} agree.")
+        sentences.append(f"Of the claims used for the calibration, {agreeing(used)} agree.")
     if by_arithmetic:
-        found.append(f"Of those that frame formats alone decide, {agreeing(by_arithmetic)} agree.")
-    if missing := sum(j.word == "not measured" for j in judged):
-        found.append(f"{plural(missing, 'claim')} could be measured and were not, in these runs.")
-    return found
+        sentences.append(f"Of those that arithmetic alone decides, {agreeing(by_arithmetic)} agree.")
+    unmeasured = [j for j in judged if j.word == "not measured"]
+    if missing := sum(not j.claim.lacks for j in unmeasured):
+        sentences.append(f"{plural(missing, 'claim')} could be measured and were not, in these runs.")
+    if lacking := sum(bool(j.claim.lacks) for j in unmeasured):
+        sentences.append(f"For {plural(lacking, 'claim')} espbench has not got what it takes yet.")
+    return sentences
 
 
 def _section(device: str | None, judged: Sequence[Judged], points: Points) -> DeviceSection:
@@ -152,10 +157,10 @@ def core_label(device: str | None, points: Points) -> str:
 
 def _facts(device: str | None) -> str:
     """`CDS: e500 at 1,330 MHz, DDR at 533 MHz, SEC 2.1 at 266 MHz, Linux 2.6.11` as published."""
-    found = [d.devices[device] for d in documents().values() if device in d.devices]
-    if not found:
+    entries = [d.devices[device] for d in documents().values() if device in d.devices]
+    if not entries:
         return ""
-    d = max(found, key=lambda each: each.ddr_mhz or 0)
+    d = max(entries, key=lambda each: each.ddr_mhz or 0)
     ddr = f", DDR at {d.ddr_mhz} MHz" if d.ddr_mhz else ""
     if not d.link_mbps:
         return f"Published: {d.core} at {d.core_mhz:,} MHz"
@@ -185,10 +190,20 @@ def _row(j: Judged) -> ClaimRow:
         symbol=SYMBOLS[j.word],
         basis=_basis(claim) if compared else "",
         tolerance=_tolerance(claim) if compared else "",
-        why=j.why[:1].upper() + j.why[1:] if compared else j.why,
+        why=j.why[:1].upper() + j.why[1:] if compared else _missing(j),
         note=claim.note,
         predicted=claim.predicted,
     )
+
+
+def _missing(j: Judged) -> str:
+    """Return what a claim without a judgement needs, and which plans measure it."""
+    if j.word != "not measured":
+        return j.why
+    if j.claim.lacks:
+        return f"espbench lacks {j.why}"
+    plans = [f"plans/{plan}.yaml" for plan in j.claim.plans]
+    return "; ".join([j.why, *([f"measured by {' and '.join(plans)}"] if plans else [])])
 
 
 def _basis(claim: Claim) -> str:
@@ -209,23 +224,23 @@ def _quantity(value: float, claim: Claim) -> str:
     return f"{value:,g} {_UNITS.get(claim.unit, claim.unit)}"
 
 
-def _ours(claim: Claim, found: OurValue) -> str:
+def _ours(claim: Claim, ours: OurValue) -> str:
     unit = _UNITS.get(claim.unit, claim.unit)
-    if found.holds is not None:
-        return "holds" if found.holds else "does not hold"
-    if found.bracket:
-        above = f"above {found.low:g} B" if found.low else ""
-        upto = "" if math.isinf(found.high) else f"up to {found.high:g} B"
+    if ours.holds is not None:
+        return "holds" if ours.holds else "does not hold"
+    if ours.bracket:
+        above = f"above {ours.low:g} B" if ours.low else ""
+        upto = "" if math.isinf(ours.high) else f"up to {ours.high:g} B"
         return ", ".join(part for part in (above, upto) if part)
-    low, high = number(found.low, 3), number(found.high, 3)
+    low, high = number(ours.low, 3), number(ours.high, 3)
     if claim.unit in ("Mbps", "ms"):
-        low, high = number(found.low, 4), number(found.high, 4)
+        low, high = number(ours.low, 4), number(ours.high, 4)
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
-def _detail(found: OurValue) -> str:
-    goal = f"loss goal {goal_name(found.goal)}" if found.goal is not None else ""
-    return "; ".join(part for part in (found.text, goal) if part)
+def _detail(ours: OurValue) -> str:
+    goal = f"loss goal {goal_name(ours.goal)}" if ours.goal is not None else ""
+    return "; ".join(part for part in (ours.text, goal) if part)
 
 
 def _tolerance(claim: Claim) -> str:
@@ -235,7 +250,7 @@ def _tolerance(claim: Claim) -> str:
 
 
 def _results(points: Sequence[Point], core: str) -> Table:
-    """Every measured point: what the claims were judged by."""
+    """Return every measured point: what the claims were judged by."""
     order = list(_BEHAVIOURS)
     rows = [
         [
@@ -272,17 +287,17 @@ def _sources() -> Table:
 
 
 def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
-    """The driver-level accelerator test, one row a suite and block size."""
+    """Return the driver-level accelerator test, one row a suite and block size."""
     rows = [
         [
-            a.dut, a.suite, count(a.size), a.driver, count(a.operations),
+            a.dut, a.crypto, a.suite, count(a.size), a.driver, count(a.operations),
             number(a.after_ns / a.operations / 1e3, 4), number(a.at_once_ns / a.operations / 1e3, 4),
             number(a.after_mbps, 4), number(a.at_once_mbps, 4), f"{a.gain:.2f}",
         ]
         for a in results
     ]  # fmt: skip
     head = [
-        "DUT", "Suite", "Block, B", "Driver", "Operations", "n+1 after n, µs each", "All at once, µs each",
+        "DUT", "Engine", "Suite", "Block, B", "Driver", "Operations", "n+1 after n, µs each", "All at once, µs each",
         "n+1 after n, Mbps", "All at once, Mbps", "All at once is faster, ×",
     ]  # fmt: skip
-    return Table(head, rows, numeric=[2, 4, 5, 6, 7, 8, 9])
+    return Table(head, rows, numeric=[3, 5, 6, 7, 8, 9, 10])

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.own_code import own_code
-from espbench.runs.workers.messages import Done, Failed, Learnt, Task, Told, TrialMade
-from espbench.runs.workers.process import OnTold, WorkerLost, WorkerProcess
+from espbench.runs.workers.messages import Done, Failed, Learnt, News, Task, TrialMade
+from espbench.runs.workers.process import OnNews, WorkerLost, WorkerProcess
 from espbench.version import __version__
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ClusterWorkers:
         self._address = address
         self._executor: Executor = client.get_executor(pure=False)
         self._topic = f"espbench-{secrets.token_hex(6)}"
-        self._listeners: dict[str, OnTold] = {}
+        self._listeners: dict[str, OnNews] = {}
         self._counted = (0.0, 1)
         client.subscribe_topic(self._topic, self._hear)
 
@@ -55,9 +55,9 @@ class ClusterWorkers:
             self._counted = time.monotonic(), count
         return count
 
-    def submit(self, task: Task, on_told: OnTold) -> Future[Done | Failed]:
-        """Have a task done somewhere; on_told is called in a thread of the client's."""
-        self._listeners[task.name] = on_told
+    def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
+        """Have a task done somewhere; on_news is called in a thread of the client's."""
+        self._listeners[task.name] = on_news
         last: Future[Done | Failed] = Future()
         try:
             given = self._executor.submit(carried_out, pickle.dumps(task), self._topic)
@@ -94,8 +94,8 @@ class ClusterWorkers:
                 text = f"{task.name}: its machine was lost: {type(error).__name__}: {error}"
                 last.set_exception(WorkerLost(text))
         else:
-            for told in records:
-                self._listeners[task.name](told, _nothing)
+            for record in records:
+                self._listeners[task.name](record, _nothing)
             last.set_result(message)
 
     def _gone(self) -> EspbenchError:
@@ -142,13 +142,13 @@ def _examine(client: Client, address: str) -> None:
 
 
 def _refuse_open(address: str) -> None:
-    """Tasks are pickled, and pickle is code: who can speak to a scheduler runs programs on all its machines."""
-    found = urlsplit(address)
-    if found.scheme == "tls" or (found.scheme == "tcp" and _is_here(found.hostname)):
+    """Refuse a scheduler that anybody can speak to: tasks are pickled, so anybody could run programs on all workers."""
+    url = urlsplit(address)
+    if url.scheme == "tls" or (url.scheme == "tcp" and _is_here(url.hostname)):
         return
     raise UsageError(
         f"--cluster {address}: expected tls://HOST:PORT\n"
-        f"  got: {found.scheme or 'no protocol'}, by which anybody who reaches that port can run programs of his\n"
+        f"  got: {url.scheme or 'no protocol'}, by which anybody who reaches that port can run programs of his\n"
         "  what to do: give the cluster certificates (docs/many-machines.md); tcp:// is for 127.0.0.1 alone"
     )
 
@@ -172,12 +172,12 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
 
     task: Task = pickle.loads(pickled)
     here = get_worker()
-    records: list[Told] = []
+    records: list[News] = []
 
-    def tell(told: Told, kept: Callable[[], None]) -> None:
-        if isinstance(told, TrialMade | Learnt):
-            records.append(told)
-        here.log_event(topic, {"task": task.name, "told": pickle.dumps(told)})
+    def tell(message: News, kept: Callable[[], None]) -> None:
+        if isinstance(message, TrialMade | Learnt):
+            records.append(message)
+        here.log_event(topic, {"task": task.name, "told": pickle.dumps(message)})
         kept()
 
     try:
@@ -191,7 +191,7 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
 
 
 def version_here() -> str:
-    """Which espbench is on this machine: its version and a digest of its code."""
+    """Return the version of espbench on this machine, and a digest of its code."""
     return f"{__version__}, code {own_code()['code']}"
 
 
@@ -213,4 +213,4 @@ def _standing() -> WorkerProcess:
 
 
 def _nothing() -> None:
-    """Nobody waits: what is lost on the way comes again."""
+    """Do nothing: nobody waits, and what is lost on the way comes again."""

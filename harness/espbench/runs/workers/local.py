@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 from espbench.runs.workers.messages import Done, Failed, Task
-from espbench.runs.workers.process import OnTold, WorkerProcess
+from espbench.runs.workers.process import OnNews, WorkerProcess
 
 
 class Workers(Protocol):
@@ -20,12 +20,12 @@ class Workers(Protocol):
 
     @property
     def at_once(self) -> int: ...
-    def submit(self, task: Task, on_told: OnTold) -> Future[Done | Failed]: ...
+    def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]: ...
     def close(self) -> None: ...
 
 
 class LocalWorkers:
-    """At most so many processes, each started when there is a task for it, and again when it was lost."""
+    """Has at most so many processes; each starts when there is a task for it, and again if it was lost."""
 
     def __init__(self, at_once: int, command: Sequence[str] | None = None) -> None:
         self.at_once = at_once
@@ -36,9 +36,9 @@ class LocalWorkers:
         self._all: list[WorkerProcess] = []
         self._closing = False
 
-    def submit(self, task: Task, on_told: OnTold) -> Future[Done | Failed]:
-        """Have a task done; on_told is called in a thread of ours."""
-        return self._executor.submit(self._do, task, on_told)
+    def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
+        """Have a task done; on_news is called in a thread of ours."""
+        return self._executor.submit(self._do, task, on_news)
 
     def close(self) -> None:
         """End all processes at once; what they made is undone when this returns."""
@@ -51,10 +51,10 @@ class LocalWorkers:
             ender.join()
         self._executor.shutdown(cancel_futures=True)
 
-    def _do(self, task: Task, on_told: OnTold) -> Done | Failed:
+    def _do(self, task: Task, on_news: OnNews) -> Done | Failed:
         worker = self._taken()
         try:
-            done = worker.do(task, on_told)
+            done = worker.do(task, on_news)
         except BaseException:
             with self._lock:
                 self._all.remove(worker)

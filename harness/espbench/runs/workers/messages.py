@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes between the driver of a run and its workers: tasks there, records back as they are made.
+"""Defines the messages between the driver of a run and its workers: tasks there, records back as they are made.
 
 Messages are pickled. Both ends are one program of one user, started by the other end.
 """
@@ -14,12 +14,13 @@ from typing import Any
 from espbench.plan import Case, Profile, ResolvedPlan
 from espbench.platforms.base import Placement
 from espbench.procedures.procedure import Known
+from espbench.results.accelerator import Figure, name_of
 from espbench.terms import Manifest, Trial
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is the same for all tasks of a run; cases: all of them, in the order of measuring.
+    """The facts that are the same for all tasks of a run; cases: all of them, in the order of measuring.
 
     placement: in virtual time it does not matter who runs where, but the record says so. profiled: as of a Workspace.
     """
@@ -57,15 +58,13 @@ class AcceleratorTask:
 
     run: bytes
     manifest: Manifest
-    dut: str
-    suite: str
-    size: int
+    figure: Figure
     operations: int
 
     @property
     def name(self) -> str:
-        """What tells it from the run's other tasks."""
-        return f"accelerator-{self.dut}-{self.suite}-{self.size}"
+        """The name that distinguishes it from the run's other tasks."""
+        return name_of(self.figure)
 
 
 Task = CaseTask | AcceleratorTask
@@ -80,20 +79,20 @@ class Hello:
 
 @dataclass(frozen=True)
 class TrialMade:
-    """A record; the worker goes on when it is told that it is on disk."""
+    """A record; the worker goes on when the driver says that it is on disk."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """Keys of the manifest, as RunDirectory.update_manifest takes them; of those that are tables, new rows alone."""
+    """Keys of the manifest, as RunDirectory.update_manifest takes them; of tables, only new rows."""
 
     changes: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Said:
+class ObserverCall:
     """A call of the observer's method of that name."""
 
     method: str
@@ -107,7 +106,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Done:
-    """The task's last message: what it came to, and what was written into its logs, by their names."""
+    """The task's last message: its result, and the contents of its logs, by their names."""
 
     result: Any = None
     logs: dict[str, bytes] = field(default_factory=dict)
@@ -115,11 +114,11 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """Its last message too: why the run cannot go on. `fault`, a traceback, where nobody foresaw it."""
+    """The last message of a task that failed: why the run cannot go on; `fault`: a traceback, if it is unexpected."""
 
     error: BaseException | None
     fault: str = ""
     logs: dict[str, bytes] = field(default_factory=dict)
 
 
-Told = TrialMade | Learnt | Said
+News = TrialMade | Learnt | ObserverCall

@@ -17,7 +17,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 
 from espbench.errors import EspbenchError
-from espbench.runs.workers.messages import Done, Failed, Hello, Kept, Task, Told, TrialMade
+from espbench.runs.workers.messages import Done, Failed, Hello, Kept, News, Task, TrialMade
 from espbench.this_machine import registry
 
 COMMAND = (sys.executable, "-m", "espbench.runs.workers.worker")
@@ -25,8 +25,8 @@ COMMAND = (sys.executable, "-m", "espbench.runs.workers.worker")
 _GRACE_S = 60.0
 _LAST_WORDS_BYTES = 2000
 
-OnTold = Callable[[Told, Callable[[], None]], None]
-"""Told of each message; of a TrialMade, the second argument is called once it is on disk."""
+OnNews = Callable[[News, Callable[[], None]], None]
+"""News of each message; of a TrialMade, the second argument is called once it is on disk."""
 
 
 class WorkerLost(EspbenchError):
@@ -63,7 +63,7 @@ class WorkerProcess:
         """Its process."""
         return self._process.pid
 
-    def do(self, task: Task, on_told: OnTold) -> Done | Failed:
+    def do(self, task: Task, on_news: OnNews) -> Done | Failed:
         """Have a task done; its last message. WorkerLost where the process ends before that."""
         try:
             if self._hello is None:
@@ -73,7 +73,7 @@ class WorkerProcess:
                 message = self._connection.recv()
                 if isinstance(message, Done | Failed):
                     return message
-                on_told(message, self._kept if isinstance(message, TrialMade) else _nothing)
+                on_news(message, self._kept if isinstance(message, TrialMade) else _nothing)
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             raise self._lost(task) from error
 
@@ -112,7 +112,7 @@ class WorkerProcess:
         )
 
     def _written(self) -> dict[str, bytes]:
-        """What stands in the logs of one that can tell no more."""
+        """Return the logs of a worker that can report no more, by name."""
         if self._hello is None or not self._hello.logs.is_dir():
             return {}
         with contextlib.suppress(OSError):
@@ -135,13 +135,13 @@ class WorkerProcess:
             self._tidied = True
             self._connection.close()
             self._errors.close()
-            # What cannot be undone stays in its journal, where `espbench clean` finds it.
+            # Things that cannot be undone stay in its journal, where `espbench clean` finds them.
             with contextlib.suppress(EspbenchError):
                 registry.clean(run_id=self._run_id)
 
 
 def _nothing() -> None:
-    """No answer is awaited."""
+    """Do nothing: no answer is awaited."""
 
 
 def keep_logs(directory: Path, logs: dict[str, bytes]) -> None:

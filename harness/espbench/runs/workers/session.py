@@ -21,7 +21,7 @@ from espbench.platforms.base import Placement
 from espbench.procedures.boards import accelerator
 from espbench.procedures.procedure import CaseFacts, Procedure
 from espbench.results import RunDirectory
-from espbench.results.accelerator import AcceleratorResult
+from espbench.results.accelerator import AcceleratorResult, Figure, name_of
 from espbench.runs.beds import Beds
 from espbench.runs.book import Book
 from espbench.runs.one_case import case_warnings, encryption_of
@@ -36,9 +36,9 @@ from espbench.runs.workers.messages import (
     Done,
     Failed,
     Learnt,
+    News,
     RunFacts,
     Task,
-    Told,
     TrialMade,
 )
 from espbench.runs.workers.process import WorkerLost, keep_logs
@@ -49,7 +49,7 @@ MAXIMUM_RETRIES = 2
 
 
 class ObserverOfMany(Protocol):
-    """Who is told how the run goes: the terminal. of: an observer of one case, beside those of others."""
+    """Gets the news of a run: the terminal. of: returns an observer of one case, beside those of others."""
 
     def note(self, text: str) -> None: ...
     def of(self, name: str) -> Observer: ...
@@ -64,7 +64,7 @@ class _Job:
     name: str
     observer: Observer
     case: Case | None = None
-    point: tuple[str, str, int] = ("", "", 0)  # device, suite, block size
+    figure: Figure = ("", "", "", 0)
     behind: int = 0  # how many wait for it, one after the other
     lost: int = 0
     began: float = 0.0
@@ -73,17 +73,17 @@ class _Job:
 
 @dataclass
 class _Event:
-    """Something a thread of the workers tells the driver; done stands in the last one of a job."""
+    """A message from a thread of the workers to the driver; only the last one of a job has done."""
 
     job: _Job
-    told: Told | None = None
+    news: News | None = None
     kept: Any = None
     done: Future[Done | Failed] | None = None
 
 
 @dataclass
 class _State:
-    """Where the jobs of a run stand."""
+    """The state of a run's jobs."""
 
     waiting: list[_Job] = field(default_factory=list)
     running: list[_Job] = field(default_factory=list)
@@ -154,16 +154,16 @@ class SideBySide:
     # -- what there is to do --------------------------------------------------------------------
 
     def _jobs(self) -> list[_Job]:
-        """Everything, the longest chains of cases that begin with each other first."""
+        """List all jobs; the longest chains of cases that begin with each other's results come first."""
         jobs = {case.id: _Job(case.id, self._observer.of(case.id), case) for case in self._book.cases}
         for case in reversed(self._book.cases):
             for needed in self._book.needs(case):
                 jobs[needed.id].behind = max(jobs[needed.id].behind, jobs[case.id].behind + 1)
-        found = sorted(jobs.values(), key=lambda job: -job.behind)
-        for dut, suite, size in self._figures.missing() if self._figures else ():
-            name = f"accelerator-{dut}-{suite}-{size}"
-            found.append(_Job(name, self._observer.of(name), None, (dut, suite, size)))
-        return found
+        in_order = sorted(jobs.values(), key=lambda job: -job.behind)
+        for figure in self._figures.missing() if self._figures else ():
+            name = name_of(figure)
+            in_order.append(_Job(name, self._observer.of(name), None, figure))
+        return in_order
 
     def _begin(self) -> None:
         """Give out as much as there are workers for, of what begins with nothing that is not finished."""
@@ -185,7 +185,7 @@ class SideBySide:
             self._finish_case(job, case, running)
             return
         job.observer.case_started(case, self._book.number(case), len(self._book.cases), len(trials))
-        # What a task need not know would only make it larger.
+        # Parts of the manifest that a task does not need would only make it larger.
         manifest = self._directory.manifest.model_copy(
             update={"cases": [], "asked": {}, "search_hints": {}, "context_of_case": {}}
         )
@@ -194,12 +194,12 @@ class SideBySide:
     def _figure_task(self, job: _Job) -> AcceleratorTask:
         assert self._figures is not None
         manifest = self._directory.manifest.model_copy(update={"cases": [], "asked": {}})
-        return AcceleratorTask(self._run, manifest, *job.point, self._figures.operations)
+        return AcceleratorTask(self._run, manifest, job.figure, self._figures.operations)
 
     def _submit(self, job: _Job, task: Task) -> None:
         job.began = time.monotonic()
         self._state.running.append(job)
-        future = self._workers.submit(task, lambda told, kept: self._events.put(_Event(job, told, kept)))
+        future = self._workers.submit(task, lambda news, kept: self._events.put(_Event(job, news, kept)))
         future.add_done_callback(lambda done: self._events.put(_Event(job, done=done)))
 
     # -- what comes of it -----------------------------------------------------------------------
@@ -210,16 +210,16 @@ class SideBySide:
             self._end(job, event.done)
         elif job not in self._state.running:
             return  # of a worker that was lost, by a long way
-        elif isinstance(event.told, TrialMade):
-            self._keep(job, event.told.trial)
+        elif isinstance(event.news, TrialMade):
+            self._keep(job, event.news.trial)
             event.kept()
-        elif isinstance(event.told, Learnt):
-            self._learn(job, event.told.changes)
-        elif event.told is not None and event.told.method == "time_left":
-            (job.left_s,) = event.told.arguments
+        elif isinstance(event.news, Learnt):
+            self._learn(job, event.news.changes)
+        elif event.news is not None and event.news.method == "time_left":
+            (job.left_s,) = event.news.arguments
             self._observer.time_left(self._time_left())
-        elif event.told is not None:
-            getattr(job.observer, event.told.method)(*event.told.arguments)
+        elif event.news is not None:
+            getattr(job.observer, event.news.method)(*event.news.arguments)
 
     def _keep(self, job: _Job, trial: Trial) -> None:
         """Put a trial on disk, unless it is there, or one before it has not come yet: it comes again then."""
@@ -269,7 +269,7 @@ class SideBySide:
         self._finished(job)
 
     def _replayed(self, case: Case) -> Procedure:
-        """The case's test with the records that are on disk, which alone decide."""
+        """Return the case's test with the records that are on disk, which alone decide."""
         running = procedure_for(case, self._book.known(case), self._directory.trials_of(case.id))
         if running.next() is not None:
             raise EspbenchError(f"{case.id}: its worker ended without an answer; a fault of espbench's own")
@@ -313,7 +313,7 @@ class SideBySide:
         return True
 
     def _time_left(self) -> float:
-        """A rough guess: what is under way, and the others as long as those before."""
+        """Guess the time left, s: what is under way, and the others as long as those before."""
         state, now = self._state, time.monotonic()
         left = [job.left_s for job in state.running if job.left_s is not None]
         spent = [now - job.began + (job.left_s or 0.0) for job in state.running]

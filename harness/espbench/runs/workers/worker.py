@@ -39,8 +39,8 @@ from espbench.runs.workers.messages import (
     Hello,
     Kept,
     Learnt,
+    ObserverCall,
     RunFacts,
-    Said,
     Task,
     TrialMade,
 )
@@ -49,7 +49,7 @@ from espbench.this_machine import ending, registry
 from espbench.this_machine.registry import Registry
 
 _PR_SET_PDEATHSIG = 1
-# Of trial_progress, s: more often nobody looks.
+# The interval of trial_progress, s: nobody needs it more often.
 _PROGRESS_EACH_S = 0.25
 
 
@@ -70,39 +70,39 @@ class Driver:
 
     def update_manifest(self, **changes: Any) -> None:
         """Tell what of these keys is new."""
-        told = {}
+        changed = {}
         for key, value in changes.items():
             before = getattr(self.manifest, key)
             if isinstance(value, dict):
-                told[key] = {name: row for name, row in value.items() if before.get(name) != row}
+                changed[key] = {name: row for name, row in value.items() if before.get(name) != row}
             elif value != before:
-                told[key] = value
+                changed[key] = value
         self.manifest = self.manifest.model_copy(update=changes)
-        if told := {key: value for key, value in told.items() if value or not isinstance(value, dict)}:
-            self._connection.send(Learnt(told))
+        if changed := {key: value for key, value in changed.items() if value or not isinstance(value, dict)}:
+            self._connection.send(Learnt(changed))
 
     def note(self, text: str) -> None:
-        self._connection.send(Said("note", (text,)))
+        self._connection.send(ObserverCall("note", (text,)))
 
     def trial_started(self, request: Request, bounds: list[tuple[float, float | None, float | None]]) -> None:
-        self._connection.send(Said("trial_started", (request, bounds)))
+        self._connection.send(ObserverCall("trial_started", (request, bounds)))
 
     def trial_progress(self, event: dict[str, Any]) -> None:
         now = time.monotonic()
         if now - self._last_progress >= _PROGRESS_EACH_S:
             self._last_progress = now
-            self._connection.send(Said("trial_progress", (event,)))
+            self._connection.send(ObserverCall("trial_progress", (event,)))
 
     def trial_done(self, record: Trial) -> None:
-        """The driver has it by `append`."""
+        """Do nothing: the driver has the trial by `append`."""
 
     def time_left(self, seconds: float) -> None:
-        self._connection.send(Said("time_left", (seconds,)))
+        self._connection.send(ObserverCall("time_left", (seconds,)))
 
 
 @dataclass
 class _Run:
-    """What the tasks of one run are done with."""
+    """The tools for the tasks of one run."""
 
     pickled: bytes
     beds: Beds
@@ -120,7 +120,7 @@ class Worker:
         self._resolved: Any = None
 
     def do(self, task: Task) -> Any:
-        """What the task comes to; of a case nothing but its trials, which the driver has by then."""
+        """Do a task and return its result; a case returns no trials, since the driver already has them."""
         self._driver.manifest = task.manifest
         run = self._parts(task.run)
         if isinstance(task, AcceleratorTask):
@@ -134,16 +134,18 @@ class Worker:
             pair.bed.close()
 
     def _accelerator(self, task: AcceleratorTask, run: _Run) -> AcceleratorResult:
-        found: list[AcceleratorResult] = []
+        results: list[AcceleratorResult] = []
+        dut, crypto, suite, size = task.figure
         accelerator.measure_dut(
-            task.dut,
-            [(task.suite, task.size)],
+            dut,
+            crypto,
+            [(suite, size)],
             task.operations,
             run.beds,
             lambda: parts.new_generator(self._resolved, self._registry, self._driver.logs),
-            found.append,
+            results.append,
         )
-        return found[0]
+        return results[0]
 
     def _parts(self, pickled: bytes) -> _Run:
         """Make what a run is measured with, unless it stands already."""
@@ -206,15 +208,15 @@ def _answer(worker: Worker, task: Task, logs: Path) -> Done | Failed:
         return Failed(_as_sent(error), logs=_written(logs))
     except Exception as error:
         if isinstance(error, OSError) and refused_by_disk(error):
-            told = write_failure(error.filename or logs, error, "every trial before is safe")
-            return Failed(told, logs=_written(logs))
+            failure = write_failure(error.filename or logs, error, "every trial before is safe")
+            return Failed(failure, logs=_written(logs))
         # A fault of ours: told, not lost with this process.
         return Failed(None, traceback.format_exc(), _written(logs))
     return Done(result, _written(logs))
 
 
 def _as_sent(error: EspbenchError) -> EspbenchError:
-    """The error, or its words where it cannot be pickled."""
+    """Return the error, or its words where it cannot be pickled."""
     try:
         again = pickle.loads(pickle.dumps(error))
     except Exception:  # whatever its own classes raise
@@ -223,16 +225,16 @@ def _as_sent(error: EspbenchError) -> EspbenchError:
 
 
 def _written(logs: Path) -> dict[str, bytes]:
-    """What stands in the logs, which are empty then: who writes into them appends."""
-    found = {}
+    """Return the contents of the logs by name, and empty them; programs that write into them append."""
+    contents = {}
     for file in sorted(logs.iterdir()):
-        found[file.name] = file.read_bytes()
+        contents[file.name] = file.read_bytes()
         os.truncate(file, 0)
-    return found
+    return contents
 
 
 def _die_with_driver() -> None:
-    """SIGTERM when the driver's thread that started this process ends, however it ends."""
+    """Ask for SIGTERM when the driver's thread that started this process ends, however it ends."""
     driver = os.getppid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     if driver == 1 or os.getppid() != driver:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all IKE daemons have in common.
+"""Has the common parts of all IKE daemons.
 
-`ike` is a pair of gateways keyed by IKE, `daemon` says what one end is asked for and offers, `builds`,
-`packages` and `layers` put a daemon's files onto a gateway, `sa_events` says what it did when;
+`ike` is a pair of gateways keyed by IKE; `daemon` is the interface of one end. `builds`, `packages` and `layers`
+put a daemon's files onto a gateway. `sa_events` reads from a daemon's log what it did and when.
 `attack_packets` and `public_key_speed` serve the tests of IKE. May import `stacks`, `platforms`,
 `this_machine` and `catalogue`.
 """

@@ -19,7 +19,7 @@ from espbench.platforms.base import Gateway
 
 _ESP, _UDP = 50, 17
 _TTL = 64
-# As many as the generator takes of one noise.
+# The generator takes at most so many packets for one noise.
 MOST = 4096
 # Different Diffie-Hellman values; the gateway works as hard for the same one again.
 _KEYS = 16
@@ -57,7 +57,7 @@ while wanted and time.monotonic() < until:
 def forged_esp(
     source: str, destination: str, spi: int, payload: int, count: int, seed: int = 0
 ) -> list[bytes]:
-    """ESP with the right SPI, a number the replay window takes, and noise for payload and ICV.
+    """Return ESP with the right SPI, a number the replay window takes, and noise for payload and ICV.
 
     The gateway must compute the ICV to know. payload: bytes behind the ESP header, as in the legitimate traffic.
     """
@@ -71,10 +71,7 @@ def forged_esp(
 
 
 def ike_flood(near: str, destination: str, proposal: str, count: int, seed: int = 0) -> list[bytes]:
-    """First messages of IKE SAs with a proposal the gateway accepts, each from another address of the prefix.
-
-    near: the prefix behind the port by which they come, so that the gateway's answers go back there.
-    """
+    """Return first messages of IKE SAs with a proposal the gateway accepts, each from another address of the prefix."""
     noise = random.Random(seed)
     hosts = ip_network(near)
     shares = [_key_exchange(proposal, noise) for _ in range(_KEYS)]
@@ -88,10 +85,7 @@ def ike_flood(near: str, destination: str, proposal: str, count: int, seed: int 
 
 
 def heard_esp(gateway: Gateway, count: int, within_s: float) -> list[bytes]:
-    """ESP packets as the gateway receives them on its WAN port just now; EspbenchError where none came.
-
-    Takes up to within_s: traffic must flow meanwhile.
-    """
+    """Return ESP packets that the gateway receives on its WAN port just now; EspbenchError if none came."""
     # The agent's own Python, whatever its place on that gateway.
     python = 'exec "$(readlink /proc/$PPID/exe)" -I -S -c "$@"'
     argv = ["sh", "-c", python, "sh", _EAR, gateway.wan, str(min(count, MOST)), str(within_s)]
@@ -104,7 +98,7 @@ def heard_esp(gateway: Gateway, count: int, within_s: float) -> list[bytes]:
 
 
 def ip_packet(source: str, destination: str, protocol: int, payload: bytes) -> bytes:
-    """IPv4 without DF and options, or IPv6; a UDP checksum is put in where it must be (IPv6)."""
+    """Make an IPv4 packet without DF and options, or an IPv6 one, with the UDP checksum that IPv6 needs."""
     a, b = ip_address(source), ip_address(destination)
     if a.version == 6:
         if protocol == _UDP:
@@ -120,7 +114,7 @@ def _udp(message: bytes) -> bytes:
 
 
 def _sa_init(proposal: str, share: bytes, noise: random.Random) -> bytes:
-    """An IKE_SA_INIT request (RFC 7296 1.2): SA, KE, nonce."""
+    """Return an IKE_SA_INIT request (RFC 7296 1.2): SA, KE, nonce."""
     encryption, integrity, group = proposal.split("-")
     cipher, bits = _ENCRYPTION[encryption]
     transforms = [(1, cipher, struct.pack("!HH", 0x800E, bits) if bits else b""), (2, _PRF[integrity], b"")]
@@ -142,7 +136,7 @@ def _sa_init(proposal: str, share: bytes, noise: random.Random) -> bytes:
 
 
 def _key_exchange(proposal: str, noise: random.Random) -> bytes:
-    """A public value of the proposal's group; whoever answers must compute with it."""
+    """Return a public value of the proposal's group; whoever answers must compute with it."""
     group = proposal.rpartition("-")[2]
     if group in _CURVE:
         point = ec.generate_private_key(_CURVE[group]).public_key()
@@ -154,7 +148,7 @@ def _key_exchange(proposal: str, noise: random.Random) -> bytes:
 
 
 def _checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071)."""
+    """Return the Internet checksum (RFC 1071)."""
     if len(data) % 2:
         data += b"\0"
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))

@@ -47,7 +47,7 @@ class Build:
 def find(
     daemon: str, version: str | None, prefix: Path | None, on_note: Callable[[str], None] = lambda text: None
 ) -> Build:
-    """The build a plan asks for: `prefix`, or the packages of `version` (fetched if need be).
+    """Return the build a plan asks for: `prefix`, or the packages of `version` (fetched if need be).
 
     UsageError where the prefix holds no such daemon; MachineLacks where the packages cannot be had.
     """
@@ -56,17 +56,17 @@ def find(
     folder = packages.unpacked(daemon, version, on_note)
     if why := _hidden(folder):
         raise MachineLacks(f"the cache {why}", "set XDG_CACHE_HOME to a folder elsewhere")
-    found = _programs(daemon, folder)
-    if found is None:
+    installed = _programs(daemon, folder)
+    if installed is None:
         raise EspbenchError(f"{folder}: expected {_sought(daemon)}, got packages without; delete that folder")
     listed = packages.listed(folder)
-    return Build(folder, found[1], listed[packages.PACKAGES[daemon][0]], ", ".join(
+    return Build(folder, installed[1], listed[packages.PACKAGES[daemon][0]], ", ".join(
         f"{name} {version}" for name, version in listed.items()
     ), image=True)  # fmt: skip
 
 
 def held(daemon: str, by_gateways: HeldDaemon) -> Build:
-    """The build that gateways have in their root from their boot."""
+    """Return the build that gateways have in their root from their boot."""
     versions = by_gateways.packages
     details = ", ".join(f"{name} {version}" for name, version in versions.items())
     name = versions[packages.PACKAGES[daemon][0]]
@@ -76,8 +76,8 @@ def held(daemon: str, by_gateways: HeldDaemon) -> Build:
 def _own(daemon: str, prefix: Path) -> Build:
     if why := _hidden(prefix):
         raise UsageError(f"prefix: {why}; move the build elsewhere")
-    found = _programs(daemon, prefix)
-    if found is None:
+    installed = _programs(daemon, prefix)
+    if installed is None:
         raise UsageError(
             f"prefix: expected a build of {daemon}, an install prefix or a DESTDIR image, with "
             f"{_sought(daemon)}, got {prefix}; give the folder that `make install` filled"
@@ -91,7 +91,7 @@ def _own(daemon: str, prefix: Path) -> Build:
         raise MachineLacks(
             f"no {' and '.join(lacking)}, which {daemon} keeps its keys with", "apt-get install libnss3-tools"
         )
-    base, programs = found
+    base, programs = installed
     digest = _digest(base)[:_DIGITS]
     details = f"own build; SHA-256 of its programs, libraries and plugins {digest}…"
     return Build(prefix, programs, f"own build {digest}", details, image=base != prefix)
@@ -104,14 +104,14 @@ def _programs(daemon: str, folder: Path) -> tuple[Path, dict[str, str]] | None:
         (folder / "usr/local", "/usr/local"),
         (folder, str(folder)),
     ):
-        found = {
+        programs = {
             name: f"{inside}/{place}/{name}"
             for name in PROGRAMS[daemon]
             for place in reversed(_FOLDERS)
             if (base / place / name).is_file()
         }
-        if len(found) == len(PROGRAMS[daemon]):
-            return base, found
+        if len(programs) == len(PROGRAMS[daemon]):
+            return base, programs
     return None
 
 

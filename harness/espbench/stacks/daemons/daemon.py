@@ -19,7 +19,7 @@ from espbench.stacks.xfrm_devices import XFRM_IF_ID
 PKCS12_PASSWORD = "espbench"  # the file is the secret; NSS wants it wrapped
 # Daemons count in seconds, so one less could be none.
 SHORTEST_MARGIN_S = 3
-# What a peer answers that has understood and refuses (RFC 7296 3.10.1), and what its own log says then.
+# Answers of a peer that has understood and refuses (RFC 7296 3.10.1), and the words of its own log then.
 _FINAL = re.compile(
     r"AUTH(?:ENTICATION)?_FAILED|NO_PROPOSAL_CHOSEN|TS_UNACCEPTABLE|"
     r"MAC mismatched|computed hash does not match|no local proposal matches"
@@ -45,7 +45,7 @@ def margin_s(lifetime_s: float) -> int:
 
 
 def final_words(text: str) -> bool:
-    """Whether a daemon's words say that trying again will not help."""
+    """Return whether a daemon's words say that trying again will not help."""
     return bool(_FINAL.search(text))
 
 
@@ -57,7 +57,7 @@ class IkeOptions(StackOptions):
     auth: Literal["psk", "certificates"] = "psk"
     lifetime_s: float = 0.0
     ike_lifetime_s: float = 0.0
-    # What tests of IKE itself ask for beside the plan.
+    # Options that tests of IKE itself need beside the plan's.
     ike_sa_each: bool = False  # an IKE SA of its own for each tunnel
     on_demand: bool = False  # traffic brings the tunnels up, Home's
     dpd_s: float = 0.0  # Home asks a silent peer whether it lives (RFC 7296 2.4), else begins anew; 0: never
@@ -117,7 +117,7 @@ class Daemon(Protocol):
 
     name: str
     end: End
-    """What the next `start` configures."""
+    """The end that the next `start` configures."""
 
     def install(self) -> None:
         """Lay its files over the root of a gateway that has lost them."""
@@ -156,7 +156,7 @@ class Daemon(Protocol):
         """Return what it has done with SAs it initiated since then."""
 
     def reason(self) -> str:
-        """The daemon's own last words about a failed negotiation, from its log; empty if it has none.
+        """Return the daemon's own last words about a failed negotiation, from its log; empty if it has none.
 
         Asked of both ends, since often only the responder knows why. Never holds a secret.
         """

@@ -80,18 +80,23 @@ class IkeStack:
             ) from None
 
     def reconfigure(self, options: IkeOptions, tunnel: Tunnel) -> None:
-        """Both daemons anew with these options and the tunnels of this one; none of them is up then.
-
-        Cleartext stays blocked.
-        """
+        """Start both daemons anew with these options and the tunnels of this one; none of them is up then."""
         for side in SIDES:
             self.daemons[side].stop(suddenly=True)
-        self._options, self._tunnel = replace(options, tunnels=len(tunnel.pairs)), tunnel
-        for side, daemon in self.daemons.items():
-            pairs = tuple((a, b) if side == "home" else (b, a) for a, b in tunnel.pairs)
-            daemon.end = replace(daemon.end, options=self._options, tunnels=pairs)
+        self._ask_for(options, tunnel)
         self.block()
         self._start()
+
+    def restore(self, options: IkeOptions, tunnel: Tunnel) -> None:
+        """After a trial with other options, have these again, and the tunnels up.
+
+        In virtual time the next trial begins in the state before that trial, so the gateways are not touched.
+        """
+        if self._bed.virtual_time:
+            self._ask_for(options, tunnel)
+        else:
+            self.reconfigure(options, tunnel)
+            self.initiate()
 
     def revive(self, side: Side) -> None:
         """Put a gateway that was switched off and on where it was: cleartext blocked, its daemon started."""
@@ -105,11 +110,11 @@ class IkeStack:
 
     def counters(self, side: Side) -> SaCounters:
         gateway = self._bed.gateways[side]
-        found = policies.sa_counters(gateway, self._own(side))
-        return replace(found, own_datagrams=udp_sent(gateway))
+        counts = policies.sa_counters(gateway, self._own(side))
+        return replace(counts, own_datagrams=udp_sent(gateway))
 
     def rest(self) -> None:
-        """Kernel ESP keeps nothing of a trial."""
+        """Do nothing: kernel ESP keeps nothing of a trial."""
 
     def security_context(self) -> dict[str, Any]:
         context = self._common()
@@ -133,7 +138,7 @@ class IkeStack:
         return context
 
     def secrets(self) -> list[dict[str, Any]]:
-        """Keys as the kernel holds them: the daemons do not tell."""
+        """Return the keys that the kernel holds: the daemons do not reveal theirs."""
         return policies.sa_secrets(self._bed.gateways["home"], self._suite.name)
 
     def _block(self, gateway: Gateway) -> None:
@@ -142,6 +147,13 @@ class IkeStack:
             view = policies.SideView.of(gateway.side, self._tunnel)
             xfrm_devices.route_through_interface(gateway, view)
         policies.install(gateway, self._floor(gateway.side))
+
+    def _ask_for(self, options: IkeOptions, tunnel: Tunnel) -> None:
+        """Give the daemons what they configure at their next start."""
+        self._options, self._tunnel = replace(options, tunnels=len(tunnel.pairs)), tunnel
+        for side, daemon in self.daemons.items():
+            pairs = tuple((a, b) if side == "home" else (b, a) for a, b in tunnel.pairs)
+            daemon.end = replace(daemon.end, options=self._options, tunnels=pairs)
 
     def _start(self) -> None:
         for side in ("office", "home"):
@@ -165,7 +177,7 @@ class IkeStack:
         }
 
     def _esp_of(self, side: Side) -> tuple[dict[str, Any], list[str]]:
-        """The kernel's SAs and policies of one gateway, and what they are that was not asked for."""
+        """Return the kernel's SAs and policies of one gateway, and what they are that was not asked for."""
         gateway, own = self._bed.gateways[side], self._own(side)
         sas, held = policies.dump_sas(gateway), policies.dump_policies(gateway)
         problems = []

@@ -61,7 +61,7 @@ def lay(gateway: Gateway, build: Build) -> None:
 
 
 def refuse_elsewhere(build: Build) -> None:
-    """UsageError for a build that another machine's gateway cannot have at the path it was made for."""
+    """Raise UsageError for a build that another machine's gateway cannot have at the path it was made for."""
     if not build.image:
         raise UsageError(
             f"prefix: expected an image (a folder with usr/) for gateways on other machines, got {build.folder}, "
@@ -71,9 +71,9 @@ def refuse_elsewhere(build: Build) -> None:
 
 
 def _need_libraries(gateway: Gateway, build: Build) -> None:
-    """MachineLacks where another machine has not the libraries that a build made or fetched here needs."""
+    """Raise MachineLacks if another machine has not the libraries that a build made or fetched here needs."""
     for name, path in build.programs.items():
-        # What ldd(1) does; not every machine has that.
+        # This is what ldd(1) does; not every machine has it.
         loaded = gateway.run(["env", "LD_TRACE_LOADED_OBJECTS=1", path])
         lacking = re.findall(r"(\S+) => not found|version `(\S+)' not found", loaded.out + loaded.err)
         if loaded.rc or lacking:
@@ -85,7 +85,7 @@ def _need_libraries(gateway: Gateway, build: Build) -> None:
 
 
 def _lines(build: Build, place: str) -> list[str]:
-    """An image's usr, etc and var over the gateway's; or the prefix made writable where it is, /etc and /var too."""
+    """Return the lines that lay an image's usr, etc and var, or a prefix, /etc and /var, over the gateway's."""
     own = [part for part in _LAID if build.image and (build.folder / part).is_dir()]
     parts = _LAID if build.image else _LAID[1:]
     sources = {part: f"{place}/{part}" if part in own else f"/{part}" for part in parts}

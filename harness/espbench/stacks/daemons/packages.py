@@ -44,7 +44,7 @@ _INST = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ")
 def unpacked(
     daemon: str, version: str | None = None, on_note: Callable[[str], None] = lambda text: None
 ) -> Path:
-    """The folder with a daemon's packages and those they need that this host has not.
+    """Return the folder with a daemon's packages and those they need that this host has not.
 
     version is a Debian package version; None: the newest the host's apt knows. Asked of apt once, so that
     the answer does not change within a run. MachineLacks when they cannot be had, UsageError when apt knows
@@ -56,7 +56,7 @@ def unpacked(
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """The packages in a folder of the cache and their versions."""
+    """Return the packages in a folder of the cache and their versions."""
     lines = (folder / _LIST).read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
 
@@ -83,16 +83,16 @@ def _find(daemon: str, version: str | None, on_note: Callable[[str], None]) -> P
 
 
 def _kept(daemon: str, version: str | None, on_note: Callable[[str], None]) -> Path | None:
-    """The newest folder of the cache with a daemon of this version, or of any."""
-    found = None
+    """Return the newest folder of the cache with a daemon of this version, or of any."""
+    newest = None
     for folder in sorted((cache_dir() / "packages").glob(f"{daemon}-*")):
         if why := kept.problem_with(folder):
             on_note(f"{folder}: {why}; not used")
             continue
         here = listed(folder)[PACKAGES[daemon][0]]
-        if version in (None, here) and (found is None or _newer(here, listed(found)[PACKAGES[daemon][0]])):
-            found = folder
-    return found
+        if version in (None, here) and (newest is None or _newer(here, listed(newest)[PACKAGES[daemon][0]])):
+            newest = folder
+    return newest
 
 
 def _newer(version: str, other: str) -> bool:
@@ -117,7 +117,7 @@ def _had(daemon: str, version: str | None, on_note: Callable[[str], None], *, ow
 
 
 def readiness(name: str, daemon: str) -> Readiness:
-    """Whether a stack's daemon can be had here: whether there is apt, not whether it reaches its archive."""
+    """Return whether a stack's daemon can be fetched here: whether there is apt. It does not ask apt's archive."""
     missing = [program for program in ("apt-get", "dpkg-deb") if shutil.which(program) is None]
     here = any((cache_dir() / "packages").glob(f"{daemon}-*"))
     return Readiness(
@@ -130,20 +130,20 @@ def readiness(name: str, daemon: str) -> Readiness:
 
 
 def _versions(daemon: str, version: str | None, own_lists: bool) -> tuple[str, ...]:
-    """`name=version` of the daemon's packages and all they need beside what the host has."""
+    """Return `name=version` of the daemon's packages and of all they need that the host does not have."""
     mine = PACKAGES[daemon]
     asked = [f"{name}={version}" if version and name in _SAME_VERSION[daemon] else name for name in mine]
     simulate = ["-s", "--no-install-recommends", "-o", "Debug::NoLocking=1", "install", *asked]
     done = _apt(simulate, own_lists)
     if done.returncode:
         raise _refused(daemon, version, done, own_lists)
-    found = {m[1]: m[2] for line in done.stdout.splitlines() if (m := _INST.match(line))}
+    versions = {m[1]: m[2] for line in done.stdout.splitlines() if (m := _INST.match(line))}
     # A package the host has at that version is not installed again, but the daemon's own must be ours.
     for name in mine:
-        if name not in found:
+        if name not in versions:
             known = version if version and name in _SAME_VERSION[daemon] else None
-            found[name] = known or _candidate(name, own_lists)
-    return tuple(sorted(f"{name}={found[name]}" for name in found))
+            versions[name] = known or _candidate(name, own_lists)
+    return tuple(sorted(f"{name}={versions[name]}" for name in versions))
 
 
 def _candidate(package: str, own_lists: bool) -> str:
@@ -157,7 +157,7 @@ def _candidate(package: str, own_lists: bool) -> str:
 def _refused(
     daemon: str, version: str | None, done: subprocess.CompletedProcess[str], own_lists: bool
 ) -> EspbenchError:
-    """A version that apt does not have is the user's mistake; the rest is the machine's."""
+    """Return the error: a version that apt does not have is the user's mistake, the rest is the machine's."""
     if version:
         madison = _apt(["madison", PACKAGES[daemon][0]], own_lists, program="apt-cache").stdout
         versions = list(dict.fromkeys(re.findall(r"^[^|]*\| *(\S+) *\|", madison, re.MULTILINE)))
@@ -173,13 +173,13 @@ def _refused(
 
 
 def _error(done: subprocess.CompletedProcess[str]) -> str:
-    """The first of apt's own errors: the others mostly say it again for other packages."""
+    """Return the first of apt's own errors: the others mostly say it again for other packages."""
     errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
     return (errors or done.stderr.strip().splitlines()[-1:] or ["it gave no reason"])[0]
 
 
 def _own_lists() -> list[str]:
-    """Options that make apt use package lists of ours."""
+    """Return options that make apt use package lists of ours."""
     own = cache_dir() / "apt"
     return ["-o", f"Dir::State::lists={own / 'lists'}", "-o", f"Dir::Cache={own / 'cache'}"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from espbench.errors import EspbenchError
 from espbench.platforms.base import Gateway
 
-# As `openssl speed` calls them. RSA's public exponent is 65,537 in all of them.
+# The names in `openssl speed`. RSA's public exponent is 65,537 in all of them.
 ALGORITHMS = ("rsa512", "rsa1024", "rsa2048", "ecdsap256", "ecdsap384", "ecdhp256", "ecdhp384", "ecdhx25519")
-# Of an IKE proposal's group: what `openssl speed` calls it, and the operation as `parse` names it.
+# Group of an IKE proposal → its name in `openssl speed`, and the operation as `parse` names it.
 _GROUPS = {
     "ecp256": ("ecdhp256", "ECDH P-256 derive"),
     "ecp384": ("ecdhp384", "ECDH P-384 derive"),
@@ -37,33 +37,30 @@ class Operation:
 
 
 def speed(gateway: Gateway, algorithms: tuple[str, ...], seconds: int) -> list[Operation]:
-    """Each for so many seconds, by the gateway's own OpenSSL on one CPU; rates are per second of CPU time.
-
-    EspbenchError where it has none, with the words of who looked for it.
-    """
+    """Run each operation for so many seconds, by the gateway's own OpenSSL on one CPU; rates are per s of CPU time."""
     asked = ["openssl", "speed", "-mr", "-seconds", str(seconds), *algorithms]
     done = gateway.run(asked, timeout_s=30.0 + 6 * seconds * len(algorithms))
-    found = parse(done.out)
-    if done.rc or not found:
+    operations_run = parse(done.out)
+    if done.rc or not operations_run:
         said = (done.err.strip().splitlines() or ["it said nothing"])[-1]
         raise EspbenchError(f"{gateway.side}: openssl speed: {said}")
-    return found
+    return operations_run
 
 
 def parse(text: str) -> list[Operation]:
-    """The result lines of `openssl speed -mr`."""
-    found = []
+    """Return the result lines of `openssl speed -mr`."""
+    rates = []
     for line in text.splitlines():
         kind, *fields = line.split(":")
         if kind in _PAIRS and len(fields) == 4:
-            found += [
+            rates += [
                 Operation(name.format(fields[1]), float(rate))
                 for name, rate in zip(_PAIRS[kind], fields[2:], strict=True)
             ]
         elif kind in _SINGLE and len(fields) == 4:
             name = "X25519 derive" if fields[1] == "253" else _SINGLE[kind].format(fields[1])
-            found.append(Operation(name, float(fields[2])))
-    return [operation for operation in found if operation.per_s > 0]
+            rates.append(Operation(name, float(fields[2])))
+    return [operation for operation in rates if operation.per_s > 0]
 
 
 def of_set_up(ike: str, auth: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -41,14 +41,14 @@ class Span:
 
 
 def spans(events: Iterable[SaEvent], phase: Phase, what: Literal["established", "rekeyed"]) -> list[Span]:
-    """Every negotiation of this kind that came to its end, in the order in which they ended.
+    """Return every negotiation of this kind that came to its end, in the order in which they ended.
 
     CHILD SAs that came with their IKE SA (RFC 7296 1.2) have no exchange of their own: they are not among those
     established.
     """
     begun: dict[str, float] = {}
     ike_up: dict[str, float] = {}
-    found = []
+    ended = []
     for event in events:
         if event.phase == 1 and event.what != "begun":
             ike_up.setdefault(event.ike, event.at_s)
@@ -62,8 +62,8 @@ def spans(events: Iterable[SaEvent], phase: Phase, what: Literal["established", 
             continue
         if phase == 2 and what == "established" and start < ike_up.get(event.ike, start):
             continue
-        found.append(Span(start, event.at_s))
-    return found
+        ended.append(Span(start, event.at_s))
+    return ended
 
 
 def set_ups(events: Sequence[SaEvent]) -> list[tuple[Span, Span]]:
@@ -81,11 +81,11 @@ def set_ups(events: Sequence[SaEvent]) -> list[tuple[Span, Span]]:
 
 
 def log_size(gateway: Gateway, path: str) -> int:
-    """Bytes of a daemon's log; 0 where there is none."""
+    """Return bytes of a daemon's log; 0 where there is none."""
     return int((gateway.run(["wc", "-c", path]).out.split() or ["0"])[0])
 
 
 def log_lines(gateway: Gateway, path: str, after: int, telling: str) -> str:
-    """The lines behind so many bytes of a log that match an extended regular expression."""
+    """Return the lines behind so many bytes of a log that match an extended regular expression."""
     script = 'tail -c "+$2" "$1" | grep -E "$3"; true'
     return gateway.run(["sh", "-c", script, "sh", path, str(after + 1), telling]).out

@@ -60,14 +60,14 @@ _GROUP = {
 
 
 def ike_words(proposal: str) -> Words:
-    """An IKE proposal of a plan in libreswan's words."""
+    """Return an IKE proposal of a plan in libreswan's words."""
     encryption, integrity, group = proposal.split("-")
     words = (_ENCRYPTION[encryption], _HASH[integrity], _GROUP[group])
     return Words("-".join(word.conf for word in words), "-".join(word.status for word in words))
 
 
 def setup_text(own: str) -> str:
-    """The part of ipsec.conf that pluto itself reads: one address, nothing asked of the network."""
+    """Return the part of ipsec.conf that pluto itself reads: one address, nothing asked of the network."""
     return (
         "config setup\n"
         f"\tlisten={own}\n"
@@ -80,7 +80,7 @@ def setup_text(own: str) -> str:
 
 
 def connections_text(end: End) -> str:
-    """All connections, one for each tunnel.
+    """Return all connections, one for each tunnel.
 
     `left` is this end. No DPD, no keepalive, no MOBIKE and, without lifetimes, no rekeying: the
     daemons are silent during a trial. Further CHILD SAs get keys without a DH exchange of their own.
@@ -107,8 +107,9 @@ def connections_text(end: End) -> str:
         "nat-keepalive": "no",
         "mobike": "no",
         "fragmentation": "yes",
-        # Only one end rekeys, or both would at once; the other's SAs still end in time.
-        "rekey": _yes(end.initiates and bool(child_s or ike_s)),
+        # Only one end rekeys, or both would at once; the other's SAs still end in time. After a peer that died or
+        # deleted its SAs, pluto brings up again only what may rekey.
+        "rekey": _yes(end.initiates and bool(child_s or ike_s or o.dpd_s)),
         "salifetime": f"{child_s + kept_s if child_s else PLUTO_KEEPS_S}s",
         "ikelifetime": f"{ike_s + kept_s if ike_s else PLUTO_KEEPS_S}s",
         "rekeymargin": f"{kept_s}s",
@@ -149,7 +150,7 @@ def connections_text(end: End) -> str:
 
 
 def secrets_text(end: End) -> str:
-    """ipsec.secrets: the PSK as hexadecimal digits, so that no character of it means anything."""
+    """Write ipsec.secrets, with the PSK as hexadecimal digits, so that no character of it means anything."""
     if end.options.auth != "psk":
         return ""
     # Without names it is everybody's: with an IKE SA for each tunnel there are as many.

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, What
 
-# Of grep(1), so that a long log stays where it is.
+# A pattern for grep(1) in the gateway, so that a long log is not transferred.
 TELLING = r"(initiating |initiator (established|rekeyed) )"
 
 _LINE = re.compile(r'^(?P<at>\w{3} +\d+ [\d:.]+): "[^"]*" #(?P<sa>\d+): (?P<text>.*)$')
@@ -38,7 +38,7 @@ def events(log: str) -> Iterator[SaEvent]:
             at = at.replace(year=year)
         before = at
         for pattern, phase, what in _STEPS:
-            if found := pattern.match(parts["text"]):
-                ike = found[1] if phase == 2 and found.groups() and found[1] else parts["sa"]
+            if match := pattern.match(parts["text"]):
+                ike = match[1] if phase == 2 and match.groups() and match[1] else parts["sa"]
                 yield SaEvent((at - datetime(_YEAR, 1, 1)).total_seconds(), phase, what, parts["sa"], ike)
                 break

@@ -32,7 +32,7 @@ class Progress:
     under_way: int
 
 
-# What a connection says of itself, by name.
+# The fields of a connection's status, by name.
 _KEYS = {
     "policy": r"(?<= )policy: (\S+?);",
     "our auth": r"our auth:([^,]+),",
@@ -56,17 +56,17 @@ class Status:
 
 
 def progress(globalstatus: str) -> Progress:
-    """`whack --globalstatus`: lines `current.states.enumerate.STATE_…=number`."""
+    """Parse `whack --globalstatus`: lines `current.states.enumerate.STATE_…=number`."""
     counts = dict(re.findall(r"^current\.states\.(\S+)=(\d+)$", globalstatus, re.MULTILINE))
     established = dict.fromkeys(("IKE", "CHILD"), 0)
     for name, number in counts.items():
-        if found := re.search(r"V2_ESTABLISHED_(IKE|CHILD)_SA$", name):
-            established[found[1]] += int(number)
+        if match := re.search(r"V2_ESTABLISHED_(IKE|CHILD)_SA$", name):
+            established[match[1]] += int(number)
     return Progress(established["CHILD"], int(counts.get("all", 0)) - sum(established.values()))
 
 
 def status(text: str) -> Status:
-    """`whack --status`: about twenty lines `000 "name": …` for each connection."""
+    """Parse `whack --status`: about twenty lines `000 "name": …` for each connection."""
     version = re.search(r"pluto_version=([^,\s]+)", text)
     loaded = re.search(r"Total IPsec connections: loaded (\d+)", text)
     own, peer = r'^000 "[^"]*": (\S+?)===\S+', r"\S+===(\S+); erouted;"
@@ -85,16 +85,16 @@ def _counted(pattern: str, text: str) -> Counter[str]:
 
 
 def hopeless(log: str) -> bool:
-    """Whether the peer has answered in a way that waiting does not mend."""
+    """Return whether the peer has answered in a way that does not change by waiting."""
     return bool(_HOPELESS.search(log))
 
 
 def reason(log: str, lines: int = 3) -> str:
-    """The last telling lines of a log, each once, without time and connection."""
-    told = [
+    """Return the last telling lines of a log, each once, without time and connection."""
+    telling = [
         _bare(line) for line in log.splitlines() if _TELLING.search(line) and not _NOT_TELLING.search(line)
     ]
-    return "; ".join(list(dict.fromkeys(reversed(told)))[:lines][::-1])
+    return "; ".join(list(dict.fromkeys(reversed(telling)))[:lines][::-1])
 
 
 def last_line(log: str) -> str:

@@ -88,7 +88,7 @@ class Libreswan:
             ]
         )
         wanted = len(self.end.tunnels) + self.end.options.open_to_all
-        # Of a connection with a word it does not understand addconn loads the rest, and says so.
+        # If addconn does not understand a word of a connection, it says so, and loads the rest of the connection.
         understood = done.rc == 0 and not _COMPLAINT.search(done.out)
         loaded = self._status().loaded if understood else 0
         if loaded != wanted:
@@ -126,7 +126,7 @@ class Libreswan:
             pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)
 
     def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
-        """One call of whack after the other, each of which waits; in one shell inside the gateway."""
+        """Call whack once for each tunnel, each call waiting for its end, in one shell inside the gateway."""
         whack = shlex.join([self._build.programs["whack"], "--rundir", FOLDER])
         lines = [f"{whack} --initiate --name t{n} >{FOLDER}/said 2>&1 || exit 1" for n in numbers]
         self._gateway.write(f"{FOLDER}/bring-up", "\n".join(lines))
@@ -165,7 +165,7 @@ class Libreswan:
         )
 
     def mark(self) -> int:
-        """Bytes of pluto's log."""
+        """Return bytes of pluto's log."""
         return log_size(self._gateway, LOG)
 
     def events(self, after: int = 0) -> list[SaEvent]:
@@ -173,7 +173,7 @@ class Libreswan:
         return list(libreswan_events.events(log_lines(self._gateway, LOG, after, libreswan_events.TELLING)))
 
     def reason(self) -> str:
-        """The telling lines at the end of pluto's log, which holds no secrets."""
+        """Return the telling lines at the end of pluto's log, which holds no secrets."""
         return status.reason(self._log())
 
     def reading(self) -> IkeReading:
@@ -186,18 +186,18 @@ class Libreswan:
                 0,
                 mismatches=[f"pluto is not running: {(answer.err or answer.out).strip()}"],
             )
-        found = status.status(answer.out)
+        parsed = status.status(answer.out)
         return IkeReading(
-            version=f"Libreswan {found.version} ({self._build.name})",
-            ike=", ".join(found.ike) or "none",
-            tunnels_up=len(found.tunnels),
+            version=f"Libreswan {parsed.version} ({self._build.name})",
+            ike=", ".join(parsed.ike) or "none",
+            tunnels_up=len(parsed.tunnels),
             details={
                 "build": self._build.details,
-                "ESP": ", ".join(found.esp) or "none",
+                "ESP": ", ".join(parsed.esp) or "none",
                 "identities": f"@{self.end.own_id} ↔ @{self.end.peer_id}",
-                **{key: _said(values) for key, values in found.keys.items()},
+                **{key: _said(values) for key, values in parsed.keys.items()},
             },
-            mismatches=mismatches(self.end, found),
+            mismatches=mismatches(self.end, parsed),
         )
 
     def _status(self) -> status.Status:
@@ -207,22 +207,22 @@ class Libreswan:
         return self._gateway.run([self._build.programs["whack"], "--rundir", FOLDER, *arguments])
 
     def _log(self, after: int = 0) -> str:
-        """The last lines of pluto's log, of those after a number of them."""
+        """Return the last lines of pluto's log, of those after a number of them."""
         script = f"tail -n +{after + 1} {LOG} | tail -n {_LOG_LINES}"
         return self._gateway.run(["sh", "-c", script]).out
 
 
-def mismatches(end: End, found: status.Status) -> list[str]:
+def mismatches(end: End, parsed: status.Status) -> list[str]:
     """List what pluto says that is not what End asks for."""
     o = end.options
-    keys = found.keys
+    keys = parsed.keys
     problems = [
         f"{what}: expected {wanted}, libreswan has {got}"
         for what, wanted, got in (
-            ("tunnels up", len(end.tunnels), len(found.tunnels)),
-            ("IKE SAs", 1, found.ike.total()),
-            ("IKE proposal", config.ike_words(o.ike).status, _plain(_said(found.ike))),
-            ("ESP proposal", config.ESP[end.suite.name].status, _plain(_said(found.esp))),
+            ("tunnels up", len(end.tunnels), len(parsed.tunnels)),
+            ("IKE SAs", 1, parsed.ike.total()),
+            ("IKE proposal", config.ike_words(o.ike).status, _plain(_said(parsed.ike))),
+            ("ESP proposal", config.ESP[end.suite.name].status, _plain(_said(parsed.esp))),
             ("replay window", str(o.replay_window), _said(keys["replay_window"])),
             ("authentication", _AUTH[o.auth], _said(keys["our auth"]).partition("(")[0]),
             ("UDP encapsulation", "yes" if o.udp_encapsulation else "no", _said(keys["encaps"])),
@@ -230,7 +230,7 @@ def mismatches(end: End, found: status.Status) -> list[str]:
         )
         if wanted != got
     ]
-    missing = _networks(end.tunnels) - _networks(found.tunnels)
+    missing = _networks(end.tunnels) - _networks(parsed.tunnels)
     return problems + [f"no SA between {own} and {peer}" for own, peer in sorted(missing)[:3]]
 
 
@@ -238,7 +238,7 @@ _AUTH = {"psk": "secret", "certificates": "rsasig"}
 
 
 def _plain(words: str) -> str:
-    """Without the key length of ciphers that have only one; not all versions of pluto write it."""
+    """Remove the key length of ciphers that have only one; not all versions of pluto write it."""
     return re.sub(r"(3DES_CBC|NULL|CHACHA20_POLY1305)_\d+", r"\1", words)
 
 
@@ -252,7 +252,7 @@ def _networks(tunnels: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 def _said(values: Counter[str]) -> str:
-    """One value where all connections have the same, else each with its number."""
+    """Return one value if all connections have the same, else each with its number."""
     if len(values) == 1:
         return next(iter(values))
     return ", ".join(f"{value} ({number} times)" for value, number in values.items()) or "nothing"

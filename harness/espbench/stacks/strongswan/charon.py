@@ -76,7 +76,7 @@ class StrongSwan:
             pause(self._gateway, 5 * _POLL_S)
 
     def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
-        """One call of swanctl after the other, in one shell inside the gateway."""
+        """Call swanctl once for each tunnel, in one shell inside the gateway."""
         each = str(max(1, round(timeout_s)))
         lines = [
             shlex.join(
@@ -109,7 +109,7 @@ class StrongSwan:
             raise NegotiationFailed(f"{self._gateway.side}: swanctl --rekey: {status.complaint(done.err)}")
 
     def mark(self) -> int:
-        """Bytes of charon's log."""
+        """Return bytes of charon's log."""
         return log_size(self._gateway, LOG)
 
     def events(self, after: int = 0) -> list[SaEvent]:
@@ -117,43 +117,43 @@ class StrongSwan:
         return list(strongswan_events.events(log_lines(self._gateway, LOG, after, strongswan_events.TELLING)))
 
     def reason(self) -> str:
-        """The telling lines at the end of charon's log."""
+        """Return the telling lines at the end of charon's log."""
         return status.reason(self._gateway.read([LOG])[LOG] or "")
 
     def reading(self) -> IkeReading:
         """Ask charon about itself, its IKE SA and its children; a charon that died is a mismatch."""
         try:
-            found, version = self._sas(), self._version()
+            sas, version = self._sas(), self._version()
         except NegotiationFailed as failure:
             return IkeReading(self.name, "none", 0, mismatches=[f"charon does not answer: {failure}"])
         details = {"build": self._build.details}
-        if not found:
+        if not sas:
             problem = f"charon has no IKE SA: {self.reason() or 'no reason given'}"
             return IkeReading(version, "none", 0, details, [problem])
-        children = list(found[0].get("child-sas", {}).values())
+        children = list(sas[0].get("child-sas", {}).values())
         methods = status.authentication(self._gateway.run(["grep", "authentication of", LOG]).out)
         return IkeReading(
             version=version,
-            ike=status.algorithms(found[0]),
+            ike=status.algorithms(sas[0]),
             tunnels_up=sum(child.get("state") == "INSTALLED" for child in children),
             details=details
             | {
-                "identities": f"{found[0].get('local-id')} ↔ {found[0].get('remote-id')}",
+                "identities": f"{sas[0].get('local-id')} ↔ {sas[0].get('remote-id')}",
                 "authentication": " ↔ ".join(methods),
                 "ESP by": "user space (kernel-libipsec, TUN)" if self._user_space else "the kernel's XFRM",
                 "first child": status.shown(children[0]) if children else "none",
             },
-            mismatches=status.mismatches(self.end, found, methods, user_space=self._user_space),
+            mismatches=status.mismatches(self.end, sas, methods, user_space=self._user_space),
         )
 
     def _version(self) -> str:
-        """Such as `strongSwan 5.9.8 (5.9.8-5+deb12u6)`, asked of the daemon itself; and the build it is of."""
+        """Return the version from the daemon itself, such as `strongSwan 5.9.8 (5.9.8-5+deb12u6)`, and its build."""
         answer = vici_text.messages(self._run("--version", "--daemon", "--raw"))
         version = answer[0].get("version", "of unknown version") if answer else "of unknown version"
         return f"strongSwan {version} ({self._build.name})"
 
     def packets(self) -> tuple[int, int]:
-        """Frames (encrypted, decrypted) by all children, as charon counts them; for user-space ESP."""
+        """Return frames (encrypted, decrypted) by all children, as charon counts them; for user-space ESP."""
         children = [child for sa in self._sas() for child in sa.get("child-sas", {}).values()]
         return (
             sum(int(child.get("packets-out", 0)) for child in children),
@@ -161,7 +161,7 @@ class StrongSwan:
         )
 
     def memory_kib(self) -> int:
-        """Charon's resident memory, KiB; NegotiationFailed when it has died."""
+        """Return charon's resident memory, KiB; NegotiationFailed if it has died."""
         pid = (self._gateway.read([f"{FOLDER}/pid"])[f"{FOLDER}/pid"] or "").strip()
         status = self._gateway.read([f"/proc/{pid}/status"])[f"/proc/{pid}/status"] or ""
         resident = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
@@ -170,7 +170,7 @@ class StrongSwan:
         return int(resident[1])
 
     def stop(self, *, suddenly: bool) -> None:
-        """A TUN device and its routes go with charon."""
+        """Stop charon; a TUN device and its routes go with it."""
         signal = "KILL" if suddenly else "TERM"
         script = (
             f"pid=$(cat {FOLDER}/pid) && kill -{signal} $pid 2>/dev/null; n=0; "
@@ -237,11 +237,11 @@ class StrongSwan:
         return len({child.get("name") for child in children if child.get("state") == "INSTALLED"})
 
     def _sas(self) -> list[dict[str, Any]]:
-        """The IKE SAs of our connections, each with its `child-sas`."""
-        found = []
+        """Return the IKE SAs of our connections, each with its `child-sas`."""
+        ours = []
         for message in vici_text.messages(self._run("--list-sas", "--raw")):
-            found += [sa for name, sa in message.items() if name.startswith(CONNECTION)]
-        return found
+            ours += [sa for name, sa in message.items() if name.startswith(CONNECTION)]
+        return ours
 
     @property
     def _environment(self) -> str:

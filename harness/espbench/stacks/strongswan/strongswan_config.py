@@ -27,7 +27,7 @@ _PLUGINS = (
     "kernel-netlink socket-default vici"
 )
 
-# Of swanctl, which otherwise loads every plugin there is, for seconds on a slow gateway: what parses credentials.
+# The plugins for swanctl that parse credentials. Else it loads all plugins, for seconds on a slow gateway.
 _TOOL_PLUGINS = "pem pkcs1 pkcs8 x509 pubkey openssl random"
 
 _MANY_PEERS = """\
@@ -37,13 +37,7 @@ _MANY_PEERS = """\
 
 
 def strongswan_conf(*, user_space: bool, peers: int = 1) -> str:
-    """Charon's settings: only the plugins needed, quick to give up, and silent when nothing happens.
-
-    peers: how many the one address stands for: of one, charon takes no more than five half-open IKE SAs, and has
-    one alone for all children.
-    Nothing may cross the middle link in a trial but ESP, so no keep-alives; routes are only installed
-    for user-space ESP, which needs them to its TUN device.
-    """
+    """Write charon's settings: only the plugins needed, quick to give up, and silent when nothing happens."""
     plugins = f"kernel-libipsec {_PLUGINS}" if user_space else _PLUGINS
     return f"""\
 charon {{
@@ -80,7 +74,7 @@ swanctl {{
 
 
 def swanctl_conf(end: End, *, start: bool = False) -> str:
-    """All tunnels as children of one connection, or each in one of its own, and the secret.
+    """Return all tunnels as children of one connection, or each in one of its own, and the secret.
 
     start: all but the first initiate when loaded, since the first is up already.
     """
@@ -144,12 +138,12 @@ def _connection(name: str, numbers: Sequence[int], end: End, *, start: bool) -> 
 
 
 def child_name(number: int) -> str:
-    """The name of one tunnel's CHILD SA."""
+    """Return the name of one tunnel's CHILD SA."""
     return f"tunnel{number}"
 
 
 def esp_proposal(end: End) -> str:
-    """The one ESP proposal offered."""
+    """Return the one ESP proposal offered."""
     return end.suite.name + ("-esn" if end.options.esn else "-noesn")
 
 

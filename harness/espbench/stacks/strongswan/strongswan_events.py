@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, What
 
-# Of grep(1), so that a long log stays where it is.
+# A pattern for grep(1) in the gateway, so that a long log is not transferred.
 TELLING = r"(initiating IKE_SA|IKE_SA .* (established|rekeyed) between|establishing CHILD_SA|CHILD_SA .* established)"
 
 _LINE = re.compile(r"^(?P<at>\d+\.\d+) \d+\[\w+\] <(?P<under>[^>]*\|)(?P<ike>\d+)> (?P<text>.*)$")
@@ -31,12 +31,12 @@ def events(log: str) -> Iterator[SaEvent]:
         if parts is None:
             continue
         for pattern, phase, what in _STEPS:
-            if found := pattern.match(parts["text"]):
-                name = found[1]
+            if match := pattern.match(parts["text"]):
+                name = match[1]
                 if what == "begun":
                     begun.add((phase, name))
                 if (phase, name) in begun:
-                    # What is logged of a rekeyed IKE SA stands under the old one's name.
+                    # Charon logs a rekeyed IKE SA under the old one's name.
                     ike = name if phase == 1 else parts["ike"]
                     yield SaEvent(float(parts["at"]), phase, what, name, ike)
                 break

@@ -25,7 +25,7 @@ _AUTHENTICATED = re.compile(
 )
 # `1700000000.123 07[IKE] <gateways|1> `: time, thread and part, connection and IKE SA.
 _HEAD = re.compile(r"^(?:\d+\.\d+ )?\S+\s+(?:<\S+> )?")
-# What charon calls the algorithms of an ESP suite, as `algorithms` shows them.
+# Charon's names of the algorithms of an ESP suite, as `algorithms` shows them.
 ESP = {
     "null-sha1": "NULL-HMAC_SHA1_96",
     "3des-sha1": "3DES_CBC-HMAC_SHA1_96",
@@ -60,7 +60,7 @@ _METHOD = {"psk": "pre-shared key", "certificates": "RSA"}
 
 
 def ike_words(proposal: str) -> str:
-    """An IKE proposal of a plan as charon then shows the SA's."""
+    """Return an IKE proposal of a plan as charon then shows the SA's."""
     encryption, integrity, group = proposal.split("-")
     hashes = _HASH[integrity][1:] if "gcm" in encryption else _HASH[integrity]
     return "-".join((_ENCRYPTION[encryption], *hashes, _GROUP[group]))
@@ -119,7 +119,7 @@ def mismatches(
 
 
 def shown(child: dict[str, Any]) -> str:
-    """A child without what changes with every frame."""
+    """Return a child without what changes with every frame."""
     kept = ("state", "mode", "protocol", "encap", "esn", "local-ts", "remote-ts")
     parts = [
         f"{key} {', '.join(v) if isinstance(v := child[key], list) else v}" for key in kept if key in child
@@ -128,13 +128,13 @@ def shown(child: dict[str, Any]) -> str:
 
 
 def reason(log: str) -> str:
-    """The last telling lines of a log, each once."""
-    told = [
+    """Return the last telling lines of a log, each once."""
+    lines = [
         _HEAD.sub("", line).strip()
         for line in log.splitlines()
         if _TELLING.search(line) and not _NOT_TELLING.search(line)
     ]
-    return "; ".join(dict.fromkeys(told[-4:]))
+    return "; ".join(dict.fromkeys(lines[-4:]))
 
 
 def complaint(output: str) -> str:

@@ -58,7 +58,7 @@ class UserSpaceStack(IkeStack):
         self._memory_kib = {side: self._charons[side].memory_kib() for side in SIDES}
 
     def counters(self, side: Side) -> SaCounters:
-        """Charon's own account of its children, frames."""
+        """Return charon's own counts of its children, frames."""
         encrypted, decrypted = self._charons[side].packets()
         return SaCounters(encrypted, decrypted)
 
@@ -96,7 +96,7 @@ class UserSpaceStack(IkeStack):
         }
 
     def _esp_of(self, side: Side) -> tuple[dict[str, Any], list[str]]:
-        """The routes that make the TUN device the only way, in the kernel's words."""
+        """Return the routes that make the TUN device the only way, in the kernel's words, and their problems."""
         gateway = self._bed.gateways[side]
         family = f"-{self._tunnel.ip_version}"
         tun = gateway.run(["ip", family, "route", "show", "table", "220"]).out.strip()

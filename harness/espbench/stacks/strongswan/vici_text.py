@@ -14,7 +14,7 @@ _NEXT = re.compile(r" (?=[^\s={}\[\]]+ ?\{|[^\s={}\[\]]+=)|\}|$")
 
 
 def parse(line: str) -> dict[str, Any]:
-    """One message as nested dictionaries; what stands before the first brace is dropped."""
+    """Return one message as nested dictionaries; what stands before the first brace is dropped."""
     start = line.find("{")
     root: dict[str, Any] = {}
     stack = [root]
@@ -44,5 +44,5 @@ def parse(line: str) -> dict[str, Any]:
 
 
 def messages(text: str) -> list[dict[str, Any]]:
-    """Every message of an output, one a line."""
+    """Return every message of an output, one a line."""
     return [parse(line) for line in text.splitlines() if "{" in line]

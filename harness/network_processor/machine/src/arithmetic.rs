@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What arithmetic and branches of RV32 come to.
+//! Computes the results of RV32's arithmetic and branches.
 
 use crate::instruction::{Alu, When};
 
@@ -51,7 +51,7 @@ pub fn compute(alu: Alu, a: u32, b: u32) -> u32 {
     }
 }
 
-/// Whether a branch is taken.
+/// Returns whether a branch is taken.
 pub fn is_taken(when: When, a: u32, b: u32) -> bool {
     match when {
         When::Equal => a == b,

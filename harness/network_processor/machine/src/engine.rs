@@ -16,7 +16,7 @@ use crate::mix::{Kind, Mix};
 use crate::request::{Cycles, Processor};
 use crate::thread::Thread;
 
-/// What an engine did in its cycles until its last thread ended.
+/// The cycles of an engine until its last thread ended, by what it did in them.
 #[derive(Clone, Copy, Default, serde::Serialize)]
 pub struct Spent {
     pub executing: u64,
@@ -37,7 +37,7 @@ pub struct Engine {
     pub now: u64,
     local: Vec<u8>,
     cycles: Cycles,
-    /// When each reference that no memory has taken yet will be taken.
+    /// The times at which the references that no memory has taken yet will be taken.
     commands: VecDeque<u64>,
     most_commands: usize,
     last_taken: u64,
@@ -47,11 +47,11 @@ pub struct Engine {
     pub dynamic: Mix,
     /// Cycles executing and aborted, by the instruction they are due to; waiting for a signal counts as a load.
     pub cycles_of: Mix,
-    /// By instruction: whether it reached local memory or the stack.
+    /// For each instruction, true if it reached local memory or the stack.
     pub is_local: Vec<bool>,
 }
 
-/// Where an address leads that a load or store has.
+/// The place that the address of a load or store leads to.
 enum Place {
     Local(usize),
     Stack(usize),
@@ -144,7 +144,7 @@ impl Engine {
         }
     }
 
-    /// Whether a command can be handed out now; where not, the engine stands until one was taken.
+    /// Returns whether a command can be handed out now; if not, the engine stands until one is taken.
     fn has_room(&mut self) -> bool {
         while self.commands.front().is_some_and(|&taken| taken <= self.now) {
             self.commands.pop_front();

@@ -3,7 +3,7 @@
 
 use crate::mix::Kind;
 
-/// What arithmetic an instruction does.
+/// The arithmetic of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alu {
     Add,
@@ -43,7 +43,7 @@ pub enum Alu {
     Rev8,
 }
 
-/// When a branch is taken.
+/// The condition of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     Equal,
@@ -154,7 +154,7 @@ impl Op {
 }
 
 impl Alu {
-    /// Whether it is an instruction of the M extension.
+    /// Returns whether it is an instruction of the M extension.
     pub fn multiplies(self) -> bool {
         use Alu::*;
         matches!(self, Mul | Mulh | Mulhsu | Mulhu | Div | Divu | Rem | Remu)

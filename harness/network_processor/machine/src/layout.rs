@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where things lie in an engine's address space; ../kernels/link.ld has the same addresses.
+//! The addresses in an engine's address space; ../kernels/link.ld has the same.
 
 /// Local memory, of one engine.
 pub const LOCAL: u32 = 0x1000_0000;
@@ -7,9 +7,9 @@ pub const LOCAL: u32 = 0x1000_0000;
 pub const SCRATCH: u32 = 0x2000_0000;
 /// SRAM, shared by all engines.
 pub const SRAM: u32 = 0x3000_0000;
-/// What the kernels read, in DRAM; the first thread's part is first.
+/// The data that the kernels read, in DRAM; the first thread's part is first.
 pub const DRAM_IN: u32 = 0x4000_0000;
-/// Where the kernels write to, in DRAM.
+/// The data that the kernels write, in DRAM.
 pub const DRAM_OUT: u32 = 0x4800_0000;
 /// A thread's stack: registers that the compiler ran out of.
 pub const STACK: u32 = 0x7000_0000;

@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::request::Request;
 use crate::thread::Thread;
 
-/// What a run came to.
+/// The answer to a request: the figures of a run.
 #[derive(serde::Serialize)]
 pub struct Answer {
     /// Until the last thread of the last engine ended.
@@ -31,7 +31,7 @@ pub struct Answer {
     pub output: Vec<u32>,
 }
 
-/// What control data take of each memory: once an engine, or once in all.
+/// The bytes that control data take of each memory: once for each engine, or once in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Storage {
     pub local: u32,
@@ -123,7 +123,7 @@ fn run_all(engines: &mut [Engine], code: &Code, memories: &mut Memories) -> Resu
     }
 }
 
-/// What the control plane does before the engines begin; it takes no time of theirs.
+/// Does the control plane's work before the engines begin; it takes no time of theirs.
 fn put_tables(
     request: &Request,
     program: &Program,

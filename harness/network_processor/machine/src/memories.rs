@@ -9,7 +9,7 @@ use crate::request::Processor;
 struct Part {
     base: u32,
     bytes: Vec<u8>,
-    /// Which memory it is in.
+    /// The number of the memory that it is in.
     ports: usize,
     name: &'static str,
 }

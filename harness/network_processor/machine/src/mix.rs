@@ -13,7 +13,7 @@ pub enum Kind {
     Jump,
     Branch,
     Immediate,
-    /// From a memory that is shared.
+    /// A load from a memory that is shared.
     Load,
     Store,
     /// Local memory and stack, which an engine reaches as it reaches registers.

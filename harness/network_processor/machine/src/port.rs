@@ -8,7 +8,7 @@ use crate::request::Memory;
 /// Thousandths of a cycle.
 const PER_CYCLE: u64 = 1000;
 
-/// When a reference was taken into a queue, and when its signal comes.
+/// The times at which a reference was taken into a queue, and at which its signal comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     pub taken: u64,
@@ -38,9 +38,9 @@ pub struct Ports {
 
 #[derive(Default)]
 struct Channel {
-    /// When it is free, thousandths of a cycle.
+    /// The time at which it is free, thousandths of a cycle.
     free: u64,
-    /// When each reference that has not begun begins, cycles, in order.
+    /// The times at which waiting references begin, cycles, in order.
     waiting: VecDeque<u64>,
 }
 

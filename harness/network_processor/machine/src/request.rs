@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the machine is asked to run, as JSON: a processor, a program, its tables and its data.
+//! Defines what the machine is asked to run, as JSON: a processor, a program, its tables and its data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub struct Request {
     pub program: PathBuf,
     pub processor: Processor,
     pub engines: usize,
-    /// Of each engine.
+    /// The threads of each engine.
     pub threads: usize,
     /// Words to be put at a symbol of the program before it begins; symbols that it has not are passed over.
     pub tables: BTreeMap<String, Vec<u32>>,
@@ -23,7 +23,7 @@ pub struct Request {
     pub output_words: usize,
 }
 
-/// What is built into the processor.
+/// The features built into the processor.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
@@ -41,7 +41,7 @@ pub struct Processor {
     pub dram: Memory,
 }
 
-/// What instructions take beside the one cycle of each.
+/// The cycles that instructions take beside the one of each.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cycles {

@@ -7,11 +7,11 @@ use crate::layout::{SIGNALS, STACK, TRANSFER_REGISTERS};
 pub struct Thread {
     pub registers: [u32; 32],
     pub pc: u32,
-    /// What was read from shared memory.
+    /// The words that were read from shared memory.
     pub came: [u32; TRANSFER_REGISTERS],
-    /// What is to be written there.
+    /// The words to write there.
     pub goes: [u32; TRANSFER_REGISTERS],
-    /// For each signal, when all references that were given it are done.
+    /// The time, for each signal, at which all references with it are done.
     pub signals: [u64; SIGNALS],
     /// The cycle in which it can run; None: it has ended.
     pub ready: Option<u64>,

@@ -71,7 +71,7 @@ class Kit:
 
     @property
     def command(self) -> str:
-        """What builds it."""
+        """The command that builds it."""
         return f"espbench build {self.name}"
 
     def find(self) -> Built | None:
@@ -94,7 +94,7 @@ class Kit:
         )
 
     def require(self) -> Built:
-        """The same; MachineLacks when it is not built."""
+        """Return what was built; MachineLacks if nothing was."""
         if (built := self.find()) is None:
             raise MachineLacks(
                 f"the emulated {self.name} gateways are not built{self._damage()}", self.command
@@ -102,7 +102,7 @@ class Kit:
         return built
 
     def readiness(self) -> Readiness:
-        """Whether such guests can be started; if not, what does it."""
+        """Return whether such guests can be started; if not, with what makes it possible."""
         if self.find() is not None:
             return Readiness(self.name, True, note="kernel, initramfs and QEMU are in the cache")
         tooling = tools.need(self.name, self.without)
@@ -159,7 +159,7 @@ class Kit:
         return "".join(f" ({folder}: {why})" for folder, why in self._damaged())
 
     def _demand(self, todo: list[Part]) -> None:
-        """Everything that would stop the build later, said at once."""
+        """Report everything that would stop the build later, at once."""
         if not (tooling := tools.need(self.name, self.without)).ready:
             raise MachineLacks(tooling.missing, tooling.install)
         needed = max(part.room_mb for part in todo) + _SOURCES_MB
@@ -198,7 +198,7 @@ class Kit:
 
 
 def _look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
-    """A part's folder in the cache, its manifest, and why it cannot be used; empty if it can.
+    """Return a part's folder in the cache, its manifest, and why it cannot be used; empty if it can.
 
     Root runs what is in it: it must be ours, and as it was built.
     """
@@ -220,7 +220,7 @@ def _look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
 
 
 def _drop(folder: Path) -> None:
-    """Out of the way first: what is somebody else's may not be removable."""
+    """Move a folder out of the way, and then remove it: what is somebody else's may not be removable."""
     aside = folder.with_name(f".bad-{secrets.token_hex(3)}")
     folder.rename(aside)
     shutil.rmtree(aside, ignore_errors=True)
@@ -232,7 +232,7 @@ def _folder(part: Part) -> Path:
 
 @contextlib.contextmanager
 def _alone(progress: Progress) -> Iterator[None]:
-    """One build at a time; a second waits, and finds everything there."""
+    """Let only one build run at a time; a second waits, and finds everything there."""
     with (recipe.store() / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

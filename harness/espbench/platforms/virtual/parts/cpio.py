@@ -24,27 +24,27 @@ class Entry:
 
     @staticmethod
     def file(path: str, data: bytes, *, mode: int = 0o600) -> Entry:
-        """A regular file."""
+        """Return a regular file."""
         return Entry(path.lstrip("/"), stat.S_IFREG | mode, data)
 
     @staticmethod
     def folder(path: str) -> Entry:
-        """A folder."""
+        """Return a folder."""
         return Entry(path.lstrip("/"), stat.S_IFDIR | 0o755)
 
     @staticmethod
     def link(path: str, target: str) -> Entry:
-        """A symbolic link."""
+        """Return a symbolic link."""
         return Entry(path.lstrip("/"), stat.S_IFLNK | 0o777, target.encode())
 
     @staticmethod
     def character_device(path: str, major: int, minor: int) -> Entry:
-        """A character device."""
+        """Return a character device."""
         return Entry(path.lstrip("/"), stat.S_IFCHR | 0o600, device=(major, minor))
 
 
 def archive(entries: Iterable[Entry]) -> bytes:
-    """A newc archive of these in this order, every time stamp 0."""
+    """Return a newc archive of these in this order, every time stamp 0."""
     parts = [_record(number, entry) for number, entry in enumerate(entries, start=1)]
     return b"".join([*parts, _record(0, Entry("TRAILER!!!", 0))])
 

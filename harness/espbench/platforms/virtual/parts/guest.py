@@ -14,7 +14,7 @@ FLAGS = ("-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror", "-s")
 
 
 def build(work: Path, runner: Runner) -> Mapping[str, Path]:
-    """The product `initramfs.cpio.gz`, made below `work`."""
+    """Return the product `initramfs.cpio.gz`, made below `work`."""
     program = work / "init"
     compile_init(f"{tools.CROSS}gcc", program, runner)
     product = work / "initramfs.cpio.gz"
@@ -23,7 +23,7 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
 
 
 def build_native(work: Path, runner: Runner) -> Mapping[str, Path]:
-    """The product `initramfs.cpio` for this machine's own kind of CPU, made below `work`.
+    """Return the product `initramfs.cpio` for this machine's own kind of CPU, made below `work`.
 
     It is not compressed: the guest would spend its time on that.
     """
@@ -35,7 +35,7 @@ def build_native(work: Path, runner: Runner) -> Mapping[str, Path]:
 
 
 def root(init: bytes) -> list[Entry]:
-    """The guest's root: where /init mounts what the kernel offers, and a console before it has."""
+    """Return the guest's root: where /init mounts what the kernel offers, and a console before it has."""
     return [
         *(Entry.folder(name) for name in ("dev", "proc", "sys")),
         Entry.character_device("dev/console", 5, 1),

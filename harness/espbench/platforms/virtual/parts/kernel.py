@@ -18,7 +18,7 @@ _PLACE = "drivers/misc/espbench"  # where our sources stand in the kernel's tree
 
 
 def build(work: Path, source: SourcePackage, runner: Runner) -> Mapping[str, Path]:
-    """The products `vmlinux` and `config` (the whole configuration), made below `work`."""
+    """Return the products `vmlinux` and `config` (the whole configuration), made below `work`."""
     tree = work / "linux"
     sources.unpack(source, tree, runner)
     _lay_in(tree, runner)

@@ -55,19 +55,19 @@ def unpack(package: BinaryPackage, into: Path, runner: Runner) -> None:
 
 
 def parse_show(package: BinaryPackage, shown: str) -> list[BinaryPackage]:
-    """The packages of its series in what `apt-cache show` says."""
-    found = []
+    """Return the packages of its series in what `apt-cache show` says."""
+    packages = []
     for stanza in re.split(r"\n\s*\n", shown):
         said = dict(re.findall(r"^(Package|Version|SHA256): (\S+)", stanza, re.MULTILINE))
         if len(said) == 3 and re.fullmatch(package.series, said["Package"]):
-            found.append(
+            packages.append(
                 replace(package, name=said["Package"], version=said["Version"], sha256=said["SHA256"])
             )
-    return found
+    return packages
 
 
 def _here(package: BinaryPackage) -> bool:
-    """Whether its archive is here; EspbenchError when it is another than it should be."""
+    """Return whether its archive is here; EspbenchError if it is not the right one."""
     file = sources.folder() / package.file
     if not file.is_file():
         return False
@@ -79,7 +79,7 @@ def _here(package: BinaryPackage) -> bool:
 
 
 def _shown(packages: list[BinaryPackage], lists: list[str], runner: Runner) -> str:
-    """What the archive says of all that could stand in for these; empty where apt cannot tell."""
+    """Return what the archive says of all packages that could replace these; empty if apt knows nothing."""
     folder = sources.folder()
     try:
         names = runner.run(["apt-cache", *lists, "pkgnames"], folder, "apt-cache", online=True).split()
@@ -91,7 +91,7 @@ def _shown(packages: list[BinaryPackage], lists: list[str], runner: Runner) -> s
 
 
 def _choose(package: BinaryPackage, shown: str) -> BinaryPackage:
-    """The pinned one, or the newest of its series that the archive has."""
+    """Return the pinned one, or the newest of its series that the archive has."""
     offered = parse_show(package, shown)
     if package in offered:
         return package
@@ -108,7 +108,7 @@ def _choose(package: BinaryPackage, shown: str) -> BinaryPackage:
 
 
 def _download(packages: list[BinaryPackage], lists: list[str], runner: Runner) -> None:
-    """Beside the final place, so that half a file is never taken for one."""
+    """Download beside the final place, so that half a file is never taken for a whole one."""
     fresh = sources.folder() / ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()

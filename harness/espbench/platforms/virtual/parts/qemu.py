@@ -58,7 +58,7 @@ PPCE500 = Target(
 
 
 def build(work: Path, source: SourcePackage, runner: Runner, target: Target = PPCE500) -> Mapping[str, Path]:
-    """The target's program, made below `work`; its tree is `work`/made."""
+    """Return the target's program, made below `work`; its tree is `work`/made."""
     tree, made = work / "qemu", work / "made"
     sources.unpack(source, tree, runner)
     _lay_in(tree, target, runner)
@@ -80,7 +80,7 @@ def build(work: Path, source: SourcePackage, runner: Runner, target: Target = PP
 
 
 def meson_build(base: Path, ours: list[Path]) -> str:
-    """The build file of our sources, which stand in its folder as they do below `base`."""
+    """Return the build file of our sources, which stand in its folder as they do below `base`."""
     names = [str(file.relative_to(base)) for file in ours]
     folders = sorted({str(Path(name).parent) for name in names})
     return _MESON.format(

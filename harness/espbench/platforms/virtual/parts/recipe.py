@@ -53,7 +53,7 @@ class Part:
 
 
 def folder() -> Path:
-    """Our files: harness/emulator."""
+    """Return the folder of our files: harness/emulator."""
     return data_dir("emulator")
 
 
@@ -63,7 +63,7 @@ def store() -> Path:
 
 
 def qemu_sources(base: Path) -> list[Path]:
-    """The device models: the SEC's core, and what is written for QEMU in qemu/ (it has test programs as well)."""
+    """Return the device models: the SEC's core, and the files for QEMU in qemu/ (which has test programs as well)."""
     ours = [file for file in _of(base, "qemu/*.c") if '"qemu/osdep.h"' in file.read_text()]
     return _of(base, "sec/*.c", "sec/*.h") + ours + _of(base, "qemu/*.h")
 
@@ -127,7 +127,7 @@ X86_PARTS = (X86_GUEST, X86_KERNEL, X86_USERLAND, X86_QEMU)
 
 
 def x86_qemu_sources(base: Path) -> list[Path]:
-    """The links with all that they tell and the profile, which every guest has, and what is the PC's own."""
+    """Return the links with all that they tell and the profile, which every guest has, and what is the PC's own."""
     links = ("qemu/esplink.c", "qemu/esplink_shm.h", "qemu/bus.c", "qemu/bus.h", "qemu/fcs.h")
     return _of(base, *links, "qemu/profile.c", "qemu/profile.h", "qemu/x86/*.c")
 
@@ -138,7 +138,7 @@ def x86_qemu_patches(base: Path) -> list[Path]:
 
 
 def pinned() -> dict[str, SourcePackage]:
-    """The source packages that versions.yaml names."""
+    """Return the source packages that versions.yaml names."""
     path = folder() / "versions.yaml"
     try:
         read: dict[str, dict[str, Any]] = own_yaml(path)
@@ -185,7 +185,7 @@ class BinaryPackage:
 
 
 def pinned_packages() -> dict[str, BinaryPackage]:
-    """The binary packages that packages.yaml names, by what they are for."""
+    """Return the binary packages that packages.yaml names, by what they are for."""
     path = folder() / "packages.yaml"
     try:
         read: dict[str, dict[str, Any]] = own_yaml(path)
@@ -202,7 +202,7 @@ def used_packages() -> dict[str, BinaryPackage]:
 
 
 def packages_of(part: Part) -> list[str]:
-    """The names in packages.yaml of all binary packages that a part is made of."""
+    """Return the names in packages.yaml of all binary packages that a part is made of."""
     if not part.group:
         return [*part.packages]
     grouped = (what for what, package in pinned_packages().items() if package.group == part.group)
@@ -228,24 +228,24 @@ def _substitute_file(package: SourcePackage) -> Path:
 
 
 def inputs(part: Part) -> dict[str, str]:
-    """Everything of ours and Debian's that a part is made of: name → SHA-256 (the recipe: its number)."""
+    """Return everything of ours and Debian's that a part is made of: name → SHA-256 (the recipe: its number)."""
     base = folder()
-    found = {str(file.relative_to(base)): digest(file) for file in part.files(base) if file.is_file()}
+    digests = {str(file.relative_to(base)): digest(file) for file in part.files(base) if file.is_file()}
     if part.source:
-        found |= used()[part.source].files
+        digests |= used()[part.source].files
     if names := packages_of(part):
         used_here = used_packages()
-        found |= {used_here[name].file: used_here[name].sha256 for name in names}
-    return {"recipe": str(RECIPE), **found}
+        digests |= {used_here[name].file: used_here[name].sha256 for name in names}
+    return {"recipe": str(RECIPE), **digests}
 
 
 def key(part: Part) -> str:
-    """The name of exactly these inputs."""
+    """Return the name of exactly these inputs."""
     return key_of(inputs(part))
 
 
 def key_of(inputs: Mapping[str, str]) -> str:
-    """The name of these inputs."""
+    """Return the name of these inputs."""
     return _key(inputs.items())
 
 
@@ -255,6 +255,6 @@ def _key(entries: Iterable[tuple[str, str]]) -> str:
 
 
 def digest(file: Path) -> str:
-    """A file's SHA-256."""
+    """Return a file's SHA-256."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

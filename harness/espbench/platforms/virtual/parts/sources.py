@@ -66,7 +66,7 @@ def unpack(package: SourcePackage, into: Path, runner: Runner) -> None:
 
 
 def _complete(package: SourcePackage) -> bool:
-    """Whether all its files are here; EspbenchError when one is another than it should be."""
+    """Return whether all its files are here; EspbenchError if one is not the right one."""
     for name, expected in package.files.items():
         file = folder() / name
         if not file.is_file():
@@ -88,7 +88,7 @@ def update(lists: list[str], runner: Runner) -> str:
 
 
 def _choose(package: SourcePackage, runner: Runner, complaint: str) -> SourcePackage:
-    """The pinned version, or the newest of its series that the archive has."""
+    """Return the pinned version, or the newest of its series that the archive has."""
     try:
         shown = runner.run(
             ["apt-cache", *own_lists(), "showsrc", package.name], folder(), "apt-cache", online=True
@@ -96,11 +96,11 @@ def _choose(package: SourcePackage, runner: Runner, complaint: str) -> SourcePac
     except EspbenchError:
         shown = ""
     offered = parse_showsrc(package, shown)
-    if package.version in (found.version for found in offered):
+    if package.version in (one.version for one in offered):
         return package
-    series = [found for found in offered if found.version.startswith(package.series)]
+    series = [one for one in offered if one.version.startswith(package.series)]
     if not series:
-        others = ", ".join(sorted({found.version for found in offered})) or "none"
+        others = ", ".join(sorted({one.version for one in offered})) or "none"
         raise MachineLacks(
             f"expected the source of {_named(package)} in the archives of {APT}, got {others}"
             + (f" (apt says: {complaint})" if complaint else ""),
@@ -114,8 +114,8 @@ def _choose(package: SourcePackage, runner: Runner, complaint: str) -> SourcePac
 
 
 def parse_showsrc(package: SourcePackage, shown: str) -> list[SourcePackage]:
-    """The versions of a source package in what `apt-cache showsrc` says."""
-    found = []
+    """Return the versions of a source package in what `apt-cache showsrc` says."""
+    versions = []
     for stanza in re.split(r"\n\s*\n", shown):
         name = re.search(r"^Package: (\S+)", stanza, re.MULTILINE)
         version = re.search(r"^Version: (\S+)", stanza, re.MULTILINE)
@@ -124,12 +124,12 @@ def parse_showsrc(package: SourcePackage, shown: str) -> list[SourcePackage]:
             # An upstream signature (.asc) is no part of what is unpacked.
             rows = [line.split() for line in listed[1].splitlines() if not line.endswith(".asc")]
             files = {file: sha for sha, _, file in rows}
-            found.append(replace(package, version=version[1], files=files))
-    return found
+            versions.append(replace(package, version=version[1], files=files))
+    return versions
 
 
 def _download(package: SourcePackage, runner: Runner) -> None:
-    """Beside the final place, so that half a file is never taken for one."""
+    """Download beside the final place, so that half a file is never taken for a whole one."""
     fresh = folder() / ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
@@ -181,7 +181,7 @@ def own_lists(*, source_packages: bool = True) -> list[str]:
 
 
 def as_sources(text: str, suffix: str) -> str:
-    """A list of archives of apt's, of either form, asking for their sources instead of their packages."""
+    """Return a list of archives of apt's, of either form, asking for their sources instead of their packages."""
     if suffix == ".sources":
         return re.sub(r"(?mi)^(Types:).*$", r"\1 deb-src", text)
     lines = [line for line in text.splitlines() if re.match(r"\s*deb\s", line)]
@@ -189,13 +189,13 @@ def as_sources(text: str, suffix: str) -> str:
 
 
 def newer(version: str, other: str) -> bool:
-    """Whether a Debian version is newer than another."""
+    """Return whether a Debian version is newer than another."""
     compared = subprocess.run(["dpkg", "--compare-versions", version, "gt", other], check=False)
     return compared.returncode == 0
 
 
 def _error(said: str) -> str:
-    """The first of apt's own errors, the others mostly say it again; empty if there is none."""
+    """Return the first of apt's own errors, the others mostly say it again; empty if there is none."""
     return next((line for line in said.splitlines() if line.startswith(("E:", "Err:", "W: Failed"))), "")
 
 

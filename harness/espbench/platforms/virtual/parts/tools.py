@@ -15,9 +15,9 @@ from espbench.this_machine.registry import Registry, Surroundings
 
 CROSS = "powerpc-linux-gnu-"
 LAST_LINES = 15
-# Of everything that could carry the moment of the build into a product: 2026-01-01.
+# The time stamp of everything that could bring the time of the build into a product: 2026-01-01.
 EPOCH = 1767225600
-# What must be there → the Debian package that brings it: a program, or a file by its path.
+# A program, or a file by its path, that must be there → the Debian package that brings it.
 NEEDS = {
     f"{CROSS}gcc": "gcc-powerpc-linux-gnu",
     "/usr/powerpc-linux-gnu/include/stdio.h": "libc6-dev-powerpc-cross",
@@ -46,7 +46,7 @@ LIBRARIES = {
 
 
 def missing(without: Collection[str] = ()) -> list[str]:
-    """The Debian packages that are needed and not here; without: what of NEEDS and LIBRARIES is not needed."""
+    """Return the Debian packages that are needed and not here; without: what of NEEDS and LIBRARIES is not needed."""
     needs = {witness: package for witness, package in NEEDS.items() if witness not in without}
     libraries = {library: package for library, package in LIBRARIES.items() if library not in without}
     lacking = [package for witness, package in needs.items() if not _there(witness)]
@@ -62,7 +62,7 @@ def missing(without: Collection[str] = ()) -> list[str]:
 
 
 def need(kit: str, without: Collection[str] = ()) -> Readiness:
-    """Whether everything that builds the guests of this name is here."""
+    """Return whether everything is here that builds the guests of this name."""
     lacking = missing(without)
     return Readiness(
         "build tools",

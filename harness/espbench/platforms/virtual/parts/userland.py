@@ -61,7 +61,7 @@ def images() -> dict[str, Image]:
 
 
 def build(work: Path, runner: Runner) -> Mapping[str, Path]:
-    """The archives and daemons.json, made below `work`."""
+    """Return the archives and daemons.json, made below `work`."""
     root = work / "root"
     used = {p.name: p for p in recipe.used_packages().values() if p.group == recipe.X86_USERLAND.group}
     for package in used.values():
@@ -74,10 +74,10 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
     made: dict[str, Path] = {}
     there: set[str] = set()
     for name, image in images().items():
-        found = closure(root, [*image.programs.values(), *image.files], needs, there)
-        there |= found.keys() if name == BASE else set()
+        files = closure(root, [*image.programs.values(), *image.files], needs, there)
+        there |= files.keys() if name == BASE else set()
         made[f"{name}.cpio"] = work / f"{name}.cpio"
-        made[f"{name}.cpio"].write_bytes(archive(entries(image, found, with_folders=name == BASE)))
+        made[f"{name}.cpio"].write_bytes(archive(entries(image, files, with_folders=name == BASE)))
     versions = {name: package.version for name, package in used.items()}
     made["daemons.json"] = work / "daemons.json"
     made["daemons.json"].write_text(
@@ -104,26 +104,26 @@ def closure(
 
     EspbenchError names what is in none of the packages, and who needs it.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     todo = [(path, "x86/userland.yaml") for path in files]
     while todo:
         path, for_whom = todo.pop()
-        if path in found or path in there:
+        if path in contents or path in there:
             continue
         file = locate(root, path)
         if file is None:
             raise EspbenchError(
                 f"expected {path}, for {for_whom}, in the packages of group userland: there is none"
             )
-        found[path] = file.read_bytes()
+        contents[path] = file.read_bytes()
         for library in needs(file):
             places = [f"{place}/{library}" for place in _LIBRARIES]
             todo.append((next((p for p in places if locate(root, p)), library), path))
-    return found
+    return contents
 
 
 def locate(root: Path, path: str) -> Path | None:
-    """The file that a path of the merged root means in an unpacked one, links followed; None: there is none."""
+    """Return the file that a path of the merged root means in an unpacked one, links followed; None: there is none."""
     for place in (path, path.removeprefix("usr/")):
         file = root / place
         if file.is_symlink():
@@ -134,17 +134,17 @@ def locate(root: Path, path: str) -> Path | None:
     return None
 
 
-def entries(image: Image, found: Mapping[str, bytes], *, with_folders: bool) -> list[Entry]:
-    """What is in an archive: folders before what is in them; links of the merged root stand in base's alone."""
+def entries(image: Image, files: Mapping[str, bytes], *, with_folders: bool) -> list[Entry]:
+    """Return an archive's entries: each folder before its content; those of the merged root only if asked."""
     made: dict[str, Entry] = {}
     if with_folders:
         made |= {name: Entry.folder(name) for name in (*_FOLDERS, "usr", *(f"usr/{m}" for m in _MERGED))}
         made |= {name: Entry.link(name, f"usr/{name}") for name in _MERGED}
         made["var/run"] = Entry.link("var/run", "/run")
-    for path in sorted(found):
+    for path in sorted(files):
         parents = [str(parent) for parent in reversed(Path(path).parents) if str(parent) != "."]
         made |= {name: Entry.folder(name) for name in parents if name not in made}
-        made[path] = Entry.file(path, found[path], mode=0o755)
+        made[path] = Entry.file(path, files[path], mode=0o755)
     made |= {path: Entry.file(path, b"", mode=0o644) for path in image.empty}
     made |= {f"usr/bin/{name}": Entry.link(f"usr/bin/{name}", "busybox") for name in image.busybox}
     return list(made.values())

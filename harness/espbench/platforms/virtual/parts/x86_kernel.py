@@ -28,20 +28,20 @@ _ELF = b"\x7fELF"
 
 
 def build(work: Path, runner: Runner) -> Mapping[str, Path]:
-    """The products `vmlinux`, `config`, `modules.cpio` and `modules.txt`, made below `work`."""
+    """Return the products `vmlinux`, `config`, `modules.cpio` and `modules.txt`, made below `work`."""
     package = recipe.used_packages()["linux-amd64"]
     root = work / "root"
     packages.unpack(package, root, runner)
     release = package.name.removeprefix("linux-image-")
     folder = next(path for path in (root / "lib/modules", root / "usr/lib/modules") if path.is_dir())
     wanted = (recipe.folder() / "x86/modules.txt").read_text().split("\n")
-    found = modules(folder / release, [line for line in wanted if line and not line.startswith("#")])
+    loaded = modules(folder / release, [line for line in wanted if line and not line.startswith("#")])
     vmlinux, listed, together = work / "vmlinux", work / "modules.txt", work / "modules.cpio"
     vmlinux.write_bytes(kernel_of((root / f"boot/vmlinuz-{release}").read_bytes()))
-    listed.write_text("".join(f"{name}\n" for name in found))
+    listed.write_text("".join(f"{name}\n" for name in loaded))
     together.write_bytes(
         archive(
-            [Entry.folder(MODULES), *(Entry.file(f"{MODULES}/{name}", data) for name, data in found.items())]
+            [Entry.folder(MODULES), *(Entry.file(f"{MODULES}/{name}", data) for name, data in loaded.items())]
         )
     )
     return {
@@ -53,7 +53,7 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
 
 
 def kernel_of(vmlinuz: bytes) -> bytes:
-    """The ELF image that a vmlinuz unpacks to; EspbenchError where it holds none."""
+    """Return the ELF image that a vmlinuz unpacks to; EspbenchError where it holds none."""
     if vmlinuz[_MAGIC : _MAGIC + 4] != b"HdrS":
         raise EspbenchError("expected a Linux kernel for x86 (a vmlinuz), got a file without its header")
     setup = (vmlinuz[_SETUP_SECTORS] or 4) + 1
@@ -75,7 +75,7 @@ def modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
     built_in = (
         {name_of(Path(line).name) for line in builtin.read_text().split()} if builtin.is_file() else set()
     )
-    found: dict[str, bytes] = {}
+    loaded: dict[str, bytes] = {}
     taken: set[str] = set()
 
     def take(name: str, for_whom: str) -> None:
@@ -88,20 +88,20 @@ def modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
         needs = re.search(rb"\0depends=([^\0]*)\0", data)
         for need in filter(None, needs[1].decode().split(",") if needs else ()):
             take(name_of(need), f", which {name} needs")
-        found[f"{name}.ko"] = data
+        loaded[f"{name}.ko"] = data
 
     for name in wanted:
         take(name_of(name), "")
-    return found
+    return loaded
 
 
 def name_of(file: str) -> str:
-    """A module's name as the kernel has it, from its file's: `xfrm_user` of `xfrm-user.ko.xz`."""
+    """Return a module's name as the kernel has it, from its file's: `xfrm_user` of `xfrm-user.ko.xz`."""
     return file.partition(".ko")[0].replace("-", "_")
 
 
 def _unpacked(data: bytes) -> bytes:
-    """What a file holds, compressed or not; EspbenchError where it is compressed in another way."""
+    """Return a file's content, decompressed if needed; EspbenchError if the compression is not supported."""
     try:
         if data[:4] == _ELF:
             return data

@@ -1,0 +1,415 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what cases in parallel gain, and what they cost (docs/many-machines.md), in five steps:
+
+    .venv/bin/python benchmarks/cluster.py --out DIR [STEP …]
+
+warm-up     how long a worker takes from its start until it takes a task, and a Dask worker until it has answered one
+overhead    what a case costs beside its trials: 200 cases whose trials take no time, on one worker
+simulated   1,000 cases whose trials are waits, on 16 worker processes: their waits over the time the run takes
+truth       24 cases of the truth DUT in virtual time, with one worker and with two; their files must be the same
+boards      the same with two emulated gateways (--dut, built before with `espbench build`)
+
+The first three need nothing but Python: the driver, its worker processes, the messages between them and the run
+directory are those of `espbench run --jobs N`; only the gateways are arithmetic. `truth` needs the traffic generator
+and gcc. No case waits for another: what the order of cases leaves idle is measured by side_by_side.py.
+
+DIR keeps what was measured: a step that is there is printed again and not repeated. A run that was interrupted is
+continued; its time is then the sum of its parts. Without --out nothing is kept. Exits 1 where a limit is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from campaign import truth
+from campaign.observed import ESPBENCH, TRUTH, like
+
+from espbench.plan import cases, load_plan
+from espbench.results import RunDirectory
+from espbench.runs.workers.local import LocalWorkers
+from espbench.runs.workers.messages import Done, Failed, News, Task
+from espbench.runs.workers.process import COMMAND, OnNews
+from support.plans import pair_plan, write_plan
+from support.simulated import worker_process
+from support.simulated.workers import begun, session
+
+WARM_UP_LIMIT_S = 30.0
+OVERHEAD_LIMIT_S = 0.050
+WORKERS, TIMES_FASTER_OF_16 = 16, 14.0
+TIMES_FASTER_OF_2 = 1.8
+SIZES, DIRECTIONS = (64, 512), ("one-way", "both-ways")
+SEARCH = {
+    "trial": "1s", "final_trial": "2s", "resolution": "2%", "maximum": "100000fps", "minimum": "100fps",
+    "warm_start": False,
+}  # fmt: skip
+BOARDS: dict[str, Any] = {
+    "suites": ["3des-sha1", "aes128-sha1", "null-sha1"],
+    "frame_sizes": [64, 512, 1424],
+    "directions": list(DIRECTIONS),
+    "throughput": {
+        "loss_goals": [0], "trial": "25ms", "final_trial": "100ms", "resolution": "4%", "maximum": "500000fps",
+        "settle": 0, "residue": "10ms", "warm_up": "10ms", "learning": "10ms",
+        "warm_start": False,
+    },
+}  # fmt: skip
+_GOOD = (0, 3)  # exit codes of a run that is whole
+_STEP_S = 1.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a step; limit: what it may be at most, or must be at least."""
+
+    what: str
+    value: float
+    unit: str
+    limit: float
+    at_least: bool
+    words: str
+
+    @property
+    def is_within(self) -> bool:
+        """Return whether the limit is kept."""
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    def __str__(self) -> str:
+        sign = "≥" if self.at_least else "≤"
+        verdict = "within" if self.is_within else "OVER"
+        return f"{self.what}: {self.value:.4g} {self.unit} ({verdict}: {sign} {self.limit:g} wanted); {self.words}"
+
+
+# ── a worker's start ─────────────────────────────────────────────────────────────────────────────
+
+
+def warm_up(_: Path, __: argparse.Namespace) -> list[Figure]:
+    """Start the worker process that does the tasks, and Dask's if that is installed."""
+    process_s = max(_until_hello() for _ in range(3))
+    found = [
+        Figure("warm-up of a worker process", process_s, "s", WARM_UP_LIMIT_S, False, "the slowest of three")
+    ]
+    if importlib.util.find_spec("distributed") is None:
+        print("  Dask distributed is not installed: only the worker process is measured", flush=True)
+        return found
+    words = "until it is registered and has said which espbench it has"
+    return [
+        *found,
+        Figure("warm-up of a Dask worker", _until_registered(), "s", WARM_UP_LIMIT_S, False, words),
+    ]
+
+
+def _until_hello() -> float:
+    ours, theirs = Pipe()
+    began = time.monotonic()
+    with ours, theirs:
+        process = subprocess.Popen(
+            [*COMMAND, str(theirs.fileno()), "warmup"], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+        )
+        try:
+            ours.recv()
+            return time.monotonic() - began
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _until_registered() -> float:
+    from distributed import Client, LocalCluster  # noqa: PLC0415  (an extra)
+
+    from espbench.runs.workers.cluster import version_here  # noqa: PLC0415
+
+    with (
+        LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        began = time.monotonic()
+        cluster.scale(1)
+        client.wait_for_workers(1)
+        client.run(version_here)
+        return time.monotonic() - began
+
+
+# ── cases whose gateways are arithmetic ──────────────────────────────────────────────────────────
+
+
+class Waiting:
+    """Worker processes whose trials are waits; waited_s: all of them together. began: the first trial was made."""
+
+    def __init__(self, at_once: int, trial_s: float) -> None:
+        self.at_once = at_once
+        self.waited_s = 0.0
+        self.began: float | None = None
+        command = (sys.executable, "-m", worker_process.__name__, str(trial_s))
+        self._workers = LocalWorkers(at_once, command)
+
+    def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
+        """Have a task done, and note how long it waited."""
+
+        def hear(news: News, kept: Callable[[], None]) -> None:
+            self.began = self.began or time.monotonic()
+            on_news(news, kept)
+
+        future = self._workers.submit(task, hear)
+        future.add_done_callback(self._note)
+        return future
+
+    def close(self) -> None:
+        """End the processes."""
+        self._workers.close()
+
+    def _note(self, future: Future[Done | Failed]) -> None:
+        done = future.result()
+        assert isinstance(done, Done)
+        self.waited_s += done.result
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A whole run of cases whose gateways are arithmetic."""
+
+    cases: int
+    trials: int
+    took_s: float
+    waited_s: float
+    driver_cpu_s: float
+
+
+def _simulated(count: int, workers: int, trial_s: float) -> Simulated:
+    """Run so many cases. The time of one worker begins with its first trial: its start is the step warm-up."""
+    each = len(SIZES) * len(DIRECTIONS)
+    labels = count // each - 1
+    plan = pair_plan(
+        "mpc8548e",
+        throughput=SEARCH,
+        stacks=["plain", *({"stack": "xfrm", "label": f"way-{n}"} for n in range(labels))],
+        suites=["3des-sha1"],
+        frame_sizes=list(SIZES),
+        directions=list(DIRECTIONS),
+    )
+    with tempfile.TemporaryDirectory(prefix="espbench-cluster-") as folder:
+        resolved = load_plan(write_plan(Path(folder), plan))
+        assert len(cases(resolved)) == count
+        directory = begun(resolved, Path(folder))
+        waiting = Waiting(workers, trial_s)
+        began, cpu_s = time.monotonic(), time.process_time()
+        session(resolved, directory, waiting).run()
+        if workers == 1:
+            began = waiting.began or began
+        took_s, cpu_s = time.monotonic() - began, time.process_time() - cpu_s
+        trials = sum(directory.trial_counts().values())
+        directory.close()
+    return Simulated(count, trials, took_s, waiting.waited_s, cpu_s)
+
+
+def overhead(_: Path, __: argparse.Namespace) -> list[Figure]:
+    """Measure a run whose trials take no time."""
+    run = _simulated(200, 1, 0.0)
+    words = (
+        f"{run.cases} cases with {run.trials} trials on one worker in {run.took_s:.1f} s; "
+        f"{1e3 * run.driver_cpu_s / run.cases:.0f} ms of a case are CPU of the driver"
+    )
+    return [Figure("overhead of a case", run.took_s / run.cases, "s", OVERHEAD_LIMIT_S, False, words)]
+
+
+def simulated(_: Path, asked: argparse.Namespace) -> list[Figure]:
+    """Compare 16 workers with one that never waits for its driver."""
+    run = _simulated(1000, WORKERS, asked.trial)
+    words = (
+        f"{run.cases} cases with {run.trials} trials of {asked.trial:g} s in {run.took_s:.1f} s; "
+        f"{1e3 * run.driver_cpu_s / run.cases:.0f} ms of a case are CPU of the driver"
+    )
+    speed = run.waited_s / run.took_s
+    return [Figure(f"{WORKERS} workers", speed, "times one", TIMES_FASTER_OF_16, True, words)]
+
+
+# ── cases in virtual time ────────────────────────────────────────────────────────────────────────
+
+
+def of_truth(folder: Path, _: argparse.Namespace) -> list[Figure]:
+    """Measure 24 cases of the truth DUT: twelve sizes, two directions."""
+    # Long enough that the start of workers hardly counts.
+    search = {
+        "resolution": "2%", "loss_goals": [0], "warm_start": False, "trial": "5s", "final_trial": "10s",
+    }  # fmt: skip
+    content = truth.plan(throughput=search) | {
+        "frame_sizes": [64, 128, 256, 390, 512, 768, 1024, 1152, 1280, 1400, 1424, 1456],
+        "directions": list(DIRECTIONS),
+    }
+    return _twice(folder, content, TRUTH, truth.environment(known={"service_ns": 100_000, "buffer": 3000}))
+
+
+def of_boards(folder: Path, asked: argparse.Namespace) -> list[Figure]:
+    """Measure 24 cases of emulated gateways: plain and three suites, three sizes, two directions."""
+    return _twice(
+        folder, pair_plan(asked.dut, name="cluster", stacks=["plain", "xfrm"], **BOARDS), ESPBENCH, {}
+    )
+
+
+def _twice(
+    folder: Path, content: dict[str, Any], program: Sequence[str], env: dict[str, str]
+) -> list[Figure]:
+    """Measure the plan with one worker and with two; both must leave the same files."""
+    file = truth.written(folder, content)
+    took: list[Took] = []
+    directories: list[Path] = []
+    for jobs in (1, 2):
+        run = _Run(folder / f"jobs-{jobs}", file, jobs, program, env)
+        took.append(run.measured())
+        directories.append(run.directory.path)
+        print(f"  {jobs} worker(s): {took[-1].seconds:.1f} s, {took[-1].cpu_s:.1f} s of CPU", flush=True)
+    if differences := like(*reversed(directories)):
+        raise SystemExit("\n".join([f"{folder}: the files of one worker and of two differ", *differences]))
+    count = len(RunDirectory.open(run.directory.path).manifest.cases)
+    one, two = took
+    used = [f"{each.cpu_s / each.seconds:.2f}" for each in took]
+    words = (
+        f"{count} cases on {len(os.sched_getaffinity(0))} CPUs, of which one worker used {used[0]} and two {used[1]}; "
+        "the files are the same to the byte"
+    )
+    return [Figure("two workers", one.seconds / two.seconds, "times one", TIMES_FASTER_OF_2, True, words)]
+
+
+@dataclass(frozen=True)
+class Took:
+    """The time of a run, and the CPU time of all its processes."""
+
+    seconds: float
+    cpu_s: float
+
+
+class _Run:
+    """A run of espbench that may be interrupted; its time is kept beside it as it passes."""
+
+    def __init__(
+        self, folder: Path, plan: Path, jobs: int, program: Sequence[str], env: dict[str, str]
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._clock = folder / "took.json"
+        self._argv = [*program, "run", "--no-report", "--jobs", str(jobs)]
+        self._plan = plan
+        self._env = {**os.environ, **env, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+    @property
+    def directory(self) -> RunDirectory:
+        """Return the run, once it was begun."""
+        (manifest,) = (self._folder / "runs").glob("*/manifest.json")
+        return RunDirectory.open(manifest.parent)
+
+    def measured(self) -> Took:
+        """Begin or continue it, and wait for its end."""
+        before = Took(**json.loads(self._clock.read_text())) if self._clock.exists() else Took(0.0, 0.0)
+        if (self._folder / "whole").exists():
+            return before
+        is_begun = any((self._folder / "runs").glob("*/manifest.json"))
+        what = (
+            ["--resume", str(self.directory.path)]
+            if is_begun
+            else [str(self._plan), "--out", str(self._folder / "runs")]
+        )
+        began, cpu_s = time.monotonic(), _cpu_of_children_s()
+        with (self._folder / "log").open("ab") as log:
+            process = subprocess.Popen([*self._argv, *what], env=self._env, stdout=log, stderr=log)
+            try:
+                while process.poll() is None:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(_STEP_S)
+                    self._keep(before, began, cpu_s)
+            finally:
+                process.terminate()
+                process.wait()
+                self._keep(before, began, cpu_s)
+        if process.returncode not in _GOOD:
+            raise SystemExit(f"the run ended with {process.returncode}: see {self._folder / 'log'}")
+        (self._folder / "whole").touch()
+        return self.measured()
+
+    def _keep(self, before: Took, began: float, cpu_s: float) -> None:
+        took = Took(before.seconds + time.monotonic() - began, before.cpu_s + _cpu_of_children_s() - cpu_s)
+        self._clock.write_text(json.dumps(asdict(took)))
+
+
+def _cpu_of_children_s() -> float:
+    """Return the CPU time of all processes below this one that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+# ── all of them ──────────────────────────────────────────────────────────────────────────────────
+
+STEPS: dict[str, Callable[[Path, argparse.Namespace], list[Figure]]] = {
+    "warm-up": warm_up,
+    "overhead": overhead,
+    "simulated": simulated,
+    "truth": of_truth,
+    "boards": of_boards,
+}
+
+
+@contextlib.contextmanager
+def _kept_in(out: Path | None) -> Iterator[Path]:
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="espbench-cluster-") as folder:
+            yield Path(folder)
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    yield out
+
+
+def main() -> int:
+    """Print a line for each figure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)}; default: all")
+    parser.add_argument("--out", type=Path, help="where to keep what was measured")
+    parser.add_argument(
+        "--trial", type=float, default=0.3, help="s that a simulated trial takes; a real one takes more"
+    )
+    parser.add_argument("--dut", default="mpc8548e", help="the emulated gateways of the step boards")
+    asked = parser.parse_args()
+    if unknown := set(asked.steps) - set(STEPS):
+        parser.error(f"no such step: {', '.join(sorted(unknown))}; expected some of {', '.join(STEPS)}")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # of the workers
+    within = True
+    with _kept_in(asked.out) as out:
+        for name in asked.steps or STEPS:
+            print(f"{name}:", flush=True)
+            for figure in _figures(out / name, STEPS[name], asked):
+                within = within and figure.is_within
+                print(f"  {figure}", flush=True)
+    return 0 if within else 1
+
+
+def _figures(
+    folder: Path, step: Callable[[Path, argparse.Namespace], list[Figure]], asked: argparse.Namespace
+) -> list[Figure]:
+    """Return what a step finds, or found when it was run before."""
+    kept = folder / "figures.json"
+    if kept.exists():
+        return [Figure(**figure) for figure in json.loads(kept.read_text())]
+    folder.mkdir(exist_ok=True)
+    found = step(folder, asked)
+    kept.write_text(json.dumps([asdict(figure) for figure in found], ensure_ascii=False, indent=2))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads `trials.jsonl` as a data frame, without a typed record for each line whose seal holds.
+
+A sealed line is as espbench wrote it. So only what a row has is read of it, and put into columns: making a `Trial` of
+each line takes six times as long. A line without a seal, or that lacks something, is read as a `Trial`, which gives
+the same row.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from operator import attrgetter, sub
+from typing import Any
+
+import pandas as pd
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from espbench.frames.columns import cell, frame_bytes, frame_of_columns
+from espbench.results import RunDirectory
+from espbench.terms import CaseIdentity, GatewayReading, Latency, Reason, Remark, Statement, Trial
+
+_GATEWAYS = ("home", "office")
+_OF_GATEWAY = {
+    "cpu_pct": "cpu_{}_pct",
+    "cpu_us_per_frame": "cpu_{}_us_per_frame",
+    "instructions_per_frame": "instructions_{}_per_frame",
+    "encrypted_frames": "encrypted_{}_frames",
+    "decrypted_frames": "decrypted_{}_frames",
+}
+_IDENTITY = tuple(CaseIdentity.model_fields)
+_OF_TRIAL = (
+    "sequence", "phase", "attempt", "validity", "intended_fps", "offered_fps", "intended_duration_s", "duration_s",
+    "tx_frames", "rx_frames", "lost", "duplicated", "reordered", "corrupted", "frame_loss_ratio", "sustained",
+    "reasons", "warnings", "not_measured",
+)  # fmt: skip
+_LATENCIES = {name: f"latency_{name}_us" for name in Latency.model_fields if name != "hdr"}
+_READINGS = {
+    column.format(gateway): (gateway, name) for name, column in _OF_GATEWAY.items() for gateway in _GATEWAYS
+}
+COLUMNS = (
+    *_IDENTITY, *_OF_TRIAL, "frame_bytes", "is_void", "is_disturbed", "is_violated", *_READINGS, *_LATENCIES.values(),
+)  # fmt: skip
+# Of lines read at once: their short-lived objects stay few.
+_AT_ONCE = 1000
+
+_Row = tuple[Any, ...]
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Make Python look for no cycles: while many records are made at once, that would be a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@no_collection()
+def frame_of_trials(run: RunDirectory) -> pd.DataFrame:
+    """Return a frame with a row for each trial, in the order of the file. EspbenchError names a bad line."""
+    columns = _columns(run)
+    entries = {entry.case: entry for entry in run.manifest.cases}
+    for name in _IDENTITY:
+        if name != "case":
+            of_case = {case: getattr(entry, name) for case, entry in entries.items()}
+            columns[name] = list(map(of_case.get, columns["case"]))
+    tells: dict[str, type[Statement]] = {"reasons": Reason, "warnings": Remark}
+    for name, kind in tells.items():
+        columns[name] = [_text(kind, statements) if statements else "" for statements in columns[name]]
+    columns["not_measured"] = list(map(cell, columns["not_measured"]))
+    columns["lost"] = list(map(sub, columns["tx_frames"], columns["rx_frames"]))
+    columns["is_void"] = [validity == "INVALID" for validity in columns["validity"]]
+    for name in ("is_disturbed", "is_violated"):
+        columns[name] = list(map(bool, columns[name]))
+    columns["frame_bytes"] = list(map(frame_bytes, columns["frame_size"]))
+    return frame_of_columns(columns, COLUMNS)
+
+
+def _columns(run: RunDirectory) -> dict[str, list[Any]]:
+    """Return what the lines themselves have, by column."""
+    columns: list[list[Any]] = [[] for _ in _FIELDS]
+    rows = run.each_trial(_of_line, _of_trial)
+    for some in _batches(rows):
+        for column, values in zip(columns, zip(*some, strict=True), strict=True):
+            column.extend(values)
+    return dict(zip(_FIELDS, columns, strict=True))
+
+
+def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
+    while some := list(islice(rows, _AT_ONCE)):
+        yield some
+
+
+def _of_line(line: bytes) -> _Row | None:
+    """Return the fields of a sealed line; None if it is not quite what espbench writes today."""
+    try:
+        return tuple(vars(_Line.model_validate_json(_without_directions(line))).values())
+    except ValidationError:
+        return None
+
+
+def _without_directions(line: bytes) -> bytes:
+    """Return the line without what no row has, often more than half of it. No text can hold these keys unescaped."""
+    begin = line.find(b',"per_direction":{')
+    end = line.find(b',"gateways":{', begin)
+    return line[:begin] + line[end:] if 0 < begin < end else line
+
+
+def _of_trial(trial: Trial) -> _Row:
+    """Return the same of a typed record."""
+    readings = (getattr(trial.gateways.get(gateway), name, None) for gateway, name in _READINGS.values())
+    latencies = (getattr(trial.latency_us, name) for name in _LATENCIES)
+    return (
+        *_PLAIN_OF(trial),
+        trial.reasons,
+        trial.warnings,
+        trial.disturbed,
+        trial.violated,
+        *readings,
+        *latencies,
+    )
+
+
+def _text(kind: type[Statement], statements: Sequence[Any]) -> str:
+    if isinstance(statements[0], Statement):
+        return "; ".join(map(str, statements))
+    return _text_of_json(kind, json.dumps(statements))
+
+
+@lru_cache(maxsize=1024)
+def _text_of_json(kind: type[Statement], statements: str) -> str:
+    """Return the sentences; the same few occur in many trials."""
+    return "; ".join(str(kind.model_validate(statement)) for statement in json.loads(statements))
+
+
+def _fields() -> dict[str, Any]:
+    """Return the fields of a line that are a row's, in the order of `_of_trial`, by column."""
+
+    def at(kind: type[BaseModel], name: str, *path: str) -> tuple[Any, Any]:
+        return kind.model_fields[name].annotation, Field(None, validation_alias=AliasPath(*path, name))
+
+    return {
+        **{name: (field.annotation, field) for name in _PLAIN if (field := Trial.model_fields[name])},
+        "reasons": (list[Any], Field(validation_alias="reason_codes")),
+        "warnings": (list[Any], Field(validation_alias="warning_codes")),
+        "is_disturbed": (Any, Field(None, validation_alias=AliasPath("host", "disturbed"))),
+        "is_violated": (Any, Field(None, validation_alias=AliasPath("proof", "violated"))),
+        **{
+            column: at(GatewayReading, name, "gateways", gateway)
+            for column, (gateway, name) in _READINGS.items()
+        },
+        **{column: at(Latency, name, "latency_us") for name, column in _LATENCIES.items()},
+    }
+
+
+_PLAIN = ("case", *(name for name in _OF_TRIAL if name not in ("lost", "reasons", "warnings")))
+_PLAIN_OF = attrgetter(*_PLAIN)
+_Line = create_model("_Line", __config__=ConfigDict(extra="ignore", strict=True), **_fields())
+_FIELDS = tuple(_Line.model_fields)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench` as it is, but that gateways in virtual time are a queue by arithmetic: runs without a generator or a lock.
+
+    python -m support.simulated.command run plan.yaml --out runs --jobs 2
+
+`check` measures with it, too. `--jobs 1` would want real gateways.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+from espbench.cli import run as command
+from espbench.cli.gate import measuring
+from espbench.cli.main import main
+from espbench.generators import choose
+from espbench.plan import Case
+from espbench.runs.workers.messages import Done, Failed, News, Task, TrialMade
+from espbench.runs.workers.process import OnNews
+from espbench.terms import GatewayReading, Trial
+from support.simulated.queue import QueueDut
+from support.simulated.workers import Threads
+
+PROGRAM = (sys.executable, "-m", "support.simulated.command")
+
+
+PROOF = {"kind": "SA counters and blocked cleartext", "proven": True, "problems": []}
+
+
+class Counting(Threads):
+    """Its gateways count the instructions of a frame, and encrypt."""
+
+    def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
+        def tell(news: News, kept: Callable[[], None]) -> None:
+            on_news(TrialMade(_counted(news.trial)) if isinstance(news, TrialMade) else news, kept)
+
+        return super().submit(task, tell)
+
+
+def _counted(trial: Trial) -> Trial:
+    reading = GatewayReading(instructions_per_frame=9000.0, frames=trial.rx_frames)
+    return trial.model_copy(update={"gateways": {"home": reading, "office": reading}, "proof": PROOF})
+
+
+def _queue(case: Case) -> QueueDut:
+    cost_us = (8 + case.mean_frame_size / 200) * (1 if case.stack.kind == "plain" else 3)
+    return QueueDut(1e6 / cost_us, buffer=16)
+
+
+def put_in_place() -> None:
+    """Replace gateways, generator, the machine's lock, and the program that measures for `check`."""
+
+    def nothing(*_: object, **__: object) -> Any:
+        return contextlib.nullcontext()
+
+    beds = SimpleNamespace(notes=lambda case: [], profiled=False)
+    replaced: dict[str, Any] = {
+        "LocalWorkers": lambda at_once: Counting(at_once, trial_s=0.0, queue=_queue),
+        "Beds": lambda *_: beds,
+        "require": nothing,
+        "measuring": nothing,
+    }
+    for name, value in replaced.items():
+        setattr(command, name, value)
+    choose.require = nothing
+    measuring.PROGRAM = PROGRAM
+
+
+if __name__ == "__main__":
+    put_in_place()
+    main()

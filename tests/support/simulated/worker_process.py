@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker process like that of espbench, whose gateways are a queue by arithmetic and whose trials are a wait.
+
+Runs as `python -m support.simulated.worker_process SECONDS FD ID`: SECONDS is how long each trial takes, the others are
+as of espbench.runs.workers.worker. Its last message has the sum of its waits as the result.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from espbench.runs.procedure_kinds import procedure_for
+from espbench.runs.workers.messages import CaseTask, Done, Hello, Task, TrialMade
+from espbench.this_machine import ending
+from support.simulated.workers import queue_of
+
+
+def main() -> None:
+    """Serve the driver until it is gone, or ends this process."""
+    ending.listen()
+    with Connection(int(sys.argv[2])) as connection, tempfile.TemporaryDirectory() as logs:
+        connection.send(Hello(Path(logs)))
+        try:
+            while True:
+                task: Task = connection.recv()
+                assert isinstance(task, CaseTask)
+                connection.send(Done(_measured(task, float(sys.argv[1]), connection)))
+        except (EOFError, ConnectionError, KeyboardInterrupt):
+            return  # nobody is there any more, or wants more
+
+
+def _measured(task: CaseTask, trial_s: float, connection: Connection) -> float:
+    """Make the trials that a case still wants; how long they took, s."""
+    dut = queue_of(task.case)
+    running = procedure_for(task.case, task.known, task.trials)
+    slept_s = 0.0
+    while (request := running.next()) is not None:
+        time.sleep(trial_s)
+        slept_s += trial_s
+        record = dut.trial(request, task.case.id, len(running.trials))
+        connection.send(TrialMade(record))
+        connection.recv()
+        running.add(record)
+    return slept_s
+
+
+if __name__ == "__main__":
+    main()
