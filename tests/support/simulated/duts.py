@@ -187,7 +187,7 @@ def spoilt(observation: Observation, *reasons: str) -> Observation:
 
 
 def short(asked: TrialRequest, dut: Dut, share: float) -> Observation:
-    """What the DUT shows where the tester offers a share of what it was asked for."""
+    """Return what the DUT shows if the tester offers only a share of what it was asked for."""
     offered = dataclasses.replace(asked, load_fps=share * asked.load_fps)
     return dataclasses.replace(dut(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
 
