@@ -117,7 +117,7 @@ def linux(version: str = "6.1.9-1", **files: str) -> SourcePackage:
     ],
 )
 def test_a_file_changes_the_key_of_what_is_made_of_it(ours: Path, file: str, part: str) -> None:
-    """And of nothing else: the other parts stay in the cache."""
+    """A changed file changes the key of its own part alone, so the other parts stay in the cache."""
     before = {p.name: recipe.key(p) for p in PARTS}
     with (ours / file).open("a") as stream:
         stream.write("\n")
@@ -231,7 +231,7 @@ def fetch(registry: Registry, tmp_path: Path, told: Told) -> SourcePackage:
 
 
 def sha(text: str) -> str:
-    """Of a file's content."""
+    """Return the SHA-256 of a text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -359,7 +359,7 @@ def test_a_program_that_fails_leaves_its_words_and_the_log(
 
 
 def test_parts_are_built_once(registry: Registry, steps: dict[str, bytes]) -> None:
-    """And found afterwards without building, sources or tools."""
+    """A part that was built is found again without building, sources or tools."""
     assert E500_KIT.find() is None
     first = Told()
     built = E500_KIT.build(registry, first)
@@ -538,7 +538,7 @@ def test_what_was_read_once_is_not_read_again(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_archive_is_the_same_every_time() -> None:
-    """And holds what was put in: sizes, modes, devices, all padded to 4 bytes, no time stamp."""
+    """The archive holds what was put in: sizes, modes, devices, all padded to 4 bytes, no time stamp."""
     entries = guest.root(b"program")
     data = cpio.archive(entries)
     assert data == cpio.archive(guest.root(b"program"))

@@ -48,7 +48,7 @@ def test_everything_is_read() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_driver_is_the_one_that_a_user_would_get(order: int) -> None:
-    """Of highest priority, and never one that failed its test."""
+    """The driver has the highest priority, and it never is one that failed its test."""
     blocks = [
         block(NAME, GENERIC, 1100), block(NAME, SINGLE, 3000), block(NAME, "broken", 9000, selftest="unknown"),
     ]  # fmt: skip

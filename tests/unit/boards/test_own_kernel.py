@@ -190,7 +190,7 @@ def profile(folder: Path, more: str) -> Profile:
 
 
 def test_a_profile_names_them_beside_itself(tmp_path: Path) -> None:
-    """And a base of the gate takes them for what is under test."""
+    """A base of the gate takes these files for what is under test."""
     plan = resolve(read_text(plan_text(dut="virt-x86"), "plan.yaml", "plan"))
     usual = conditions(plan, [load_profile("virt-x86")])["profiles"]["virt-x86"]
     assert usual["kernel"] == "Debian's"

@@ -109,7 +109,7 @@ def test_all_packages_are_pinned_with_hashes() -> None:
 
 
 def test_its_qemu_has_the_repairs_of_the_clock_and_its_own() -> None:
-    """And not those of boards: a change of theirs makes no other PC."""
+    """It lacks the repairs of the boards, so a change of those makes no other PC."""
     names = [patch.name for patch in recipe.x86_qemu_patches(recipe.folder())]
     assert [name for name in names if "-icount-" in name] == [
         "10-icount-idle.patch", "12-icount-rate.patch", "13-icount-speed.patch", "15-icount-profile.patch",

@@ -60,7 +60,7 @@ def ending(monkeypatch: pytest.MonkeyPatch, error: BaseException | None) -> int:
 def test_each_way_to_end_has_its_exit_code(
     monkeypatch: pytest.MonkeyPatch, error: BaseException | None, code: int
 ) -> None:
-    """As the contract lists them."""
+    """The exit codes are those that the contract lists."""
     assert ending(monkeypatch, error) == code
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run says in the terminal."""
+"""Tests of the lines that a run prints in the terminal."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def verdict(x: int | str, value: float | None, word: Word, why: str = "", **more
 
 
 def test_no_verdict_is_never_told_as_no_difference_nor_the_reverse() -> None:
-    """The words, the table and the JSON are of one and the same verdict."""
+    """The words, the table and the JSON show one and the same verdict."""
     thin = by_stack(repeats("a", 64, 3e4, n=2), repeats("b", 64, 4e4, n=2))
     assert only(thin).word == "no verdict"
     assert thin.words[0].startswith("There is no verdict on b and a at 64 B: usable repeats: a 2, b 2;")

@@ -221,7 +221,7 @@ def test_hodges_lehmann_moves_with_its_values_and_stays_among_them(values: list[
 
 
 def test_one_disturbed_pair_decides_nothing() -> None:
-    """Of six blocks one that is off by a half moves the centre by less than the others differ."""
+    """One of six blocks that is off by a half moves the centre by less than the others differ."""
     assert hodges_lehmann([0.0, 0.001, -0.001, 0.002, -0.002, 0.5]) < 0.003
 
 

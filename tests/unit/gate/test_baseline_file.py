@@ -87,7 +87,7 @@ def test_what_is_written_reads_back(
 
 
 def update(path: Path, run: RunDirectory) -> None:
-    """As `espbench baseline` does where a file is there already."""
+    """Update the file as `espbench baseline` does where one is there already."""
     base = baseline_file.keeping(base_of(run), baseline_file.read(path))
     path.write_text(baseline_file.text_of(base), encoding="utf-8")
 
@@ -133,7 +133,7 @@ def test_what_was_not_written_so_is_refused(tmp_path: Path, change: Callable[[st
 
 
 def test_a_case_that_costs_otherwise_has_a_new_line(tmp_path: Path) -> None:
-    """And that one alone, so that the diff is what changed."""
+    """No other line changes, so that the diff shows only the changed case."""
     path = written(tmp_path)
     before = path.read_text().splitlines()
     dearer = World(
