@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an e500 guest says of its crypto, against what was asked for."""
+"""Tests that compare what an e500 guest says of its crypto with what was asked for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong on links in virtual time: how the program is told of it, and the arithmetic of QEMU's ends."""
+"""Tests of what goes wrong on links in virtual time: how the program learns of it, and the sums of QEMU's ends."""
 
 from __future__ import annotations
 

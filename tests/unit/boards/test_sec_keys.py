@@ -136,10 +136,10 @@ def test_each_version_says_what_it_is(make: Make, version: str, identity: int, r
         (c.costs(des="99999999999999999999"), "needs a number"),
     ],
 )
-def test_wrong_costs_are_told(console: Path, text: str, message: str) -> None:
+def test_wrong_costs_are_refused_with_the_reason(console: Path, text: str, message: str) -> None:
     result = c.refused(console, "2.1", text)
     assert message in result
 
 
-def test_an_unknown_version_is_told(console: Path) -> None:
+def test_an_unknown_sec_version_is_refused_with_the_known_ones(console: Path) -> None:
     assert "SEC version '2.3': there are 2.0, 2.1, 2.2, 2.4, 3.0" in c.refused(console, "2.3", c.costs())

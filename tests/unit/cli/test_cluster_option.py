@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may not be given to a cluster, and which clusters may not be spoken to."""
+"""Tests of what may not be given to a cluster, and of which clusters may not be spoken to."""
 
 from __future__ import annotations
 

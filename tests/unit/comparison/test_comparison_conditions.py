@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else differs between the arms or the runs of a comparison, and how each is told or refused."""
+"""Tests of what else differs between the arms or the runs of a comparison, and how each is told or refused."""
 
 from __future__ import annotations
 
