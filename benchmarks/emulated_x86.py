@@ -140,8 +140,13 @@ def fetched() -> Path:
     return packages.unpacked("emulated-x86", on_note=print)
 
 
-def boot(machine: Path, folder: Path) -> list[tuple[str, float]]:
-    """Run the plan inside: (what the guest said, seconds since QEMU was started)."""
+def boot(
+    machine: Path, folder: Path, *, kernel: Path | None = None, options: str = "", guest: str = GUEST
+) -> list[tuple[str, float]]:
+    """Run the script `guest` inside: (what the guest said, seconds since QEMU was started).
+
+    kernel: one that needs no modules, instead of Debian's. options: further words of its command line.
+    """
     clone, out = clone_root(), folder / "out"
     if platform.machine() != "x86_64":
         raise EspbenchError(
@@ -155,17 +160,17 @@ def boot(machine: Path, folder: Path) -> list[tuple[str, float]]:
     out.mkdir()
     (out / "plan.yaml").write_text(PLAN)
     (out / "guest.sh").write_text(
-        GUEST.format(clone=clone, harness=clone / "harness", python=sys.executable, mark=MARK)
+        guest.format(clone=clone, harness=clone / "harness", python=sys.executable, mark=MARK)
     )
-    kernel = kernel_of(machine)
+    kernel, wanted = (kernel, ()) if kernel else (kernel_of(machine), MODULES)
     initramfs = folder / "initramfs.gz"
-    initramfs.write_bytes(cpio.zipped(first_root(machine, kernel.name.removeprefix("vmlinuz-"))))
+    initramfs.write_bytes(cpio.zipped(first_root(machine, kernel.name.removeprefix("vmlinuz-"), wanted)))
     console = out / "console.log"
     libraries = machine / "usr/lib/x86_64-linux-gnu"
     with Registry(secrets.token_hex(3)) as registry, console.open("wb") as log:
         # A machine of its own has no neighbours: what is looked at is how late its timers are.
         qemu = registry.spawn(
-            command(machine, kernel, initramfs, out),
+            command(machine, kernel, initramfs, out, options),
             "qemu emulated-x86",
             Surroundings(
                 env=os.environ | {"LD_LIBRARY_PATH": str(libraries), "QEMU_MODULE_DIR": str(libraries / "qemu")},
@@ -186,7 +191,7 @@ def kernel_of(machine: Path) -> Path:
     return kernels[-1]
 
 
-def command(machine: Path, kernel: Path, initramfs: Path, out: Path) -> list[str]:
+def command(machine: Path, kernel: Path, initramfs: Path, out: Path, options: str = "") -> list[str]:
     """QEMU's command line: no disk, no network, the console on its standard output."""
     share = machine / "usr/share"
     return [
@@ -197,18 +202,18 @@ def command(machine: Path, kernel: Path, initramfs: Path, out: Path) -> list[str
         "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
         "-fsdev", f"local,id=out,path={str(out).replace(',', ',,')},security_model=none",
         "-device", "virtio-9p-pci,fsdev=out,mount_tag=out",
-        "-kernel", str(kernel), "-initrd", str(initramfs), "-append", "console=ttyS0 panic=-1 quiet",
+        "-kernel", str(kernel), "-initrd", str(initramfs), "-append", f"console=ttyS0 panic=-1 quiet {options}",
     ]  # fmt: skip
 
 
-def first_root(machine: Path, version: str) -> bytes:
+def first_root(machine: Path, version: str, wanted: Iterable[str]) -> bytes:
     """The archive the kernel begins with: BusyBox, the modules in the order they are loaded, /init."""
     folders = ("bin", "modules")
     files = [
         cpio.Entry.file("init", INIT.encode(), mode=0o755),
         cpio.Entry.file("bin/busybox", (machine / "usr/bin/busybox").read_bytes(), mode=0o755),
     ]
-    for number, (name, data) in enumerate(modules(machine / "usr/lib/modules" / version, MODULES)):
+    for number, (name, data) in enumerate(modules(machine / "usr/lib/modules" / version, wanted)):
         files.append(cpio.Entry.file(f"modules/{number:03}-{name}.ko", data))
     return cpio.archive([*map(cpio.Entry.folder, folders), *files])
 

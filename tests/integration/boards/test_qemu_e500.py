@@ -165,6 +165,7 @@ def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured],
     assert list((tmp_path / "espbench").iterdir()) == []  # its journal is gone
 
 
+@pytest.mark.slow
 def test_a_run_is_taken_up_where_it_was_and_ends_alike(
     twice: tuple[Measured, Measured], tmp_path: Path
 ) -> None:
@@ -188,6 +189,7 @@ def test_a_run_is_taken_up_where_it_was_and_ends_alike(
     assert resumed.told == first.told
 
 
+@pytest.mark.slow
 def test_a_board_that_dies_in_a_run_costs_one_trial(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
     """It is INVALID and says which board; on a new pair it is made again, and nothing else differs."""
     first, _ = twice

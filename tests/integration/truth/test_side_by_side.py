@@ -65,7 +65,7 @@ def test_a_killed_worker_is_named_and_its_case_goes_on(one_job: dict[str, Any], 
 
 
 @pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 3])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL])
 def test_an_ended_driver_leaves_nothing_and_loses_nothing(
     one_job: dict[str, Any], tmp_path: Path, number: signal.Signals, jobs: int
 ) -> None:
