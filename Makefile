@@ -70,7 +70,7 @@ lint:
 	cargo clippy --release --locked --quiet --workspace --all-targets --manifest-path traffic/Cargo.toml -- -D warnings
 
 # By hand, since they take ten minutes to two hours: benchmarks/cluster.py, benchmarks/emulated_x86.py,
-# benchmarks/demo_under_load.py.
+# benchmarks/irq_time_kernel.py, benchmarks/demo_under_load.py.
 bench:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory boards
