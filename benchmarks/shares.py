@@ -11,4 +11,5 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
     z, share = 1.96, hits / of
     middle = (share + z**2 / (2 * of)) / (1 + z**2 / of)
     half = z / (1 + z**2 / of) * math.sqrt(share * (1 - share) / of + z**2 / (4 * of**2))
-    return middle - half, middle + half
+    # Rounding may leave 0 or 1 by a hair, which a table would print as -0.0 %.
+    return max(0.0, middle - half), min(1.0, middle + half)
