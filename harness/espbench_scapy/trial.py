@@ -283,6 +283,7 @@ class _Trial:
             "lateness_us": out.lateness.lateness(),
             "tx_stalls": out.stalls,
             "tx_stalls_more": out.stalls_more,
+            "tx_stalls_more_ms": out.stalls_more_ns / 1e6,
         }  # fmt: skip
 
     def _sending_s(self, out: Outgoing) -> float:

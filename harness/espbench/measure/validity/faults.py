@@ -146,19 +146,12 @@ def outage_faults(streams: list[StreamCounts], offered: Offered) -> list[Reason]
     return [Reason.of(Code.HOST_STALL_IN_OUTAGE, pct=100 * worst)]
 
 
-def disturbance(
-    offered: Offered, spans: list[tuple[int, int]], host_record: dict[str, Any]
-) -> tuple[float, list[Reason]]:
-    """Return (share of the trial in which host or sender stood still, why the trial is void for the host's sake).
+def disturbance(share: float, host_record: dict[str, Any]) -> list[Reason]:
+    """Return why the trial is void for the host's sake.
 
-    spans: stalls.windows. Where lists of stalls were cut, the sum of all stalls counts as well.
+    share: of the trial, in which host or sender stood still (stalls.share_of_trial).
     """
     reasons = []
-    end_ns = offered.start_ns + int(offered.duration_s * 1e9)
-    share = stalls.covered(spans, offered.start_ns, end_ns)
-    if stalls_are_cut(offered) and offered.stalls_watched:
-        still_s = max(offered.host_stall_ms_total.values(), default=0.0) / 1e3
-        share = max(share, still_s / max(1e-9, offered.duration_s))
     if share > COVERED_LIMIT:
         reasons.append(Reason.of(Code.HOST_STALL, pct=100 * share))
     starved = host_record.get("starved_pct") or 0.0
@@ -166,7 +159,7 @@ def disturbance(
     # In a short trial, one tick of the kernel's books is more than the limit: only time that is surely stolen counts.
     if max(starved, steal - host_record.get("tick_pct", 0.0)) > STARVATION_LIMIT_PCT:
         reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
-    return share, reasons
+    return reasons
 
 
 def stalls_are_cut(offered: Offered) -> bool:
