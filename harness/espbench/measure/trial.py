@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from espbench.errors import CannotWrite, EspbenchError
 from espbench.generators.base import Offered, OnProgress, RateStep, Stream
 from espbench.measure.inputs.actions import Action, performing
 from espbench.measure.inputs.setup import Request, Setup, Shape, TrialBroken, Waits, blame
 from espbench.measure.inputs.traffic import Traffic
-from espbench.measure.proof import counters
-from espbench.measure.record import OfCase, Seen, proof_problems, record
+from espbench.measure.proof import counters, encryption
+from espbench.measure.proof.readiness import InClear
+from espbench.measure.record import OfCase, Seen, record
+from espbench.measure.unmeasured import learn
 from espbench.measure.validity import host, network_events
 from espbench.measure.validity.faults import taken_from_senders
 from espbench.platforms.base import NotBack, Side, TrialClock
 from espbench.sentences import Code
 from espbench.terms import Reason, Trial
-
-_LEARNING_FRAMES_S = 0.1
-_LEARNING_FPS = 100.0
-# Counters that do not prove encryption are read again: a gateway that was kept from its CPU may count late.
-_READ_AGAIN, _LATE_COUNTERS_S = 2, 0.2
 
 
 def measure(
@@ -41,6 +39,7 @@ def measure(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
     """Run one trial with its waits and return its record; raises TrialBroken, or NotBack after a power cycle.
+    InClear if learning frames crossed without encryption.
 
     actions are executed on the gateways while frames flow; their results are in `measured` of the record. After an
     action that replaces SAs or restarts a gateway, encryption cannot be proven by counters, and the record says so.
@@ -53,7 +52,7 @@ def measure(
         if setup.stack is not None:
             setup.stack.rest()
         if not request.shape.cold:
-            learn(setup, traffic, waits.learning_s, sleep)
+            learn(setup, traffic, waits.learning_s, fragments=of.fragments, sleep=sleep)
         with network_events.monitor(setup) as monitor:
             before = _before(setup, sleep)
             host_before, cpu_before, waited_before = _look(setup)
@@ -72,9 +71,10 @@ def measure(
         after = counters.read(setup.bed, setup.stack)
         upset = request.shape.cold or any(action.upsets for action in actions)
         if setup.encrypts and not upset and not setup.bed.virtual_time:
-            after = _settled(setup, offered, before, after, of.fragments, sleep)
+            unproven = partial(encryption.problems, setup, offered, fragments=of.fragments)
+            after = counters.read_again(setup.bed, setup.stack, before, after, unproven, sleep)
         setup.bed.end_trial()
-    except (NotBack, CannotWrite):
+    except (NotBack, CannotWrite, InClear):
         raise
     except EspbenchError as error:
         raise TrialBroken(*blame(setup, error)) from error
@@ -113,28 +113,6 @@ def measure(
     return trial
 
 
-def learn(setup: Setup, traffic: Traffic, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Send a few learning frames (RFC 2544 23 b), which are not counted, and wait."""
-    load = _LEARNING_FPS * traffic.directions
-    virtual = setup.bed.virtual_time
-    setup.generator.offer(
-        setup.streams(traffic, load),
-        _LEARNING_FRAMES_S,
-        wait_s,
-        quiet_s=None if virtual else min(wait_s, 0.05),
-    )
-    if not virtual:
-        sleep(wait_s)
-
-
-def warm_up(setup: Setup, traffic: Traffic, load_fps: float, duration_s: float) -> None:
-    """Send traffic that is not counted, to warm up caches, flows and the CPU's clock. Raises TrialBroken."""
-    try:
-        setup.generator.offer(setup.streams(traffic, load_fps), duration_s, 1.0, quiet_s=0.1)
-    except EspbenchError as error:
-        raise TrialBroken(*blame(setup, error)) from error
-
-
 def broken(request: Request, why: Reason, *, case: str, sequence: int, leak: bool = False) -> Trial:
     """Return the record of a trial that could not be carried through; leak: frames crossed without encryption."""
     return Trial(
@@ -152,23 +130,6 @@ def _before(setup: Setup, sleep: Callable[[float], None]) -> counters.Counters:
     if setup.encrypts and not setup.bed.virtual_time:
         return counters.read_at_rest(setup.bed, setup.stack, sleep)
     return counters.read(setup.bed, setup.stack)
-
-
-def _settled(
-    setup: Setup,
-    offered: Offered,
-    before: counters.Counters,
-    after: counters.Counters,
-    fragments: bool,
-    sleep: Callable[[float], None],
-) -> counters.Counters:
-    """Return the counters after the trial, read again if they do not prove encryption: one may have been late."""
-    for _ in range(_READ_AGAIN):
-        if not proof_problems(setup, offered, counters.moved(before, after), fragments=fragments)[0]:
-            break
-        sleep(_LATE_COUNTERS_S)
-        after = counters.read(setup.bed, setup.stack)
-    return after
 
 
 def _clock(setup: Setup) -> TrialClock | None:
