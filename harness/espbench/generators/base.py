@@ -360,6 +360,8 @@ class Offered(BaseModel):
     not_measured: list[str] = []
 
 
+# Gets the events of a trial: elapsed_s from its first frame, and whether frames are (still) `sending`. In real time
+# there is one just before the first frame, with 0 s, and one when all have been sent.
 OnProgress = Callable[[dict[str, Any]], None]
 
 
