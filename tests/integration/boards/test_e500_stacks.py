@@ -15,7 +15,7 @@ from support.e500_machine import built_by_command
 from support.plans import pair_plan, write_plan
 from support.runs import espbench, rows
 
-pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 # Enough for what the guests need of the host, also when somebody else has it for a while.
 PATIENCE_S = 1800.0
