@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from espbench.generators.base import BusBytes, LinkErrors, Offered, StreamCounts
+from espbench.measure.highest_rate import highest_fps
 from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.actions import Performed, untimely
 from espbench.measure.inputs.setup import Request, Setup
@@ -129,7 +130,9 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
         reasons=reasons,
         loss_at=loss_at,
         latency_us=_joint_latency(streams),
-        per_direction={f"{s.from_}-{s.to}": _direction(s, offered, request, len(streams)) for s in streams},
+        per_direction={
+            f"{s.from_}-{s.to}": _direction(s, offered, request, len(streams), still.share) for s in streams
+        },
         gateways={str(side): _gateway(setup, side, delta, cpu[side], offered, upset=upset) for side in cpu},
         proof=proof,
         warnings=offered.warnings,
@@ -242,9 +245,12 @@ def _proof_kind(setup: Setup, *, upset: bool) -> str:
     return f"SA counters and blocked cleartext{opened}"
 
 
-def _direction(s: StreamCounts, offered: Offered, request: Request, directions: int) -> DirectionReading:
+def _direction(
+    s: StreamCounts, offered: Offered, request: Request, directions: int, still: float
+) -> DirectionReading:
+    intended_fps = request.load_fps / directions
     return DirectionReading(
-        intended_fps=round(request.load_fps / directions, 3),
+        intended_fps=round(intended_fps, 3),
         offered_fps=round(s.tx_frames / offered.duration_s, 3) if offered.duration_s > 0 else 0.0,
         tx_frames=s.tx_frames,
         rx_frames=s.rx_frames,
@@ -262,6 +268,7 @@ def _direction(s: StreamCounts, offered: Offered, request: Request, directions: 
         longest_gap_s=_gap(offered, s),
         first_rx_s=_since(offered, s.first_rx_ns),
         departure_fps=None if s.departure_fps is None else round(s.departure_fps, 3),
+        highest_fps=round(highest_fps(s, offered, intended_fps, still), 3),
     )
 
 
