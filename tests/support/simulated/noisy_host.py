@@ -139,7 +139,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Sending:
-    """What a sender did: its rate over time, and its pauses as it lists them."""
+    """A sender's rate over time, and its pauses as it lists them."""
 
     parts: list[Part]
     stalls: list[Stall]

@@ -17,7 +17,7 @@ from espbench.terms import Outcome
 from support.simulated import noisy_host
 from support.simulated.noisy_host import Disturbance, Span, offer, sending
 
-CASES = 60
+CASES = 90
 FINAL = Request(40_000.0, 10.0, "final", 0)
 
 
@@ -52,6 +52,9 @@ def _figures(ok: list[float], bounds: list[float], none: int = 0) -> Figures:
         (_figures([40_000.0] * 99, [40_800.0]), True, None),
         (_figures([40_000.0] * 99, [41_000.0]), True, "1 above every figure without noise"),
         (_figures([40_000.0] * 999, [41_000.0]), False, None),
+        (_figures([40_000.0] * 99, [30_000.0]), True, None),
+        (_figures([40_000.0] * 99 + [39_000.0], []), True, "1 that are OK below every figure without noise"),
+        (_figures([40_000.0] * 99 + [39_000.0], []), False, None),
         (_figures([40_000.0] * 90, [41_000.0] * 10), False, "the 95th percentile is above"),
         (_figures([39_700.0] * 49, [40_900.0] * 51), False, "the median is above"),
         (_figures([], [], none=100), True, None),
