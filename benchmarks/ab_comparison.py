@@ -11,6 +11,11 @@ nothing: a difference that is there, which must be found. As root, with nothing 
     python benchmarks/ab_comparison.py --sizes 64,512,1424 -n 1 --out ab-whole
 
 It goes on where it was stopped: run directories that are complete are counted, not made again.
+
+Exits 1 where a goal is missed. Equal arms: at most 5 % of the comparisons claim a difference (beyond chance: the whole
+95 % interval is above), and the median half width is at most 3 % for CPU per frame, 10 % for throughput. A planted
+difference: 19 of 20 points find more CPU per frame. Either: each point has an interval of CPU, and ten minutes are
+enough for the median comparison.
 """
 
 from __future__ import annotations
@@ -26,14 +31,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from shares import wilson
+from shares import surely_above, wilson
 
 from espbench.comparison import of_run
-from espbench.comparison.sorting.model import Comparison
+from espbench.comparison.sorting.model import Comparison, Estimate
 from espbench.results import RunDirectory
 
 RULES = "ESPBENCH_BENCHMARK_RULES"
 EQUAL, OTHER = "first", "second"
+FALSE_CLAIMS, FOUND = 0.05, 19 / 20
+CPU_HALF, THROUGHPUT_HALF = 0.03, 0.10
+LONGEST_S = 600.0
 PLAN = """\
 name: ab-{number:03}
 topology: gateway-to-gateway
@@ -59,8 +67,8 @@ tests:
 """
 
 
-def main() -> None:
-    """Make what is missing, print the table."""
+def main() -> int:
+    """Make what is missing, print the table; 1 where a goal is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -78,7 +86,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.one is not None:
         _measure(asked.one)
-        return
+        return 0
     asked.out.mkdir(parents=True, exist_ok=True)
     _same_question(asked)
     began = time.monotonic()
@@ -87,6 +95,9 @@ def main() -> None:
             _run(asked, number)
     pairs = [run for number in range(1, asked.n + 1) if (run := _complete(asked.out, number)) is not None]
     print(table(pairs, planted=asked.rules > 0))
+    missed = missed_goals(pairs, planted=asked.rules > 0)
+    print("\n".join(f"missed: {goal}" for goal in missed))
+    return int(bool(missed))
 
 
 def _same_question(asked: argparse.Namespace) -> None:
@@ -163,15 +174,50 @@ def _complete(out: Path, number: int) -> tuple[Comparison, float, float] | None:
     return None
 
 
+def missed_goals(pairs: list[tuple[Comparison, float, float]], *, planted: bool) -> list[str]:
+    """Return the goals that these comparisons miss, in words."""
+    if not pairs:
+        return ["no comparison was made"]
+    verdicts = [v for comparison, _, _ in pairs for v in comparison.fixed_loads]
+    missed = []
+    if (slow := median([seconds for _, seconds, _ in pairs])) > LONGEST_S:
+        missed.append(f"a comparison takes {slow:.0f} s, more than {LONGEST_S:.0f}")
+    if without := sum(v.cpu is None for v in verdicts):
+        missed.append(f"{without} points have no verdict on CPU per frame")
+    if planted:
+        found = sum(v.cpu_word == "B costs more" for v in verdicts)
+        if found < FOUND * len(verdicts):
+            missed.append(f"{found} of {len(verdicts)} points find what was planted")
+        return missed
+    claims = sum(_claims(comparison) for comparison, _, _ in pairs)
+    if surely_above(claims, len(pairs), FALSE_CLAIMS):
+        missed.append(f"{claims} of {len(pairs)} comparisons claim a difference that is not there")
+    for what, widths, most in (
+        ("CPU per frame", _half_widths([v.cpu for v in verdicts]), CPU_HALF),
+        ("throughput", _half_widths([v.throughput for v in verdicts]), THROUGHPUT_HALF),
+    ):
+        if widths and median(widths) > most:
+            missed.append(f"the half width of {what} is {median(widths):.1%}, more than {most:.0%}")
+    return missed
+
+
+def _claims(comparison: Comparison) -> bool:
+    """Return whether a comparison claims any difference."""
+    return any(
+        v.cpu_word.startswith("B") or v.word in ("A faster", "B faster") for v in comparison.fixed_loads
+    )
+
+
+def _half_widths(intervals: list[Estimate | None]) -> list[float]:
+    return [math.sqrt(i.high / i.low) - 1 for i in intervals if i]
+
+
 def table(pairs: list[tuple[Comparison, float, float]], *, planted: bool) -> str:
     """Rates with their intervals, and how wide the intervals of the ratios were."""
     verdicts = [v for comparison, _, _ in pairs for v in comparison.fixed_loads]
-    claims = [
-        any(v.cpu_word.startswith("B") or v.word in ("A faster", "B faster") for v in c.fixed_loads)
-        for c, _, _ in pairs
-    ]
-    cpu = [math.sqrt(v.cpu.high / v.cpu.low) - 1 for v in verdicts if v.cpu]
-    rate = [math.sqrt(v.throughput.high / v.throughput.low) - 1 for v in verdicts if v.throughput]
+    claims = [_claims(c) for c, _, _ in pairs]
+    cpu = _half_widths([v.cpu for v in verdicts])
+    rate = _half_widths([v.throughput for v in verdicts])
     lines = [
         f"{len(pairs)} comparisons, {len(verdicts)} points",
         f"  seconds for one (median, most)              {_of([s for _, s, _ in pairs], '{:.0f}')}",
@@ -216,4 +262,4 @@ def _ends(values: list[Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,6 +5,10 @@
 Each comparison is a whole one: real searches against simulated DUTs at six sizes and two loss goals, their
 outcomes through the real comparison. At the end the same of comparisons at fixed loads, on hosts that drift, stall
 and disturb (real ones: ab_comparison.py). Run it from anywhere: `python benchmarks/comparison.py [comparisons]`.
+
+Exits 1 where a goal is missed by more than chance: at most 5 % of the comparisons of equal arms claim a difference; at
+the same loads, arms together, a difference of 5 % is found in the CPU time per frame in 19 of 20 points on a quiet or
+a shared host; and there the median half width of equal arms is at most 3 %.
 """
 
 from __future__ import annotations
@@ -14,20 +18,22 @@ import random
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from shares import wilson
+from shares import surely_above, surely_below, wilson
 
 from support.simulated import comparisons as sim
 from support.simulated import pairs
 
 NOISES, RESOLUTIONS, REPEATS = (0.0, 0.01, 0.03, 0.1), (0.01, 0.05), (3, 5)
 RATIOS = (1.02, 1.05, 1.1, 1.15, 1.2)
+RIGHT, FALSE_CLAIMS, FOUND, CPU_HALF = 0.95, 0.05, 19 / 20, 0.03
+HOSTS = {"quiet": pairs.QUIET, "shared": pairs.SHARED, "busy": pairs.BUSY}
 FORMS = {
     "3 %, 15 % at 64 B": {"uneven": 5.0},
     "3 %, not in turns": {"interleaved": False},
@@ -55,34 +61,89 @@ def power(setting: sim.Setting, times: int, chance: random.Random) -> tuple[floa
     return words.count("B faster") / len(words), words.count("A faster") / len(words)
 
 
-def at_fixed_loads(times: int, chance: random.Random) -> None:
-    """The same questions of the comparison at fixed loads: three sizes, two arms, hosts of three kinds."""
+@dataclass(frozen=True)
+class FixedLoads:
+    """The counts of comparisons at fixed loads on one host. cost: the true one of B, as a multiple of A's.
+
+    claimed: comparisons that claim a difference. found: points that find B's higher cost. cpu_half: the median half
+    width of the intervals of CPU per frame.
+    """
+
+    host: str
+    together: bool
+    cost: float
+    comparisons: int
+    claimed: int
+    points: int
+    found: int
+    cpu_half: float
+
+    @property
+    def name(self) -> str:
+        """The row's name."""
+        return f"{self.host}, {'together' if self.together else 'one after the other'}, {self.cost:g}"
+
+    def missed(self, rows: int) -> list[str]:
+        """Return the goals that it misses, in words; rows: how many rows claims are counted in."""
+        equal, judged = self.cost == 1, self.together and self.host != "busy"
+        missed = []
+        if equal and surely_above(self.claimed, self.comparisons, FALSE_CLAIMS, rows):
+            missed.append(f"{self.claimed} of {self.comparisons} claim a difference that is not there")
+        if judged and not equal and surely_below(self.found, self.points, FOUND):
+            missed.append(f"{self.found} of {self.points} points find that B costs more")
+        if judged and equal and self.cpu_half > CPU_HALF:
+            missed.append(f"the half width of CPU per frame is {self.cpu_half:.1%}")
+        return [f"{self.name}: {goal}" for goal in missed]
+
+
+def at_fixed_loads(times: int, chance: random.Random) -> list[str]:
+    """Print the same questions of the comparison at fixed loads; return the goals that are missed.
+
+    Three sizes, two arms, hosts of three kinds.
+    """
     print(f"\nAt the same loads: 3 frame sizes, {times} comparisons a row; half widths are medians")
     columns = ["claims", "CPU found", "rate found", "CPU half", "rate half", "no rate"]
     print(_row("host, gateways, true cost of B", columns))
-    hosts = {"quiet": pairs.QUIET, "shared": pairs.SHARED, "busy": pairs.BUSY}
-    for (name, host), together, cost in product(hosts.items(), (True, False), (1.0, 1.05)):
+    missed = []
+    for (name, host), together, cost in product(HOSTS.items(), (True, False), (1.0, 1.05)):
         findings = [pairs.compared(host, cost, chance, together=together) for _ in range(times)]
         points = [v for verdicts in findings for v in verdicts]
         claimed = [
             any(v.cpu_word.startswith("B") or v.word.endswith("faster") for v in of) for of in findings
         ]
+        result = FixedLoads(
+            name, together, cost, times, sum(claimed), len(points),
+            found=sum(v.cpu_word == "B costs more" for v in points),
+            cpu_half=median(math.sqrt(v.cpu.high / v.cpu.low) - 1 for v in points if v.cpu),
+        )  # fmt: skip
         cells = [
-            f"{sum(claimed) / times:.0%}" if cost == 1 else "",
-            f"{sum(v.cpu_word == 'B costs more' for v in points) / len(points):.0%}" if cost > 1 else "",
+            f"{result.claimed / times:.0%}" if cost == 1 else "",
+            f"{result.found / len(points):.0%}" if cost > 1 else "",
             f"{sum(v.word == 'A faster' for v in points) / len(points):.0%}" if cost > 1 else "",
-            f"{median(math.sqrt(v.cpu.high / v.cpu.low) - 1 for v in points if v.cpu):.2%}",
+            f"{result.cpu_half:.2%}",
             f"{median(math.sqrt(t.high / t.low) - 1 for v in points if (t := v.throughput)):.2%}",
             f"{sum(v.throughput is None for v in points) / len(points):.0%}",
         ]
-        print(_row(f"{name}, {'together' if together else 'one after the other'}, {cost:g}", cells))
+        print(_row(result.name, cells))
         if cost == 1:
-            low, high = wilson(sum(claimed), times)
+            low, high = wilson(result.claimed, times)
             print(f"{'':42}  claims of a difference that is not there: [{low:.1%}, {high:.1%}]")
+        missed += result.missed(2 * len(HOSTS))
+    return missed
 
 
-def main() -> None:
-    """Print the tables."""
+def missed_by_searches(right: int, of: int, lowest: int, times: int) -> list[str]:
+    """Return what comparisons of equal configurations by searches miss: in all, and in the worst cell."""
+    missed = []
+    if surely_below(right, of, RIGHT):
+        missed.append(f"equal configurations: only {right} of {of} show no difference")
+    if surely_below(lowest, times, RIGHT, max(1, of // max(1, times))):
+        missed.append(f"equal configurations, one cell: only {lowest} of {times} show no difference")
+    return missed
+
+
+def main() -> int:
+    """Print the tables; 1 where a goal is missed."""
     times = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     began, chance = time.monotonic(), random.Random(2544)
     print(
@@ -130,8 +191,10 @@ def main() -> None:
             end="",
         )
     print()
-    at_fixed_loads(times, chance)
+    missed = missed_by_searches(worst, total, lowest, times) + at_fixed_loads(times, chance)
     print(f"\ntook {time.monotonic() - began:.0f} s")
+    print("\n".join(f"missed: {goal}" for goal in missed))
+    return int(bool(missed))
 
 
 def _row(name: str, cells: Iterable[str]) -> str:
@@ -139,4 +202,4 @@ def _row(name: str, cells: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

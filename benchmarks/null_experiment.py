@@ -2,40 +2,60 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does noise of the host move a figure? Simulated DUTs of known loss, and noise that is independent of them.
 
-The noise only disturbs: it takes no frame, and whether it comes does not depend on what the DUT did. So the reported
-throughput must be the same with and without it. Trials are arithmetic, but all that judges them is the product's:
-stalls and starvation are laid beside the losses, the trial's record is made, the search decides.
+Whether noise comes does not depend on what the DUT did: so the reported throughput must be the same with and without
+it. Trials are arithmetic, but all that judges them is the product's: stalls and starvation are laid beside the losses,
+the trial's record is made, the search decides. The noise disturbs the gateways (starvation, stalls, steal), or the
+load: senders pause, a few times long or more often than their lists hold, or are too slow for their rate.
 
-Red (exit 1) if in any cell the mean of the figures that are OK is off by more than 1 %, or if the mean of all figures,
-lower bounds too, is above the one without noise by more than that, or their median by more than the resolution.
-`--excuse-failures` judges as espbench did before: of disturbed trials those that passed stand; it must turn red.
+The cases of a cell have the luck of those without noise: the n-th undisturbed trial at a load loses the same frames.
+So chance moves the cells' means much less than noise may.
+
+A cell is red (exit 1) if
+  * the mean of the figures that are OK moved by more than 1 %;
+  * the mean of all figures, lower bounds too, is above by more than 1 %;
+  * the median or the 95th percentile of all figures is above by more than the resolution;
+  * figures are above every one without noise by more than the resolution: any at all of a DUT with a sharp limit, more
+    than 0.5 % of the cases of another;
+  * a figure of a DUT with a sharp limit is OK, and below every one without noise by more than the resolution.
+A DUT that meets a goal by luck alone has no mean. Its cell is red if noise gives it a figure more often, by more than
+chance. The shares of OK, of bounds, and of cases without a figure are printed.
+
+`--excuse-failures` judges as espbench did before: of disturbed trials those that passed stand. It must turn red.
+
+    python benchmarks/null_experiment.py [--cases 1000] [--dut NAME …] [--noise NAME …] [--rates 0.1 0.3]
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import random
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import NamedTuple, cast
 
-from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts, Stall, StreamCounts
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from shares import wilson
+
+from espbench.generators.base import Generator
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase, Seen, record
 from espbench.plan import Case, cases, load_plan
+from espbench.plan.keys.model import Throughput
 from espbench.platforms import placement
 from espbench.platforms.base import Testbed
 from espbench.procedures.limits import Limits
 from espbench.procedures.rfc2544.throughput import ThroughputCase
-from espbench.terms import WITH_FIGURE, Latency, Outcome, Trial
+from espbench.terms import WITH_FIGURE, Outcome, Trial, loaded_directions
+from support.simulated import noisy_host
+from support.simulated.noisy_host import Dut
 
 PLAN = """\
 name: "null"
@@ -43,73 +63,80 @@ topology: gateway-to-gateway
 dut: uml
 stacks: [plain]
 frame_sizes: [512]
-tests: [{throughput: {loss_goals: [0, 0.001%], trial: TRIAL, final_trial: FINAL_TRIAL, resolution: 2%}}]
+directions: [DIRECTION]
+tests: [{throughput: {loss_goals: [GOALS], trial: TRIAL, final_trial: FINAL_TRIAL, resolution: 2%}}]
 """
 RESOLUTION = 0.02
 LIMITS = Limits(10_000.0, 80_000.0, 80_000.0, None)
 START_FPS = 40_000.0
-RATES = (0.1, 0.3, 1.0)
+RATES = (0.1, 0.3)
 MEAN_MAY_MOVE = 0.01
+# Of the cases of a DUT without a sharp limit: so many figures may be above all without noise by chance.
+MAY_BE_CHANCE = 0.005
+HICCUP_FRAMES = 50
+COLUMNS = (
+    "DUT, directions, final trials", "noise", "goal", "mean, frames/s", "against none", "median", "OK", "at least",
+    "none",
+)  # fmt: skip
+# Loads of the row are rounded to six digits.
+ROUNDING = 1e-4
 
-Ratio = Callable[[float], float]
+
+def _hard(load: float) -> float:
+    return max(0.0, 1 - START_FPS / load) if load > 0 else 0.0
 
 
-def hard(load: float) -> float:
-    """All above 40,000 frames/s is lost."""
-    return max(0.0, 1 - START_FPS / load)
-
-
-def fades(load: float) -> float:
-    """Return the loss of a DUT at this load.
-
-    Above 40,000 frames/s, loss rises a hundredfold with each tenth of the load. There, luck decides whether a
-    trial passes.
-    """
+def _fades(load: float) -> float:
+    """Return a loss that rises a hundredfold with each tenth of the load: above 40,000 frames/s luck decides."""
     over = load / START_FPS - 1
     return 0.0 if over < 0 else min(1.0, 1e-6 * 100 ** (10 * over))
 
 
-def lossy(load: float) -> float:
-    """Half of the goal of 0.001 % at any load, and all above 40,000 frames/s."""
-    return 5e-6 + hard(load)
+def _hiccups(load: float) -> float:
+    """Return the loss of a DUT that now and then loses 50 frames at once.
+
+    At 40,000 frames/s it does so each 50 s, and ten times as often with each 30 % more load. A trial shows all of it
+    or nothing, so that luck decides over a wide range of loads.
+    """
+    times_a_second = 0.02 * 10 ** ((load / START_FPS - 1) / 0.3)
+    return min(1.0, HICCUP_FRAMES * times_a_second / load) if load > 0 else 0.0
 
 
-DUTS: dict[str, Ratio] = {"hard limit": hard, "fades": fades, "half the goal": lossy}
+DUTS: dict[str, Dut] = {
+    "hard limit": Dut(_hard, sharp=True),
+    "stores": Dut(lambda _: 0.0, stores_above=START_FPS, sharp=True),
+    "fades": Dut(_fades),
+    "hiccups": Dut(_hiccups, together=HICCUP_FRAMES),
+    "half the goal": Dut(lambda load: 5e-6 + _hard(load)),
+}
+NOISES: dict[str, noisy_host.Kind] = {
+    "starvation": noisy_host.starvation,
+    "steal": noisy_host.steal,
+    "stalls": noisy_host.stalls,
+    "sender stalls": noisy_host.pauses,
+    "many pauses": noisy_host.many_pauses,
+    "slow sender": noisy_host.shortfall,
+}
 
 
-@dataclass
-class Noise:
-    """The disturbances of a share of the trials: starvation, stalls, or steal."""
+class Set(NamedTuple):
+    """Cells of one plan: which DUTs and which noise of those that are asked for; final trials last so long."""
 
-    kind: str
-    rate: float
-
-    def of(self, chance: random.Random, duration_s: float) -> tuple[dict[str, Any], list[Stall]]:
-        """The host's record of a trial, and its stalls; times from its start."""
-        if chance.random() >= self.rate:
-            return {}, []
-        if self.kind == "starvation":
-            return {"starved_pct": chance.uniform(1, 15)}, []
-        if self.kind == "steal":
-            return {"steal_pct": {"0": chance.uniform(1, 15)}}, []
-        share = chance.uniform(0.005, 0.3)
-        stalls = []
-        while share > 0:
-            length = min(share, chance.uniform(0.002, 0.02))
-            share -= length
-            at_ns = int(chance.uniform(0, 1 - length) * duration_s * 1e9)
-            stalls.append(Stall(at_ns=at_ns, ms=length * duration_s * 500, cpu=1))
-        return {}, stalls
+    direction: str
+    duts: Collection[str] = DUTS
+    noises: Collection[str] = NOISES
+    final_trial: str = "10s"
 
 
-def poisson(chance: random.Random, mean: float) -> int:
-    """A Poisson variable; of a large mean its normal approximation."""
-    if mean > 500:
-        return max(0, round(chance.gauss(mean, math.sqrt(mean))))
-    count, waited = 0, chance.expovariate(1)
-    while waited < mean:
-        count, waited = count + 1, waited + chance.expovariate(1)
-    return count
+SETS = (
+    Set("one-way"),
+    # One of the two senders is disturbed.
+    Set(
+        "both-ways", ("hard limit", "hiccups"), ("starvation", "sender stalls", "many pauses", "slow sender")
+    ),
+    # As long as RFC 2544 24 wants them: there, lists of pauses overflow.
+    Set("one-way", ("hard limit", "fades"), ("starvation", "many pauses", "sender stalls"), "60s"),
+)
 
 
 class Bed(Testbed):
@@ -118,36 +145,66 @@ class Bed(Testbed):
     def close(self) -> None: ...
 
 
-BENCH = Setup(Bed("netns", "", {}, {}, placement.choose(allowed={0, 1}), {}), cast(Generator, None), None, {})
-TRAFFIC = Traffic(((512, 1),), 4, "one-way")
+@cache
+def _bench() -> Setup:
+    bed = Bed("netns", "", {}, {}, placement.choose(allowed={0, 1}), {})
+    return Setup(bed, cast(Generator, None), None, {})
 
 
-def trial(
-    asked: Request, case: Case, sequence: int, dut: Ratio, noise: Noise, chance: random.Random
-) -> Trial:
-    """Make espbench's record of a trial of this DUT on a host with this noise."""
-    frames = round(asked.load_fps * asked.duration_s)
-    lost = min(frames, poisson(chance, dut(asked.load_fps) * frames))
-    length_ns = int(asked.duration_s * 1e9)
-    # Loss as overload makes it lasts the whole trial; single frames have each their time.
-    times = sorted(chance.randrange(length_ns) for _ in range(min(lost, 200)))
-    episodes = [LossEpisode(from_ns=at, to_ns=at, frames=1) for at in times]
-    if lost > len(times):
-        episodes = [LossEpisode(from_ns=0, to_ns=length_ns, frames=lost)]
-    host, stalls = noise.of(chance, asked.duration_s)
-    stream = StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": frames, "tx_frames": frames, "unsent": 0,
-            "rx_frames": frames - lost, "lost": lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
-            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(), "loss_episodes": episodes,
-        }
-    )  # fmt: skip
-    offered = Offered(
-        start_ns=0, last_tx_ns=length_ns, duration_s=asked.duration_s, intended_duration_s=asked.duration_s,
-        streams=[stream], ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in ("west", "east")],
-        host_stalls=stalls,
-    )  # fmt: skip
-    return record(BENCH, TRAFFIC, asked, OfCase(case.id, sequence, RESOLUTION), Seen(offered, {}, {}, host))
+@dataclass(frozen=True)
+class Cell:
+    """One combination; rate: the share of the trials that have the noise. old: failures alone are excused."""
+
+    case: Case
+    dut: str
+    noise: str = "none"
+    rate: float = 0.0
+    old: bool = False
+
+    @property
+    def words(self) -> str:
+        """The DUT and the plan."""
+        settings = self.case.settings
+        assert isinstance(settings, Throughput)
+        return f"{self.dut}, {self.case.direction}, {settings.final_trial:g} s"
+
+
+class SimulatedCase:
+    """One case, searched to its end. The noise and each trial's losses have random numbers of their own."""
+
+    def __init__(self, cell: Cell, seed: int) -> None:
+        self._cell, self._seed = cell, seed
+        self._noise = random.Random(f"{seed} noise")
+        self._trials_at: dict[tuple[float, float, bool], int] = {}
+
+    def outcomes(self) -> list[Outcome]:
+        """Return one outcome for each loss goal."""
+        running = ThroughputCase(self._cell.case, LIMITS, [512])
+        while (asked := running.next()) is not None:
+            made = self._trial(asked, len(running.trials))
+            running.add(excuse_failures(made) if self._cell.old else made)
+        return running.outcomes("simulated", "baseline")
+
+    def _trial(self, asked: Request, sequence: int) -> Trial:
+        """Make espbench's record of a trial."""
+        cell = self._cell
+        disturbed = self._noise.random() < cell.rate
+        noise = NOISES[cell.noise](self._noise, asked.duration_s) if disturbed else noisy_host.QUIET
+        directions = loaded_directions(cell.case.direction)
+        offered = noisy_host.offer(asked, DUTS[cell.dut], noise, self._luck(asked, disturbed), directions)
+        return record(
+            _bench(),
+            Traffic(((512, 1),), 4, cell.case.direction),
+            asked,
+            OfCase(cell.case.id, sequence, RESOLUTION),
+            Seen(offered, {}, {}, noise.host_record(asked.duration_s)),
+        )
+
+    def _luck(self, asked: Request, disturbed: bool) -> random.Random:
+        """Return the luck of the n-th trial of its kind; that of undisturbed ones is the same in every cell."""
+        key = (asked.load_fps, asked.duration_s, disturbed)
+        number = self._trials_at[key] = self._trials_at.get(key, 0) + 1
+        return random.Random(f"{self._seed} {key} {number}")
 
 
 def excuse_failures(made: Trial) -> Trial:
@@ -157,77 +214,149 @@ def excuse_failures(made: Trial) -> Trial:
     return made
 
 
-def outcomes(case: Case, dut: Ratio, noise: Noise, seed: int, *, old: bool) -> list[Outcome]:
-    """One case, searched to its end."""
-    chance = random.Random(seed)
-    running = ThroughputCase(case, LIMITS, [512])
-    while (asked := running.next()) is not None:
-        made = trial(asked, case, len(running.trials), dut, noise, chance)
-        running.add(excuse_failures(made) if old else made)
-    return running.outcomes("simulated", "baseline")
-
-
-def cells(options: argparse.Namespace) -> Iterator[tuple[str, Noise]]:
-    for dut in DUTS:
-        yield dut, Noise("none", 0.0)
-        for kind in ("starvation", "stalls", "steal"):
-            for rate in RATES:
-                yield dut, Noise(kind, rate)
-
-
-def of_dut(case: Case, dut: str, noise: Noise, old: bool, seed: int) -> list[Outcome]:
+def of_seed(cell: Cell, seed: int) -> list[Outcome]:
     """The outcomes of one case, in a process of its own."""
-    return list(outcomes(case, DUTS[dut], noise, seed, old=old))
+    return SimulatedCase(cell, seed).outcomes()
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a cell for one goal, frames/s: those that are OK, all with the bounds; and how many cases."""
+
+    ok: tuple[float, ...]
+    every: tuple[float, ...]
+    cases: int
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome]) -> Figures:
+        """Sort outcomes."""
+        known = [o for o in outcomes if o.status in WITH_FIGURE and o.throughput_fps is not None]
+        fps = [cast(float, o.throughput_fps) for o in known]
+        ok = [fps for fps, o in zip(fps, known, strict=True) if o.status == "OK"]
+        return cls(tuple(ok), tuple(fps), len(outcomes))
+
+    @property
+    def by_luck(self) -> bool:
+        """Return whether most cases have no figure: then those that have one were lucky."""
+        return 2 * len(self.ok) <= self.cases
+
+    @property
+    def high(self) -> float:
+        """The 95th percentile."""
+        return sorted(self.every)[int(0.95 * (len(self.every) - 1))]
+
+
+def problems(figures: Figures, quiet: Figures, *, sharp: bool) -> list[str]:
+    """Return why a cell is red, beside the cell without noise."""
+    if quiet.by_luck:
+        most = wilson(len(quiet.every), quiet.cases)[1]
+        least = wilson(len(figures.every), figures.cases)[0]
+        return ["more cases have a figure"] if least > most else []
+    if not figures.every:
+        return []
+    reasons = []
+    moved = statistics.mean(figures.ok) / statistics.mean(quiet.ok) - 1 if figures.ok else 0.0
+    if abs(moved) > MEAN_MAY_MOVE:
+        reasons.append("the mean moved")
+    if statistics.mean(figures.every) > (1 + MEAN_MAY_MOVE) * statistics.mean(quiet.every):
+        reasons.append("the mean with bounds is above")
+    if _is_above(statistics.median(figures.every), statistics.median(quiet.every)):
+        reasons.append("the median is above")
+    if _is_above(figures.high, quiet.high):
+        reasons.append("the 95th percentile is above")
+    highest = max(quiet.every)
+    above = sum(_is_above(fps, highest) for fps in figures.every)
+    if above > (0 if sharp else MAY_BE_CHANCE * figures.cases):
+        reasons.append(f"{above} above every figure without noise")
+    below = sum(_is_above(min(quiet.ok), fps) for fps in figures.ok)
+    if sharp and below:
+        reasons.append(f"{below} that are OK below every figure without noise")
+    return reasons
+
+
+def _is_above(fps: float, reference: float) -> bool:
+    """Return whether a rate is above another by more than the resolution: one step of the search is not more."""
+    return fps * (1 - RESOLUTION) > reference * (1 + ROUNDING)
+
+
+def row(cell: Cell, goal: float, figures: Figures, quiet: Figures) -> tuple[str, bool]:
+    """Return a row of the table, and whether it is red."""
+    reasons = problems(figures, quiet, sharp=DUTS[cell.dut].sharp)
+    mean = statistics.mean(figures.ok) if figures.ok else 0.0
+    moved = 100 * (mean / statistics.mean(quiet.ok) - 1) if figures.ok and quiet.ok else 0.0
+    cells = [
+        cell.words,
+        f"{cell.noise}, {100 * cell.rate:g} %" if cell.rate else "none",
+        f"{100 * goal:g} %",
+        f"{mean:,.0f}",
+        "by luck" if quiet.by_luck else f"{moved:+.2f} %",
+        f"{statistics.median(figures.every) if figures.every else 0.0:,.0f}",
+        f"{100 * len(figures.ok) / figures.cases:.1f} %",
+        f"{100 * (len(figures.every) - len(figures.ok)) / figures.cases:.1f} %",
+        f"{100 * (figures.cases - len(figures.every)) / figures.cases:.1f} %",
+        f"**red**: {', '.join(reasons)}" if reasons else "",
+    ]
+    return f"| {' | '.join(cells)} |", bool(reasons)
+
+
+def plan_case(
+    direction: str = "one-way", trial: str = "2s", final_trial: str = "10s", goals: str = "0, 0.001%"
+) -> Case:
+    """Return the case that is searched."""
+    text = PLAN.replace("FINAL_TRIAL", final_trial).replace("TRIAL", trial)
+    with tempfile.TemporaryDirectory(prefix="espbench-null-") as folder:
+        file = Path(folder) / "plan.yaml"
+        file.write_text(text.replace("DIRECTION", direction).replace("GOALS", goals))
+        return cases(load_plan(file))[0]
+
+
+def cells(options: argparse.Namespace) -> Iterator[Cell]:
+    """Yield the cells that are asked for, each DUT's without noise first."""
+    for one in SETS:
+        case = plan_case(one.direction, options.trial, options.final_trial or one.final_trial)
+        for dut in [name for name in options.dut if name in one.duts]:
+            yield Cell(case, dut)
+            for noise in [name for name in options.noise if name in one.noises]:
+                for rate in options.rates:
+                    yield Cell(case, dut, noise, rate, old=options.excuse_failures)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    """Print a row for each cell and goal; 1 if one is red."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trial", default="2s")
-    parser.add_argument("--final-trial", default="10s", help="1s: several are needed to tell about 0.001 %%")
+    parser.add_argument(
+        "--final-trial",
+        help="of all cells; with 1s several are needed to tell about 0.001 %% (default: 10s and 60s)",
+    )
     parser.add_argument("--cases", type=int, default=1000, help="of a cell")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--dut", nargs="+", choices=list(DUTS), default=list(DUTS))
+    parser.add_argument("--noise", nargs="+", choices=list(NOISES), default=list(NOISES))
     parser.add_argument(
-        "--excuse-failures", action="store_true", help="judge as espbench did before: must turn red"
+        "--rates", nargs="+", type=float, default=RATES, help="the share of trials with noise"
     )
+    parser.add_argument("--excuse-failures", action="store_true", help="judge as espbench did before")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="espbench-null-") as folder:
-        file = Path(folder) / "plan.yaml"
-        file.write_text(PLAN.replace("FINAL_TRIAL", options.final_trial).replace("TRIAL", options.trial))
-        case = cases(load_plan(file))[0]
-    print("| DUT | noise | goal | mean, frames/s | against none | median | OK | at least | none | |")
-    print("|---|---|---|---:|---:|---:|---:|---:|---:|---|")
-    quiet: dict[tuple[str, float], tuple[float, float, bool]] = {}
+    print(f"| {' | '.join(COLUMNS)} | |")
+    print(f"|---|---|---|{'---:|' * (len(COLUMNS) - 3)}---|")
+    quiet: dict[tuple[str, float], Figures] = {}
     red = False
     seeds = [options.seed * 1_000_003 + number for number in range(options.cases)]
-    for dut, noise in cells(options):
-        by_goal: dict[float, list[Outcome]] = {}
-        of_seed = partial(of_dut, case, dut, noise, options.excuse_failures)
-        with ProcessPoolExecutor() as pool:
-            for results in pool.map(of_seed, seeds, chunksize=10):
+    with ProcessPoolExecutor() as pool:
+        for cell in cells(options):
+            by_goal: dict[float, list[Outcome]] = {}
+            for results in pool.map(partial(of_seed, cell), seeds, chunksize=10):
                 for outcome in results:
                     by_goal.setdefault(outcome.loss_goal, []).append(outcome)
-        for goal, of_goal in by_goal.items():
-            figures = [o.throughput_fps for o in of_goal if o.throughput_fps is not None]
-            sure = [o.throughput_fps for o in of_goal if o.status == "OK" and o.throughput_fps is not None]
-            bounds = sum(o.status == "LOWER_BOUND" for o in of_goal)
-            ok = sum(o.status == "OK" for o in of_goal) / len(of_goal)
-            none = sum(o.status not in WITH_FIGURE for o in of_goal) / len(of_goal)
-            mean = statistics.mean(sure) if sure else 0.0
-            mean_of_all = statistics.mean(figures) if figures else 0.0
-            median = statistics.median(figures) if figures else 0.0
-            base = quiet.setdefault((dut, goal), (mean, median, 2 * len(sure) > len(of_goal)))
-            off = mean / base[0] - 1 if base[0] else 0.0
-            above = median > base[1] * (1 + RESOLUTION) or mean_of_all > base[0] * (1 + MEAN_MAY_MOVE)
-            # A DUT that has no throughput for a goal gets a figure by luck now and then: that has no mean to move.
-            bad = base[2] and 4 * len(sure) > len(of_goal) and (abs(off) > MEAN_MAY_MOVE or above)
-            red = red or bad
-            what = noise.kind if not noise.rate else f"{noise.kind}, {100 * noise.rate:.0f} %"
-            print(
-                f"| {dut} | {what} | {100 * goal:g} % | {mean:,.0f} | {100 * off:+.2f} % | {median:,.0f} "
-                f"| {100 * ok:.1f} % | {100 * bounds / len(of_goal):.1f} % "
-                f"| {100 * none:.1f} % | {'**red**' if bad else ''} |",
-                flush=True,
-            )
+            for goal, outcomes in by_goal.items():
+                figures = Figures.of(outcomes)
+                without = quiet.setdefault((cell.words, goal), figures)
+                text, is_red = row(cell, goal, figures, without)
+                red = red or is_red
+                print(text, flush=True)
     print("\nred: a figure moves with the noise" if red else "\nno figure moves with the noise")
     return int(red)
 

@@ -16,7 +16,7 @@ from espbench.procedures.limits import Limits, limits
 from espbench.procedures.rfc2544.throughput import ThroughputCase, rfc2544_deviations
 from espbench.search import MlrSearch
 from espbench.sentences import Code
-from espbench.terms import Reason, Trial
+from espbench.terms import GatewayReading, Latency, Outcome, Reason, Trial
 from support.simulated.throughput import MAXIMUM, PLAN, answer, case, maximum_after, short
 
 
@@ -106,6 +106,43 @@ def test_a_few_frames_a_second_are_loads_like_others(
     (outcome,) = running.outcomes("dut", "baseline")
     assert outcome.status == status
     assert [*running.trials] == ThroughputCase(slow, running.bounds, [512], running.trials).trials
+
+
+@pytest.mark.parametrize(("starved", "status"), [(False, "OK"), (True, "LOWER_BOUND")])
+def test_a_void_trial_has_a_bound_but_no_cpu_and_no_latency(
+    tmp_path: Path, starved: bool, status: str
+) -> None:
+    """A DUT that waited for its CPU still forwarded the load, but what a frame cost it meanwhile nobody knows."""
+    outcome = _measured_on(tmp_path, starved=starved)
+    figures = (
+        outcome.cpu_home_pct, outcome.cpu_office_pct, outcome.cpu_home_us_per_frame,
+        outcome.cpu_office_us_per_frame, outcome.instructions_home_per_frame,
+        outcome.instructions_office_per_frame, outcome.latency_us.p50,
+    )  # fmt: skip
+    assert outcome.status == status
+    assert outcome.throughput_fps is not None
+    assert outcome.throughput_fps <= 50_000
+    assert outcome.offered_fps == outcome.throughput_fps
+    assert figures == ((None,) * 7 if starved else (40.0, 40.0, 10.0, 10.0, 900.0, 900.0, 25.0))
+
+
+def _measured_on(folder: Path, *, starved: bool) -> Outcome:
+    """Return the outcome of a DUT good to 50,000 frames/s; starved: others use its CPU in each final trial."""
+    measured = case(folder)
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512])
+    gateway = GatewayReading(cpu_pct=40.0, cpu_us_per_frame=10.0, instructions_per_frame=900.0)
+    while (wanted := running.next()) is not None:
+        trial = answer(wanted, measured, len(running.trials), limit_fps=50_000)
+        read = {"gateways": {"home": gateway, "office": gateway}, "latency_us": Latency(p50=25.0)}
+        void = {
+            "validity": "INVALID",
+            "reasons": [Reason.of(Code.HOST_STARVATION, starved_pct=30.0, stolen_pct=0.0)],
+            "host": {"disturbed": True},
+        }
+        is_void = starved and wanted.phase == "final"
+        running.add(trial.model_copy(update=read | (void if is_void else {})))
+    (outcome,) = running.outcomes("dut", "baseline")
+    return outcome
 
 
 def leaking(trial: Trial) -> Trial:

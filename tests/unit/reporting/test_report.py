@@ -13,11 +13,11 @@ import pytest
 from espbench.cli.report import report as report_command
 from espbench.reporting.one_run.view import Report, view
 from espbench.reporting.parts import documents
-from espbench.reporting.parts.figures import colours, groups_of, panel
+from espbench.reporting.parts.figures import BASELINE, colours, groups_of, panel
 from espbench.reporting.parts.security_context import blocks
 from espbench.reporting.parts.statements import condensed, condensed_text
 from espbench.reporting.parts.trial_digest import digest
-from espbench.reporting.parts.wording import goal_name, number
+from espbench.reporting.parts.wording import NONE, goal_name, number
 from espbench.reporting.report import markdown_cell, write_report
 from espbench.results import RunDirectory
 from espbench.sentences import Code
@@ -392,6 +392,18 @@ def test_both_directions_are_shown_each_by_itself(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("validity", ["VALID", "INVALID"])
+def test_a_void_trial_shows_no_latency_of_its_directions(tmp_path: Path, validity: str) -> None:
+    """Its frames are counts all the same."""
+    shape = synthetic_run.Shape(sizes=(64,), directions=("both-ways",), suites=("null-null",))
+    built = synthetic_run.build(tmp_path, shape)
+    trials = [t.model_copy(update={"validity": validity}) for t in built.trials()]
+    rows = [row for s in _whole(built, built.outcomes(), trials).sections for row in s.directions.rows]
+    assert rows
+    assert {row[5] != NONE for row in rows} == {True}
+    assert {row[8] != NONE for row in rows} == {row[9] != NONE for row in rows} == {validity == "VALID"}
+
+
 def test_overheads_are_ratios_to_plain_at_the_same_size(run: RunDirectory) -> None:
     """Throughput and CPU per frame; nothing where either side has no figure."""
     outcomes = [o.model_copy(update={"warnings": []}) for o in run.outcomes()]
@@ -423,6 +435,28 @@ def test_a_ratio_to_a_baseline_that_met_the_testers_limit_says_what_it_is_worth(
     rows = view(run.manifest, outcomes, digest([], 0)).sections[1].overhead.rows
     assert rows
     assert all("the true throughput ratio may be lower" in row[-1] for row in rows)
+
+
+def _one_repeat_violated(run: RunDirectory, stack: str) -> list[Outcome]:
+    """Return the outcomes of a stack twice; of the second repeat every one is VIOLATED."""
+    leaked = {"status": "VIOLATED", "throughput_fps": None, "throughput_mbps": None, "repeat": 2}
+    outcomes = run.outcomes()
+    return outcomes + [o.model_copy(update=leaked) for o in outcomes if o.stack == stack]
+
+
+@pytest.mark.parametrize("stack", ["plain", "xfrm"])
+def test_a_repeat_in_which_cleartext_crossed_leaves_no_overhead(run: RunDirectory, stack: str) -> None:
+    """Neither of the stack that leaked, nor beside a baseline that did."""
+    rows = view(run.manifest, _one_repeat_violated(run, stack), digest([], 0)).sections[1].overhead.rows
+    assert rows == []
+
+
+def test_a_repeat_in_which_cleartext_crossed_leaves_no_curve_of_cpu(run: RunDirectory) -> None:
+    """As it leaves no point of throughput."""
+    group = next(g for g in groups_of(_one_repeat_violated(run, "xfrm")) if g.stack == "xfrm")
+    rows = panel(group, "mbps", 1e9, colours(group.series), legend=False)["datasets"]
+    points = [row for row in rows["points"] if row["series"] != BASELINE]
+    assert (points, rows.get("cpu", []), rows.get("cpu lines", [])) == ([], [], [])
 
 
 def test_a_security_context_is_told_in_the_readers_words(run: RunDirectory, html: str, markdown: str) -> None:

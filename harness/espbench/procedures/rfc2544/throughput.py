@@ -182,7 +182,9 @@ class ThroughputCase:
             fps = min(fps, final.offered_fps)  # what was offered, not what was meant to be
         deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
         warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
-        home, office = (final.gateways.get(side) if final else None for side in ("home", "office"))
+        # A void trial may bound the rate, but what it says of CPU and latency is the disturbance's too.
+        read = final if final is not None and final.validity == "VALID" else None
+        home, office = (read.gateways.get(side) if read else None for side in ("home", "office"))
         return Outcome(
             **identity(case, dut),
             loss_goal=result.goal,
@@ -203,7 +205,7 @@ class ThroughputCase:
             lower_fps=result.lower_fps,
             upper_fps=result.upper_fps,
             offered_fps=final.offered_fps if final else None,
-            latency_us=final.latency_us.model_copy(update={"hdr": None}) if final else {},  # type: ignore[arg-type]
+            latency_us=read.latency_us.model_copy(update={"hdr": None}) if read else {},  # type: ignore[arg-type]
             final_trial=final.sequence if final else None,
             void_finals=result.void_finals,
             loss_bound=result.loss_bound,

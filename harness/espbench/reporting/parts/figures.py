@@ -289,6 +289,13 @@ _SIZE = tip("size", "frame size, B")
 _WHICH = (tip("series", "suite"), _SIZE, tip("goal", "loss goal"))
 
 
+def with_figure(repeats: Sequence[Outcome]) -> list[Outcome]:
+    """Pick the repeats of one point that have a figure; none if one is VIOLATED, for a leak is for ever."""
+    if any(o.status == "VIOLATED" for o in repeats):
+        return []
+    return [o for o in repeats if o.status in WITH_FIGURE]
+
+
 def _points(group: Group) -> list[Spec]:
     """Return a row for each series, goal and size: the median of the repeats, None where none has a figure.
 
@@ -303,7 +310,7 @@ def _points(group: Group) -> list[Spec]:
     for (name, goal, size), of_cell in cells.items():
         if size not in order:
             continue
-        usable = [] if any(o.status == "VIOLATED" for o in of_cell) else of_cell
+        usable = with_figure(of_cell)
         rows.append(
             {
                 "series": name,
@@ -345,10 +352,13 @@ def _unplotted(group: Group, domain: tuple[float, float], unit: Unit) -> list[Sp
 
 
 def _cpu(group: Group) -> list[Spec]:
-    strictest: dict[tuple[str, int | str], Outcome] = {}
+    cells: dict[tuple[str, int | str, float], list[Outcome]] = {}
     for outcome in sorted(group.outcomes, key=lambda o: o.loss_goal):
-        if outcome.status in WITH_FIGURE:
-            strictest.setdefault((outcome.suite, outcome.frame_size), outcome)
+        cells.setdefault((outcome.suite, outcome.frame_size, outcome.loss_goal), []).append(outcome)
+    strictest: dict[tuple[str, int | str], Outcome] = {}
+    for (suite, size, _), repeats in cells.items():
+        if usable := with_figure(repeats):
+            strictest.setdefault((suite, size), usable[0])
     rows = []
     for suite in dict.fromkeys(o.suite for o in group.outcomes):
         for size in group.sizes:  # a line is drawn in the order of its rows, and broken by None

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials of DUTs of known loss, on a host with noise that is independent of them; arithmetic alone, no clock.
+
+The noise disturbs gateways (starvation, steal, stalls), or senders: a sender that paused makes good at 1.1 times its
+rate, as long as the trial lasts, and a slow one takes longer. So the load changes within a trial, as a real one does.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from espbench.generators.base import LossEpisode, Offered, PortCounts, Slice, Stall, StreamCounts, longest_s
+from espbench.measure.inputs.setup import Request
+from espbench.terms import Latency
+
+# As traffic/src/send/pace.rs and traffic/src/count/tx_stalls.rs have them.
+CATCH_UP = 1.1
+LISTED = 200
+# The frames of one direction that find room while the DUT's CPU stands still; those beyond are lost.
+RING = 512
+# Loss of an overloaded DUT lasts as long as the overload; of less, each frame has its own time.
+_FEW = 50
+_SLICES, _STEPS = 20, 10
+_DUTS_CPU = 1
+
+
+class Span(NamedTuple):
+    """A time from the start of a trial, s, and how long it lasts, s."""
+
+    at_s: float
+    length_s: float
+
+
+@dataclass(frozen=True)
+class Dut:
+    """A DUT of known truth.
+
+    loss: the loss ratio at a load in frames/s, the sum of both directions. stores_above: it loses nothing, but what is
+    offered above this load (frames/s) waits in a queue. together: so many frames are lost at once. sharp: luck does not
+    move its figure.
+    """
+
+    loss: Callable[[float], float]
+    stores_above: float = math.inf
+    together: int = 1
+    sharp: bool = False
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """The noise of one trial.
+
+    starved_pct, steal_pct: of the gateways' CPUs. stalls: times in which the DUT's CPU stood still. pauses: times in
+    which a sender did. pace: the share of its rate that this sender can make. sender: its stream's number.
+    """
+
+    starved_pct: float = 0.0
+    steal_pct: float = 0.0
+    stalls: tuple[Span, ...] = ()
+    pauses: tuple[Span, ...] = ()
+    pace: float = 1.0
+    sender: int = 0
+
+    def host_record(self, duration_s: float) -> dict[str, object]:
+        """Return the parts of the host's record that follow from it."""
+        waited_s = sum(p.length_s for p in self.pauses) + duration_s * (1 / self.pace - 1)
+        return {
+            "starved_pct": self.starved_pct,
+            "steal_pct": {"0": self.steal_pct},
+            "sender_foreign_pct": 100 * waited_s / duration_s,
+        }
+
+
+QUIET = Disturbance()
+
+
+def starvation(chance: random.Random, _duration_s: float) -> Disturbance:
+    """Others use the gateways' CPUs, more than a trial may bear."""
+    return Disturbance(starved_pct=chance.uniform(5.5, 30))
+
+
+def steal(chance: random.Random, _duration_s: float) -> Disturbance:
+    """A hypervisor takes the CPUs, now and then less than a trial may bear."""
+    return Disturbance(steal_pct=chance.uniform(1, 15))
+
+
+def stalls(chance: random.Random, duration_s: float) -> Disturbance:
+    """The DUT's CPU stands still for up to 15 % of the trial, 1 to 50 ms each time."""
+    left_s = duration_s * chance.uniform(0.0025, 0.15)
+    spans = []
+    while left_s > 0:
+        length_s = min(left_s, chance.uniform(0.001, 0.05))
+        left_s -= length_s
+        spans.append(Span(chance.uniform(0, duration_s - length_s), length_s))
+    return Disturbance(stalls=tuple(sorted(spans)))
+
+
+def pauses(chance: random.Random, duration_s: float) -> Disturbance:
+    """A sender stands still one to four times for 5 to 150 ms; what it does near the end it cannot make good."""
+    spans = [
+        Span(chance.uniform(0, duration_s), chance.uniform(0.005, 0.15)) for _ in range(chance.randint(1, 4))
+    ]
+    return Disturbance(pauses=tuple(sorted(spans)), sender=chance.randrange(2))
+
+
+def many_pauses(chance: random.Random, duration_s: float) -> Disturbance:
+    """A sender stands still for 0.6 to 2 ms, 2.5 to 12 times a second: in a long trial, more often than is listed.
+
+    Each pause is made good before the next; else they would be one.
+    """
+    every_s = chance.uniform(0.08, 0.4)
+    spans = [
+        Span((number + chance.uniform(0, 0.5)) * every_s, chance.uniform(0.0006, 0.002))
+        for number in range(int(duration_s / every_s))
+    ]
+    return Disturbance(pauses=tuple(spans), sender=chance.randrange(2))
+
+
+def shortfall(chance: random.Random, _duration_s: float) -> Disturbance:
+    """A sender makes 75 to 99.5 % of its rate."""
+    return Disturbance(pace=chance.uniform(0.75, 0.995), sender=chance.randrange(2))
+
+
+Kind = Callable[[random.Random, float], Disturbance]
+
+
+class Part(NamedTuple):
+    """A time in which a sender's rate is steady: share of its intended rate; times from the start, s."""
+
+    from_s: float
+    to_s: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A sender's rate over time, and its pauses as it lists them."""
+
+    parts: list[Part]
+    stalls: list[Stall]
+
+    @property
+    def end_s(self) -> float:
+        return self.parts[-1].to_s
+
+    def share_at(self, at_s: float) -> float:
+        """Return the share of the intended rate that leaves at a time."""
+        return next((part.share for part in self.parts if part.from_s <= at_s < part.to_s), 0.0)
+
+
+def sending(duration_s: float, pauses: Sequence[Span] = (), pace: float = 1.0) -> Sending:
+    """Send what is planned for so long: stand still in the pauses, then make good until nothing is late or left.
+
+    A stall lasts until it is made good; pauses meanwhile belong to it.
+    """
+    parts: list[Part] = []
+    listed: list[Stall] = []
+    now_s, late_s, left_s = 0.0, 0.0, duration_s
+    begun_s = paused_s = 0.0
+
+    def close() -> None:
+        listed.append(Stall(at_ns=int(begun_s * 1e9), ms=paused_s * 1e3, cpu=0, until_ns=int(now_s * 1e9)))
+
+    for pause in (*pauses, Span(math.inf, 0.0)):
+        while left_s > 1e-12 and now_s < pause.at_s:
+            share = CATCH_UP if late_s > 0 else pace
+            until_s = min(pause.at_s, now_s + left_s / share)
+            if late_s > 0:
+                until_s = min(until_s, now_s + late_s / (CATCH_UP - 1))
+            parts.append(Part(now_s, until_s, share))
+            left_s -= share * (until_s - now_s)
+            if late_s > 0:
+                late_s = max(0.0, late_s - (CATCH_UP - 1) * (until_s - now_s))
+            is_made_good = share == CATCH_UP and late_s < 1e-9
+            now_s = until_s
+            if is_made_good:
+                late_s = 0.0
+                listed.append(_stall(begun_s, paused_s, now_s))
+        if left_s <= 1e-12:
+            break
+        if late_s <= 0.0:
+            begun_s, paused_s = now_s, 0.0
+        late_s += pause.length_s
+        paused_s += pause.length_s
+        now_s += pause.length_s
+    if late_s > 0:
+        listed.append(_stall(begun_s, paused_s, now_s))
+    return Sending(parts, listed)
+
+
+def _stall(begun_s: float, paused_s: float, until_s: float) -> Stall:
+    return Stall(at_ns=int(begun_s * 1e9), ms=paused_s * 1e3, cpu=0, until_ns=int(until_s * 1e9))
+
+
+def poisson(chance: random.Random, mean: float) -> int:
+    """A Poisson variable; of a large mean its normal approximation."""
+    if mean > 500:
+        return max(0, round(chance.gauss(mean, math.sqrt(mean))))
+    count, waited = 0, chance.expovariate(1)
+    while waited < mean:
+        count, waited = count + 1, waited + chance.expovariate(1)
+    return count
+
+
+def offer(
+    asked: Request, dut: Dut, noise: Disturbance, chance: random.Random, directions: int = 1
+) -> Offered:
+    """Return what the generator counts of a trial. chance: of the DUT's losses alone."""
+    rate = asked.load_fps / directions
+    frames = round(rate * asked.duration_s)
+    concerned = noise.sender % directions
+    senders = [
+        sending(asked.duration_s, noise.pauses, noise.pace) if n == concerned else sending(asked.duration_s)
+        for n in range(directions)
+    ]
+    took_s = max(sender.end_s for sender in senders)
+    assert took_s <= longest_s(asked.duration_s)
+    slices, waiting = _queued(asked, dut, noise, senders)
+    streams = []
+    for n, (sender, episodes) in enumerate(
+        zip(senders, _losses(rate, dut, noise, senders, chance), strict=True)
+    ):
+        lost = min(frames, sum(episode.frames for episode in episodes))
+        ends = ("west", "east") if n == 0 else ("east", "west")
+        streams.append(
+            StreamCounts.model_validate(
+                {
+                    "id": n, "from": ends[0], "to": ends[1], "intended_frames": frames, "tx_frames": frames,
+                    "unsent": 0, "duration_s": sender.end_s, "departure_fps": frames / sender.end_s,
+                    "rx_frames": frames - lost, "lost": lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
+                    "rx_after_stop": waiting // directions, "drain_s": 0.0, "latency_us": Latency(),
+                    "slices": slices, "loss_episodes": episodes, "tx_stalls": sender.stalls[:LISTED],
+                    "tx_stalls_more": max(0, len(sender.stalls) - LISTED),
+                }
+            )
+        )  # fmt: skip
+    still_ms = 1e3 * sum(span.length_s for span in noise.stalls)
+    return Offered(
+        start_ns=0, last_tx_ns=int(took_s * 1e9), duration_s=took_s, intended_duration_s=asked.duration_s,
+        streams=streams, ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in ("west", "east")],
+        host_stalls=[
+            Stall(at_ns=int(span.at_s * 1e9), ms=span.length_s * 1e3, cpu=_DUTS_CPU)
+            for span in noise.stalls[:LISTED]
+        ],
+        host_stalls_more=max(0, len(noise.stalls) - LISTED),
+        host_stall_ms_total={str(_DUTS_CPU): still_ms} if noise.stalls else {},
+    )  # fmt: skip
+
+
+def _losses(
+    rate: float, dut: Dut, noise: Disturbance, senders: Sequence[Sending], chance: random.Random
+) -> list[list[LossEpisode]]:
+    """Return each stream's losses: of the DUT at the load of each moment, and what a stalled CPU's ring cannot hold."""
+    episodes: list[list[LossEpisode]] = [[] for _ in senders]
+    edges = sorted({edge for s in senders for part in s.parts for edge in (part.from_s, part.to_s)})
+    # Both ends belong to parts in the order of time: one place for each sender moves along.
+    places = [0] * len(senders)
+    for from_s, to_s in pairwise(edges):
+        shares = []
+        for n, sender in enumerate(senders):
+            while places[n] < len(sender.parts) - 1 and sender.parts[places[n]].to_s <= from_s:
+                places[n] += 1
+            part = sender.parts[places[n]]
+            shares.append(part.share if part.from_s <= from_s < part.to_s else 0.0)
+        ratio = dut.loss(sum(shares) * rate)
+        for own, share in zip(episodes, shares, strict=True):
+            losses = poisson(chance, ratio * share * rate * (to_s - from_s) / dut.together)
+            own.extend(_episodes(from_s, to_s, losses, chance, dut.together))
+    if dut.stores_above == math.inf:
+        for span in noise.stalls:
+            for own, sender in zip(episodes, senders, strict=True):
+                beyond = round(sender.share_at(span.at_s) * rate * span.length_s) - RING
+                own.extend(_episodes(span.at_s, span.at_s + span.length_s, max(0, beyond), chance))
+    return episodes
+
+
+def _episodes(
+    from_s: float, to_s: float, losses: int, chance: random.Random, together: int = 1
+) -> list[LossEpisode]:
+    if losses > _FEW:
+        return [LossEpisode(from_ns=int(from_s * 1e9), to_ns=int(to_s * 1e9), frames=losses * together)]
+    times = sorted(int(chance.uniform(from_s, to_s) * 1e9) for _ in range(losses))
+    return [LossEpisode(from_ns=at, to_ns=at, frames=together) for at in times]
+
+
+def _queued(
+    asked: Request, dut: Dut, noise: Disturbance, senders: Sequence[Sending]
+) -> tuple[list[Slice], int]:
+    """Return the lowest latency of each part of the trial, and the frames that wait in the end."""
+    if dut.stores_above == math.inf:
+        return [], 0
+    rate, took_s = asked.load_fps / len(senders), max(sender.end_s for sender in senders)
+    step_s = took_s / (_SLICES * _STEPS)
+    still = sorted((span.at_s, span.at_s + span.length_s) for span in noise.stalls)
+    waiting, slices = 0.0, []
+    for number in range(_SLICES):
+        least = math.inf
+        for step in range(_STEPS):
+            from_s = (number * _STEPS + step) * step_s
+            arrived = sum(sender.share_at(from_s) for sender in senders) * rate * step_s
+            stood_s = sum(max(0.0, min(to, from_s + step_s) - max(at, from_s)) for at, to in still)
+            waiting = max(0.0, waiting + arrived - dut.stores_above * max(0.0, step_s - stood_s))
+            least = min(least, waiting)
+        latency_us = 20 + 1e6 * least / dut.stores_above
+        slices.append(
+            Slice(t_s=number * took_s / _SLICES, rx_frames=1, min_us=latency_us, mean_us=latency_us)
+        )
+    return slices, int(waiting)

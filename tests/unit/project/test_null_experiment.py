@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small null experiment, and what the whole one (benchmarks/null_experiment.py) simulates and calls red."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+import null_experiment as null
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from null_experiment import Cell, Figures
+
+from espbench.measure.inputs.setup import Request
+from espbench.terms import Outcome
+from support.simulated import noisy_host
+from support.simulated.noisy_host import Disturbance, Span, offer, sending
+
+CASES = 90
+FINAL = Request(40_000.0, 10.0, "final", 0)
+
+
+def figures_of(dut: str, noise: str = "none", rate: float = 0.0, *, old: bool = False) -> Figures:
+    """Return the figures of so many cases at zero loss."""
+    cell = Cell(null.plan_case(goals="0"), dut, noise, rate, old)
+    results: list[Outcome] = [o for seed in range(CASES) for o in null.of_seed(cell, seed)]
+    return Figures.of(results)
+
+
+def test_starvation_moves_no_figure_and_would_with_the_old_rule() -> None:
+    """Three of ten trials are starved, whatever they lose: to excuse those alone that failed is luck."""
+    quiet = figures_of("hiccups")
+    assert null.problems(figures_of("hiccups", "starvation", 0.3), quiet, sharp=False) == []
+    old = null.problems(figures_of("hiccups", "starvation", 0.3, old=True), quiet, sharp=False)
+    assert "the mean moved" in old
+
+
+def _figures(ok: list[float], bounds: list[float], none: int = 0) -> Figures:
+    return Figures(tuple(ok), (*ok, *bounds), len(ok) + len(bounds) + none)
+
+
+@pytest.mark.parametrize(
+    ("figures", "sharp", "reason"),
+    [
+        (_figures([40_000.0] * 100, []), True, None),
+        (_figures([39_650.0] * 100, []), True, None),
+        (_figures([39_550.0] * 100, []), True, "the mean moved"),
+        (_figures([40_450.0] * 100, []), True, "the mean moved"),
+        (_figures([40_000.0] * 24, [45_600.0] * 76), False, "the mean with bounds is above"),
+        (_figures([], [40_450.0] * 100), False, "the mean with bounds is above"),
+        (_figures([40_000.0] * 99, [40_800.0]), True, None),
+        (_figures([40_000.0] * 99, [41_000.0]), True, "1 above every figure without noise"),
+        (_figures([40_000.0] * 999, [41_000.0]), False, None),
+        (_figures([40_000.0] * 99, [30_000.0]), True, None),
+        (_figures([40_000.0] * 99 + [39_000.0], []), True, "1 that are OK below every figure without noise"),
+        (_figures([40_000.0] * 99 + [39_000.0], []), False, None),
+        (_figures([40_000.0] * 90, [41_000.0] * 10), False, "the 95th percentile is above"),
+        (_figures([39_700.0] * 49, [40_900.0] * 51), False, "the median is above"),
+        (_figures([], [], none=100), True, None),
+    ],
+)
+def test_a_cell_is_red_where_a_figure_moved(figures: Figures, sharp: bool, reason: str | None) -> None:
+    """However few are OK; one step of the search (2.04 %) is not more than the resolution."""
+    reasons = null.problems(figures, _figures([40_000.0] * 100, []), sharp=sharp)
+    assert reasons == [] if reason is None else reason in reasons
+
+
+@pytest.mark.parametrize(("lucky", "is_red"), [(10, False), (15, False), (40, True)])
+def test_luck_may_not_become_more_frequent(lucky: int, is_red: bool) -> None:
+    """Ten of a hundred have a figure without noise, though the DUT meets the goal at no load."""
+    quiet = _figures([20_000.0] * 10, [], none=90)
+    noisy = _figures([20_000.0] * lucky, [], none=100 - lucky)
+    assert bool(null.problems(noisy, quiet, sharp=True)) == is_red
+
+
+@given(
+    spans=st.lists(st.tuples(st.floats(0, 10), st.floats(0.0006, 0.2)), max_size=8), pace=st.floats(0.7, 1.0)
+)
+def test_a_disturbed_sender_sends_everything(spans: list[tuple[float, float]], pace: float) -> None:
+    """Never faster than 1.1 times its rate, and one thing after the other."""
+    sent = sending(10.0, [Span(*span) for span in sorted(spans)], pace)
+    assert sum(part.share * (part.to_s - part.from_s) for part in sent.parts) == pytest.approx(10.0)
+    assert all(pace <= part.share <= noisy_host.CATCH_UP for part in sent.parts)
+    assert all(a.to_s <= b.from_s for a, b in zip(sent.parts, sent.parts[1:], strict=False))
+
+
+def test_a_pause_is_made_good_as_far_as_the_trial_lasts() -> None:
+    """100 ms take a second; at the end of the trial they make it longer, and the load less."""
+    early, late = sending(10.0, [Span(5.0, 0.1)]), sending(10.0, [Span(9.95, 0.1)])
+    assert early.end_s == pytest.approx(10.0)
+    assert [stall.until_ns for stall in early.stalls] == [pytest.approx(6.1e9, rel=1e-6)]
+    assert late.end_s == pytest.approx(10.05 + 0.05 / 1.1)
+    assert [round(stall.ms) for stall in late.stalls] == [100]
+
+
+def test_pauses_that_are_not_made_good_belong_together() -> None:
+    """As traffic/src/count/tx_stalls.rs lists them."""
+    (stall,) = sending(10.0, [Span(1.0, 0.1), Span(1.5, 0.1)]).stalls
+    assert (stall.at_ns, round(stall.ms)) == (1_000_000_000, 200)
+
+
+@pytest.mark.parametrize("noise", [noisy_host.pauses, noisy_host.shortfall])
+def test_noise_of_the_sender_changes_the_offered_load(noise: noisy_host.Kind) -> None:
+    """Some trials take longer than was intended, and their load is less."""
+    chance = random.Random(2544)
+    trials = [offer(FINAL, null.DUTS["fades"], noise(chance, 10.0), chance) for _ in range(50)]
+    assert sum(o.duration_s > 10.005 for o in trials) >= 5
+    assert all(o.streams[0].tx_frames == 400_000 for o in trials)
+
+
+def test_lists_of_many_pauses_are_cut() -> None:
+    """Most trials of 60 s have more than the 200 that are listed."""
+    chance = random.Random(2544)
+    made = partial(noisy_host.many_pauses, chance)
+    long = Request(40_000.0, 60.0, "final", 0)
+    streams = [offer(long, null.DUTS["fades"], made(60.0), chance).streams[0] for _ in range(20)]
+    assert all(len(s.tx_stalls) <= noisy_host.LISTED for s in streams)
+    assert sum(s.tx_stalls_more > 0 for s in streams) >= 10
+
+
+def test_one_slow_sender_of_two_leaves_the_dut_with_less() -> None:
+    """20,000 frames/s one way, 10,000 the other: what the DUT can take of 40,000 crosses, until the faster is done."""
+    slow = Disturbance(pace=0.5, sender=1)
+    dut = noisy_host.Dut(lambda load: max(0.0, 1 - 25_000 / load) if load else 0.0)
+    west, east = offer(Request(40_000.0, 1.0, "search", 0), dut, slow, random.Random(1), directions=2).streams
+    assert (west.tx_frames, east.tx_frames) == (20_000, 20_000)
+    assert west.never_came == pytest.approx(20_000 / 6, rel=0.1)
+    assert east.never_came == pytest.approx(10_000 / 6, rel=0.1)
+
+
+def test_a_stalled_cpu_loses_what_its_ring_cannot_hold() -> None:
+    """40,000 frames/s for 50 ms: 2,000 frames, of which 512 find room."""
+    noise = Disturbance(stalls=(Span(1.0, 0.05),))
+    (stream,) = offer(
+        Request(40_000.0, 2.0, "search", 0), null.DUTS["fades"], noise, random.Random(1)
+    ).streams
+    assert stream.never_came == pytest.approx(2_000 - noisy_host.RING, abs=5)
+
+
+@pytest.mark.parametrize("rate", [39_000.0, 42_000.0])
+def test_what_is_stored_grows_a_queue(rate: float) -> None:
+    """Only above the DUT's rate; nothing is lost."""
+    asked = Request(rate, 10.0, "final", 0)
+    (stream,) = offer(asked, null.DUTS["stores"], noisy_host.QUIET, random.Random(1)).streams
+    assert stream.never_came == 0
+    first, last = stream.slices[0].min_us, stream.slices[-1].min_us
+    assert first is not None
+    assert last is not None
+    assert (last > first + 100_000) == (rate > 40_000)
