@@ -55,7 +55,7 @@ def standing_still(
     lost = [0 if cut else stalls.lost_in_stalls(stream, spans) for stream in streams]
     share, reasons = (0.0, list[Reason]()) if burst else disturbance(offered, spans, host_record)
     if upset:
-        reasons += outage_faults(streams, offered)
+        reasons += outage_faults(streams, host_stalls)
     # A test that does not search has no other way to ask for a trial again whose loss is the host's.
     missing = sum(stream.tx_frames - stream.rx_frames for stream in streams)
     if request.phase == "measure" and not upset and not reasons and 0 < missing <= sum(lost):
