@@ -77,3 +77,47 @@ def test_a_huge_number_in_a_profile_is_told(tmp_path: Path, name: str) -> None:
         file.write_text(yaml.safe_dump(changed).replace("HUGE", HUGE))
         with pytest.raises(UsageError, match="expected"):
             load_profile(str(file))
+
+
+KERNELS = "name: np\ntopology: no-network\ndut: ixp2800\ntests:\n  - cipher_kernels: {settings}\n"
+BOARD = (
+    "name: board\ntopology: gateway-to-gateway\ndut: mpc8548e\nstacks: [plain]\n"
+    "tests:\n  - accelerator: {settings}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("plan", "settings", "where"),
+    [
+        (KERNELS, {"engines": [1] * 900, "threads": [1] * 900}, "cipher_kernels.engines: "),
+        (BOARD, {"sizes": [64] * 900, "suites": ["3des-md5"] * 800, "crypto": ["async"] * 900}, "sizes: "),
+    ],
+)
+def test_points_of_one_test_are_counted_like_cases(plan: str, settings: dict[str, Any], where: str) -> None:
+    """Each combination of its lists is a point; a list of them all must fit into memory."""
+    with pytest.raises(UsageError) as error:
+        resolve(read_text(plan.replace("{settings}", str(settings)), "plan.yaml", "plan"))
+    assert f"{where}expected at most 20,000 combinations of " in str(error.value)
+
+
+def test_points_of_all_tests_are_counted_together() -> None:
+    one = f"  - cipher_kernels: {{engines: {300 * [1]}, threads: {8 * [1]}}}\n"
+    text = KERNELS.replace("  - cipher_kernels: {settings}\n", one)
+    with pytest.raises(UsageError, match=r"tests\[0\].*expected at most 20,000 .*, got 96,000"):
+        resolve(read_text(text, "plan.yaml", "plan"))
+    short = "  - cipher_kernels: {kernels: [aes], engines: [1, 2, 3, 4, 5, 6, 7, 8], threads: [1, 2, 4, 8]}\n"
+    with pytest.raises(UsageError, match=r"tests\[156\].*expected at most 20,000 .*, got 20,096"):
+        resolve(read_text(KERNELS.replace("  - cipher_kernels: {settings}\n", 160 * short), "p", "plan"))
+
+
+@pytest.mark.parametrize(
+    ("plan", "settings", "where"),
+    [
+        (KERNELS, "{threads: [1, 2, 1]}", "cipher_kernels.threads[2]"),
+        (BOARD, "{sizes: [64, 64]}", "sizes[1]"),
+    ],
+)
+def test_an_entry_of_a_tests_list_stands_there_once(plan: str, settings: str, where: str) -> None:
+    with pytest.raises(UsageError) as error:
+        resolve(read_text(plan.replace("{settings}", settings), "plan.yaml", "plan"))
+    assert f"{where}: expected each entry once, got " in str(error.value)
