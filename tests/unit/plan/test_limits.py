@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from espbench.paths import data_dir
 from espbench.plan import load_profile, resolve
 from espbench.plan.duts.profiles import Profile
 from espbench.plan.duts.topology import Topology
+from espbench.plan.keys.generator_choice import FASTEST_FPS
 from espbench.plan.keys.model import Plan
 from espbench.plan.reading.reader import Strict, read_text
+from espbench.plan.reading.units import LONGEST_S, LONGEST_WAIT_S, SHORTEST_S
 from espbench.plan.traffic import traffic_profiles
 from support.plans import plan_text
 
@@ -121,3 +124,31 @@ def test_an_entry_of_a_tests_list_stands_there_once(plan: str, settings: str, wh
     with pytest.raises(UsageError) as error:
         resolve(read_text(plan.replace("{settings}", settings), "plan.yaml", "plan"))
     assert f"{where}: expected each entry once, got " in str(error.value)
+
+
+LIMITS = (data_dir("traffic").parent / "src" / "trial" / "check_request.rs").read_text()
+
+
+def test_the_generators_own_limits_are_those_of_a_plan() -> None:
+    """What `validate` accepts, no generator may refuse in mid-run."""
+    assert float(re.search(r"FASTEST_FPS: f64 = (\w+);", LIMITS)[1]) == FASTEST_FPS  # type: ignore[index]
+    assert f'"duration_s", trial.duration_s, {SHORTEST_S}, {float(LONGEST_S):_})' in LIMITS
+    assert f'"residue_s", trial.residue_s, 0.0, {float(LONGEST_WAIT_S):_})' in LIMITS
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("{throughput: {trial: 0.5ms}}", "throughput.trial: expected a duration of at least 1ms, or 0"),
+        ("{throughput: {residue: 90m}}", "throughput.residue: expected a wait of at most an hour"),
+        (
+            "{throughput: {maximum: 60000000fps}}",
+            "maximum: expected at most 50000000fps with generator: native",
+        ),
+        ("{attack: {rates: [1fps, 0.06Gfps]}}", "attack.rates: expected at most 50000000fps with generator"),
+    ],
+)
+def test_what_the_generator_refuses_is_refused_in_the_plan(settings: str, words: str) -> None:
+    with pytest.raises(UsageError) as error:
+        resolve(read_text(plan_text(tests=f"[{settings}]"), "plan.yaml", "plan"))
+    assert words in str(error.value)

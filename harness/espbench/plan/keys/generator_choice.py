@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,6 +15,8 @@ from espbench.plan.reading.units import Expected
 
 PortPath = Literal["auto", "xdp", "af_xdp", "af_packet"]
 TREX_PORT = 4501
+FASTEST_FPS = 50e6
+"""The highest rate of a port that native and scapy take, frames/s; more than any port that they can drive."""
 _LAST_PORT = 255  # more than any TRex has
 _SERVER_PATTERN = r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?$"
 
@@ -135,6 +138,11 @@ class GeneratorChoice(Strict):
     def name(self) -> str:
         """Name the generator."""
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    @property
+    def fastest_fps(self) -> float:
+        """Return the highest rate in each direction that it takes, frames/s; TRex refuses none."""
+        return math.inf if self.trex is not None else FASTEST_FPS
 
     @property
     def settings(self) -> dict[str, Any]:
