@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from espbench.results.durable import to_json, write_atomically
+from espbench.results.durable import write_atomically
 from espbench.results.outcome_files import table_text
-from espbench.results.records import read_records
+from espbench.results.records import Records, read_records, read_what_is_whole, sealed
 from espbench.terms import Record
 
 FILE, TABLE = "kernels.jsonl", "kernels.csv"
@@ -114,7 +114,7 @@ class KernelResult(Record):
 
 def save(run: Path, results: Sequence[KernelResult]) -> None:
     """Replace both files as a whole; EspbenchError where the disk refuses."""
-    write_atomically(run / FILE, "".join(to_json(result) + "\n" for result in results))
+    write_atomically(run / FILE, sealed(results))
     write_atomically(run / TABLE, table(results))
 
 
@@ -145,3 +145,8 @@ def table(results: Sequence[KernelResult]) -> str:
 def read(run: Path) -> list[KernelResult]:
     """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
     return read_records(run / FILE, KernelResult)
+
+
+def read_to_resume(run: Path) -> Records[KernelResult]:
+    """Return the results that are as they were written, for a run that measures the others again."""
+    return read_what_is_whole(run / FILE, KernelResult)
