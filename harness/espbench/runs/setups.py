@@ -17,7 +17,7 @@ from espbench.measure.proof import decryption, readiness
 from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.plan.traffic.traffic_profiles import rfc2544_frame
-from espbench.platforms.base import EMULATION, PortName, Testbed
+from espbench.platforms.base import BUILD, EMULATION, PortName, Testbed
 from espbench.runs.beds import Beds
 from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.terms import Manifest
@@ -179,7 +179,8 @@ class Setups:
 def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any]) -> None:
     """Repeats and a resumed run are of one configuration: a newer package or kernel makes another run."""
     before = contexts.get(name, context)
-    for what in ("kernel", "stack_version", EMULATION):
+    recorded = [BUILD] if BUILD in before else []  # runs of before it was recorded can be resumed
+    for what in ("kernel", "stack_version", EMULATION, *recorded):
         was, now = before.get(what), context.get(what)
         if was != now:
             if what == EMULATION:  # much of it is the same
