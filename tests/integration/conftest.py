@@ -8,7 +8,7 @@ from support.session.company import (
     pytest_collection_finish,
     pytest_report_collectionfinish,
 )
-from support.session.host_stalls import pytest_runtest_protocol, pytest_sessionfinish, pytest_terminal_summary
+from support.session.host_stalls import pytest_configure, pytest_runtest_protocol
 from support.session.order import pytest_collection_modifyitems
 from support.wire import generator, net, router, wire
 from support.workshop import shop
@@ -19,10 +19,9 @@ __all__ = [
     "pytest_addoption",
     "pytest_collection_finish",
     "pytest_collection_modifyitems",
+    "pytest_configure",
     "pytest_report_collectionfinish",
     "pytest_runtest_protocol",
-    "pytest_sessionfinish",
-    "pytest_terminal_summary",
     "router",
     "shop",
     "wire",

@@ -132,6 +132,36 @@ class Noise(BaseModel):
     packets: list[str]
 
 
+class OpenedPort(BaseModel):
+    """A port that a generator is attached to; sender and receiver: the ways by which its frames leave and arrive.
+
+    notes: what a reader of the figures should know of these ways. speed_mbps None: the interface does not say.
+    """
+
+    name: PortName
+    interface: str
+    driver: str
+    mac: str
+    mtu: int
+    carrier: bool
+    speed_mbps: int | None = None
+    sender: str
+    receiver: str
+    notes: list[str] = []
+
+    @property
+    def ways(self) -> str:
+        return f"{self.sender}; {self.receiver}"
+
+
+def ways(opened: Sequence[OpenedPort]) -> str:
+    """Return the ways of all ports: once if they are the same, since frames leave at one and arrive at another."""
+    different = dict.fromkeys(port.ways for port in opened)
+    if len(different) == 1:
+        return next(iter(different))
+    return "; ".join(f"{port.name}: {port.ways}" for port in opened)
+
+
 class Slice(BaseModel):
     """Latency of the frames sent in one of 20 equal parts of a trial."""
 

@@ -24,6 +24,8 @@ PortName = Literal["west", "east"]
 SIDES: tuple[Side, ...] = ("home", "office")
 EMULATION = "emulation"
 """The key of Testbed.facts that only emulated gateways have."""
+BUILD = "kernel build"
+"""The key of Testbed.facts with a digest of each gateway's kernel, where it is a file that may be built anew."""
 
 
 @dataclass(frozen=True)

@@ -36,11 +36,15 @@ class Limits:
         return self.line_rate_fps > 0 and fps >= 0.999 * self.line_rate_fps
 
 
-def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) -> Limits:
+def limits(
+    case: Case, line_rate_bps: float, calibration: Calibration | None, fastest_fps: float = math.inf
+) -> Limits:
     """Take the plan's limits, or the defaults that docs/plan.md names.
 
     The default maximum is the line rate or, where that is lower, CEILING_MARGIN of the calibrated ceiling; where both
     are unknown, what a line of ASSUMED_BPS carries. The default minimum is 1 % of the maximum.
+
+    fastest_fps is the highest rate, in each direction, that the generator takes: no maximum is above it.
 
     A maximum in frames/s may be beyond the line rate of the larger of several sizes: there it is that.
     Where the tester's own link carries ESP, its longer frames are what the line rate limits.
@@ -61,6 +65,6 @@ def limits(case: Case, line_rate_bps: float, calibration: Calibration | None) ->
         highest = CEILING_MARGIN * ceiling
     elif highest is None and not line_rate_bps:
         highest = line_rate_fps(on_the_wire, ASSUMED_BPS) * directions
-    maximum = min(carried, math.inf if highest is None else highest)
+    maximum = min(carried, math.inf if highest is None else highest, fastest_fps * directions)
     minimum = asked("minimum") or maximum / 100
     return Limits(min(minimum, maximum), maximum, line, ceiling, line_rate_bps)

@@ -11,6 +11,7 @@ from typing import Any, cast
 from espbench.errors import UsageError
 from espbench.profile.attribution import WHERES, Profile, Where
 from espbench.profile.symbols import Function
+from espbench.results.outcome_files import as_it_was, table_text
 
 FILE = "profile.csv"
 COLUMNS = (
@@ -21,14 +22,12 @@ _DIGITS = 6
 
 def text_of(profiles: Iterable[Profile]) -> str:
     """Return the file's text."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for profile in profiles:
-        for row in rows(profile):
-            *others, per_frame = row.values()
-            writer.writerow([*others, f"{per_frame:.{_DIGITS}f}"])
-    return out.getvalue()
+    return table_text(COLUMNS, (_cells(row) for profile in profiles for row in rows(profile)))
+
+
+def _cells(row: dict[str, Any]) -> list[object]:
+    *others, per_frame = row.values()
+    return [*others, f"{per_frame:.{_DIGITS}f}"]
 
 
 def rows(profile: Profile) -> Iterator[dict[str, Any]]:
@@ -47,7 +46,8 @@ def read(text: str, where: str) -> list[Profile]:
     lines = csv.reader(io.StringIO(text))
     if (header := tuple(next(lines, ()))) != COLUMNS:
         raise _no_profile(where, f"the columns {', '.join(header) or '(none)'}")
-    for number, row in enumerate(lines, 2):
+    for number, cells in enumerate(lines, 2):
+        row = [as_it_was(cell) for cell in cells]
         try:
             costs_of = costs.setdefault((row[0], row[1], int(row[2])), {})
             ran: Sequence[str] = WHERES

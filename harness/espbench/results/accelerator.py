@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from espbench.results.durable import to_json, write_atomically
-from espbench.results.records import read_records
+from espbench.results.durable import write_atomically
+from espbench.results.records import Records, read_records, read_what_is_whole, sealed
 from espbench.terms import Record
 
 FILE = "accelerator.jsonl"
@@ -64,9 +64,14 @@ def name_of(figure: Figure) -> str:
 
 def save(run: Path, results: Sequence[AcceleratorResult]) -> None:
     """Replace the file as a whole; EspbenchError where the disk refuses."""
-    write_atomically(run / FILE, "".join(to_json(result) + "\n" for result in results))
+    write_atomically(run / FILE, sealed(results))
 
 
 def read(run: Path) -> list[AcceleratorResult]:
     """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
     return read_records(run / FILE, AcceleratorResult)
+
+
+def read_to_resume(run: Path) -> Records[AcceleratorResult]:
+    """Return the results that are as they were written, for a run that measures the others again."""
+    return read_what_is_whole(run / FILE, AcceleratorResult)

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from espbench.results.durable import to_json, write_atomically
-from espbench.results.records import read_records
+from espbench.results.durable import write_atomically
+from espbench.results.outcome_files import table_text
+from espbench.results.records import Records, read_records, read_what_is_whole, sealed
 from espbench.terms import Record
 
 FILE, TABLE = "kernels.jsonl", "kernels.csv"
@@ -115,36 +114,39 @@ class KernelResult(Record):
 
 def save(run: Path, results: Sequence[KernelResult]) -> None:
     """Replace both files as a whole; EspbenchError where the disk refuses."""
-    write_atomically(run / FILE, "".join(to_json(result) + "\n" for result in results))
+    write_atomically(run / FILE, sealed(results))
     write_atomically(run / TABLE, table(results))
 
 
 def table(results: Sequence[KernelResult]) -> str:
     """Return all figures as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     fields = (
         "dut", "kernel", "level", "compiler", "option", "engines", "threads", "data", "faster_dram",
         "faster_sram", "cycles",
     )  # fmt: skip
     shares = ("executing", "aborted", "idle", "stalled")
-    writer.writerow(
+    head = (
         [*fields, "mbps", "cycles_per_byte", "instructions", "local_bytes", "scratch_bytes",
          "sram_bytes", "instructions_per_byte", *shares, "memory_time",
          *(f"code_{kind}" for kind in KINDS), *(f"run_{kind}" for kind in KINDS),
          *(f"cycles_{kind}" for kind in KINDS)]
     )  # fmt: skip
-    for r in results:
-        writer.writerow(
-            [*(getattr(r, field) for field in fields), round(r.mbps, 3), round(r.cycles_per_byte, 3),
-             r.instructions, *(r.storage[memory] for memory in MEMORIES), round(r.instructions_per_byte, 3),
-             *(round(getattr(r, s), 5) for s in shares),
-             round(r.memory_time, 5), *(r.code[kind] for kind in KINDS), *(r.run[kind] for kind in KINDS),
-             *(r.cycles_of[kind] for kind in KINDS)]
-        )  # fmt: skip
-    return text.getvalue()
+    rows = (
+        [*(getattr(r, field) for field in fields), round(r.mbps, 3), round(r.cycles_per_byte, 3),
+         r.instructions, *(r.storage[memory] for memory in MEMORIES), round(r.instructions_per_byte, 3),
+         *(round(getattr(r, s), 5) for s in shares),
+         round(r.memory_time, 5), *(r.code[kind] for kind in KINDS), *(r.run[kind] for kind in KINDS),
+         *(r.cycles_of[kind] for kind in KINDS)]
+        for r in results
+    )  # fmt: skip
+    return table_text(head, rows)
 
 
 def read(run: Path) -> list[KernelResult]:
     """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
     return read_records(run / FILE, KernelResult)
+
+
+def read_to_resume(run: Path) -> Records[KernelResult]:
+    """Return the results that are as they were written, for a run that measures the others again."""
+    return read_what_is_whole(run / FILE, KernelResult)

@@ -43,8 +43,8 @@ _DECIMALS = {
     "final_trial_s": 3,
 }  # fmt: skip
 _LATENCY_DECIMALS = 3
-# Text that spreadsheets calculate. Some of them skip a tab or a carriage return before it.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+# Text that spreadsheets calculate. Some of them skip a tab or a line break before it.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _Item = TypeVar("_Item")
 _Text = Callable[[Outcome | Finding], str]
 

@@ -1,26 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a file that holds one record a line, as JSON."""
+"""A file that holds one record a line, as JSON, each line with a checksum of its own as its last key.
+
+No chain is needed as in `trials.jsonl` (seals.py): a record says of which figure it is, and one that is missing is
+measured again. Files of before there were checksums have none at all.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import Generic, NamedTuple, TypeVar
 
 from espbench.errors import EspbenchError
+from espbench.results.durable import to_json
+from espbench.terms import Record
 
-_Kind = TypeVar("_Kind", bound=BaseModel)
+_Kind = TypeVar("_Kind", bound=Record)
+_DIGITS = 16
+_SEAL = re.compile(rb'^(\{.*),"seal":"([0-9a-f]{%d})"\}$' % _DIGITS, re.DOTALL)
+# The name of the key, or a digit, may be damaged.
+_WAS_SEALED = re.compile(rb'"seal":|,"[^"]{4}":"[0-9a-f]{%d}"\}$' % _DIGITS)
+
+
+class Records(NamedTuple, Generic[_Kind]):
+    """The records of a file that are as they were written, and the numbers of the other lines, from 1."""
+
+    whole: list[_Kind]
+    damaged: list[int]
+
+    def __str__(self) -> str:
+        lines = ", ".join(map(str, self.damaged))
+        return f"line {lines} is" if len(self.damaged) == 1 else f"lines {lines} are"
+
+
+def sealed(records: Sequence[Record]) -> str:
+    """Return the text of a file."""
+    return "".join(
+        f'{line[:-1]},"seal":"{_digest(line[:-1].encode())}"}}\n' for line in map(to_json, records)
+    )
+
+
+def read_what_is_whole(path: Path, kind: type[_Kind]) -> Records[_Kind]:
+    """Return the records of a file, without those that are not as they were written; none if there is no file."""
+    whole: list[_Kind] = []
+    damaged: list[int] = []
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    has_seals = any(_WAS_SEALED.search(line) for line in lines)
+    for number, line in enumerate(lines, 1):
+        try:
+            if line:
+                whole.append(kind.model_validate_json(_unsealed(line) if has_seals else line))
+        except ValueError:  # pydantic's is one
+            damaged.append(number)
+    return Records(whole, damaged)
 
 
 def read_records(path: Path, kind: type[_Kind]) -> list[_Kind]:
-    """Return the records of a file; none where there is no such file. EspbenchError names a damaged line."""
-    if not path.exists():
-        return []
-    records = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            records.append(kind.model_validate_json(line))
-        except ValidationError as error:
-            raise EspbenchError(f"{path}:{number}: damaged: {error}") from error
-    return records
+    """Return the records of a file; none where there is no such file. EspbenchError names the damaged lines."""
+    records = read_what_is_whole(path, kind)
+    if records.damaged:
+        raise EspbenchError(
+            f"{path}:{records.damaged[0]}: damaged\n  expected: lines as espbench wrote them\n"
+            f"  got: {records} not as written\n  what to do: espbench run --resume {path.parent} measures them again"
+        )
+    return records.whole
+
+
+def _unsealed(line: bytes) -> bytes:
+    """Return the line without its checksum; ValueError where it is not as it was written."""
+    match = _SEAL.match(line)
+    if match is None or match[2].decode() != _digest(match[1]):
+        raise ValueError("not as it was written")
+    return match[1] + b"}"
+
+
+def _digest(text: bytes) -> str:
+    return sha256(text).hexdigest()[:_DIGITS]

@@ -32,6 +32,7 @@ class Book:
         self.cases = execution_order([case for case in cases if case.id in measured], resolved)
         self._listed = cases
         self._sizes = resolved.plan.frame_sizes
+        self._fastest_fps = resolved.plan.generator.fastest_fps
         self._directory = directory
         self._results: dict[str, Results] = {}
         self._number = {case.id: number for number, case in enumerate(self.cases, 1)}
@@ -64,7 +65,8 @@ class Book:
 
     def limits(self, case: Case) -> Limits:
         """Return the bounds of the case's loads."""
-        return limits(case, self._directory.manifest.line_rate_bps, self._calibration_of(case))
+        line_rate_bps = self._directory.manifest.line_rate_bps
+        return limits(case, line_rate_bps, self._calibration_of(case), self._fastest_fps)
 
     def finish(self, case: Case, results: Results) -> None:
         """Keep a case's results, on disk at once."""

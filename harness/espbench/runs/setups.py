@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from espbench.errors import CannotWrite, EspbenchError, Interrupted, MachineLacks, UsageError
-from espbench.generators.base import Generator
+from espbench.generators.base import Generator, OpenedPort, ways
 from espbench.measure.inputs.setup import Setup, blame
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import decryption, readiness
 from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.plan.traffic.traffic_profiles import rfc2544_frame
-from espbench.platforms.base import EMULATION, PortName, Testbed
+from espbench.platforms.base import BUILD, EMULATION, PortName, Testbed
 from espbench.runs.beds import Beds
 from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.terms import Manifest
@@ -51,6 +51,7 @@ class Setups:
         self._beds = beds
         self._new_generator = new_generator
         self.generator = new_generator()
+        self._opened: list[OpenedPort] = []
         self.path = ""  # the generator's path to the wire, where it has a choice
 
     def set_up(self, case: Case) -> Setup:
@@ -62,6 +63,7 @@ class Setups:
         setup: Setup | None = None
         try:
             setup = self.attach(bed)
+            self._record_notes()  # not in attach: a calibration tries ways that are not taken
             setup.stack = self._beds.stack(bed, case)
             shown = readiness.establish(setup, self.traffic(case))
             if self._plan.capture and setup.encrypts:
@@ -109,14 +111,14 @@ class Setups:
         """Open the ports; resolve the next hop on the wire where the platform does not know it."""
         ports = list(bed.ports.values())
         watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
-        opened = {p["name"]: p for p in self.generator.open(ports, watched)}
+        self._opened = [OpenedPort.model_validate(port) for port in self.generator.open(ports, watched)]
+        opened = {port.name: port for port in self._opened}
         bed.attached(self.generator)
-        how = next(iter(opened.values()))
-        self._record_tool("generator", f"{self.generator.name}: {how['sender']}; {how['receiver']}")
+        self._record_tool("generator", f"{self.generator.name}: {ways(self._opened)}")
         next_hops: dict[PortName, str] = {}
         for port in ports:
             if not port.mac:
-                bed.ports[port.name] = replace(port, mac=opened[port.name]["mac"])
+                bed.ports[port.name] = replace(port, mac=opened[port.name].mac)
             if port.next_hop_mac:
                 next_hops[port.name] = port.next_hop_mac
                 continue
@@ -161,6 +163,13 @@ class Setups:
         if tools.get(name) != version:
             self._directory.update_manifest(tools={**tools, name: version})
 
+    def _record_notes(self) -> None:
+        """Put what the generator says of its ports among the warnings of the run."""
+        notes = [f"Tester port {port.name}: {note}" for port in self._opened for note in port.notes]
+        before = self._directory.manifest.warnings
+        if new := [note for note in dict.fromkeys(notes) if note not in before]:
+            self._directory.update_manifest(warnings=[*before, *new])
+
     def _name_of(self, case: Case) -> str:
         """Return the name of its Security Context in the manifest."""
         parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
@@ -170,7 +179,8 @@ class Setups:
 def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any]) -> None:
     """Repeats and a resumed run are of one configuration: a newer package or kernel makes another run."""
     before = contexts.get(name, context)
-    for what in ("kernel", "stack_version", EMULATION):
+    recorded = [BUILD] if BUILD in before else []  # runs of before it was recorded can be resumed
+    for what in ("kernel", "stack_version", EMULATION, *recorded):
         was, now = before.get(what), context.get(what)
         if was != now:
             if what == EMULATION:  # much of it is the same

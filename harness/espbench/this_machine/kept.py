@@ -6,6 +6,7 @@ Digests are recorded when a thing is made and compared when it is used; a file i
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -35,6 +36,23 @@ def folder_of_ours(path: Path) -> Path:
             "set XDG_CACHE_HOME to a folder of yours",
         )
     return path
+
+
+def file_of_ours(path: Path) -> bool:
+    """Return whether a file is there that nobody else can change from now on.
+
+    One of ours is closed to others, and must be read after that; one that somebody else put there is removed.
+    """
+    if not path.is_file():
+        return False
+    status = path.stat()
+    if status.st_uid == os.geteuid() and status.st_mode & 0o022:  # made under a umask such as 002
+        path.chmod(stat.S_IMODE(status.st_mode) & ~0o022)
+    if foreign(path) or foreign(path.resolve()):
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return False
+    return True
 
 
 def digest(file: Path) -> str:

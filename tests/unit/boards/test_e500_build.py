@@ -279,6 +279,39 @@ def test_where_the_pinned_version_is_gone_the_newest_of_its_series_is_taken(
     assert fetch(registry, tmp_path, Told()).version == "6.1.10-2"
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "linux"}', '{"name": 1}', "\xff"])
+def test_a_note_of_a_substitute_that_is_none_is_ignored(ours: Path, text: str) -> None:
+    """One that a full disk cut off was a traceback of `doctor`."""
+    pin(ours, package := linux("6.1.9-1", **{"linux_6.1.9-1.dsc": SHA}))
+    recipe.store().mkdir(parents=True)
+    (note := recipe._substitute_file(package)).write_text(text, encoding="latin-1")
+    assert recipe.used()["linux"] == package
+    recipe.note_substitute(package, other := linux("6.1.10-2", **{"linux_6.1.10-2.dsc": SHA}))
+    assert recipe.used()["linux"] == other
+    assert note.stat().st_mode & 0o022 == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give files to others")
+def test_what_somebody_else_put_beside_the_parts_is_not_believed(
+    ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
+) -> None:
+    """Not the note, whose digests an archive is compared with, and not the archive, which may change afterwards."""
+    package = linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc")})
+    pin(ours, package)
+    sources.folder().mkdir(parents=True)
+    recipe.note_substitute(package, linux("6.1.10-2", **{"linux_6.1.9-1.dsc": sha("planted")}))
+    archive = sources.folder() / "linux_6.1.9-1.dsc"
+    archive.write_text("planted")
+    for planted in (recipe._substitute_file(package), archive):
+        os.chown(planted, 65534, 65534)
+    apt["linux_6.1.9-1.dsc"] = "dsc"
+    assert fetch(registry, tmp_path, Told()) == package
+    assert archive.read_text() == "dsc"
+    os.chown(sources.folder(), 65534, 65534)
+    with pytest.raises(MachineLacks, match="expected a cache of this user's own"):
+        fetch(registry, tmp_path, Told())
+
+
 def test_another_series_is_no_substitute(
     ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
 ) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever the native generator tells of a trial is read: no field of its result is dropped unseen.
+"""Whatever the native generator tells of a trial, and of a port, is read: no field is dropped unseen.
 
 `traffic/src/protocol/trial_result.json` has every field there is; a test of the generator holds it against the
 structures that it sends.
@@ -8,15 +8,19 @@ structures that it sends.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from types import SimpleNamespace
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel
 
-from espbench.generators.base import Offered
+from espbench.generators.base import Offered, OpenedPort
+from espbench.runs.setups import Setups
 
 RESULT = Path(__file__).parents[3] / "traffic" / "src" / "protocol" / "trial_result.json"
+EVENTS = RESULT.with_name("event.rs")
 # Which answer it is, and to which command: the client has seen to that.
 IGNORED = {"event", "id"}
 # Of generators that measure less.
@@ -58,3 +62,53 @@ def test_what_the_generator_remarks_is_kept() -> None:
     assert [*map(str, offered.warnings)] == ["what holds for each figure"]
     assert not offered.stalls_watched
     assert (offered.streams[0].tx_stalls[0].until_ns, offered.streams[0].duration_s) == (1180, 1.25)
+
+
+def test_every_field_of_a_port_is_read() -> None:
+    struct = re.search(r"pub struct OpenedPort \{(.*?)\}", EVENTS.read_text(), re.DOTALL)
+    assert struct is not None
+    assert re.findall(r"pub (\w+):", struct[1]) == [*OpenedPort.model_fields]
+
+
+def a_port(name: str, receiver: str, *notes: str) -> dict[str, Any]:
+    return {
+        "name": name, "interface": "eth0", "driver": "veth", "mac": "02:00:00:00:00:01", "mtu": 1500, "carrier": True,
+        "speed_mbps": None, "sender": "xdp live frames", "receiver": receiver, "notes": [*notes],
+    }  # fmt: skip
+
+
+class Notebook:
+    """The parts of a manifest that the generator's ways go into."""
+
+    def __init__(self) -> None:
+        self.manifest = SimpleNamespace(tools={}, warnings=["of before"])
+
+    def update_manifest(self, **changes: Any) -> None:
+        vars(self.manifest).update(changes)
+
+
+def recorded(*ports: dict[str, Any]) -> Notebook:
+    """What is recorded when a set-up attaches to these ports."""
+    generator = SimpleNamespace(name="native", open=lambda ports_, watched: [*ports])
+    bed = SimpleNamespace(ports={}, placement=SimpleNamespace(cpus={}), attached=lambda generator: None)
+    resolved = SimpleNamespace(plan=None, traffic=SimpleNamespace(tags=b""))
+    notebook = Notebook()
+    setups = Setups(*cast(Any, (resolved, [], notebook, None, lambda: generator)))
+    for _ in range(2):  # two set-ups say the same once
+        setups.attach(cast(Any, bed))
+        setups._record_notes()
+    return notebook
+
+
+def test_the_ways_of_both_ports_are_recorded() -> None:
+    """Frames leave at one port and arrive at the other, so the receiver of the second decides as well."""
+    same = recorded(a_port("west", "xdp, native"), a_port("east", "xdp, native"))
+    assert same.manifest.tools == {"generator": "native: xdp live frames; xdp, native"}
+    assert same.manifest.warnings == ["of before"]
+    other = recorded(
+        a_port("west", "xdp, native"), a_port("east", "af_packet", "receives by AF_PACKET: no memory")
+    )
+    assert other.manifest.tools == {
+        "generator": "native: west: xdp live frames; xdp, native; east: xdp live frames; af_packet"
+    }
+    assert other.manifest.warnings == ["of before", "Tester port east: receives by AF_PACKET: no memory"]

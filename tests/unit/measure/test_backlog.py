@@ -15,6 +15,7 @@ from espbench.measure.inputs.setup import Request
 from espbench.measure.validity.backlog import judge
 from espbench.measure.validity.standing_still import StandingStill, standing_still
 from espbench.search.goals import Judgement, Observation, judge_counts
+from espbench.sentences import Code
 
 PARTS = 20
 
@@ -78,9 +79,9 @@ def trial_of(
     return cast(Offered, SimpleNamespace(**trial))
 
 
-def still(offered: Offered) -> StandingStill:
+def still(offered: Offered, *, upset: bool = False) -> StandingStill:
     found = judge(offered.streams[0].slices, 2.0, 0.01)
-    return standing_still(Request(2000.0, 2.0, "final"), offered, {}, None, [found], 0.01, upset=False)
+    return standing_still(Request(2000.0, 2.0, "final"), offered, {}, None, [found], 0.01, upset=upset)
 
 
 def explained(offered: Offered) -> bool:
@@ -140,3 +141,14 @@ def test_a_backlog_that_is_excused_is_no_pass(goal: float, *, final: bool) -> No
         sustained=False, backlog_excused=True,
     )  # fmt: skip
     assert judge_counts(seen, goal) is Judgement.DISTURBED
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_stalls_of_a_watcher_without_priority_do_not_void_an_outage(watched: bool) -> None:
+    """They may be the watcher's own waits, so they say nothing about the outage's length."""
+    offered = trial_of([50.0] * PARTS, (1.0, 500.0))
+    stream = offered.streams[0]
+    stream.first_lost_ns, stream.last_lost_ns = int(1e9), int(1.5e9)
+    offered.stalls_watched = watched
+    found = still(offered, upset=True)
+    assert (Code.HOST_STALL_IN_OUTAGE in [reason.code for reason in found.reasons]) == watched

@@ -86,6 +86,17 @@ def test_conditions_name_everything_that_makes_the_board(tmp_path: Path) -> None
         (r"core: e500v2.*", "core: fast", "board.core: expected a core such as e500v2"),
         (r"ns_per_instruction: .*", "ns_per_instruction: 0", "expected nanoseconds per instruction"),
         (r"ns_per_instruction: .*", "ns_per_instruction: 5/0", "expected nanoseconds per instruction"),
+        (r"ns_per_instruction: .*", "ns_per_instruction: 1e99999999", "expected nanoseconds per instruction"),
+        (
+            r"ns_per_instruction: .*",
+            "ns_per_instruction: '1e9999999999'",
+            "expected nanoseconds per instruction",
+        ),
+        (
+            r"ns_per_instruction: .*",
+            "ns_per_instruction: '1e-9999999999'",
+            "expected nanoseconds per instruction",
+        ),
         (r"ns_per_instruction: .*", "ns_per_instruction: 0.12345678", "expected a fraction of numbers up to"),
         (r'version: "2.1"', 'version: "2.3"', "expected a version of the SEC: 2.0, 2.1, 2.2, 2.4, 3.0"),
         (r"clock: 266MHz", "clock: 266", "sec.clock: expected a clock such as 266MHz, got 266"),

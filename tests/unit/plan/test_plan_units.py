@@ -42,7 +42,7 @@ def test_a_trial_of_no_length_is_refused() -> None:
         units.parse_positive_duration("0ms")
 
 
-@given(st.floats(min_value=0, max_value=units.LONGEST_S, allow_subnormal=False))
+@given(st.just(0.0) | st.floats(min_value=units.SHORTEST_S, max_value=units.LONGEST_S))
 def test_a_duration_survives_being_written_and_read(seconds: float) -> None:
     """format_duration and parse_duration are each other's inverse, and the schema knows the form."""
     text = units.format_duration(seconds)

@@ -225,6 +225,14 @@ def test_one_instruction_planted_is_of_its_function() -> None:
     assert not any(row.change for row in others)
 
 
+def test_no_function_or_case_of_a_profile_is_a_formula() -> None:
+    """A label or a module of the user's own may begin as a formula does; reading gives the original."""
+    profile = Profile("=case", "home", 10, {(Function("@f", "+m"), "idle"): 7}, {})
+    text = csv_file.text_of([profile])
+    assert text.splitlines()[1] == "'=case,home,10,'@f,'+m,idle,7,0.700000"
+    assert csv_file.read(text, "profile.csv") == [profile]
+
+
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", ",".join(csv_file.COLUMNS) + "\nc,home,x,f,m,idle,1,1\n"])
 def test_a_csv_file_of_something_else_is_refused(text: str) -> None:
     """With its name."""

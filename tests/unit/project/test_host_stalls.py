@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from support.session.unsettled import Unsettled, require_settled
 
 pytest_plugins = ["pytester"]
 
-HOOKS = "pytest_runtest_protocol, pytest_sessionfinish, pytest_terminal_summary"
+HOOKS = "pytest_configure, pytest_runtest_protocol"
 CONFTEST = f"from support.session.host_stalls import {HOOKS}"
 FAILING = "import time\ndef test_{n}():\n    time.sleep(0.02)\n    assert False, 'lost 3 frames'\n"
 MS = 1_000_000
@@ -27,6 +28,7 @@ Session = Callable[..., pytest.RunResult]
 def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Session:
     """Runs tests while every CPU stands still in the windows that a function of the time now gives."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv(host_stalls.COUNTED_IN, raising=False)
 
     def run(stalls: Callable[[int], list[host_stalls.Window]], *tests: str) -> pytest.RunResult:
         class MadeUp:
@@ -88,6 +90,54 @@ def test_up_to_three_skipped_tests_are_excused_and_four_fail_the_session(session
     four.assert_outcomes(skipped=4)
     assert four.ret == pytest.ExitCode.TESTS_FAILED
     four.stdout.fnmatch_lines(["FAILED: 4 tests were skipped because the host stood still, more than 3:*"])
+
+
+ALWAYS_STILL = """
+import time
+from support.session import host_stalls
+
+class MadeUp:
+    def windows(self):
+        return [(0, time.monotonic_ns())]
+    def close(self):
+        pass
+
+host_stalls.Stalls = MadeUp
+"""
+
+
+def test_tests_that_workers_skip_are_counted_together(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files of two tests, each file with one worker: neither worker alone skips too many."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.delenv(host_stalls.COUNTED_IN, raising=False)
+    pytester.makeini("[pytest]\nmarkers = virtual_time")
+    pytester.makeconftest(CONFTEST + ALWAYS_STILL)
+    two = FAILING.format(n=0) + FAILING.format(n=1)
+    pytester.makepyfile(test_first=two, test_second=two)
+    result = pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "-p", "xdist", "-n", "2", "--dist", "loadfile"
+    )
+    result.assert_outcomes(skipped=4)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [f"*{host_stalls.TITLE}*", "*::test_?: skipped, the host*", "FAILED: 4 tests were skipped*"]
+    )
+
+
+def test_sessions_that_share_a_file_are_counted_together(
+    session: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The parts of `make test` are sessions of their own."""
+    monkeypatch.setenv(host_stalls.COUNTED_IN, str(tmp_path / "build" / "skips"))
+    first = session(always, *(FAILING.format(n=n) for n in range(3)))
+    assert first.ret == pytest.ExitCode.OK
+    second = session(always, FAILING.format(n=7))
+    second.assert_outcomes(skipped=1)
+    assert second.ret == pytest.ExitCode.TESTS_FAILED
+    second.stdout.fnmatch_lines(["FAILED: 4 tests were skipped because the host stood still*"])
 
 
 def test_one_attempt_on_a_host_that_ran_makes_the_failure_stand(session: Session) -> None:

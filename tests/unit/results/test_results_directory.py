@@ -268,7 +268,7 @@ def test_the_documentation_names_every_column() -> None:
     assert [name for name in header if f"`{name}`" not in of_findings] == []
 
 
-@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r", "'=", "''@"])
+@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r", "\n", "'=", "''@"])
 def test_no_cell_is_a_formula_and_reading_gives_the_original(begins: str) -> None:
     """A label or a reason may begin as a formula does; a number stays a number."""
     said = begins + 'HYPERLINK("http://x")'
@@ -284,5 +284,5 @@ def test_no_cell_is_a_formula_and_reading_gives_the_original(begins: str) -> Non
 def test_any_text_survives_the_way_through_its_cell(text: str) -> None:
     """Whatever it begins with."""
     cell = outcome_files.harmless(text)
-    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
     assert outcome_files.as_it_was(cell) == text

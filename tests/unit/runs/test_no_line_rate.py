@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from espbench.claims.points import _fills_the_link
 from espbench.errors import UsageError
+from espbench.plan.keys.generator_choice import FASTEST_FPS
 from espbench.plan.keys.model import Throughput
 from espbench.plan.keys.rfc2544_tests import BackToBack, Flood, FrameLoss
 from espbench.plan.reading.units import Rate
@@ -52,6 +53,15 @@ def test_the_loads_of_a_case_are_bounded(
     assert found.maximum_fps == (pytest.approx(highest, rel=1e-3) if highest else otherwise)
     assert found.line_rate_fps == 0
     assert not found.is_line_rate(found.maximum_fps)
+
+
+def test_no_load_is_higher_than_the_generator_takes() -> None:
+    """A port of 100 Gbit/s carries more small frames than the generator's own limit."""
+    asked = Throughput.model_validate({"maximum": "100%"})
+    case = case_of(asked, "throughput", "box")
+    assert limits(case, 100e9, None).maximum_fps > FASTEST_FPS
+    found = limits(case, 100e9, None, FASTEST_FPS)
+    assert (found.maximum_fps, found.minimum_fps) == (FASTEST_FPS, FASTEST_FPS / 100)
 
 
 def test_a_share_of_it_is_no_load() -> None:

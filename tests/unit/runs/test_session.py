@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from espbench.errors import UsageError
+from espbench.platforms.base import BUILD
+from espbench.platforms.uml.uml_kernel import UmlKernel, build_of
 from espbench.runs.setups import same_as_before
 
 BEFORE = {
@@ -41,3 +44,32 @@ def test_a_newer_daemon_or_kernel_makes_another_run(what: str, words: str) -> No
     both = "newer" if what == "stack_version" else BEFORE[what]["home"]
     with pytest.raises(UsageError, match=words):
         check(BEFORE | {what: {"home": both, "office": "newer"}})
+
+
+def test_a_kernel_built_anew_makes_another_run() -> None:
+    """Its release may be the same; a run of before builds were recorded goes on."""
+    build = {"home": "sha256 1", "office": "sha256 1"}
+    name = "strongswan-aes128gcm16-ipv4"
+    same_as_before({name: BEFORE | {BUILD: build}}, name, BEFORE | {BUILD: build})
+    check(BEFORE | {BUILD: build})
+    with pytest.raises(
+        UsageError, match=r"kernel build was sha256 1 .* now it is sha256 1 and sha256 2; start a new run"
+    ):
+        same_as_before(
+            {name: BEFORE | {BUILD: build}}, name, BEFORE | {BUILD: build | {"office": "sha256 2"}}
+        )
+
+
+def test_the_build_of_a_kernel_is_its_bytes_and_those_of_its_own_modules(tmp_path: Path) -> None:
+    (executable := tmp_path / "linux").write_bytes(b"kernel")
+    executable.chmod(0o755)
+    modules = tmp_path / "modules"
+    (modules / "net").mkdir(parents=True)
+    (module := modules / "net" / "esp4.ko").write_bytes(b"module")
+    plain, own = UmlKernel(str(executable)), UmlKernel(str(executable), modules)
+    before = build_of(plain), build_of(own)
+    module.write_bytes(b"another module")
+    assert build_of(plain) == before[0]
+    assert build_of(own) != before[1]
+    executable.write_bytes(b"another kernel")
+    assert build_of(plain) != before[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from espbench.generators.base import Offered, StreamCounts
+from espbench.generators.base import Offered, Stall, StreamCounts
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.validity import stalls
 from espbench.sentences import Code
@@ -136,12 +136,13 @@ def virtual_faults(offered: Offered, traffic: Traffic) -> list[Reason]:
     return [Reason.of(Code.LATE_IN_VIRTUAL_TIME, most_us=(s.lateness_us or {})["max"]) for s in late]
 
 
-def outage_faults(streams: list[StreamCounts], offered: Offered) -> list[Reason]:
+def outage_faults(streams: list[StreamCounts], host_stalls: list[Stall]) -> list[Reason]:
     """Return a reason if the host had a part in the length of an outage that is measured.
 
-    All loss of an outage is taken for the DUT's, so its length must not come from the host.
+    host_stalls: those that are evidence. All loss of an outage is taken for the DUT's, so its length must not come
+    from the host.
     """
-    shares = [stalls.share_of_outage(s, offered.host_stalls) for s in streams]
+    shares = [stalls.share_of_outage(s, host_stalls) for s in streams]
     worst = max(shares, default=0.0)
     if worst <= OUTAGE_STALLS:
         return []

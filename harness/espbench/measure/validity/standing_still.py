@@ -58,7 +58,7 @@ def standing_still(
     share = stalls.share_of_trial(offered, host_stalls, tx_stalls, own_ms, paused)
     reasons = disturbance(share, host_record)
     if upset:
-        reasons += outage_faults(streams, offered)
+        reasons += outage_faults(streams, host_stalls)
     # A test that does not search has no other way to ask for a trial again whose loss is the host's.
     missing = sum(stream.tx_frames - stream.rx_frames for stream in streams)
     if request.phase == "measure" and not upset and not reasons and 0 < missing <= sum(lost):

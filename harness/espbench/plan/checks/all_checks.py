@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from espbench.plan.checks.accelerator_checks import accelerator_problems
 from espbench.plan.checks.compare_checks import compare_problems
@@ -22,8 +23,9 @@ from espbench.plan.checks.remote_checks import remote_problems
 from espbench.plan.checks.single_checks import direction_problems, single_problems
 from espbench.plan.checks.stack_checks import stack_problems
 from espbench.plan.checks.throughput_checks import throughput_problems
-from espbench.plan.keys.model import NO_NETWORK, Plan
-from espbench.plan.reading.reader import Problem, shown
+from espbench.plan.keys.kernel_test import CipherKernels
+from espbench.plan.keys.model import NO_NETWORK, Accelerator, Test
+from espbench.plan.reading.reader import KeyPath, Problem, shown
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 MOST_CASES = 20_000  # two weeks of the shortest trials
@@ -32,7 +34,7 @@ Check = Callable[[ResolvedPlan], Iterable[Problem]]
 
 def problems(resolved: ResolvedPlan) -> list[Problem]:
     """Find every contradiction in a plan."""
-    if too_many := [*_too_many_cases(resolved.plan)]:
+    if too_many := [*_too_many_cases(resolved), *_too_many_points(resolved)]:
         return too_many  # the checks look at each combination
     if resolved.plan.topology == NO_NETWORK:
         return [problem for check in _OF_KERNELS for problem in check(resolved)]
@@ -40,18 +42,48 @@ def problems(resolved: ResolvedPlan) -> list[Problem]:
     return [problem for check in (*_OF_ALL, *own) for problem in check(resolved)]
 
 
-def _too_many_cases(plan: Plan) -> Iterator[Problem]:
+def _too_many_cases(resolved: ResolvedPlan) -> Iterator[Problem]:
+    plan = resolved.plan
     keys = ("stacks", "suites", "ip_versions", "repeat", "directions", "frame_sizes", "tests")
-    counts = [value if isinstance(value := getattr(plan, key), int) else max(1, len(value)) for key in keys]
-    if (count := math.prod(counts)) > MOST_CASES:
-        largest = max(zip(counts, keys, strict=True))[1]
-        yield Problem(
-            (largest,),
-            f"at most {MOST_CASES:,} combinations of {', '.join(keys)}",
-            f"{count:,}",
-            "shorten one of them, or write several plans",
-            involves=tuple((key,) for key in keys),
-        )
+    counts = {key: value if isinstance(value := getattr(plan, key), int) else len(value) for key in keys}
+    counts["dut"] = len(resolved.duts)
+    if (count := _product(counts)) > MOST_CASES:
+        yield _too_many((), counts, count)
+
+
+def _too_many_points(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Count what one test of boards or network processors makes of its own lists, and all such tests together."""
+    together = 0
+    for index, test in enumerate(resolved.plan.tests):
+        counts = {key: len(entries) for key, entries in _lists_of(test).items()}
+        if not counts:
+            continue
+        count = len(resolved.duts) * _product(counts)
+        if (together := together + count) > MOST_CASES:
+            yield _too_many(("tests", index, test.name), counts, together)
+            return
+
+
+def _too_many(at: KeyPath, counts: dict[str, int], count: int) -> Problem:
+    largest = max(counts, key=counts.__getitem__)
+    return Problem(
+        (*at, largest),
+        f"at most {MOST_CASES:,} combinations of {', '.join(counts)}",
+        f"{count:,}",
+        "shorten one of them, or write several plans",
+        involves=tuple((*at, key) for key in counts),
+    )
+
+
+def _product(counts: dict[str, int]) -> int:
+    return math.prod(max(1, count) for count in counts.values())
+
+
+def _lists_of(test: Test) -> dict[str, list[Any]]:
+    """Return the lists of a test that measures every combination of them; no other test has such lists."""
+    if not isinstance(test.settings, Accelerator | CipherKernels):
+        return {}
+    return {key: value for key, value in test.settings if isinstance(value, list) and key != "duts"}
 
 
 def _repeated(resolved: ResolvedPlan) -> Iterator[Problem]:
@@ -63,10 +95,10 @@ def _repeated(resolved: ResolvedPlan) -> Iterator[Problem]:
         "ip_versions": plan.ip_versions,
     }
     for key, entries in lists.items():
-        for index, entry in enumerate(entries):
-            if entry in entries[:index]:
-                remedy = "remove it; repeat: 2 measures every case twice"
-                yield Problem((key, index), "each entry once", f"{shown(entry)} again", remedy)
+        yield from _twice((key,), entries, "remove it; repeat: 2 measures every case twice")
+    for number, test in enumerate(plan.tests):
+        for key, entries in _lists_of(test).items():
+            yield from _twice(("tests", number, test.name, key), entries, "remove it")
     labels = [choice.shown for choice in plan.stacks]
     for index, label in enumerate(labels):
         if label in labels[:index]:
@@ -74,6 +106,12 @@ def _repeated(resolved: ResolvedPlan) -> Iterator[Problem]:
             yield Problem(
                 ("stacks", index), "a label of its own for each stack", f"{shown(label)} again", remedy
             )
+
+
+def _twice(at: KeyPath, entries: Sequence[object], remedy: str) -> Iterator[Problem]:
+    for index, entry in enumerate(entries):
+        if entry in entries[:index]:
+            yield Problem((*at, index), "each entry once", f"{shown(entry)} again", remedy)
 
 
 def _keys_of_external(resolved: ResolvedPlan) -> Iterator[Problem]:
@@ -101,7 +139,7 @@ _OF_ALL: tuple[Check, ...] = (
     ipsec_problems,
     kernel_problems,
 )
-_OF_KERNELS: tuple[Check, ...] = (kernel_problems, keys_of_no_network)
+_OF_KERNELS: tuple[Check, ...] = (_repeated, kernel_problems, keys_of_no_network)
 _OF_EXTERNAL: tuple[Check, ...] = (external_problems,)
 _OF_GATEWAYS: tuple[Check, ...] = (
     single_problems,

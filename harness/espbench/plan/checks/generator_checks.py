@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from espbench.plan.keys.generator_choice import shown_server
 from espbench.plan.keys.model import Plan
 from espbench.plan.reading.reader import Problem, shown
+from espbench.plan.reading.units import Rate
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 
 def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find every mistake in `generator` that no key of its own can show."""
     plan = resolved.plan
+    yield from _too_fast(plan)
     trex = plan.generator.trex
     if trex is None:
         return
@@ -62,6 +64,22 @@ def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                 "for the port's own address",
                 involves=(("generator",),),
             )
+
+
+def _too_fast(plan: Plan) -> Iterator[Problem]:
+    """Find rates in frames/s that the generator refuses; of others, only a run knows how many frames/s they are."""
+    most = plan.generator.fastest_fps
+    for index, test in enumerate(plan.tests):
+        for key, value in test.settings:
+            for rate in value if isinstance(value, list) else [value]:
+                if isinstance(rate, Rate) and rate.unit == "fps" and rate.value > most:
+                    yield Problem(
+                        ("tests", index, test.name, key),
+                        f"at most {Rate(most, 'fps')} with generator: {plan.generator.name}",
+                        shown(str(rate)),
+                        "it sends no faster: choose a lower rate, or generator: trex",
+                        involves=(("generator",),),
+                    )
 
 
 def _flows(plan: Plan) -> Iterator[Problem]:

@@ -27,6 +27,7 @@ LARGEST_MTU = 1500
 MOST_GATHERED_US = 33_553  # the timer counts to 65,535, in steps of 64 of the 125 MHz clock's periods
 _MOST_CYCLES = 1_000_000
 _LARGEST_PART = 1_000_000  # of a fraction, as QEMU takes it
+_FRACTION_TEXT = r"\d{1,20}(\.\d{1,20}|/\d{1,20})?"
 _CLOCK_PATTERN = r"^\d+(\.\d+)?MHz$"
 _TIMER_PATTERN = r"^\d+us$"
 _CORE_PATTERN = rf"^e[0-9]+(v[0-9])?({STANDING_IN}e[0-9]+(v[0-9])?)?$"
@@ -50,13 +51,22 @@ def _core(value: object) -> str:
     return value
 
 
+def _fraction(value: object) -> Fraction | None:
+    """Return a number or text without an exponent: one such as 1e99999999 takes more memory than there is."""
+    if isinstance(value, float):
+        value = f"{Decimal(repr(value)):f}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Fraction(value)
+    if not isinstance(value, str) or not re.fullmatch(_FRACTION_TEXT, value := value.replace(" ", "")):
+        return None
+    try:
+        return Fraction(value)
+    except ZeroDivisionError:
+        return None
+
+
 def _ns(value: object) -> Fraction:
-    value_ns = None
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            value_ns = Fraction(str(value).replace(" ", ""))
-        except (ValueError, ZeroDivisionError):
-            value_ns = None
+    value_ns = _fraction(value)
     if value_ns is None or not 0 < value_ns <= 1000:
         raise Expected(
             "nanoseconds per instruction, such as 5/3 or 0.75",

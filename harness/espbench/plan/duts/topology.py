@@ -25,7 +25,7 @@ class Addresses(Strict):
     """All that lies behind Home: one selector of the tunnel."""
     east: str
     """All that lies behind Office: the other selector."""
-    network_prefix: int
+    network_prefix: Annotated[int, Field(ge=1, le=128)]
     """Length of one of the 256 destination networks inside west or east (RFC 2544 12)."""
     tester_west: str
     """The tester's west port, on Home's LAN."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,6 +15,9 @@ from espbench.plan.reading.units import Expected
 
 PortPath = Literal["auto", "xdp", "af_xdp", "af_packet"]
 TREX_PORT = 4501
+FASTEST_FPS = 50e6
+"""The highest rate of a port that native and scapy take, frames/s; more than any port that they can drive."""
+_LAST_PORT = 255  # more than any TRex has
 _SERVER_PATTERN = r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?$"
 
 
@@ -30,9 +34,17 @@ def _server(value: object) -> tuple[str, int]:
 
 def _indices(value: object) -> tuple[int, int]:
     match value:
-        case [int(west), int(east)] if west != east and min(west, east) >= 0 and bool not in map(type, value):
+        case [int(west), int(east)] if _are_ports(west, east):
             return west, east
-    raise Expected("two different port numbers of the server, such as [0, 1]", "west first, then east")
+    raise Expected(
+        f"two different port numbers of the server, up to {_LAST_PORT}, such as [0, 1]",
+        "west first, then east",
+    )
+
+
+def _are_ports(west: int, east: int) -> bool:
+    is_a_number = bool not in (type(west), type(east))
+    return is_a_number and west != east and min(west, east) >= 0 and max(west, east) <= _LAST_PORT
 
 
 def shown_server(server: tuple[str, int]) -> str:
@@ -54,7 +66,7 @@ Indices = Annotated[
     WithJsonSchema(
         {
             "type": "array",
-            "items": {"type": "integer", "minimum": 0},
+            "items": {"type": "integer", "minimum": 0, "maximum": _LAST_PORT},
             "minItems": 2,
             "maxItems": 2,
             "uniqueItems": True,
@@ -72,9 +84,9 @@ class Native(Strict):
     """The way to send frames. auto: the fastest way that the port and the kernel support."""
     rx: PortPath = "auto"
     """The way to receive and check frames."""
-    senders: int = Field(default=1, ge=1)
+    senders: int = Field(default=1, ge=1, le=1024)
     """Number of CPUs that send; more than one only with xdp."""
-    esp_memory_mib: int = Field(default=1024, ge=16)
+    esp_memory_mib: int = Field(default=1024, ge=16, le=1_048_576)
     """Memory for packets that are encrypted before a trial or decrypted after it, MiB (topology: single-gateway)."""
 
 
@@ -126,6 +138,11 @@ class GeneratorChoice(Strict):
     def name(self) -> str:
         """Name the generator."""
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    @property
+    def fastest_fps(self) -> float:
+        """Return the highest rate in each direction that it takes, frames/s; TRex refuses none."""
+        return math.inf if self.trex is not None else FASTEST_FPS
 
     @property
     def settings(self) -> dict[str, Any]:

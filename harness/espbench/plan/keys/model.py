@@ -203,14 +203,25 @@ class Flows(Strict):
     """UDP source ports in each network."""
 
 
+_LARGEST_REFERENCE = 1_000_000_000
+
+
 def _reference(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+    is_text = isinstance(value, str) and value
+    is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST_REFERENCE
+    if not is_text and not is_number:
         raise Expected("the name of what is compared, as reports show it", "leave it out for the first")
     return str(value)
 
 
 _REFERENCE_SCHEMA = WithJsonSchema(
-    {"anyOf": [{"type": "string", "minLength": 1}, {"type": "integer"}, {"type": "null"}]}
+    {
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {"type": "integer", "minimum": -_LARGEST_REFERENCE, "maximum": _LARGEST_REFERENCE},
+            {"type": "null"},
+        ]
+    }
 )
 _ONE_DUT = {"type": "string", "minLength": 1, "examples": ["auto", "netns", "uml", "./my-profile.yaml"]}
 _DUT_SCHEMA = WithJsonSchema({"anyOf": [_ONE_DUT, {"type": "array", "items": _ONE_DUT, "minItems": 1}]})

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from espbench.plan.keys.stack_choice import StackChoice
-from espbench.plan.keys.values import Duration, LossGoal, PlanRate, Share, TrialDuration
+from espbench.plan.keys.values import Duration, LossGoal, PlanRate, Share, TrialDuration, Wait
 from espbench.plan.reading.reader import Strict
 
 
@@ -25,7 +25,7 @@ class AroundTrials(Strict):
 
     settle: Duration = 5.0
     """Wait before the next trial (RFC 2544 23 e: at least 5 s)."""
-    residue: Duration = 2.0
+    residue: Wait = 2.0
     """Wait for late frames after sending (RFC 2544 23 d: 2 s)."""
     warm_up: Duration = 2.0
     """Length of the traffic before the first trial of a case; its loss does not count."""

@@ -42,6 +42,7 @@ _DURATION_SCHEMA = WithJsonSchema(
 _AS_DURATION = PlainSerializer(units.format_duration, return_type=str)
 _AS_FRACTION = PlainSerializer(units.format_fraction, return_type=str)
 Duration = Annotated[float, PlainValidator(units.parse_duration), _AS_DURATION, _DURATION_SCHEMA]
+Wait = Annotated[float, PlainValidator(units.parse_wait), _AS_DURATION, _DURATION_SCHEMA]
 TrialDuration = Annotated[
     float,
     PlainValidator(units.parse_positive_duration),

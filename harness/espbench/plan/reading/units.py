@@ -26,6 +26,8 @@ MEMORY_PATTERN = r"^\d+[MG]$"
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60)}
 _PREFIX = {"": Decimal(1), "k": Decimal(1000), "M": Decimal(10) ** 6, "G": Decimal(10) ** 9}
 LONGEST_S = 86_400
+SHORTEST_S = 0.001
+LONGEST_WAIT_S = 3_600  # for late frames after a trial
 # By the unit of a rate: rates so low that no trial would send a frame, and rates that no link can carry.
 _LEAST: dict[str, float] = {"fps": 1e-3, "bps": 1.0, "%": 1e-6}
 _MOST: dict[str, float] = {"fps": 1e12, "bps": 1e15, "%": 100.0}
@@ -84,6 +86,8 @@ def parse_duration(value: object) -> float:
         )
         raise Expected("a duration such as 2s or 500ms", remedy)
     seconds = float(Decimal(match[1]) * _SECONDS[match[2]])
+    if 0 < seconds < SHORTEST_S:
+        raise Expected("a duration of at least 1ms, or 0", "no generator makes a shorter trial")
     if seconds > LONGEST_S:
         raise Expected("a duration of at most a day", "choose a shorter one")
     return seconds
@@ -94,6 +98,16 @@ def parse_positive_duration(value: object) -> float:
     seconds = parse_duration(value)
     if seconds == 0:
         raise Expected("a duration of more than zero", "a trial that lasts no time counts no frames")
+    return seconds
+
+
+def parse_wait(value: object) -> float:
+    """Return seconds, at most an hour: no generator waits longer for late frames."""
+    seconds = parse_duration(value)
+    if seconds > LONGEST_WAIT_S:
+        raise Expected(
+            "a wait of at most an hour", "a frame that is later than this is lost: choose a shorter one"
+        )
     return seconds
 
 

@@ -20,7 +20,8 @@ from espbench.terms import FCS_BYTES
 
 ETHERNET_HEADER_BYTES = 14
 UDP_HEADER_BYTES = 8
-Weight = Annotated[int, Field(ge=1)]
+LONGEST_ROUND = 65_536  # frames: the generator makes the order of a round once
+Weight = Annotated[int, Field(ge=1, le=LONGEST_ROUND)]
 Size = Annotated[int, Field(ge=64, le=9000)]
 RFC2544 = "rfc2544"
 _KINDS = ("sizes", "mix", "genome", "pcap")

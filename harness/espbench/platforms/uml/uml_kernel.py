@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.base import SIDES, Readiness, Side
+from espbench.this_machine import kept
 
 XSTATE_SHIM = Path(__file__).with_name("uml_ptrace.c")
 # Where the guest, whose root is the host's, looks for programs.
@@ -73,6 +75,20 @@ def _version(kernel: UmlKernel) -> str:
 def find_modules(kernel: UmlKernel) -> Path:
     """Return the folder of its modules, whether it is there or not."""
     return kernel.modules.resolve() if kernel.modules else MODULES_ROOT / _version(kernel)
+
+
+def build_of(kernel: UmlKernel) -> str:
+    """Return the SHA-256 of a kernel and of the user's own modules: a kernel built anew may have the same release."""
+    build = f"sha256 {kept.digest(Path(find_kernel(kernel)).resolve())}"
+    if kernel.modules is None:
+        return build
+    return f"{build}, modules sha256 {_digest_of_folder(kernel.modules.resolve())}"
+
+
+def _digest_of_folder(folder: Path) -> str:
+    files = sorted(file for file in folder.rglob("*.ko*") if file.is_file())
+    listed = "".join(f"{file.relative_to(folder)} {kept.digest(file)}\n" for file in files)
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def needs_xstate_shim(kernel: UmlKernel) -> bool:

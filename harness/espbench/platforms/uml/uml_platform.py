@@ -29,6 +29,7 @@ from typing import Any
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.addressing import GatewayAddressing, PairAddressing, configure
 from espbench.platforms.base import (
+    BUILD,
     SIDES,
     Placement,
     PortName,
@@ -40,7 +41,7 @@ from espbench.platforms.placement import NICE
 from espbench.platforms.tester_ports import ciphertext_side, tester_ports
 from espbench.platforms.uml.cpu_group import CpuGroup
 from espbench.platforms.uml.uml_guest import Guest, UmlMachine, boot
-from espbench.platforms.uml.uml_kernel import UmlProfile, readiness
+from espbench.platforms.uml.uml_kernel import UmlProfile, build_of, readiness
 from espbench.this_machine.network import NETNS_DIR
 from espbench.this_machine.processes import WaitAccount, pin, tree_cpu_ns
 from espbench.this_machine.registry import Entry, Registry, Surroundings
@@ -230,6 +231,7 @@ class UmlPlatform:
             queues=_queues(capture, single),
             capture=("east" if single else "middle-home") if capture else None,
             capture_netns=str(NETNS_DIR / netns) if capture else None,
+            facts={BUILD: {side: build_of(self.profile.kernel_of(side)) for side in gateways}},
             kept_waiting_ns=group.kept_waiting_ns if group is not None else lambda: None,
             registry=registry,
             group=group,

@@ -58,7 +58,11 @@ class Kept:
         self._points: list[Figure] = [*product(duts, asked.crypto, asked.suites, asked.sizes)]
         self._directory = directory
         self._note = note
-        self.results = accelerator.read(directory.path)
+        records = accelerator.read_to_resume(directory.path)
+        self.results = records.whole
+        if records.damaged:
+            note(f"{accelerator.FILE}: {records} not as written; measured again")
+            accelerator.save(directory.path, self.results)
 
     def missing(self) -> list[Figure]:
         """Return each figure that the run does not have yet."""

@@ -34,7 +34,10 @@ def measure(
     EspbenchError where a kernel cannot be compiled or computes something else than it should.
     """
     asked = configurations(resolved)
-    done = {result.key: result for result in kernels.read(directory.path)}
+    records = kernels.read_to_resume(directory.path)
+    done = {result.key: result for result in records.whole}
+    if records.damaged:
+        note(f"{kernels.FILE}: {records} not as written; measured again")
     _keep_versions(directory, asked)
     with TemporaryDirectory(prefix="espbench-kernels-") as folder:
         programs = Programs(Path(folder))
@@ -57,7 +60,7 @@ def measure(
 def listed(resolved: ResolvedPlan) -> list[str]:
     """Say for each test what it comes to."""
     return [
-        f"cipher_kernels: {len([*_of_test(resolved, test)])} configurations"
+        f"cipher_kernels: {sum(1 for _ in _of_test(resolved, test))} configurations"
         for test in resolved.plan.cipher_kernels
     ]
 

@@ -14,6 +14,7 @@ from espbench.platforms.virtual.parts import recipe, sources
 from espbench.platforms.virtual.parts.recipe import BinaryPackage
 from espbench.platforms.virtual.parts.sources import Note
 from espbench.platforms.virtual.parts.tools import Runner
+from espbench.this_machine import kept
 
 
 def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
@@ -23,7 +24,7 @@ def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
     user is told, and it is remembered. MachineLacks when there is none, or no way to it; EspbenchError when an
     archive is not what it should be.
     """
-    sources.folder().mkdir(parents=True, exist_ok=True)
+    kept.folder_of_ours(sources.folder())
     pinned, used = recipe.pinned_packages(), recipe.used_packages()
     lacking = [pinned[name] for name in names if not _here(used[name])]
     if not lacking:
@@ -69,7 +70,7 @@ def parse_show(package: BinaryPackage, shown: str) -> list[BinaryPackage]:
 def _here(package: BinaryPackage) -> bool:
     """Return whether its archive is here; EspbenchError if it is not the right one."""
     file = sources.folder() / package.file
-    if not file.is_file():
+    if not kept.file_of_ours(file):
         return False
     if (got := recipe.digest(file)) != package.sha256:
         raise EspbenchError(

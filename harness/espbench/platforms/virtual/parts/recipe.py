@@ -8,12 +8,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+from pydantic import TypeAdapter
 
 from espbench.errors import EspbenchError
 from espbench.paths import cache_dir, data_dir, own_yaml
+from espbench.this_machine import kept
 
 # To be raised when a step of kernel.py, guest.py or qemu.py makes something else of the same files.
 RECIPE = 1
@@ -50,6 +52,9 @@ class Part:
     room_mb: int
     packages: tuple[str, ...] = ()
     group: str = ""
+
+
+_Package = TypeVar("_Package", "SourcePackage", "BinaryPackage")
 
 
 def folder() -> Path:
@@ -156,13 +161,12 @@ def used() -> dict[str, SourcePackage]:
 
 def substitute(package: SourcePackage) -> SourcePackage | None:
     """Say what was fetched instead of a pinned version that the archive no longer had; None: nothing was."""
-    path = _substitute_file(package)
-    return SourcePackage(**json.loads(path.read_text())) if path.is_file() else None
+    return _remembered(_substitute_file(package), SourcePackage)
 
 
 def note_substitute(package: SourcePackage, instead: SourcePackage) -> None:
     """Remember it, so that what was built of it is found offline."""
-    _substitute_file(package).write_text(json.dumps(asdict(instead)))
+    _remember(_substitute_file(package), asdict(instead))
 
 
 @dataclass(frozen=True)
@@ -211,12 +215,31 @@ def packages_of(part: Part) -> list[str]:
 
 def note_package(package: BinaryPackage, instead: BinaryPackage) -> None:
     """Remember what was fetched instead of a pinned package, so that what was built of it is found offline."""
-    _instead_file(package).write_text(json.dumps(asdict(instead)))
+    _remember(_instead_file(package), asdict(instead))
 
 
 def _instead(package: BinaryPackage) -> BinaryPackage | None:
-    path = _instead_file(package)
-    return BinaryPackage(**json.loads(path.read_text())) if path.is_file() else None
+    return _remembered(_instead_file(package), BinaryPackage)
+
+
+def _remember(path: Path, facts: Mapping[str, Any]) -> None:
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(facts))
+    fresh.chmod(0o644)
+    fresh.replace(path)
+
+
+def _remembered(path: Path, kind: type[_Package]) -> _Package | None:
+    """Return what `_remember` wrote; None where it is not there, or not as we wrote it.
+
+    The digests in it are those that an archive is compared with, so nobody else may have written it.
+    """
+    if not kept.file_of_ours(path):
+        return None
+    try:
+        return TypeAdapter(kind).validate_json(path.read_bytes(), strict=True)
+    except ValueError:  # pydantic's is one
+        return None
 
 
 def _instead_file(package: BinaryPackage) -> Path:

@@ -19,6 +19,7 @@ from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.recipe import SourcePackage
 from espbench.platforms.virtual.parts.tools import Runner
+from espbench.this_machine import kept
 
 APT = Path("/etc/apt")
 Note = Callable[[str], None]
@@ -36,7 +37,7 @@ def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
     lists; the user is told, and it is remembered. MachineLacks when there is none, or no way to it;
     EspbenchError when a file is not what it should be.
     """
-    folder().mkdir(parents=True, exist_ok=True)
+    kept.folder_of_ours(folder())
     lacking = [recipe.pinned()[name] for name in names if not _complete(recipe.used()[name])]
     if not lacking:
         return
@@ -69,7 +70,7 @@ def _complete(package: SourcePackage) -> bool:
     """Return whether all its files are here; EspbenchError if one is not the right one."""
     for name, expected in package.files.items():
         file = folder() / name
-        if not file.is_file():
+        if not kept.file_of_ours(file):
             return False
         if (got := recipe.digest(file)) != expected:
             raise EspbenchError(
@@ -159,6 +160,8 @@ def own_lists(*, source_packages: bool = True) -> list[str]:
     own = recipe.store() / ("apt" if source_packages else "apt-binary")
     for part in ("lists/partial", "cache/archives/partial", "sources"):
         (own / part).mkdir(parents=True, exist_ok=True)
+    for path in (own, *sorted(own.rglob("*"))):
+        kept.folder_of_ours(path) if path.is_dir() else kept.file_of_ours(path)
     for stale in (own / "sources").iterdir():
         stale.unlink()
     for given in [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*"))]:
