@@ -400,8 +400,8 @@ class Outcome(CaseIdentity, Telling):
     Throughput is None unless status is OK, or LOWER_BOUND, where it is the bound. `words` is the answer as a
     sentence, `answer` its code and values. Rates sum both directions. `final_trial` is the `sequence` of the trial the
     figures come from; CPU, instructions and latency are None if it is INVALID. void_finals counts the final trials at
-    that load that say nothing: INVALID ones, and those whose loss lay in stalls. loss_bound is the loss ratio that those
-    which the figure rests on exclude with 95 % confidence (exact Poisson bound, the worse direction).
+    that load that say nothing: INVALID ones, and those whose loss lay in stalls. loss_bound is the loss ratio that
+    those which the figure rests on exclude with 95 % confidence (exact Poisson bound, the worse direction).
     """
 
     loss_goal: float
