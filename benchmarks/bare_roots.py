@@ -73,8 +73,7 @@ def main() -> int:
     parser.add_argument("releases", nargs="*", default=RELEASES)
     parser.add_argument("--lock", type=Path, help="hold this file's lock (flock) while frames flow")
     given = parser.parse_args()
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda got, _: sys.exit(128 + got))
+    end_by_signals()
     if os.geteuid():
         sys.exit("bare_roots: making a root and entering it needs root")
     if not shutil.which("mmdebstrap"):
@@ -86,6 +85,13 @@ def main() -> int:
         tried.append(attempt(release, given.lock))
         tell(tried[-1])
     return int(any(each.failed or each.left for each in tried))
+
+
+def end_by_signals() -> None:
+    """Have signals end this program, so that it removes its root; under nohup(1) an ignored SIGHUP stays ignored."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda got, _: sys.exit(128 + got))
 
 
 def tell(tried: Tried) -> None:
