@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 
 import bare_roots
@@ -29,3 +30,18 @@ def test_an_ignored_hangup_stays_ignored(ignored: bool) -> None:
     assert (signal.getsignal(signal.SIGHUP) is signal.SIG_IGN) == ignored
     with pytest.raises(SystemExit):
         signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "words"),
+    [
+        ({"OK": 18}, ""),
+        ({"OK": 10, "LOWER_BOUND": 6, "INVALID": 2}, ""),
+        ({"OK": 1, "INVALID": 17}, "1 of 18 results have a figure, expected at least 16 of 18"),
+        ({"OK": 16}, "16 of 16 results have a figure, expected at least 16 of 18"),
+        ({}, "0 of 0 results have a figure, expected at least 16 of 18"),
+    ],
+)
+def test_the_demo_must_have_nearly_all_of_its_figures(statuses: dict[str, int], words: str) -> None:
+    """One figure of eighteen is no demo."""
+    assert bare_roots.too_few_figures(Counter(statuses)) == words
