@@ -291,7 +291,7 @@ def test_a_note_of_a_substitute_that_is_none_is_ignored(ours: Path, text: str) -
     assert note.stat().st_mode & 0o022 == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give files to others")
+@pytest.mark.root
 def test_what_somebody_else_put_beside_the_parts_is_not_believed(
     ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
 ) -> None:
