@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ OF_THE_HOST = frozenset({
     Code.HOST_STALL, Code.HOST_STALL_IN_OUTAGE, Code.HOST_STALL_OF_LOSS, Code.HOST_STARVATION, Code.SENDER_STARVED,
     Code.SENT_FEWER, Code.SENT_SLOWLY, Code.LATE, Code.PROBES_LOST,
 })  # fmt: skip
+
+
+# By how much a bound may be below the load of its trial: what was offered counts for the search's next lower load.
+LESS = 0.1
 
 
 @dataclass(frozen=True)
@@ -90,11 +95,15 @@ def kept(before: bytes, after: bytes) -> list[str]:
 
 
 def right(
-    rows: Sequence[Cells], truth: Truth, slowed: frozenset[str] = frozenset()
+    rows: Sequence[Cells],
+    truth: Truth,
+    slowed: frozenset[str] = frozenset(),
+    trials: Sequence[Trial] = (),
 ) -> tuple[Counter[str], list[str]]:
     """Each row by its status; a figure is right, a bound is at most the truth, and without either there is a reason.
 
     slowed: cases in which the gateway itself stood still or died, so that less than the truth is the truth.
+    trials: the run's; a bound is not below what they have shown.
     """
     outcomes: Counter[str] = Counter()
     faults = []
@@ -109,6 +118,8 @@ def right(
                 faults.append(f"{name}: {status} {figure:,.0f} fps, above the truth, {truth.most:,.0f}")
             elif status == "OK" and figure < truth.least and name not in slowed:
                 faults.append(f"{name}: OK {figure:,.0f} fps, below the truth, {truth.least:,.0f}")
+            elif status == "LOWER_BOUND":
+                faults += _bound(row, figure, trials)
         elif figure is not None:
             faults.append(f"{name}: {status}, and yet a figure, {figure:,.0f} fps")
         elif status == "BELOW_MINIMUM" and name not in slowed:
@@ -116,6 +127,24 @@ def right(
         elif status != "BELOW_MINIMUM" and not row.get("reasons", "").strip():
             faults.append(f"{name}: {status} without a reason")
     return outcomes, faults
+
+
+def _bound(row: Cells, figure: float, trials: Sequence[Trial]) -> list[str]:
+    """A bound says why it is no more than that, and is not below the load that final trials have shown."""
+    name = row["case"]
+    faults = [] if row.get("reasons", "").strip() else [f"{name}: LOWER_BOUND without a reason"]
+    shown = _shown_without_loss(name, trials)
+    if shown is not None and figure < shown * (1 - LESS):
+        faults.append(f"{name}: LOWER_BOUND {figure:,.0f} fps, but a final trial passed at {shown:,.0f}")
+    return faults
+
+
+def _shown_without_loss(case: str, trials: Sequence[Trial]) -> float | None:
+    """Return the highest load at which valid final trials of a case lost nothing, below any at which a trial did."""
+    valid = [t for t in trials if (t["case"], t["validity"]) == (case, "VALID")]
+    missed = min((t["offered_fps"] for t in valid if t["lost"] or not t["sustained"]), default=math.inf)
+    passed = [t["offered_fps"] for t in valid if t["phase"] == "final" and not t["lost"] and t["sustained"]]
+    return max((fps for fps in passed if fps < missed), default=None)
 
 
 def true_reasons(

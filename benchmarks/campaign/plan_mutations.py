@@ -25,9 +25,12 @@ from pathlib import Path
 from types import FrameType
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.plan import cases, resolve
-from espbench.plan.reading.reader import read_text
+from espbench.plan import cases, conditions, resolve
+from espbench.plan.duts.profiles import profile_of
+from espbench.plan.reading.reader import check, read_text
 from espbench.plan.resolved.asked import asked
+from espbench.plan.traffic import traffic_profiles
+from espbench.procedures.boards import accelerator, cipher_kernels
 from espbench.search.loads import Loads
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +39,22 @@ _NAME = "plan.yaml"
 _PLACE = re.compile(rf"{_NAME}:\d+:\d+: .*expected .+, got.+", re.DOTALL)
 _MORE = re.compile(rf"{_NAME}: and \d+ more")
 
+PLAN, DUT_PROFILE, TRAFFIC_PROFILE = "plan", "DUT profile", "traffic profile"
+# Keys that no plan of espbench's own writes out.
+_OF_MANY_KEYS = (
+    "name: a\ntopology: gateway-to-gateway\ndut: netns\nstacks: [plain, xfrm]\nsuites: [aes128gcm16]\n"
+    "frame_sizes: [64]\nflows: {networks: 2, "
+    "ports: 3}\ngenerator: {native: {tx: xdp, rx: xdp, senders: 2, esp_memory_mib: 64}}\n"
+    "compare: {by: stack, reference: plain, seed: 1, at: {trial: 1s}}\nrepeat: 3\n"
+    "tests: [{throughput: {retries: 2}}]\n",
+    "name: b\ntopology: no-network\ndut: ixp2800\ntests:\n  - cipher_kernels: {kernels: [aes, md5], levels: [2, 3], "
+    "engines: [1, 2], threads: [1, 2], data: 2048, faster: {dram: 16.5%, sram: 1%}}\n",
+    "name: c\ntopology: gateway-to-gateway\ndut: mpc8548e\nstacks: [plain]\ntests:\n  - accelerator: {operations: "
+    "2000, sizes: [64, 128], suites: [3des-sha1], crypto: [async, polling]}\n",
+)
+
 _SCALARS = (
+    "1e99999999", "'1e9999999999'", "'1e-9999999999'", "1/0", "5/3", "[" + "1, " * 900 + "1]",
     "1e308", "-1e308", "1e999", ".inf", "-.inf", ".nan", "-0", "-0.0", "0", "-1", "1", "9" * 30, "9" * 5000,
     "0x" + "f" * 5000, "0b1", "0o17", "1_000", "190:20:30", "1e-300", "5e-324", "''", '""', "~", "null", "yes",
     "true", "off", "=", "<<", "!", "2026-99-99", "2001-01-01", "2001-12-14t21:59:43.10-05:00", "!!timestamp foo",
@@ -201,8 +219,12 @@ class _TooSlow(BaseException):
     pass
 
 
-def tried(text: str, *, seconds: float = SECONDS, mib: float = MIB, folder: Path | None = None) -> Result:
-    """Read a plan as `espbench validate` does, list its cases and lay out each search's loads.
+def tried(
+    text: str, kind: str = PLAN, *, seconds: float = SECONDS, mib: float = MIB, folder: Path | None = None
+) -> Result:
+    """Read a plan as `espbench validate` does, list its cases and points, and lay out each search's loads.
+
+    kind: of a file that plans name, which is read as a plan reads it.
 
     Time is CPU time of this process (a busy machine is not the plan's fault), memory the growth of its peak. A plan
     that takes ten times as long is stopped. folder: where the plan would stand.
@@ -217,7 +239,7 @@ def tried(text: str, *, seconds: float = SECONDS, mib: float = MIB, folder: Path
     began = time.process_time()
     verdict, said = "accepted", ""
     try:
-        _read(text, folder or ROOT / "plans")
+        _READERS[kind](text, folder or ROOT / "plans")
     except UsageError as error:
         verdict, said = "refused", str(error)
     except EspbenchError as error:
@@ -245,6 +267,10 @@ def _read(text: str, folder: Path) -> None:
     plan = resolve(read_text(text, _NAME, "plan"), folder / _NAME)
     listed = cases(plan)
     asked(plan, [])
+    conditions(plan, plan.known_profiles or [])
+    cipher_kernels.configurations(plan)
+    if plan.plan.accelerator is not None:
+        accelerator.points(plan.plan.accelerator, plan.dut_names)
     settings = {id(case.settings): case for case in listed}
     for case in settings.values():
         low, high = (getattr(case.settings, key, None) for key in ("minimum", "maximum"))
@@ -252,6 +278,19 @@ def _read(text: str, folder: Path) -> None:
             rate = plan.plan.line_rate or 1e9
             minimum, maximum = (limit.to_fps(case.mean_frame_size, rate) for limit in (low, high))
             Loads(minimum, maximum, getattr(case.settings, "resolution", 0.01))
+
+
+def _read_profile(text: str, folder: Path) -> None:
+    profile_of(read_text(text, _NAME, DUT_PROFILE), folder)
+
+
+def _read_traffic(text: str, folder: Path) -> None:
+    check(
+        traffic_profiles.Profile, read_text(text, _NAME, TRAFFIC_PROFILE), traffic_profiles.profile_problems
+    )
+
+
+_READERS = {PLAN: _read, DUT_PROFILE: _read_profile, TRAFFIC_PROFILE: _read_traffic}
 
 
 def _wrong_with(said: str) -> str:
@@ -281,17 +320,31 @@ def plans() -> list[str]:
     return [path.read_text(encoding="utf-8") for path in sorted((ROOT / "plans").glob("*.yaml"))]
 
 
+def sources() -> list[tuple[str, str]]:
+    """(kind, text) of every plan, and of every profile that a plan may name."""
+    profiles = [(DUT_PROFILE, path) for path in sorted((ROOT / "dut-profiles").glob("*.yaml"))]
+    of_users = [
+        path
+        for path in sorted((ROOT / "traffic" / "profiles").glob("*.yaml"))
+        if path.stem != traffic_profiles.RFC2544  # the standard's own frame, which no user writes
+    ]
+    traffic = [(TRAFFIC_PROFILE, path) for path in of_users]
+    files = [(kind, path.read_text(encoding="utf-8")) for kind, path in (*profiles, *traffic)]
+    return [*((PLAN, text) for text in (*plans(), *_OF_MANY_KEYS)), *files]
+
+
 def campaign(
     count: int, seed: int, *, seconds: float = SECONDS, mib: float = MIB
 ) -> list[tuple[int, str, Result]]:
     """(number, text, result) of each of `count` mutated plans that did not end as it should; prints what did."""
-    texts, wrong = plans(), []
+    texts, wrong = sources(), []
     verdicts: Counter[str] = Counter()
     slowest = 0.0
     for number in range(count):
         rng = random.Random(f"{seed}/{number}")
-        text = mutated(rng.choice(texts), rng)
-        result = tried(text, seconds=seconds, mib=mib)
+        kind, text = rng.choice(texts)
+        text = mutated(text, rng)
+        result = tried(text, kind, seconds=seconds, mib=mib)
         verdicts[result.verdict] += 1
         slowest = max(slowest, result.seconds)
         if not result.is_right:

@@ -182,7 +182,7 @@ class DisturbedRow(Row):
         if self.starves_unseen:
             slowed |= checks.disturbed_cases(trials)
         rows = checks.rows_of((directory / "results.csv").read_text())
-        outcomes, faults = checks.right(rows, self.truth, slowed)
+        outcomes, faults = checks.right(rows, self.truth, slowed, trials)
         verdict.outcomes += outcomes
         verdict.faults += faults + whole(run, directory)
         verdict.faults += checks.true_reasons(trials, touched, self.reasons)

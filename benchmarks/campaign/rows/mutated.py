@@ -33,10 +33,11 @@ def try_many(seed: str, plans: int, mutate: Mutate, sender: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     random_number = random.Random(seed)
     outcomes: Counter[str] = Counter()
-    texts = plan_mutations.plans()
+    texts = plan_mutations.sources()
     for number in range(plans):
         sender.send(("begun", number))
-        result = plan_mutations.tried(mutate(random_number.choice(texts), random_number))
+        kind, text = random_number.choice(texts)
+        result = plan_mutations.tried(mutate(text, random_number), kind)
         if result.is_right:
             outcomes[result.verdict] += 1
         else:
@@ -50,8 +51,8 @@ class MutatedPlans(Row):
 
     name = "mutated-plans"
     what = (
-        "plans get random changes of structure, tags and numbers: each is accepted or refused within 1 s and "
-        "200 MB, without a traceback"
+        "plans and profiles get random changes of structure, tags and numbers: each is accepted or refused within 1 s "
+        "and 200 MB, without a traceback"
     )
     repetitions = 100
 

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds which ports of this machine carry the ssh connection of whoever started us: a tester's port must not be one."""
+"""Finds which ports of this machine carry ssh connections, above all ours: a tester's port must not be one."""
 
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import os
+import re
 import subprocess
+import sys
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from espbench.errors import UsageError
 from espbench.this_machine.processes import parent
 
+SERVERS = frozenset({"sshd", "sshd-session", "dropbear"})
+_ESTABLISHED = "01"  # TCP_ESTABLISHED
 _OWN_NETNS = Path("/proc/self/ns/net")
 
 
@@ -24,10 +30,12 @@ def refuse_port(key: str, interface: str, netns: str | None) -> None:
     """
     if netns is not None and not _is_ours(netns):
         return
-    for client, own in connections():
+    ours = connections()
+    for client, own in dict.fromkeys([*ours, *served()]):
         if interface in _carriers(client, own):
+            whose = "your" if (client, own) in ours else "an"
             raise UsageError(
-                f"{key}: expected a port of its own for the tester, got {interface}, by which your ssh connection "
+                f"{key}: expected a port of its own for the tester, got {interface}, by which {whose} ssh connection "
                 f"from {client} arrives: it would be cut; give another port, or log in another way"
             )
 
@@ -50,6 +58,50 @@ def connections() -> list[tuple[str, str]]:
         if len(ends) == 4:
             pairs.append((ends[0].partition("%")[0], ends[2].partition("%")[0]))
     return list(dict.fromkeys(pairs))
+
+
+def served(servers: Collection[str] = SERVERS) -> list[tuple[str, str]]:
+    """Return (client, our address) of the connections that ssh servers of this machine hold in our network namespace.
+
+    Whoever works in tmux(1) or screen(1), or has a daemon start us, is no descendant of the session that he looks at.
+    """
+    established = {inode: ends for family in ("tcp", "tcp6") for inode, ends in _established(family)}
+    held = (inode for process in _processes(servers) for inode in _sockets(process))
+    return list(dict.fromkeys(established[inode] for inode in held if inode in established))
+
+
+def _processes(names: Collection[str]) -> Iterator[Path]:
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):  # it has ended
+            if comm.read_text().strip() in names:
+                yield comm.parent
+
+
+def _sockets(process: Path) -> Iterator[str]:
+    """Yield the inodes of a process' sockets; none where we may not look."""
+    with contextlib.suppress(OSError):
+        for descriptor in (process / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                if match := re.fullmatch(r"socket:\[(\d+)\]", str(descriptor.readlink())):
+                    yield match[1]
+
+
+def _established(family: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield (inode, (remote address, ours)) of our namespace's established connections."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/self/net/{family}").read_text().splitlines()[1:]:
+            _, local, remote, state, *_, inode = line.split()[:10]
+            if state == _ESTABLISHED:
+                yield inode, (_address(remote), _address(local))
+
+
+def _address(text: str) -> str:
+    """Return the address of the kernel's `0100007F:0016`: words of 32 bits, each in the machine's byte order."""
+    digits = text.partition(":")[0]
+    words = (int(digits[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(digits), 8))
+    address = ipaddress.ip_address(b"".join(words))
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
 
 
 def _carriers(client: str, own: str) -> set[str]:

@@ -11,7 +11,8 @@ import random
 from pathlib import Path
 
 import pytest
-from campaign.plan_mutations import mutated, plans, tried
+from campaign import plan_mutations
+from campaign.plan_mutations import DUT_PROFILE, TRAFFIC_PROFILE, mutated, sources, tried
 from yaml import MappingNode, Node, ScalarNode, SequenceNode, YAMLError
 
 from espbench.errors import UsageError
@@ -127,9 +128,24 @@ def nodes(node: Node | None) -> list[tuple[str, str, int, int]]:
 
 def test_a_sample_of_mutated_plans_is_accepted_or_refused_with_a_message() -> None:
     """The same ones each time; what is slow is the campaign's to find."""
-    texts = plans()
+    texts = sources()
     for number in range(25):
         rng = random.Random(f"unit/{number}")
-        text = mutated(rng.choice(texts), rng)
-        result = tried(text, seconds=60)
+        kind, text = rng.choice(texts)
+        text = mutated(text, rng)
+        result = tried(text, kind, seconds=60)
         assert result.is_right, (number, result, text[:500])
+
+
+@pytest.mark.parametrize("kind", [plan_mutations.PLAN, DUT_PROFILE, TRAFFIC_PROFILE])
+def test_plans_and_what_they_name_are_read_as_they_are(kind: str) -> None:
+    """Each text that is mutated is accepted before; of every kind there are some."""
+    texts = [text for of, text in sources() if of == kind]
+    assert texts
+    assert {tried(text, kind, seconds=60, mib=2000).verdict for text in texts} == {"accepted"}
+
+
+@pytest.mark.parametrize("kind", [DUT_PROFILE, TRAFFIC_PROFILE])
+def test_a_mistake_in_a_profile_is_refused_with_its_place(kind: str) -> None:
+    result = tried("name: a\nplatform: 1e99999999\n", kind)
+    assert result.verdict == "refused", result

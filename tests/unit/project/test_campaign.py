@@ -252,7 +252,7 @@ def test_a_plan_that_does_not_end_as_it_should_is_a_fault(
 ) -> None:
     monkeypatch.setattr(mutated, "PLANS", 3)
     result = plan_mutations.Result(verdict, "Traceback\nKeyError: 1" if fault else "", 0.1, 1.0)
-    monkeypatch.setattr(plan_mutations, "tried", lambda text: result)
+    monkeypatch.setattr(plan_mutations, "tried", lambda text, kind: result)
     found = mutated.tried_many(7, lambda text, random_number: text)
     assert found.moments == 3
     assert found.outcomes[verdict] == (0 if fault else 3)

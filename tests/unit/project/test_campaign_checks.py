@@ -48,6 +48,7 @@ def test_a_right_run_has_no_faults() -> None:
     [
         (row(throughput_fps="1101"), "above the truth"),
         (row(status="LOWER_BOUND", throughput_fps="1101"), "above the truth"),
+        (row(status="LOWER_BOUND", throughput_fps="300"), "LOWER_BOUND without a reason"),
         (row(throughput_fps="899"), "below the truth"),
         (row(throughput_fps=""), "without a figure"),
         (row(status="BELOW_MINIMUM", throughput_fps=""), "BELOW_MINIMUM"),
@@ -59,6 +60,24 @@ def test_a_right_run_has_no_faults() -> None:
 def test_a_wrong_row_is_found(wrong: dict[str, str], words: str) -> None:
     (fault,) = checks.right([wrong], TRUTH)[1]
     assert words in fault
+
+
+def test_a_bound_is_not_below_what_final_trials_have_shown() -> None:
+    """One of 1 frame/s is true of any gateway, and says nothing."""
+    finals = [
+        trial(phase="final", sustained=True, offered_fps=800.0),
+        trial(phase="final", sustained=True, offered_fps=950.0, lost=3),
+        trial(
+            phase="final", sustained=True, offered_fps=1000.0
+        ),  # a load above one that missed shows nothing
+        trial(phase="final", sustained=True, offered_fps=900.0, validity="INVALID"),
+        trial(phase="search", sustained=True, offered_fps=850.0),
+    ]
+    low = row(status="LOWER_BOUND", throughput_fps="1", reasons="host starvation")
+    (fault,) = checks.right([low], TRUTH, trials=finals)[1]
+    assert fault == "0001: LOWER_BOUND 1 fps, but a final trial passed at 800"
+    assert checks.right([low | {"throughput_fps": "790"}], TRUTH, trials=finals)[1] == []
+    assert checks.right([low | {"case": "0002"}], TRUTH, trials=finals)[1] == []
 
 
 def test_less_is_right_only_where_the_gateway_was_hit() -> None:

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +95,32 @@ def test_external_ports_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None
         external.build(
             {"east": port}, placed, dut="d", i_own_this_network=True, line_rate_bps=None
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_connection_that_a_server_holds_is_found(host: str) -> None:
+    """Behind tmux, screen or a daemon nobody's environment tells of it."""
+    name = Path("/proc/self/comm").read_text().strip()
+    with socket.create_server(
+        (host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+    ) as listening:
+        before = own_ssh.served({name})
+        with socket.create_connection(listening.getsockname()[:2]):
+            assert (host, host) in own_ssh.served({name})
+        assert (host, host) not in before
+        assert own_ssh.served({"no such program"}) == []
+
+
+SERVED = """
+import ctypes, socket, subprocess
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+ctypes.CDLL(None).prctl(15, b"sshd", 0, 0, 0)
+listening = socket.create_server(("192.0.2.1", 0))
+client = socket.create_connection(listening.getsockname())
+"""
+
+
+@pytest.mark.root
+def test_a_port_of_somebodys_ssh_connection_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.ASK", SERVED + ASK)
+    assert "got eth0, by which an ssh connection from 192.0.2.1 arrives" in refused("", cleared=True)

@@ -15,7 +15,7 @@ from espbench.plan.duts.boxes import Boxes, TesterPorts, box_problems, with_file
 from espbench.plan.duts.machines import Machine, machine_problems
 from espbench.plan.duts.processors import Processor, processor_problems
 from espbench.plan.keys.values import LineRate, Name
-from espbench.plan.reading.reader import Problem, Strict, check, did_you_mean, read, shown
+from espbench.plan.reading.reader import Document, Problem, Strict, check, did_you_mean, read, shown
 from espbench.plan.reading.units import Expected, parse_memory
 
 LEAST_MEMORY, MOST_MEMORY = 128, 512
@@ -118,7 +118,12 @@ def profile_path(dut: str, plan_path: Path | None = None) -> Path:
 def load_profile(dut: str, plan_path: Path | None = None) -> Profile:
     """Return the profile a plan's `dut` names, by name or by path beside the plan. Raises UsageError."""
     path = profile_path(dut, plan_path)
-    return _with_paths_beside(check(Profile, read(path, "DUT profile"), _problems), path.parent)
+    return profile_of(read(path, "DUT profile"), path.parent)
+
+
+def profile_of(document: Document, folder: Path) -> Profile:
+    """Return a profile that stands in this folder. Raises UsageError."""
+    return _with_paths_beside(check(Profile, document, _problems), folder)
 
 
 _KEYS_OF = {

@@ -48,6 +48,11 @@ def measure(
     return kept.results
 
 
+def points(asked: Accelerator, duts: Sequence[str]) -> list[Figure]:
+    """List every figure of a test, in the plan's order."""
+    return [*product(duts, asked.crypto, asked.suites, asked.sizes)]
+
+
 class Kept:
     """The figures of a run, on disk in the plan's order. operations: of each figure."""
 
@@ -55,7 +60,7 @@ class Kept:
         self, asked: Accelerator, duts: list[str], directory: RunDirectory, note: Callable[[str], None]
     ) -> None:
         self.operations = asked.operations
-        self._points: list[Figure] = [*product(duts, asked.crypto, asked.suites, asked.sizes)]
+        self._points = points(asked, duts)
         self._directory = directory
         self._note = note
         records = accelerator.read_to_resume(directory.path)
