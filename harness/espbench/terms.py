@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
 from pydantic import (
@@ -99,6 +99,11 @@ def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
 def kind_of_test(test: str) -> str:
     """`latency` of `latency-2`, the second latency test of a plan."""
     return _AGAIN.sub("", test)
+
+
+def within_goal(frames: int, lost: int, goal: float) -> bool:
+    """Return whether one direction lost no more of its frames than a loss goal allows."""
+    return lost <= 0 or (frames > 0 and lost / frames <= goal)
 
 
 def layer2_mbps(fps: float, frame_size: float) -> float:
@@ -356,8 +361,13 @@ class Trial(Counted, Telling):
         return bool(self.proof.get("violated"))
 
     def meets(self, goal: float) -> bool:
-        """Return whether it lost no more than a goal allows, and forwarded what it did not lose."""
-        return self.frame_loss_ratio <= goal and self.sustained
+        """Return whether each direction lost no more than a goal allows, and it forwarded what it did not lose.
+
+        This is the whole record against the goal, at its word. Whether few frames are enough to say so, and whether a
+        stall of the host excuses a loss, is a matter for whoever can ask for another trial (search/goals.py).
+        """
+        counts: Iterable[Trial | DirectionReading] = self.per_direction.values() or (self,)
+        return self.sustained and all(within_goal(c.tx_frames, c.lost, goal) for c in counts)
 
     @property
     def disturbed(self) -> bool:
