@@ -128,7 +128,7 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
         duplicated=_sum(s.duplicated for s in streams),
         reordered=_sum(s.reordered for s in streams),
         corrupted=_sum(s.corrupted for s in streams),
-        frame_loss_ratio=(tx - rx) / tx if tx else 0.0,
+        frame_loss_ratio=lost / tx if tx else 0.0,
         sustained=sustained,
         validity="VALID" if valid else "INVALID",
         reasons=reasons,
@@ -319,7 +319,7 @@ def _loss_places(
 ) -> dict[str, int]:
     """Return the lost frames by the place where they were lost, and how many were never sent."""
     books = one_gateway if setup.bed.ciphertext else path
-    lost = sum(s.tx_frames - s.rx_frames for s in offered.streams)
+    lost = sum(s.lost for s in offered.streams)
     places: dict[str, int] = {}
     # An attack's frames are in the gateways' counters too, and those of an SA or a gateway that was replaced are gone.
     untold = "beside an attack" if offered.noise else "while SAs came and went" if upset else ""
