@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import (
@@ -207,6 +207,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def problems_recorded(problems: Sequence[Reason]) -> dict[str, Any]:
+    """Return the keys of a trial's `proof` that say why it is not one: for people, and for the program."""
+    codes = {"problem_codes": [_plain(problem) for problem in problems]} if problems else {}
+    return {"problems": [problem.text for problem in problems], **codes}
+
+
+def problems_of(proof: Mapping[str, Any]) -> list[Reason]:
+    """Return what `problems_recorded` put there; records of earlier versions have the texts alone."""
+    if "problem_codes" in proof:
+        return [Reason.model_validate(problem) for problem in proof["problem_codes"]]
+    return [Reason.of(Code.PROOF_PROBLEM, text=text) for text in proof.get("problems", [])]
+
+
 # Texts for people → the key beside them that has their codes and values, for the program.
 CODES = {"reasons": "reason_codes", "warnings": "warning_codes", "rfc2544_deviations": "deviation_codes"}
 
@@ -353,7 +366,7 @@ class Trial(Counted, Telling):
     @property
     def problems(self) -> list[Reason]:
         """Return why encryption is not proven for each frame that crossed."""
-        return [Reason.of(Code.PROOF_PROBLEM, text=text) for text in self.proof.get("problems", [])]
+        return problems_of(self.proof)
 
     @property
     def violated(self) -> bool:

@@ -21,7 +21,16 @@ from espbench.measure.validity.faults import tester_faults, virtual_faults
 from espbench.measure.validity.standing_still import StandingStill, standing_still
 from espbench.platforms.base import LinkCounters, PortName, Side
 from espbench.sentences import Code
-from espbench.terms import NOT_SENT, DirectionReading, GatewayReading, Latency, Reason, Trial
+from espbench.terms import (
+    NOT_SENT,
+    DirectionReading,
+    GatewayReading,
+    Latency,
+    Reason,
+    Trial,
+    problems_of,
+    problems_recorded,
+)
 
 # In a trial with one of these reasons, the counts before and after do not belong together, or contradict each other. So
 # they cannot show that cleartext crossed. With any other reason for a void trial, a leak still counts as one.
@@ -92,7 +101,7 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
         reasons.append(Reason.of(Code.SAS_REPLACED, sides=replaced))
     trusted = not any(reason.code in _COUNTS_IN_DOUBT for reason in reasons)
     proof = _proof(setup, offered, delta, fragments=of.fragments, upset=upset, trusted=trusted)
-    reasons += [Reason.of(Code.NOT_PROVEN, problem=p) for p in proof.get("problems", [])]
+    reasons += [Reason.of(Code.NOT_PROVEN, problem=p) for p in problems_of(proof)]
     if setup.bed.virtual_time:
         reasons += virtual_faults(offered, traffic)
         still = StandingStill([0 for _ in streams])
@@ -345,18 +354,18 @@ def _proof(
     # A frame that the tester itself saw in clear is a leak, whatever happened to SAs and counters meanwhile.
     seen = esp_peer.leaks(opened) if setup.encrypts else []
     if not setup.encrypts or upset:
-        return proof | ({"violated": True, "problems": seen} if seen else {})
+        return proof | ({"violated": True, **problems_recorded(seen)} if seen else {})
     problems, leaked = proof_problems(setup, offered, delta, fragments=fragments)
     if opened is not None:
         proof["opened by the tester"] = opened.model_dump()
     if seen or (leaked and trusted):
         proof["violated"] = True
-    return proof | {"proven": not problems, "problems": problems}
+    return proof | {"proven": not problems, **problems_recorded(problems)}
 
 
 def proof_problems(
     setup: Setup, offered: Offered, delta: counters.Counters, *, fragments: bool
-) -> tuple[list[str], bool]:
+) -> tuple[list[Reason], bool]:
     """Return (why it is not proven that each frame that crossed was encrypted, whether frames crossed in clear)."""
     books = one_gateway if setup.bed.ciphertext else path
     crossings = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)

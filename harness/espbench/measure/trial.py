@@ -21,7 +21,7 @@ from espbench.measure.validity import host, network_events
 from espbench.measure.validity.faults import taken_from_senders
 from espbench.platforms.base import NotBack, Side, TrialClock
 from espbench.sentences import Code
-from espbench.terms import Reason, Trial
+from espbench.terms import Reason, Trial, problems_recorded
 
 _LEARNING_FRAMES_S = 0.1
 _LEARNING_FPS = 100.0
@@ -143,7 +143,7 @@ def broken(request: Request, why: Reason, *, case: str, sequence: int, leak: boo
         intended_duration_s=request.duration_s, tx_frames=0, rx_frames=0, lost=0, duplicated=0,
         reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID",
         reasons=[why],
-        proof={"proven": False, "violated": True, "problems": [why.text]} if leak else {},
+        proof={"proven": False, "violated": True, **problems_recorded([why])} if leak else {},
     )  # fmt: skip
 
 
