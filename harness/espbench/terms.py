@@ -30,6 +30,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -586,10 +587,17 @@ class Manifest(Record):
     # Case → the loads of a base, in the place of its test; empty: no run of `espbench check`.
     base_loads: dict[str, list[BaseLoad]] = Field(default_factory=dict)
 
+    @field_validator("code")
+    @classmethod
+    def _changes_apart(cls, code: dict[str, str]) -> dict[str, str]:
+        """Read code that was recorded before `changed` had a key of its own: it followed the commit."""
+        commit, _, changed = code.get("commit", "").partition(" ")
+        return {**code, "commit": commit, "changed": "yes"} if changed else code
+
     @property
     def made_by(self) -> str:
         """The espbench that measured: `0.1.0, commit 0123456789ab, code 0123456789abcdef`; old runs: the version."""
-        hexadecimal, _, changed = self.code.get("commit", "").partition(" ")
-        commit = f"commit {hexadecimal[:12]} {changed}".rstrip() if hexadecimal else ""
+        changed = " with changes" if "changed" in self.code else ""
+        commit = f"commit {self.code['commit'][:12]}{changed}" if "commit" in self.code else ""
         code = f"code {self.code['code']}" if "code" in self.code else ""
         return ", ".join(filter(None, [self.espbench, commit, code]))

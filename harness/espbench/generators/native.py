@@ -237,7 +237,7 @@ class NativeGenerator:
                 return event
             if kind == "error":
                 hint = f"\n  to fix it: {event['hint']}" if event.get("hint") else ""
-                raise GeneratorFailed(f"generator: {event['message']}{hint}")
+                raise GeneratorFailed(f"{event['message']}{hint}")
             if kind == "moment":
                 self._moments.popleft().act()
                 self._send({"cmd": "continue"})
@@ -260,7 +260,7 @@ class NativeGenerator:
         assert self._process.stdout is not None
         while b"\n" not in self._buffer:
             if not self._selector.select(max(0.0, deadline - time.monotonic())):
-                raise GeneratorFailed(f"generator: no answer to `{command}` in time; see {self._log.name}")
+                raise GeneratorFailed(f"no answer to `{command}` in time; see {self._log.name}")
             chunk = self._process.stdout.read()
             if chunk == b"":
                 raise self._died(command)
@@ -274,7 +274,7 @@ class NativeGenerator:
         how = f"signal {-status}" if status < 0 else f"exit code {status}"
         tail = self._log.read_text(errors="replace").strip().splitlines()[-3:]
         said = ("; it said: " + " / ".join(tail)) if tail else ""
-        return GeneratorFailed(f"generator: died during `{command}` ({how}){said}; the trial is not counted")
+        return GeneratorFailed(f"died during `{command}` ({how}){said}; the trial is not counted")
 
 
 def _links(ports: list[Port]) -> dict[str, Any]:

@@ -218,7 +218,7 @@ class TrexGenerator:
             if sending:
                 last_seen = asked
                 if asked > give_up:
-                    raise GeneratorFailed("generator: TRex does not stop sending")
+                    raise GeneratorFailed("TRex does not stop sending")
         # It ended between the last look that found it sending and the one that did not. Only if even the
         # first is late did it take longer than intended; then no rate is to come out too high: it may have begun as
         # soon as it was told to.

@@ -118,6 +118,6 @@ def flooded(generator: Generator, streams: list[Stream], duration_s: float) -> O
         if offered.duration_s > 0:
             return offered
     raise GeneratorFailed(
-        f"generator: calibrating: expected frames for {duration_s:g} s, got one at most in each of {_FLOODS} tries: "
+        f"calibrating: expected frames for {duration_s:g} s, got one at most in each of {_FLOODS} tries: "
         "other programs keep it from its CPU; try again when they are done"
     )
