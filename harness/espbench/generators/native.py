@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.errors import GeneratorFailed, MachineLacks
-from espbench.generators.base import Noise, Offered, OnProgress, Stream, longest_s
+from espbench.generators.base import Noise, Offered, OnProgress, Stream, WirePath, longest_s
 from espbench.paths import how_to_build, program
 from espbench.platforms.base import Moment, Port, PortName, Readiness
 from espbench.platforms.placement import NICE
@@ -105,11 +105,10 @@ class NativeGenerator:
             return []
         return ["af_packet", "af_xdp"] if self._esp else ["auto", "af_xdp", "af_packet"]
 
-    def take(self, path: str) -> None:
-        only, _, named = path.rpartition(" ")
-        paths = ["tx"] if only else ["tx", "rx"]
-        self._path = ({"rx": "af_packet"} if self._esp and only else {}) | (
-            {} if named == "auto" else dict.fromkeys(paths, named)
+    def take(self, path: WirePath) -> None:
+        ends = ["tx", "rx"] if path.receives else ["tx"]
+        self._path = ({"rx": "af_packet"} if self._esp and not path.receives else {}) | (
+            {} if path.name == "auto" else dict.fromkeys(ends, path.name)
         )
 
     def command(self) -> list[str]:

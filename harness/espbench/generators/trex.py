@@ -24,6 +24,7 @@ from espbench.generators.base import (
     PortCounts,
     Stream,
     StreamCounts,
+    WirePath,
     longest_s,
 )
 from espbench.generators.trex_account import Account, shortfall, stream_counts
@@ -75,7 +76,7 @@ class TrexGenerator:
         """Return the server's paths, whatever it was started with."""
         return []
 
-    def take(self, path: str) -> None:
+    def take(self, path: WirePath) -> None:
         """Do nothing: there is only one path."""
 
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
