@@ -194,7 +194,7 @@ class Session:
         return pair
 
     def _encryption(self, case: Case, trials: Iterable[Trial]) -> Encryption:
-        return encryption_of(case, trials, external=self._plan.topology == "external")
+        return encryption_of(case, trials, external=self._plan.is_external)
 
     def _warnings(self, case: Case) -> list[Remark]:
         shared = self._directory.manifest.placement.get("shared", [])
