@@ -75,7 +75,9 @@ def listed(src: Path) -> list[str]:
 def graph_of(src: Path) -> Graph:
     """Maps each module to the modules that it uses; main.rs and tests.rs, which may use all, are left out."""
     without = ("main.rs", "tests.rs")
-    sources = {module_of(file, src): file.read_text() for file in src.rglob("*.rs") if file.name not in without}
+    sources = {
+        module_of(file, src): file.read_text() for file in src.rglob("*.rs") if file.name not in without
+    }
     graph: Graph = {module: set() for module in sources}
     for module, text in sources.items():
         again = {f"{module}::{child}" for child in re.findall(r"(?m)^pub use (\w+)::", text)}
