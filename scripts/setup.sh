@@ -64,9 +64,15 @@ if [ ${#missing[@]} -gt 0 ] || [ "$no_rust" ]; then
     $install -qq </dev/null >/dev/null
 fi
 
-# --- Python ---------------------------------------------------------------------------------
 python=$(scripts/python.sh || true)
 [ -n "$python" ] || die "Python 3.11 or newer with venv is needed; as root: apt-get install -y python3 python3-venv"
+
+# --- the generator, the network processor: built while pip unpacks ------------------------------
+cargo build --release --locked --quiet --workspace --manifest-path traffic/Cargo.toml &
+programs=$!
+trap 'kill "$programs" 2>/dev/null || true' EXIT
+
+# --- Python ---------------------------------------------------------------------------------
 stamp=$(cat requirements.lock pyproject.toml scripts/setup.sh | sha256sum | cut -c1-16)
 if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
     say "making the virtual environment"
@@ -77,5 +83,5 @@ if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
     echo "$stamp" > .venv/stamp
 fi
 
-# --- the generator, the network processor -----------------------------------------------------
-cargo build --release --locked --quiet --workspace --manifest-path traffic/Cargo.toml
+wait "$programs"
+trap - EXIT

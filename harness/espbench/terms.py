@@ -319,6 +319,7 @@ class DirectionReading(Counted):
     first_rx_s: float | None = None  # when the first frame arrived, from the first frame sent
     longest_gap_s: tuple[float, float] | None = None  # the last arrival before it, the first one after it
     departure_fps: float | None = None  # how fast the frames really left, first to last
+    highest_fps: float | None = None  # the DUT saw none of them faster (Trial.highest_fps)
 
 
 class Trial(Counted, Telling):
@@ -374,6 +375,20 @@ class Trial(Counted, Telling):
         """True if frames crossed without encryption. Then no later trial makes the case valid."""
         return bool(self.proof.get("violated"))
 
+    @property
+    def highest_fps(self) -> float:
+        """The highest rate at which the DUT may have seen the frames, frames/s: a miss is evidence for this load.
+
+        A pass is evidence for the mean, offered_fps. They differ where a sender paused or fell behind, or one direction
+        was done before the other (measure/highest_rate.py). Records of before it was kept have what was intended, or
+        offered if that is more: no DUT saw more.
+        """
+        each = [
+            max(d.intended_fps, d.offered_fps) if d.highest_fps is None else d.highest_fps
+            for d in self.per_direction.values()
+        ]
+        return max(sum(each) if each else self.intended_fps, self.offered_fps)
+
     def meets(self, goal: float) -> bool:
         """Return whether each direction lost no more than a goal allows, and it forwarded what it did not lose.
 
@@ -409,8 +424,8 @@ class Outcome(CaseIdentity, Telling):
     Throughput is None unless status is OK, or LOWER_BOUND, where it is the bound. `words` is the answer as a
     sentence, `answer` its code and values. Rates sum both directions. `final_trial` is the `sequence` of the trial the
     figures come from. void_finals counts the final trials at that load that say nothing: INVALID ones, and those whose
-    loss lay in stalls. loss_bound is the loss ratio that the others exclude with 95 % confidence (exact Poisson bound,
-    the worse direction).
+    loss lay in stalls. loss_bound is the loss ratio that those which the figure rests on exclude with 95 % confidence
+    (exact Poisson bound, the worse direction).
     """
 
     loss_goal: float

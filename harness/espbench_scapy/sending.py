@@ -13,7 +13,7 @@ from espbench_scapy.port import Port
 
 # As traffic/src/count/tx_stalls.rs: a stall begins where lateness jumps, and lasts until it is made good.
 LATE_NS, STALL_NS = 100_000, 500_000
-_LISTED = 200
+_LISTED = 1000
 _MARK_NS = 500_000  # how often it is noted which frame left when
 
 
@@ -28,6 +28,7 @@ class Outgoing:
         self._marks: list[tuple[int, int]] = []
         self.stalls: list[dict[str, Any]] = []
         self.stalls_more = 0
+        self.stalls_more_ns = 0
         self._late_ns = self._left_ns = 0
         # Of the stall that goes on: when it began, its pauses, lateness before it and after it.
         self._stall: tuple[int, int, int, int] | None = None
@@ -93,9 +94,10 @@ class Outgoing:
     def _end_of_stall(self) -> None:
         if self._stall is None:
             return
+        at_ns, paused_ns = self._stall[:2]
         if len(self.stalls) < _LISTED:
-            at_ns, paused_ns = self._stall[:2]
             self.stalls.append({"at_ns": at_ns, "ms": paused_ns / 1e6, "until_ns": self._left_ns})
         else:
             self.stalls_more += 1
+            self.stalls_more_ns += self._left_ns - at_ns
         self._stall = None

@@ -132,10 +132,14 @@ class _Trial:
             self._in.append(arriving.streams[-1])
         self._next_progress_ns = self._start_ns + PROGRESS_NS
         self._stopped_early = False
+        self._sending = True
 
     def run(self) -> dict[str, Any]:
         busy_ns, waited_ns = time.thread_time_ns(), _run_queue_wait_ns()
+        self._tell(now_ns())
         self._send()
+        self._sending = False
+        self._tell(now_ns())
         last_tx_ns = max(self._start_ns, *(out.last_tx_ns for out in self._out))
         for out, count in zip(self._out, self._in, strict=True):
             out.close()
@@ -190,9 +194,13 @@ class _Trial:
         self._next_progress_ns = now + PROGRESS_NS
         self._steps.sample()
         self._stopped_early = self._bench.poll() or self._stopped_early
+        self._tell(now)
+
+    def _tell(self, now: int) -> None:
         self._bench.emit(
             {
-                "event": "progress", "id": self._asked["id"], "elapsed_s": (now - self._start_ns) / 1e9,
+                "event": "progress", "id": self._asked["id"], "sending": self._sending,
+                "elapsed_s": max(0, now - self._start_ns) / 1e9,
                 "tx_frames": sum(out.sent for out in self._out),
                 "rx_frames": sum(count.sequence.received for count in self._in),
             }
@@ -283,6 +291,7 @@ class _Trial:
             "lateness_us": out.lateness.lateness(),
             "tx_stalls": out.stalls,
             "tx_stalls_more": out.stalls_more,
+            "tx_stalls_more_ms": out.stalls_more_ns / 1e6,
         }  # fmt: skip
 
     def _sending_s(self, out: Outgoing) -> float:

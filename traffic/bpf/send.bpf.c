@@ -12,7 +12,7 @@
 
 #define LATE_NS 100000
 #define STALL_NS 500000
-#define STALLS 200
+#define STALLS 1000 /* as LISTED in tx_stalls.rs */
 #define STEPS 16
 #define SLACK_NS 20000 /* as in pace.rs: so far behind frames may leave together */
 
@@ -68,6 +68,7 @@ struct progress {
     u64 last_tx_ns;
     u64 late_frames;
     u64 stalls_more;
+    u64 stalls_more_ns; /* for which those lasted */
     u64 late_ns; /* of the frame before */
     u64 stall_at_ns; /* 0: there is none */
     u64 stall_paused_ns;
@@ -169,6 +170,7 @@ ALWAYS void note_lateness(u32 which, struct progress *p, u64 now, u64 late_ns)
             p->stalls = n + 1;
         } else {
             p->stalls_more++;
+            p->stalls_more_ns += now - p->stall_at_ns;
         }
         p->stall_at_ns = 0;
     }

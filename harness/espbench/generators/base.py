@@ -257,6 +257,7 @@ class StreamCounts(BaseModel):
     lateness_us: dict[str, float] | None = None
     tx_stalls: list[Stall] = []
     tx_stalls_more: int = 0  # beyond those listed
+    tx_stalls_more_ms: float = 0.0  # in sum, each until it was made good
     sealed_before: bool | None = None  # the trial, for the cipher is too slow; None: it left in clear
 
     @property
@@ -362,6 +363,7 @@ class Offered(BaseModel):
     between: list[LinkErrors] = []  # of the links between guests, in virtual time
     host_stalls: list[Stall] = []
     host_stalls_more: int = 0  # beyond those listed
+    host_stalls_more_ms: float = 0.0  # in sum
     host_stall_ms_total: dict[str, float] = {}
     stalls_watched: bool = True  # False: a watcher had no real-time priority, and saw its own waits as stalls
     senders_run_ms: float = 0.0
@@ -377,6 +379,8 @@ class Offered(BaseModel):
     not_measured: list[str] = []
 
 
+# Gets the events of a trial: elapsed_s from its first frame, and whether frames are (still) `sending`. In real time
+# there is one just before the first frame, with 0 s, and one when all have been sent.
 OnProgress = Callable[[dict[str, Any]], None]
 
 

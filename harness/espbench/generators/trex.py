@@ -192,6 +192,8 @@ class TrexGenerator:
         stopped.
         """
         before_start = time.monotonic()
+        if on_progress:
+            on_progress({"elapsed_s": 0.0, "sending": True})
         for s in streams:
             self._trex.start(s.from_, s.rate_fps or _FLOOD_FPS)
         started = time.monotonic()
@@ -209,7 +211,7 @@ class TrexGenerator:
             elif (rest := started + duration_s - now) > _PROGRESS_S:
                 time.sleep(min(_PROGRESS_S, rest - _PROGRESS_S / 2))
                 if on_progress:
-                    on_progress({"elapsed_s": time.monotonic() - started})
+                    on_progress({"elapsed_s": time.monotonic() - started, "sending": True})
                 dropped |= {name for name in self._trex.ports if self._trex.is_down(name)}
             else:
                 time.sleep(_NOTICED_S)
@@ -220,6 +222,8 @@ class TrexGenerator:
                 last_seen = asked
                 if asked > give_up:
                     raise GeneratorFailed("TRex does not stop sending")
+        if on_progress:
+            on_progress({"elapsed_s": ended - started, "sending": False})
         # It ended between the last look that found it sending and the one that did not. Only if even the
         # first is late did it take longer than intended; then no rate is to come out too high: it may have begun as
         # soon as it was told to.

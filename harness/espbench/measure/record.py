@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -11,11 +11,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from espbench.generators.base import BusBytes, LinkErrors, Offered, StreamCounts
+from espbench.measure.highest_rate import highest_fps
 from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.actions import Performed, untimely
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
-from espbench.measure.proof import counters, one_gateway, path
+from espbench.measure.proof import counters, encryption, one_gateway, path
 from espbench.measure.validity import backlog, network_events
 from espbench.measure.validity.faults import tester_faults, virtual_faults
 from espbench.measure.validity.standing_still import StandingStill, standing_still
@@ -32,16 +33,11 @@ from espbench.terms import (
     problems_recorded,
 )
 
-# In a trial with one of these reasons, the counts before and after do not belong together, or contradict each other. So
-# they cannot show that cleartext crossed. With any other reason for a void trial, a leak still counts as one.
-_COUNTS_IN_DOUBT = {
-    Code.COUNTER_BACKWARDS,
-    Code.GENERATOR_FAULT,
-    Code.LINK_CHANGED,
-    Code.MORE_RECEIVED,
-    Code.SAS_CHANGED,
-    Code.SAS_REPLACED,
-}
+# In a trial with one of these reasons, the gateways' counters before and after may not belong together, so they cannot
+# show that cleartext crossed. With any other reason for a void trial, a leak still counts as one.
+GATEWAYS_IN_DOUBT = {Code.COUNTER_BACKWARDS, Code.LINK_CHANGED, Code.SAS_CHANGED, Code.SAS_REPLACED}
+# With one of these, the generator's counts may be wrong. What the gateways counted is right all the same.
+_TESTER_IN_DOUBT = {Code.GENERATOR_FAULT, Code.MORE_RECEIVED}
 
 
 @dataclass(frozen=True)
@@ -99,8 +95,8 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
     ]
     if not upset and (replaced := counters.rekeyed(delta)):
         reasons.append(Reason.of(Code.SAS_REPLACED, sides=replaced))
-    trusted = not any(reason.code in _COUNTS_IN_DOUBT for reason in reasons)
-    proof = _proof(setup, offered, delta, fragments=of.fragments, upset=upset, trusted=trusted)
+    doubts = {reason.code for reason in reasons}
+    proof = _proof(setup, offered, delta, fragments=of.fragments, upset=upset, doubts=doubts)
     reasons += [Reason.of(Code.NOT_PROVEN, problem=p) for p in problems_of(proof)]
     if setup.bed.virtual_time:
         reasons += virtual_faults(offered, traffic)
@@ -143,7 +139,9 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
         reasons=reasons,
         loss_at=loss_at,
         latency_us=_joint_latency(streams),
-        per_direction={f"{s.from_}-{s.to}": _direction(s, offered, request, len(streams)) for s in streams},
+        per_direction={
+            f"{s.from_}-{s.to}": _direction(s, offered, request, len(streams), still.share) for s in streams
+        },
         gateways={str(side): _gateway(setup, side, delta, cpu[side], offered, upset=upset) for side in cpu},
         proof=proof,
         warnings=offered.warnings,
@@ -256,9 +254,12 @@ def _proof_kind(setup: Setup, *, upset: bool) -> str:
     return f"SA counters and blocked cleartext{opened}"
 
 
-def _direction(s: StreamCounts, offered: Offered, request: Request, directions: int) -> DirectionReading:
+def _direction(
+    s: StreamCounts, offered: Offered, request: Request, directions: int, still: float
+) -> DirectionReading:
+    intended_fps = request.load_fps / directions
     return DirectionReading(
-        intended_fps=round(request.load_fps / directions, 3),
+        intended_fps=round(intended_fps, 3),
         offered_fps=round(s.tx_frames / offered.duration_s, 3) if offered.duration_s > 0 else 0.0,
         tx_frames=s.tx_frames,
         rx_frames=s.rx_frames,
@@ -276,6 +277,7 @@ def _direction(s: StreamCounts, offered: Offered, request: Request, directions: 
         longest_gap_s=_gap(offered, s),
         first_rx_s=_since(offered, s.first_rx_ns),
         departure_fps=None if s.departure_fps is None else round(s.departure_fps, 3),
+        highest_fps=round(highest_fps(s, offered, intended_fps, still), 3),
     )
 
 
@@ -346,33 +348,35 @@ def _loss_places(
 
 
 def _proof(
-    setup: Setup, offered: Offered, delta: counters.Counters, *, fragments: bool, upset: bool, trusted: bool
+    setup: Setup,
+    offered: Offered,
+    delta: counters.Counters,
+    *,
+    fragments: bool,
+    upset: bool,
+    doubts: Set[str],
 ) -> dict[str, Any]:
-    """Return the record's `proof`; trusted: the counters are right, and of the same SAs and links before and after."""
+    """Return the record's `proof`; doubts: the codes of what is wrong with the trial."""
     proof: dict[str, Any] = {"kind": _proof_kind(setup, upset=upset)}
+    if not setup.encrypts:
+        return proof
+    leaks = encryption.leaks(
+        setup,
+        offered,
+        delta,
+        fragments=fragments,
+        tester_in_doubt=bool(doubts & _TESTER_IN_DOUBT),
+        gateways_in_doubt=upset or bool(doubts & GATEWAYS_IN_DOUBT),
+    )
+    if leaks:
+        proof["violated"] = True
+    if upset:
+        return proof | (problems_recorded(leaks) if leaks else {})
     opened = esp_peer.esp_counts(offered)
-    # A frame that the tester itself saw in clear is a leak, whatever happened to SAs and counters meanwhile.
-    seen = esp_peer.leaks(opened) if setup.encrypts else []
-    if not setup.encrypts or upset:
-        return proof | ({"violated": True, **problems_recorded(seen)} if seen else {})
-    problems, leaked = proof_problems(setup, offered, delta, fragments=fragments)
     if opened is not None:
         proof["opened by the tester"] = opened.model_dump()
-    if seen or (leaked and trusted):
-        proof["violated"] = True
+    problems = encryption.problems(setup, offered, delta, fragments=fragments)
     return proof | {"proven": not problems, **problems_recorded(problems)}
-
-
-def proof_problems(
-    setup: Setup, offered: Offered, delta: counters.Counters, *, fragments: bool
-) -> tuple[list[Reason], bool]:
-    """Return (why it is not proven that each frame that crossed was encrypted, whether frames crossed in clear)."""
-    books = one_gateway if setup.bed.ciphertext else path
-    crossings = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
-    problems = [p for c in crossings for p in books.proof_of_encryption(c, fragments=fragments)]
-    leaked = [p for c in crossings for p in books.leaks(c, fragments=fragments)]
-    opened = esp_peer.esp_counts(offered)
-    return problems + esp_peer.problems(opened), bool(leaked + esp_peer.leaks(opened))
 
 
 def _frames(setup: Setup, delta: counters.Counters, side: Side, *, upset: bool) -> int | None:

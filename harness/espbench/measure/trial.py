@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from espbench.errors import CannotWrite, EspbenchError
-from espbench.generators.base import Offered, OnProgress, RateStep, Stream
+from espbench.generators.base import OnProgress, RateStep, Stream
+from espbench.measure import looks
 from espbench.measure.inputs.actions import Action, performing
 from espbench.measure.inputs.setup import Request, Setup, Shape, TrialBroken, Waits, blame
 from espbench.measure.inputs.traffic import Traffic
-from espbench.measure.proof import counters
-from espbench.measure.record import OfCase, Seen, proof_problems, record
-from espbench.measure.validity import host, network_events
-from espbench.measure.validity.faults import taken_from_senders
-from espbench.platforms.base import NotBack, Side, TrialClock
+from espbench.measure.proof import counters, encryption
+from espbench.measure.proof.readiness import InClear
+from espbench.measure.record import OfCase, Seen, record
+from espbench.measure.unmeasured import learn
+from espbench.measure.validity import network_events
+from espbench.platforms.base import NotBack, TrialClock
 from espbench.sentences import Code
 from espbench.terms import Reason, Trial, problems_recorded
-
-_LEARNING_FRAMES_S = 0.1
-_LEARNING_FPS = 100.0
-# Counters that do not prove encryption are read again: a gateway that was kept from its CPU may count late.
-_READ_AGAIN, _LATE_COUNTERS_S = 2, 0.2
 
 
 def measure(
@@ -42,6 +40,8 @@ def measure(
 ) -> Trial:
     """Run one trial with its waits and return its record; raises TrialBroken, or NotBack after a power cycle.
 
+    InClear if learning frames crossed without encryption.
+
     actions are executed on the gateways while frames flow; their results are in `measured` of the record. After an
     action that replaces SAs or restarts a gateway, encryption cannot be proven by counters, and the record says so.
 
@@ -53,28 +53,28 @@ def measure(
         if setup.stack is not None:
             setup.stack.rest()
         if not request.shape.cold:
-            learn(setup, traffic, waits.learning_s, sleep)
+            learn(setup, traffic, waits.learning_s, fragments=of.fragments, sleep=sleep)
         with network_events.monitor(setup) as monitor:
             before = _before(setup, sleep)
-            host_before, cpu_before, waited_before = _look(setup)
-            kept_before = setup.bed.kept_waiting_ns()
+            off_and_on = any(action.breaks_links for action in actions)
+            in_between = not (setup.bed.virtual_time or off_and_on)
+            watched = looks.Looks(setup, on_progress, in_between=in_between)
             with performing(actions, _clock(setup)) as performed:
                 offered = setup.generator.offer(
                     shaped(setup.streams(traffic, request.load_fps), request.shape),
                     request.duration_s,
                     waits.residue_s,
-                    on_progress=on_progress,
+                    on_progress=watched.hear,
                     noise=request.shape.noise,
                 )
-            # CPU first: reading the counters costs the gateways some.
-            cpu_after, waited_after, kept_after = _cpu(setup), _waited(setup), setup.bed.kept_waiting_ns()
-            host_after = host.look()
+            last = looks.look(setup)
         after = counters.read(setup.bed, setup.stack)
         upset = request.shape.cold or any(action.upsets for action in actions)
         if setup.encrypts and not upset and not setup.bed.virtual_time:
-            after = _settled(setup, offered, before, after, of.fragments, sleep)
+            unproven = partial(encryption.problems, setup, offered, fragments=of.fragments)
+            after = counters.read_again(setup.bed, setup.stack, before, after, unproven, sleep)
         setup.bed.end_trial()
-    except (NotBack, CannotWrite):
+    except (NotBack, CannotWrite, InClear):
         raise
     except EspbenchError as error:
         raise TrialBroken(*blame(setup, error)) from error
@@ -84,15 +84,8 @@ def measure(
             raise TrialBroken(
                 f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}", Code.TUNNELS_GONE
             )
-    cpu = {side: _used(cpu_before[side], after_ns) for side, after_ns in cpu_after.items()}
-    of_host = host.compare(
-        host_before, host_after, gateway_cpus=_gateway_cpus(setup), gateway_ns=_sum(cpu),
-        gateways_waited_ns=None if waited_before is None or waited_after is None else waited_after - waited_before,
-        kept_ns=_used(kept_before, kept_after),
-        sender_cpus=set(setup.bed.placement.cpus["tester tx"]), sender_ns=_sender_ns(setup, offered),
-    ) | taken_from_senders(
-        offered, setup.bed.placement.cpus["tester tx"], together=_sends_and_receives_together(setup)
-    )  # fmt: skip
+    cpu = looks.used(watched.before.cpu, last.cpu)
+    of_host = watched.compared(last, offered)
     trial = record(
         setup,
         traffic,
@@ -111,28 +104,6 @@ def measure(
     if not setup.bed.virtual_time:
         sleep(waits.settle_s)
     return trial
-
-
-def learn(setup: Setup, traffic: Traffic, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Send a few learning frames (RFC 2544 23 b), which are not counted, and wait."""
-    load = _LEARNING_FPS * traffic.directions
-    virtual = setup.bed.virtual_time
-    setup.generator.offer(
-        setup.streams(traffic, load),
-        _LEARNING_FRAMES_S,
-        wait_s,
-        quiet_s=None if virtual else min(wait_s, 0.05),
-    )
-    if not virtual:
-        sleep(wait_s)
-
-
-def warm_up(setup: Setup, traffic: Traffic, load_fps: float, duration_s: float) -> None:
-    """Send traffic that is not counted, to warm up caches, flows and the CPU's clock. Raises TrialBroken."""
-    try:
-        setup.generator.offer(setup.streams(traffic, load_fps), duration_s, 1.0, quiet_s=0.1)
-    except EspbenchError as error:
-        raise TrialBroken(*blame(setup, error)) from error
 
 
 def broken(request: Request, why: Reason, *, case: str, sequence: int, leak: bool = False) -> Trial:
@@ -154,73 +125,9 @@ def _before(setup: Setup, sleep: Callable[[float], None]) -> counters.Counters:
     return counters.read(setup.bed, setup.stack)
 
 
-def _settled(
-    setup: Setup,
-    offered: Offered,
-    before: counters.Counters,
-    after: counters.Counters,
-    fragments: bool,
-    sleep: Callable[[float], None],
-) -> counters.Counters:
-    """Return the counters after the trial, read again if they do not prove encryption: one may have been late."""
-    for _ in range(_READ_AGAIN):
-        if not proof_problems(setup, offered, counters.moved(before, after), fragments=fragments)[0]:
-            break
-        sleep(_LATE_COUNTERS_S)
-        after = counters.read(setup.bed, setup.stack)
-    return after
-
-
 def _clock(setup: Setup) -> TrialClock | None:
     """Return the clock of virtual time; None where time is real."""
     return setup.generator if setup.bed.virtual_time and isinstance(setup.generator, TrialClock) else None
-
-
-def _look(setup: Setup) -> tuple[host.HostSnapshot, dict[Side, int | None], int | None]:
-    snapshot = host.look()
-    return snapshot, _cpu(setup), _waited(setup)
-
-
-def _cpu(setup: Setup) -> dict[Side, int | None]:
-    return {side: g.cpu_ns() for side, g in setup.bed.gateways.items()}
-
-
-def _waited(setup: Setup) -> int | None:
-    """Return how long all gateways were ready to run but had no CPU, ns; None if it is not known for one."""
-    waited = [g.waited_ns() for g in setup.bed.gateways.values()]
-    known = [ns for ns in waited if ns is not None]
-    return sum(known) if known and len(known) == len(waited) else None
-
-
-def _used(before_ns: int | None, after_ns: int | None) -> int | None:
-    return None if before_ns is None or after_ns is None else after_ns - before_ns
-
-
-def _sum(cpu: dict[Side, int | None]) -> int | None:
-    known = [used for used in cpu.values() if used is not None]
-    return sum(known) if len(known) == len(cpu) else None
-
-
-def _gateway_cpus(setup: Setup) -> set[int]:
-    """Return the gateways' CPUs on which the tester does not run."""
-    cpus = setup.bed.placement.cpus
-    return {c for side in setup.bed.gateways for c in cpus.get(side, [])} - _tester_cpus(setup)
-
-
-def _sender_ns(setup: Setup, offered: Offered) -> int:
-    """Return CPU time of all the generator's threads on the CPUs that send, ns."""
-    receiving_ms = offered.receivers_run_ms if _sends_and_receives_together(setup) else 0.0
-    return int(1e6 * (offered.senders_run_ms + receiving_ms))
-
-
-def _sends_and_receives_together(setup: Setup) -> bool:
-    cpus = setup.bed.placement.cpus
-    return bool(set(cpus["tester tx"]) & set(cpus["tester rx"]))
-
-
-def _tester_cpus(setup: Setup) -> set[int]:
-    cpus = setup.bed.placement.cpus
-    return {c for role, used in cpus.items() if role.startswith("tester") for c in used}
 
 
 def shaped(streams: list[Stream], shape: Shape) -> list[Stream]:

@@ -31,7 +31,7 @@ ARMS: tuple[Arm, Arm] = ("a", "b")
 RUNGS, STEP = 7, 0.04  # of the ladder; the step is of the natural logarithm of the load
 # Arms whose throughputs differ by less than this share one ladder, and so the same loads.
 ONE_LADDER = math.log(1.15)
-# A trial that offered less than the load by more than this share was at another one: half a step.
+# A trial that offered less in the mean, or more at any time, by more than this share was at another load: half a step.
 OFFERED_WITHIN = STEP / 2
 _WINDOW = 3  # the ladder stands where the last so many rounds say
 
@@ -345,7 +345,8 @@ def _void(trial: Trial) -> Reason | None:
     """Say why the trial does not count; None if it does."""
     if trial.validity == "INVALID":
         return trial.reasons[0] if trial.reasons else Reason.of(Code.NO_REASON)
-    if trial.offered_fps < (1 - OFFERED_WITHIN) * trial.intended_fps:
+    less = trial.offered_fps < (1 - OFFERED_WITHIN) * trial.intended_fps
+    if less or trial.highest_fps > (1 + OFFERED_WITHIN) * trial.intended_fps:
         return Reason.of(Code.OTHER_LOAD)
     return None
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from espbench.measure import trial
+from espbench.measure import trial, unmeasured
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.proof import readiness
@@ -172,7 +172,13 @@ class OneCase:
 
     def _warm_up(self, case: Case, setup: Setup, running: Procedure) -> None:
         if case.settings.warm_up > 0:
-            trial.warm_up(setup, self._setups.traffic(case), running.warm_up_fps, case.settings.warm_up)
+            unmeasured.warm_up(
+                setup,
+                self._setups.traffic(case),
+                running.warm_up_fps,
+                case.settings.warm_up,
+                fragments=case.fragments,
+            )
 
 
 def waits_of(case: Case) -> Waits:

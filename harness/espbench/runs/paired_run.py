@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from espbench.measure import trial
+from espbench.measure import trial, unmeasured
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.proof import readiness
 from espbench.measure.record import OfCase
@@ -133,6 +133,8 @@ class PairedRun:
         self._running: dict[str, PairedLoads] = {}
         self._makers: dict[Arm, Setups] = {}
         self._standing: dict[Arm, Setup] = {}
+        # Cleartext of an arm whose trial was not asked for when it was found.
+        self._leaks: dict[tuple[str, Arm], readiness.InClear] = {}
         self._together = True
 
     def run(self) -> list[Finding]:
@@ -251,21 +253,36 @@ class PairedRun:
 
     def _setup(self, point: Rivals, arm: Arm) -> Setup:
         """Return the arm's gateways, built and warmed up if needed; if both pairs may stand, build the other's too."""
+        if leak := self._leaks.pop((point.id, arm), None):
+            raise leak
         wanted = ARMS if self._together else (arm,)
         if not self._together and other(arm) in self._standing:
             self._close()
         for each in wanted:
-            if each in self._standing:
+            if each in self._standing or (point.id, each) in self._leaks:
                 continue
-            maker = self._makers.get(each)
-            if maker is None:
-                maker = self._makers[each] = self._parts.new_setups()
-            case = point.case(each)
-            self._standing[each] = setup = maker.set_up(case)
-            if case.settings.warm_up > 0:
-                load = 0.5 * self._running[point.id].slower_fps
-                trial.warm_up(setup, maker.traffic(case), load, case.settings.warm_up)
+            try:
+                self._stand(point, each)
+            except readiness.InClear as leak:
+                if each == arm:
+                    raise
+                # The trial that was asked for is not to blame: it is said where the leaking arm is asked for.
+                self._leaks[point.id, each] = leak
+                self._makers[each].discard(self._standing.pop(each, None))
         return self._standing[arm]
+
+    def _stand(self, point: Rivals, arm: Arm) -> None:
+        """Build the gateways of an arm, and warm them up."""
+        maker = self._makers.get(arm)
+        if maker is None:
+            maker = self._makers[arm] = self._parts.new_setups()
+        case = point.case(arm)
+        self._standing[arm] = setup = maker.set_up(case)
+        if case.settings.warm_up > 0:
+            load = 0.5 * self._running[point.id].slower_fps
+            unmeasured.warm_up(
+                setup, maker.traffic(case), load, case.settings.warm_up, fragments=case.fragments
+            )
 
     def _close(self) -> None:
         for setup in self._standing.values():

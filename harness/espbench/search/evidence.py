@@ -10,8 +10,18 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
-from espbench.search.goals import Judgement, Observation, frames_to_see, judge, judge_counts, weigh_finals
+from espbench.search.goals import (
+    Judgement,
+    Observation,
+    direction_counts,
+    frames_to_see,
+    joint_loss_bound,
+    judge,
+    judge_counts,
+    weigh_finals,
+)
 from espbench.terms import Phase
 
 # Share of the frames. A DUT that loses more is overloaded, whatever the host did; no second trial is needed.
@@ -40,7 +50,8 @@ class Entry:
     """One trial: its request, its result, its place in the order of trials.
 
     passes_fps is the load of the row for which a pass is evidence: the one at or below the offered load. misses_fps is
-    the load for which a miss is evidence: the one at or above it. None: the intended load.
+    the load for which a miss is evidence: the one at or above the highest rate at which the DUT may have seen the
+    frames; infinite if that is above the maximum. None: the intended load.
     """
 
     index: int
@@ -68,7 +79,7 @@ class Entry:
 
     @property
     def went_beyond(self) -> bool:
-        """True if more was offered than was asked for, by more than the resolution."""
+        """True if the DUT may have seen more than was asked for, by more than the resolution."""
         return self.miss_fps > self.load_fps
 
     def judges_its_load(self, what: Judgement) -> bool:
@@ -76,14 +87,19 @@ class Entry:
 
         If less was offered, only a miss is evidence; if more was offered, only a pass is.
         """
-        if self.fell_short:
-            return what is Judgement.MISSED
-        return what in PASSES if self.went_beyond else True
+        if what is Judgement.MISSED:
+            return not self.went_beyond
+        return not self.fell_short and (what in PASSES or not self.went_beyond)
+
+    @property
+    def is_exact(self) -> bool:
+        """True if whatever it shows, it shows of the load that was asked for."""
+        return not self.fell_short and not self.went_beyond
 
 
 @dataclass(frozen=True)
 class GivenUp:
-    """A load that could not be judged: its trials since the last that could, and whether most of those passed."""
+    """A load that could not be judged: its trials that did not judge it, and whether most of those passed."""
 
     load_fps: float
     phase: Phase
@@ -102,8 +118,9 @@ class Evidence:
     The upper bound is the lowest load that ever missed the goal. The lower bound is the highest load below it that
     passed. So no load with a missed trial, short or final, is ever reported.
 
-    A load cannot be judged if `retries` repeats of a trial were all INVALID, disturbed, short of the load, or missed at
-    more than the load. To choose the next load, it counts as passed or missed by what most of its trials showed
+    A load cannot be judged if `retries` repeats of a trial were all INVALID, disturbed, short of the load, or
+    missed at more than the load; all trials of one length at a load together are excused so often
+    (`_loads_exhausted`). To choose the next load, it counts as passed or missed by what most of its trials showed
     (`upper`, `lower`). What is reported rests on valid trials (`hard_upper`, `confirmed`).
 
     With loss verification (ETSI GS NFV-TST 009), a load that lost little misses the goal only if more than `verified`
@@ -120,7 +137,8 @@ class Evidence:
         self.valid = [entry for entry in entries if entry.seen.valid]
         self._judgements = {entry.index: judge(entry.seen, goal) for entry in entries}
         self._judged = [(entry, self._judgements[entry.index]) for entry in self.valid]
-        misses = [entry for entry, what in self._judged if what is Judgement.MISSED]
+        # Beyond the maximum there is no load of which a miss could be evidence.
+        misses = [e for e, what in self._judged if what is Judgement.MISSED and math.isfinite(e.miss_fps)]
         clear = {e.miss_fps for e in misses if not e.seen.sustained or e.seen.loss_ratio > CLEAR_LOSS}
         again = Counter((entry.miss_fps, entry.seen.final) for entry in misses)
         hard = clear | {load for (load, _), times in again.items() if times > verified}
@@ -145,21 +163,26 @@ class Evidence:
 
     def attempts(self, load: float, phase: Phase) -> list[Entry]:
         """Return the trials asked for at a load that did not judge it, since the last one that did."""
-        undecided: list[Entry] = []
-        for entry in reversed(self._asked.get((load, phase), [])):
-            what = self._judgements[entry.index]
-            if what not in _SAYS_NOTHING and entry.judges_its_load(what):
-                break
-            undecided.append(entry)
-        return undecided[::-1]
+        made = self._asked.get((load, phase), [])
+        return list(takewhile(self._is_no_judgement, reversed(made)))[::-1]
+
+    def _is_no_judgement(self, entry: Entry) -> bool:
+        what = self._judgements[entry.index]
+        return what in _SAYS_NOTHING or not entry.judges_its_load(what)
 
     def _loads_exhausted(self) -> dict[tuple[float, Phase], GivenUp]:
-        """Return the loads and phases of which no further trial is worth asking for."""
+        """Return the loads and phases of which no further trial is worth asking for.
+
+        Those whose last trials were in vain as often as is worth it; and those whose trials were so `retries` + 1 times
+        in all, whatever came between. Otherwise, trials that are valid and do not decide would allow as many excuses
+        again, each time.
+        """
         exhausted = {}
-        for load, phase in self._asked:
-            entries = self.attempts(load, phase)
-            if entries and len(entries) > self._patience(entries[0]):
-                exhausted[load, phase] = GivenUp(load, phase, tuple(entries), self._most_passed(entries))
+        for (load, phase), made in self._asked.items():
+            last = self.attempts(load, phase)
+            vain = [entry for entry in made if self._is_no_judgement(entry)]
+            if last and (len(vain) > self.retries or len(last) > self._patience(last[0])):
+                exhausted[load, phase] = GivenUp(load, phase, tuple(vain), self._most_passed(vain))
         return exhausted
 
     def _patience(self, first: Entry) -> int:
@@ -196,13 +219,10 @@ class Evidence:
             return together
         return [entry for entry, what in judged if what in PASSES]
 
-    def void_finals(self, load: float) -> list[Entry]:
-        """Return the final trials at a load that say nothing: INVALID, or what they lost was lost in stalls."""
-        return [
-            e
-            for e in self._entries
-            if e.seen.final and e.load_fps == load and self._judgements[e.index] in _SAYS_NOTHING
-        ]
+    def void_finals(self, confirming: Entry) -> int:
+        """Return how many final trials beside a confirming one are INVALID, or lost frames in stalls alone."""
+        void = [e for e in self._entries if self._judgements[e.index] in _SAYS_NOTHING]
+        return len(finals_beside(confirming, void))
 
     def bound(self, floor: float) -> Entry | None:
         """Return the final trial that shows the highest load known to pass: a valid one, or one of a load given up.
@@ -326,22 +346,24 @@ class Evidence:
         """Return valid final trials at a load, without those in doubt."""
         return len(self._finals_of(load))
 
-    def frames_at(self, load: float) -> int:
-        """Return frames sent at a load in all its valid trials, without those in doubt."""
-        doubted = self.doubted(load)
-        return sum(e.seen.frames for e in self.valid if e.pass_fps == load and e not in doubted)
+    def frames_met_at(self, load: float) -> int:
+        """Return frames sent at a load in the valid trials that met the goal: no others show that none is lost."""
+        return sum(e.seen.frames for e, what in self._judged if e.pass_fps == load and what in PASSES)
 
     def final_counts_at(self, load: float) -> list[tuple[int, int]]:
         """Return (frames, lost) of each direction over the valid final trials at a load."""
-        rows = [entry.seen.by_direction for entry in self._finals_of(load)]
-        width = max((len(row) for row in rows), default=0)
-        return [
-            (
-                sum(row[n].frames for row in rows if n < len(row)),
-                sum(row[n].lost for row in rows if n < len(row)),
-            )
-            for n in range(width)
-        ]
+        return direction_counts(entry.seen for entry in self._finals_of(load))
+
+    def loss_bound(self, confirming: Entry) -> float | None:
+        """Return the loss ratio that the final trials which a figure rests on exclude with 95 % confidence.
+
+        If these are disturbed ones, all of that load whose counts are right: not those alone that passed.
+        """
+        finals = self._finals_of(confirming.pass_fps)
+        if not confirming.seen.valid:
+            given = (g for g in self.given_up if confirming in g.entries)
+            finals = [e for g in given for e in g.entries if e.seen.counted and not e.fell_short]
+        return joint_loss_bound(entry.seen for entry in finals)
 
     def valid_at(self, load: float) -> int:
         """Return valid trials at a load."""
@@ -366,15 +388,41 @@ class Evidence:
         ]
 
     def _weigh(self, load: float) -> Judgement:
+        """Judge a load by its final trials together.
+
+        Trials that offered more, or of which a faster part offered more, than this load count for it, and not against
+        it: what they lost they may have lost at their own rate.
+        """
         finals = self._finals_of(load)
-        if self.goal > 0:
-            weighed = weigh_finals([entry.seen for entry in finals], self.goal)
-            lossy = any(entry.seen.lost_frames > 0 for entry in finals)
-            if weighed is Judgement.UNDECIDED and lossy and len(finals) >= MOST_FINALS_AT_A_LOAD:
-                return Judgement.MISSED  # so near to the goal that it cannot be told to meet it
-            return weighed
-        what = [self._judgements[entry.index] for entry in finals]
-        return Judgement.MET if Judgement.MET in what else Judgement.UNDECIDED
+        if self.goal == 0:
+            what = [self._judgements[entry.index] for entry in finals]
+            return Judgement.MET if Judgement.MET in what else Judgement.UNDECIDED
+        if weigh_finals([entry.seen for entry in finals], self.goal) is Judgement.MET:
+            return Judgement.MET
+        exact = [entry.seen for entry in finals if entry.is_exact]
+        weighed = weigh_finals(exact, self.goal)
+        lossy = any(seen.lost_frames > 0 for seen in exact)
+        if weighed is Judgement.UNDECIDED and lossy and len(exact) >= MOST_FINALS_AT_A_LOAD:
+            return Judgement.MISSED  # so near to the goal that it cannot be told to meet it
+        return weighed
+
+
+def rates_apart(seen: Observation, intended: float, resolution: float) -> tuple[float | None, float | None]:
+    """Return the rates that a trial is evidence for, frames/s: its mean for a pass, its highest for a miss.
+
+    None: as intended, to the resolution; a mean above it, too, since a pass at more is a pass.
+    """
+    offered = seen.offered_fps or intended
+    highest = max(offered, intended) if seen.highest_fps is None else seen.highest_fps
+    near = max(resolution * intended, RECORDED_TO)
+    passes = offered if offered < intended - near else None
+    return passes, highest if abs(highest - intended) > near else None
+
+
+def finals_beside(confirming: Entry, entries: Sequence[Entry]) -> list[Entry]:
+    """Pick the final trials that were asked for at the load of a confirming one or at its figure, or offered this."""
+    loads = {confirming.load_fps, confirming.pass_fps}
+    return [e for e in entries if e.seen.final and not loads.isdisjoint((e.load_fps, e.pass_fps))]
 
 
 def patience(retries: int, *, final: bool, vainly: bool) -> int:
@@ -397,7 +445,9 @@ def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
         return None
     above: dict[float, list[Observation]] = {}
     for entry in entries:
-        if entry.seen.valid and entry.miss_fps >= upper:
+        # One without loss whose mean was below shows nothing of this load, however fast a part of it was.
+        reached = entry.miss_fps if entry.seen.lost_frames > 0 or not entry.seen.sustained else entry.pass_fps
+        if entry.seen.valid and reached >= upper:
             above.setdefault(entry.miss_fps, []).append(entry.seen)
     lost = frames = 0
     faintest: float | None = None

@@ -66,7 +66,8 @@ class DirectionCount:
 class Observation:
     """The parts of one trial that the search needs.
 
-    * load_fps: the intended load. offered_fps: the offered load (RFC 2285 3.5); None: as intended.
+    * load_fps: the intended load. offered_fps: the offered load (RFC 2285 3.5), a mean; None: as intended. highest_fps:
+      the DUT saw the frames no faster than this (terms.Trial.highest_fps); None: as intended, or offered if more.
     * frames (sent), lost_frames (sent - received intact): sums over both directions.
     * frames_per_direction: the count of the direction with fewer frames.
     * directions: each direction by itself. Empty: not known; then all loss is attributed to the smaller direction.
@@ -90,6 +91,7 @@ class Observation:
     forwarding_fps: float | None = None
     reasons: tuple[Reason, ...] = ()
     offered_fps: float | None = None
+    highest_fps: float | None = None
     directions: tuple[DirectionCount, ...] = ()
     counted: bool = False
     backlog_excused: bool = False
@@ -168,6 +170,23 @@ def weigh(counts: Iterable[tuple[int, int]], goal: float) -> Judgement:
         if evidence >= _DECIDED - 1e-9:
             return Judgement.MISSED
     return Judgement.UNDECIDED
+
+
+def direction_counts(trials: Iterable[Observation]) -> list[tuple[int, int]]:
+    """Return (frames, lost) of each direction over these trials."""
+    rows = [seen.by_direction for seen in trials]
+    width = max((len(row) for row in rows), default=0)
+    columns = [[row[n] for row in rows if n < len(row)] for n in range(width)]
+    return [(sum(c.frames for c in column), sum(c.lost for c in column)) for column in columns]
+
+
+def joint_loss_bound(trials: Iterable[Observation]) -> float | None:
+    """Return the loss ratio that these trials exclude with 95 % confidence, of the worse direction; None if no frames.
+
+    All loss is counted as the DUT's, in stalls too: so the bound holds for disturbed trials as well.
+    """
+    bounds = [loss_bound(frames, lost) for frames, lost in direction_counts(trials)]
+    return max((bound for bound in bounds if bound is not None), default=None)
 
 
 def weigh_finals(trials: Sequence[Observation], goal: float) -> Judgement:

@@ -45,6 +45,10 @@ class Loads:
         """Return the lowest load of the row that is not below `load`."""
         return self._row[min(bisect_left(self._row, load), len(self._row) - 1)]
 
+    def at_or_above(self, load: float) -> float:
+        """Return the lowest load not below `load`; infinite above the maximum, where the row has none."""
+        return self.up(load) if load <= self._row[-1] else math.inf
+
     def down(self, load: float) -> float:
         """Return the highest load of the row that is not above `load`."""
         return self[self.place(load)]

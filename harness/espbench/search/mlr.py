@@ -2,10 +2,12 @@
 """MLRsearch (draft-ietf-bmwg-mlrsearch) as a search of espbench; mlr_library.py drives the library.
 
 What is espbench's and not the library's:
-- an INVALID trial, one of which less was offered than asked for, or one whose loss lies in stalls of the host alone
-  is repeated, up to `retries` times. If the load still cannot be judged, the library is told what most of these trials
+- an INVALID trial, one of which less was offered than asked for (unless it missed all goals), one of which more was
+  offered and frames were lost, or one whose loss lies in stalls of the host alone is repeated, up to `retries` times at
+  a load and length. If the load still cannot be judged, the library is told what most of these trials
   showed, so that it goes on with other loads (mlr_library.py); no OK rests on that;
 - a load that was stored and not forwarded is told as the loss of what did not come in time;
+- of both directions the library is told the loss ratio of the worse;
 - where trials hold too few frames to judge a goal (goals.py), the goal is UNRESOLVABLE;
 - where the library cannot end, or a load beside the result could not be judged, the highest load that final trials are
   known to pass is a LOWER_BOUND.
@@ -21,8 +23,24 @@ from typing import Any
 
 from espbench.search import mlr_library
 from espbench.search.arguments import SearchSpec
-from espbench.search.evidence import Entry, GivenUp, TrialRequest, check_answer, faint_loss, tidy
-from espbench.search.goals import Judgement, Observation, frames_to_see, frames_to_steer, judge_counts
+from espbench.search.evidence import (
+    Entry,
+    GivenUp,
+    TrialRequest,
+    check_answer,
+    faint_loss,
+    finals_beside,
+    rates_apart,
+    tidy,
+)
+from espbench.search.goals import (
+    Judgement,
+    Observation,
+    frames_to_see,
+    frames_to_steer,
+    joint_loss_bound,
+    judge_counts,
+)
 from espbench.search.mlr_library import Repeats, Replayed
 from espbench.search.results import GoalResult, why_given_up
 from espbench.sentences import Code
@@ -67,20 +85,23 @@ class MlrSearch:
     def add(self, seen: Observation) -> None:
         """Take what the trial of the last `next()` showed; ValueError if it is another search's."""
         asked = check_answer(self.next(), seen)
-        passes = tidy(seen.offered_fps) if seen.offered_fps and self._falls_short(seen) else None
-        self._entries.append(Entry(len(self._entries), asked, self._usable(seen), passes))
+        mean, highest = rates_apart(seen, asked.load_fps, self.resolution)
+        passes = None if mean is None else tidy(mean)
+        # The library has no loads but those it asks for: a miss below one is a miss there.
+        misses = tidy(highest) if highest is not None and highest > asked.load_fps else None
+        entry = Entry(len(self._entries), asked, seen, passes, misses)
+        self._entries.append(replace(entry, seen=self._usable(entry)))
         self._cached = None
 
-    def _falls_short(self, seen: Observation) -> bool:
-        """Return whether less was offered than the library asked for, by more than the resolution."""
-        return seen.offered_fps is not None and seen.offered_fps < (1 - self.resolution) * seen.load_fps
-
-    def _usable(self, seen: Observation) -> Observation:
+    def _usable(self, entry: Entry) -> Observation:
         """Return it as seen, or INVALID where it is no evidence for the load that the library asked for."""
-        why = None
-        if self._falls_short(seen):
+        seen, why = entry.seen, None
+        judgements = {_judge(seen, goal) for goal in self.goals}
+        if entry.went_beyond and (seen.lost_frames > 0 or not seen.sustained):
+            why = Reason.of(Code.OFFERED_MORE)
+        elif entry.fell_short and judgements != {Judgement.MISSED}:
             why = Reason.of(Code.ONLY_OFFERED, fps=seen.offered_fps)
-        elif any(_judge(seen, goal) is Judgement.DISTURBED for goal in self.goals):
+        elif Judgement.DISTURBED in judgements:
             why = Reason.of(Code.LOST_IN_STALLS)
         if not seen.valid or why is None:
             return seen
@@ -165,7 +186,6 @@ class MlrSearch:
         elif status == "INVALID" and (bound := self._bound(goal)) is not None:
             status, (throughput, final) = "LOWER_BOUND", bound
         at_maximum = status == "OK" and lower == self.maximum_fps
-        at_fps = final.load_fps if final is not None else lower
         return GoalResult(
             goal=goal,
             status=status,
@@ -178,10 +198,27 @@ class MlrSearch:
             reasons=[reason] if reason else [],
             warnings=self._exceeded(goal, lower) if status == "OK" else _disturbed(final),
             answer=self._answer(goal, status, throughput, reason, at_maximum=at_maximum),
-            void_finals=sum(
-                not e.seen.valid and e.seen.final and e.load_fps == at_fps for e in self._entries
-            ),
+            void_finals=len(finals_beside(final, self._void())) if final else self._void_at(lower),
+            loss_bound=self._loss_bound(final) if final else None,
         )
+
+    def _void(self) -> list[Entry]:
+        """Return the trials that say nothing. One that was only short shows what it offered."""
+        return [e for e in self._entries if not e.seen.valid and not _only_short(e)]
+
+    def _void_at(self, load: float | None) -> int:
+        return sum(e.seen.final and e.load_fps == load for e in self._void())
+
+    def _loss_bound(self, final: Entry) -> float | None:
+        """Return the loss ratio that the final trials which a figure rests on exclude with 95 % confidence.
+
+        If these are disturbed ones, all at that load whose counts are right: not those alone that passed.
+        """
+        at_load = [e for e in self._entries if e.seen.final and e.load_fps == final.load_fps]
+        if final.seen.valid or _only_short(final):
+            known = [e for e in at_load if e.seen.valid or _only_short(e)]
+            return joint_loss_bound(e.seen for e in known if e.fell_short == final.fell_short)
+        return joint_loss_bound(e.seen for e in at_load if e.seen.counted and not e.fell_short)
 
     def _shown(self, load: float | None) -> float | None:
         """Return the load if a valid trial showed something of it; None if the library was only told of it."""
@@ -223,7 +260,7 @@ class MlrSearch:
                 at_load.setdefault((e.load_fps, e.fell_short), []).append(e)
         judged = [[(e, _judge_as_offered(e.seen, goal)) for e in entries] for entries in at_load.values()]
         missed = [
-            min(e.pass_fps for e, judgement in judged_trials if judgement is Judgement.MISSED)
+            min(e.miss_fps for e, judgement in judged_trials if judgement is Judgement.MISSED)
             for judged_trials in judged
             if not self._may_pass(judged_trials)
         ]

@@ -173,6 +173,7 @@ class _Recorded:
         # Loads given up, of which nothing is known, one after the other.
         self._in_a_row = {"search": 0, "final": 0}
         self._answers: dict[tuple[float, float], tuple[int, int]] = {}  # of loads given up: frames, lost
+        self._void: dict[tuple[float, float], list[Entry]] = {}  # all of a load and a length
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         """Return the first valid trial of those left, or what is told of a load given up; raise _NotMadeYet without."""
@@ -191,16 +192,18 @@ class _Recorded:
     def _counts(self, load: float, duration_s: float) -> tuple[int, int]:
         final = duration_s >= self._repeats.final_s
         most = patience(self._repeats.retries, final=final, vainly=self._vainly)
-        void: list[Entry] = []
+        void: list[Entry] = []  # since the last valid one
+        all_void = self._void.setdefault((load, duration_s), [])
         for entry in self._left:
             if entry.seen.valid:
                 self._vainly = False
                 self._in_a_row |= {"search": 0} | ({"final": 0} if final else {})
                 return entry.seen.frames, self._lost(entry.seen)
             void.append(entry)
-            if len(void) > most:
+            all_void.append(entry)
+            if len(void) > most or len(all_void) > self._repeats.retries:
                 self._vainly = True
-                self._answers[load, duration_s] = counts = self._give_up(void, load, duration_s)
+                self._answers[load, duration_s] = counts = self._give_up(all_void, load, duration_s)
                 return counts
         raise _NotMadeYet(self._request(load, duration_s, len(void)))
 
@@ -241,9 +244,15 @@ class _Recorded:
         return min(math.floor(self._largest_goal * frames) + 1, frames)
 
     def _lost(self, seen: Observation) -> int:
-        """Return frames lost; of a load that was only stored, those that did not come in time: it misses every goal."""
+        """Return frames lost; of a load that was only stored, those that did not come in time: it misses every goal.
+
+        Each direction has to meet a goal: all frames are taken to be lost as those of the worse direction were.
+        """
+        lost = max(
+            (-(-seen.frames * c.lost // c.frames) for c in seen.by_direction if c.frames > 0), default=0
+        )
         if seen.sustained:
-            return max(seen.lost_frames, 0)
+            return min(max(lost, 0), seen.frames)
         in_time = seen.forwarding_fps * seen.duration_s if seen.forwarding_fps is not None else seen.frames
         late = math.ceil(seen.frames - in_time)
-        return min(max(seen.lost_frames, late, self._miss(seen.frames)), seen.frames)
+        return min(max(lost, late, self._miss(seen.frames)), seen.frames)

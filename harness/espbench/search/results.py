@@ -21,9 +21,9 @@ class GoalResult:
     load that passed (any valid trial), upper_fps the lowest that missed; None = none. `trials` counts all trials
     of the search, since every goal is judged on each. final_trial_index is the place of the confirming trial in
     the order of `add`. at_maximum: the throughput is this or more. `answer` is it all in one sentence.
-    void_finals counts the final trials at the throughput that say nothing of it: INVALID ones, and those whose loss lay
-    in stalls; loss_bound is the loss ratio that the valid ones
-    exclude with 95 % confidence.
+    void_finals counts the final trials at the throughput, or at the load of the confirming trial, that say nothing of
+    it: INVALID ones, and those whose loss lay in stalls. loss_bound is the loss ratio that the trials which the figure
+    rests on exclude with 95 % confidence.
     """
 
     goal: float

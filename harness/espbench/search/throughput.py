@@ -8,12 +8,13 @@ rests only on final trials:
                                                                    ▲            │ missed
                                                                    └─ steps down, final length
 
-The load of a trial is the offered load, not the intended one. If a trial offered less, a pass is evidence for the
-load of the row at or below the offered one, and a miss for the load at or above it. A final trial that was INVALID,
-disturbed or short of its load is repeated, `retries` times. If a load still cannot be judged, the search continues
-with other loads (evidence.py). In the end the answer is the highest load with a final trial that passed. It is OK if
-a valid trial missed one step above, or if the maximum passed; otherwise LOWER_BOUND, with the reason why the loads
-above could not be judged.
+The load of a trial is the offered load, not the intended one. A pass is evidence for the load of the row at or
+below the mean that was offered. A miss is evidence for the load at or above the highest rate at which the DUT may
+have seen the frames: a trial that offered less in the mean, because its sender paused, had that rate in between. A
+final trial that was INVALID, disturbed or short of its load is repeated, `retries` times. If a load still cannot be
+judged, the search continues with other loads (evidence.py). In the end the answer is the highest load with a final
+trial that passed. It is OK if a valid trial missed one step above, or if the maximum passed; otherwise LOWER_BOUND,
+with the reason why the loads above could not be judged.
 
 Loads are taken from a row with equal ratios (loads.py). Bisection halves the *ratio* of the bounds, because the
 resolution is relative; so the number of trials depends on log(maximum/minimum), not on the throughput. If there is a
@@ -41,12 +42,12 @@ from espbench.search.arguments import SearchSpec
 from espbench.search.evidence import (
     MOST_FINALS_AT_A_LOAD,
     MOST_GIVEN_UP,
-    RECORDED_TO,
     Entry,
     Evidence,
     GivenUp,
     TrialRequest,
     check_answer,
+    rates_apart,
     tidy,
 )
 from espbench.search.goals import (
@@ -55,7 +56,6 @@ from espbench.search.goals import (
     frames_needed,
     frames_to_see,
     frames_to_steer,
-    loss_bound,
 )
 from espbench.search.loads import Loads
 from espbench.search.results import GoalResult, why_given_up
@@ -195,14 +195,10 @@ class ThroughputSearch:
         return self._derived[goal]
 
     def _evidence_for(self, intended: float, seen: Observation) -> tuple[float | None, float | None]:
-        """Return the loads for which a pass, and a miss, of the offered load is evidence; None: as intended."""
-        offered = seen.offered_fps
-        near = max(self.resolution * intended, RECORDED_TO)
-        if offered is None or offered <= 0 or abs(offered - intended) <= near:
-            return None, None
-        if offered > intended:
-            return intended, self._loads.up(offered)
-        return self._loads.at_or_below(offered), self._loads.up(offered)
+        """Return the loads for which a pass, and a miss, of the trial is evidence; None: as intended."""
+        mean, highest = rates_apart(seen, intended, self.resolution)
+        passes = None if mean is None else self._loads.at_or_below(mean)
+        return passes, None if highest is None else self._loads.at_or_above(highest)
 
     def _state(self, goal: float) -> _Wish | _Verdict:
         """Return what this goal needs next, or how it ended."""
@@ -312,7 +308,7 @@ class ThroughputSearch:
         if evidence.confirmation(load) is None:
             return self._final(evidence, load)
         faint = evidence.faint_loss() if evidence.goal == 0 else None
-        if faint is not None and evidence.frames_at(load) < frames_to_see(faint):
+        if faint is not None and evidence.frames_met_at(load) < frames_to_see(faint):
             if evidence.finals_at(load) < VERIFICATIONS:
                 return _Wish(load, self._final_s(load, faint), "final")
             return _Verdict("UNRESOLVABLE", self._too_few(load))
@@ -430,9 +426,9 @@ class ThroughputSearch:
         ]
         void_finals, excluded = 0, None
         if throughput is not None:
-            void_finals = len(evidence.void_finals(throughput))
-            bounds = [loss_bound(frames, lost) for frames, lost in evidence.final_counts_at(throughput)]
-            excluded = max((bound for bound in bounds if bound is not None), default=None)
+            assert final is not None
+            void_finals = evidence.void_finals(final)
+            excluded = evidence.loss_bound(final)
             if doubted := evidence.doubted(throughput):
                 lost = sum(entry.seen.lost_frames for entry in doubted)
                 trials = evidence.valid_at(throughput)

@@ -17,7 +17,7 @@ from support.runs import espbench, rows
 
 BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
 
-pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 # Enough for what the guests need of the host, also when somebody else has it for a while.
 PATIENCE_S = 1800.0

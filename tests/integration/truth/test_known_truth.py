@@ -57,7 +57,8 @@ def run_plan(plan: dict[str, Any], folder: Path, *options: str) -> tuple[Path, l
 @pytest.mark.parametrize(
     ("own_threads", "sizes"),
     [
-        pytest.param(True, [64, 1424], id="own threads"),
+        pytest.param(True, [1424], id="own threads"),
+        pytest.param(True, [64], id="own threads, small frames", marks=pytest.mark.slow),
         pytest.param(False, [512], id="in the sender's context", marks=pytest.mark.slow),
     ],
 )

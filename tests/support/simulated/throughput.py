@@ -34,7 +34,7 @@ def short(
     disturbed: bool = False,
     taken_pct: float = 0.0,
 ) -> Trial:
-    """Return a first trial at the maximum, its `sequence`-th attempt, of which the tester offered a share.
+    """Return a first trial at the maximum, its `sequence`-th attempt, of which a slow tester offered a share steadily.
 
     taken_pct: of the sender's CPU, by others.
     """
@@ -42,7 +42,7 @@ def short(
     rx = round(tx * (1 - lost))
     direction = DirectionReading(
         intended_fps=MAXIMUM, offered_fps=share * MAXIMUM, tx_frames=tx, rx_frames=rx, lost=tx - rx, duplicated=0,
-        reordered=0, corrupted=0,
+        reordered=0, corrupted=0, highest_fps=share * MAXIMUM,
     )  # fmt: skip
     return Trial(
         case=case.id, sequence=sequence, phase="search", attempt=sequence, intended_fps=MAXIMUM,

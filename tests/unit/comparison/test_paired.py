@@ -24,7 +24,7 @@ from espbench.comparison.deciding.paired_ratios import (
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.paired_trials import ARMS, RUNGS, STEP, Ask, PairedLoads, bounds
 from espbench.runs.beds import no_room
-from espbench.terms import Finding
+from espbench.terms import DirectionReading, Finding
 from support.session.examples import examples
 from support.simulated import pairs as sim
 
@@ -136,6 +136,22 @@ def test_a_trial_at_another_load_does_not_count() -> None:
         assert ask.request.as_offered
         record = sim.made(ask, 50.0, lost=False)
         running.add(record.model_copy(update={"offered_fps": share * record.intended_fps}))
+        assert sum(running.void.values()) == void
+
+
+def test_a_trial_that_was_faster_at_any_time_was_at_another_load() -> None:
+    """Its mean is as asked for: one direction offered less, the other more."""
+    running = start()
+    for share, void in ((1.01, 0), (1.03, 1)):
+        ask = running.next()
+        assert ask
+        record = sim.made(ask, 50.0, lost=False)
+        fps = record.intended_fps
+        reading = DirectionReading(
+            intended_fps=fps, offered_fps=fps, highest_fps=share * fps, tx_frames=record.tx_frames,
+            rx_frames=record.rx_frames, lost=0, duplicated=0, reordered=0, corrupted=0,
+        )  # fmt: skip
+        running.add(record.model_copy(update={"per_direction": {"west-east": reading}}))
         assert sum(running.void.values()) == void
 
 

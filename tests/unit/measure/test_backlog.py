@@ -67,12 +67,13 @@ def trial_of(
     lost_ns = [int(lost_at_s * 1e9)] if lost_at_s is not None else []
     host_stalls = [Stall(cpu=1, at_ns=int(at_s * 1e9), ms=ms) for at_s, ms in stalls]
     stream = SimpleNamespace(
-        slices=slices(2.0, latency_us), tx_stalls=[], tx_stalls_more=0, tx_frames=4000, rx_frames=4000, lost=0,
+        slices=slices(2.0, latency_us), tx_stalls=[], tx_stalls_more=0, tx_stalls_more_ms=0.0, tx_frames=4000,
+        rx_frames=4000, lost=0,
         loss_episodes=[LossEpisode(from_ns=at, to_ns=at, frames=7) for at in lost_ns],
     )  # fmt: skip
     trial: dict[str, Any] = {
         "streams": [stream], "stalls_watched": True, "host_stalls": host_stalls, "host_stalls_more": 0,
-        "host_stall_ms_total": {}, "start_ns": 0, "duration_s": 2.0,
+        "host_stalls_more_ms": 0.0, "host_stall_ms_total": {}, "start_ns": 0, "duration_s": 2.0,
     }  # fmt: skip
     return cast(Offered, SimpleNamespace(**trial))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from espbench.measure import trial
+from espbench.measure import trial, unmeasured
 from espbench.measure.inputs.setup import Request, TrialBroken
 from espbench.measure.proof.readiness import InClear
 from espbench.measure.record import OfCase
@@ -305,3 +305,24 @@ def test_a_plan_without_it_has_no_rivals(tmp_path: Path) -> None:
     )
     asked = plan(tmp_path, text)
     assert rivals(asked, cases(asked)) == []
+
+
+@pytest.mark.parametrize("leaking", ["xfrm", "other"])
+def test_cleartext_in_the_warm_up_accuses_the_arm_that_leaked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaking: str
+) -> None:
+    """Both arms' gateways are warmed up when the first of them has a trial; the leak is the other's for ever."""
+    left = [leaking]
+
+    def warm_up(setup: Any, *_: Any, **__: Any) -> None:
+        if setup.name in left:
+            left.remove(setup.name)  # once only
+            raise InClear("warm-up: 2 frames left home beside its SA")
+
+    monkeypatch.setattr(unmeasured, "warm_up", warm_up)
+    asked, gateways = plan(tmp_path, PLAN.replace("warm_up: 0", "warm_up: 1s")), Gateways()
+    with directory(tmp_path, asked) as run:
+        compared(asked, run, gateways)
+        violated = {record.case[-1] for record in run.trials() if record.violated}
+    assert violated == {"a" if leaking == "xfrm" else "b"}
+    assert gateways.standing == []

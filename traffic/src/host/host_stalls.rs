@@ -18,6 +18,8 @@ const LISTED: usize = 1000;
 pub struct Stalls {
     pub listed: Vec<HostStall>,
     pub more: u64,
+    /// Time for which those lasted that are long enough for the list, and not in it.
+    pub more_ms: f64,
     pub total_ms: f64,
     /// Is true if these are the host's: the watcher was on its CPU, before every ordinary thread.
     pub watched: bool,
@@ -58,6 +60,7 @@ pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
                 stalls.listed.push(HostStall { cpu, at_ns: due, ms });
             } else if late >= LISTED_NS {
                 stalls.more += 1;
+                stalls.more_ms += ms;
             }
             due = now;
         }

@@ -44,6 +44,9 @@ pub enum Event {
         elapsed_s: f64,
         tx_frames: u64,
         rx_frames: u64,
+        /// False once all has been sent, and late frames are waited for. In real time, one event tells when sending is
+        /// about to begin, and one when it is over.
+        sending: bool,
     },
     /// Tells how many packets were sealed before a trial, or opened after it.
     Crypto {
@@ -179,6 +182,7 @@ mod tests {
             lateness_us: Some(lateness()),
             tx_stalls: vec![stall()],
             tx_stalls_more: 1,
+            tx_stalls_more_ms: 2.5,
             sealed_before: Some(true),
         }
     }
@@ -224,6 +228,7 @@ mod tests {
             }],
             host_stall_ms_total: BTreeMap::from([("0".into(), 1.5)]),
             host_stalls_more: 1,
+            host_stalls_more_ms: 3.5,
             stalls_watched: false,
             senders_run_ms: 1.0,
             senders_wait_ms: 2.0,

@@ -80,6 +80,7 @@ impl<'a> Crew<'a> {
             let failed = wait_for_senders(&sending, &receiving, &attended, stop, watch);
             let sent = join_senders(sending, self.parts, &mut done).and(failed.map_or(Ok(()), Err));
             if sent.is_ok() {
+                watch.sending_is_over();
                 wait_for_residue(&done.reports, &receiving, watch);
             }
             stop_receiving.store(true, Ordering::Relaxed);

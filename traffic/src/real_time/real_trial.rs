@@ -146,6 +146,7 @@ fn send_and_receive(
     start_lanes(&mut lanes, &live_senders, &times);
     start_receivers(&mut receivers, parts, &times);
     let mut watch = Watch::new(trial, &prepared.lives, steps, start_ns, caller);
+    watch.tell();
     let crew = Crew {
         lanes,
         live_senders: &live_senders,
@@ -266,6 +267,7 @@ fn add_host(result: &mut TrialResult, sent: Sent, watch_cpus: &[usize]) {
             .insert(cpu.to_string(), stalls.total_ms);
         result.host_stalls.extend(stalls.listed);
         result.host_stalls_more += stalls.more;
+        result.host_stalls_more_ms += stalls.more_ms;
         result.stalls_watched &= stalls.watched;
         warnings.extend(stalls.notes);
     }

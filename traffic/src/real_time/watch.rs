@@ -17,6 +17,7 @@ pub struct Watch<'a, 'b> {
     pub steps: StepWatch,
     pub start_ns: u64,
     next_progress_ns: u64,
+    sending: bool,
     pub stopped_early: bool,
 }
 
@@ -36,6 +37,7 @@ impl<'a, 'b> Watch<'a, 'b> {
             steps,
             start_ns,
             next_progress_ns: start_ns + PROGRESS_NS,
+            sending: true,
             stopped_early: false,
         }
     }
@@ -43,13 +45,23 @@ impl<'a, 'b> Watch<'a, 'b> {
     /// Sleeps for a moment, and tells how far the trial is when the time for that has come.
     pub fn pause(&mut self) {
         std::thread::sleep(Duration::from_millis(10));
-        let now = monotonic_ns();
-        if now >= self.next_progress_ns {
+        if monotonic_ns() >= self.next_progress_ns {
             self.next_progress_ns += PROGRESS_NS;
             self.steps.sample();
-            let elapsed_ns = now.saturating_sub(self.start_ns);
-            (self.caller.emit)(&progress(self.trial, self.lives, elapsed_ns));
+            self.tell();
         }
+    }
+
+    /// Tells how far the trial is. At its start and at the end of sending, the caller looks at the host.
+    pub fn tell(&mut self) {
+        let elapsed_ns = monotonic_ns().saturating_sub(self.start_ns);
+        (self.caller.emit)(&progress(self.trial, self.lives, elapsed_ns, self.sending));
+    }
+
+    /// Tells that all has been sent.
+    pub fn sending_is_over(&mut self) {
+        self.sending = false;
+        self.tell();
     }
 
     /// Asks the caller whether the trial is to end.

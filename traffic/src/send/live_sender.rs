@@ -266,6 +266,7 @@ impl LiveSender {
         report.cut_ns = (left_over && self.control.read(0).stop == 0).then_some(stream.until_ns);
         report.stalls = stalls(&progress);
         report.stalls_more = progress.stalls_more;
+        report.stalls_more_ns = progress.stalls_more_ns;
         report.marks = (0..progress.marks as usize)
             .map(|place| self.marks.read(which * MARKS + place))
             .map(|mark| (mark.frame, mark.at_ns))

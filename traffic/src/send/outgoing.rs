@@ -199,6 +199,7 @@ impl Outgoing {
         }
         self.report.stalls = self.stalls.listed;
         self.report.stalls_more = self.stalls.more;
+        self.report.stalls_more_ns = self.stalls.more_ns;
         self.report.schedule = self.schedule;
         self.live
             .last_tx_ns

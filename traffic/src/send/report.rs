@@ -34,6 +34,7 @@ pub struct SendReport {
     pub late_frames: u64,
     pub stalls: Vec<TxStall>,
     pub stalls_more: u64,
+    pub stalls_more_ns: u64,
     /// Marks (frame, when it was sent), ascending, about one each half millisecond.
     pub marks: Vec<(u64, u64)>,
     /// The highest number of each of its SAs. Empty if the stream leaves in clear, or with a fault.
@@ -62,6 +63,7 @@ impl SendReport {
             late_frames: 0,
             stalls: Vec::new(),
             stalls_more: 0,
+            stalls_more_ns: 0,
             marks: Vec::new(),
             last_esp_numbers: Vec::new(),
             sealed_before: None,

@@ -15,7 +15,7 @@ const SETTLE_NS: u64 = 30_000_000;
 const SILENCE_S: f64 = 0.1;
 
 /// Makes an event of progress.
-pub fn progress(trial: &Trial, lives: &[Arc<Live>], elapsed_ns: u64) -> Event {
+pub fn progress(trial: &Trial, lives: &[Arc<Live>], elapsed_ns: u64, sending: bool) -> Event {
     let sum = |of: fn(&Live) -> &AtomicU64| -> u64 {
         lives.iter().map(|live| of(live).load(Ordering::Relaxed)).sum()
     };
@@ -24,6 +24,7 @@ pub fn progress(trial: &Trial, lives: &[Arc<Live>], elapsed_ns: u64) -> Event {
         elapsed_s: elapsed_ns as f64 / 1e9,
         tx_frames: sum(|live| &live.sent),
         rx_frames: sum(|live| &live.arrived),
+        sending,
     }
 }
 

@@ -84,6 +84,7 @@ fn empty(made: &Made, reports: &[SendReport]) -> TrialResult {
         host_stalls: Vec::new(),
         host_stall_ms_total: BTreeMap::new(),
         host_stalls_more: 0,
+        host_stalls_more_ms: 0.0,
         stalls_watched: true,
         senders_run_ms: 0.0,
         senders_wait_ms: 0.0,
@@ -280,6 +281,7 @@ fn stream_result(
         lateness_us: histogram::lateness(&lateness),
         tx_stalls: tx_stalls::merged(stalls.collect()),
         tx_stalls_more: sum(&|report| report.stalls_more),
+        tx_stalls_more_ms: sum(&|report| report.stalls_more_ns) as f64 / 1e6,
         sealed_before: parts[0].0.sealed_before,
     })
 }

@@ -169,7 +169,12 @@ impl Passing<'_> {
             if monotonic_ns() >= next_progress_ns {
                 next_progress_ns += PROGRESS_NS;
                 let elapsed_ns = self.world.now_ns() - self.start_ns;
-                (caller.emit)(&progress(self.trial, self.lives, elapsed_ns));
+                (caller.emit)(&progress(
+                    self.trial,
+                    self.lives,
+                    elapsed_ns,
+                    self.sending.is_some(),
+                ));
             }
             if self.sending.is_none() && self.over() {
                 return Ok(());

@@ -10,7 +10,7 @@ pub const STREAMS: usize = 8;
 pub const LONGEST: usize = 3456;
 pub const ORDER: usize = 4096;
 pub const VARIANTS: usize = 64;
-pub const STALLS: usize = 200;
+pub const STALLS: usize = 1000;
 pub const STEPS: usize = 16;
 pub const SLICES: usize = 20;
 pub const HDR_SLOTS: usize = SLOTS;
@@ -133,6 +133,7 @@ pub struct Progress {
     pub last_tx_ns: u64,
     pub late_frames: u64,
     pub stalls_more: u64,
+    pub stalls_more_ns: u64,
     pub late_ns: u64,
     pub stall_at_ns: u64,
     pub stall_paused_ns: u64,

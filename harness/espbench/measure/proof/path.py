@@ -145,7 +145,19 @@ def leaks(crossing: Crossing, *, fragments: bool) -> list[Reason]:
     """
     c = crossing
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
-    of_second = {"way": where, "gateway": c.second, "did": "decrypted", "n": c.decrypted}
+    problems = leaks_by_gateways(crossing, fragments=fragments)
+    if c.arrived > c.decrypted and not c.stream.duplicated:
+        of_second = {"way": where, "gateway": c.second, "did": "decrypted", "n": c.decrypted}
+        problems.append(Reason.of(Code.MORE_ARRIVED, **of_second, arrived=c.arrived))
+    if c.stream.never_came == 0 and min(c.encrypted, c.decrypted) < sent and not problems:
+        problems.append(_not_all(crossing))
+    return problems
+
+
+def leaks_by_gateways(crossing: Crossing, *, fragments: bool) -> list[Reason]:
+    """Say which of the gateways' own counters show a leak, whatever the tester counted."""
+    c = crossing
+    where = f"{c.stream.from_}-{c.stream.to}"
     problems = []
     if c.decrypted > c.encrypted:
         problems.append(
@@ -154,9 +166,8 @@ def leaks(crossing: Crossing, *, fragments: bool) -> list[Reason]:
                 way=where, second=c.second, decrypted=c.decrypted, first=c.first, encrypted=c.encrypted,
             )
         )  # fmt: skip
-    if c.arrived > c.decrypted and not c.stream.duplicated:
-        problems.append(Reason.of(Code.MORE_ARRIVED, **of_second, arrived=c.arrived))
     if c.left_second - c.second_own > c.decrypted:
+        of_second = {"way": where, "gateway": c.second, "did": "decrypted", "n": c.decrypted}
         problems.append(Reason.of(Code.MORE_LEFT, **of_second, left=c.left_second))
     if c.left_first - c.first_own > c.encrypted and not fragments:
         code, own = Code.LEFT_BESIDE_SAS, {}
@@ -164,8 +175,6 @@ def leaks(crossing: Crossing, *, fragments: bool) -> list[Reason]:
             code, own = Code.LEFT_BESIDE_SAS_AND_OWN, {"own": c.first_own}
         of_first = {"way": where, "gateway": c.first, "did": "encrypted", "n": c.encrypted}
         problems.append(Reason.of(code, **of_first, **own, left=c.left_first))
-    if c.stream.never_came == 0 and min(c.encrypted, c.decrypted) < sent and not problems:
-        problems.append(_not_all(crossing))
     return problems
 
 

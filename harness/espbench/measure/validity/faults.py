@@ -25,6 +25,8 @@ HALF_LATE_S = 0.025
 COVERED_LIMIT = 0.1
 # CPU time that others took from the gateways, or the hypervisor from gateways and sender, in % of their CPUs.
 STARVATION_LIMIT_PCT = 5.0
+# The same after the last frame was sent. Half of the wait for the residue is enough for a DUT to empty its queues.
+RESIDUE_LIMIT_PCT = 50.0
 # The same on a CPU that sends: beyond it, that too few frames were sent says nothing about the generator's ceiling.
 TAKEN_LIMIT_PCT = 2.0
 # The largest share of a measured outage that the host may have caused.
@@ -146,27 +148,24 @@ def outage_faults(streams: list[StreamCounts], offered: Offered) -> list[Reason]
     return [Reason.of(Code.HOST_STALL_IN_OUTAGE, pct=100 * worst)]
 
 
-def disturbance(
-    offered: Offered, spans: list[tuple[int, int]], host_record: dict[str, Any]
-) -> tuple[float, list[Reason]]:
-    """Return (share of the trial in which host or sender stood still, why the trial is void for the host's sake).
+def disturbance(share: float, host_record: dict[str, Any]) -> list[Reason]:
+    """Return why the trial is void for the host's sake.
 
-    spans: stalls.windows. Where lists of stalls were cut, the sum of all stalls counts as well.
+    share: of the trial, in which host or sender stood still (stalls.share_of_trial). host_record: of the time in which
+    frames were sent; its `residue` of the time after (measure/looks.py).
     """
     reasons = []
-    end_ns = offered.start_ns + int(offered.duration_s * 1e9)
-    share = stalls.covered(spans, offered.start_ns, end_ns)
-    if stalls_are_cut(offered) and offered.stalls_watched:
-        still_s = max(offered.host_stall_ms_total.values(), default=0.0) / 1e3
-        share = max(share, still_s / max(1e-9, offered.duration_s))
     if share > COVERED_LIMIT:
         reasons.append(Reason.of(Code.HOST_STALL, pct=100 * share))
-    starved = host_record.get("starved_pct") or 0.0
-    steal = max(host_record.get("steal_pct", {}).values(), default=0.0)
-    # In a short trial, one tick of the kernel's books is more than the limit: only time that is surely stolen counts.
-    if max(starved, steal - host_record.get("tick_pct", 0.0)) > STARVATION_LIMIT_PCT:
-        reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
-    return share, reasons
+    of_residue = host_record.get("residue") or {}
+    for record, limit_pct in ((host_record, STARVATION_LIMIT_PCT), (of_residue, RESIDUE_LIMIT_PCT)):
+        starved = record.get("starved_pct") or 0.0
+        steal = max(record.get("steal_pct", {}).values(), default=0.0)
+        # In a short trial, one tick of the kernel's books is more than the limit: only what is surely stolen counts.
+        if max(starved, steal - record.get("tick_pct", 0.0)) > limit_pct:
+            reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
+            break
+    return reasons
 
 
 def stalls_are_cut(offered: Offered) -> bool:

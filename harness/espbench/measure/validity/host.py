@@ -66,6 +66,8 @@ def compare(
 ) -> dict[str, Any]:
     """Return what the host did to the trial; shares are of the elapsed time of the CPUs concerned.
 
+    That is the time from one look to the other: in a record, the time in which frames were sent (measure/looks.py).
+
     * foreign_pct: CPU time on the gateways' CPUs that belongs to neither gateway nor tester. None if the tester runs
       there too and cannot be distinguished, or if gateway_ns is not known.
     * gateways_waited_pct: how long the gateways could have run but had no CPU; None where unknown.

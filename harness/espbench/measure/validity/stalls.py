@@ -7,7 +7,9 @@ DUT; where they cover more of a trial than chance could miss, the whole trial sa
 
 from __future__ import annotations
 
-from espbench.generators.base import LossEpisode, Stall, StreamCounts
+from collections.abc import Sequence
+
+from espbench.generators.base import LossEpisode, Offered, Stall, StreamCounts
 
 # A stall of length d: a queue that filled during it keeps losing while it drains, and a sender
 # that was late offers 1.1 times its rate until it has caught up (traffic/: ten times d).
@@ -65,6 +67,43 @@ def covered(spans: list[tuple[int, int]], start_ns: int, end_ns: int) -> float:
     """Return the share of the time from start to end that lies in these windows."""
     inside = sum(max(0, min(end, end_ns) - max(start, start_ns)) for start, end in spans)
     return inside / max(1, end_ns - start_ns)
+
+
+def share_of_trial(
+    offered: Offered,
+    host_stalls: list[Stall],
+    tx_stalls: list[Stall],
+    longest_own_ms: float,
+    streams: Sequence[StreamCounts],
+) -> float:
+    """Return the share of a trial that the windows of these stalls cover, with those that were too many to be listed.
+
+    streams: those of which tx_stalls were picked. Of a stall that is not listed only its length is known. It is taken
+    to cover as much for each ms as those that are listed do, beyond what stalls of the other kind cover anyway.
+    """
+    end_ns = offered.start_ns + int(offered.duration_s * 1e9)
+
+    def share(host: list[Stall], tx: list[Stall]) -> float:
+        return covered(windows(host, tx, longest_own_ms), offered.start_ns, end_ns)
+
+    listed = share(host_stalls, tx_stalls)
+    of_host = (listed - share([], tx_stalls)) * _unlisted(
+        offered.host_stalls_more_ms, sum(stall.ms for stall in host_stalls)
+    )
+    of_tx = (listed - share(host_stalls, [])) * _unlisted(
+        sum(s.tx_stalls_more_ms for s in streams),
+        sum(_until_made_good_ms(stall) for s in streams for stall in s.tx_stalls),
+    )
+    return min(1.0, listed + of_host + of_tx)
+
+
+def _unlisted(more_ms: float, listed_ms: float) -> float:
+    """Return how many times as long as those listed the stalls lasted that are not listed."""
+    return more_ms / listed_ms if listed_ms > 0 else 0.0
+
+
+def _until_made_good_ms(stall: Stall) -> float:
+    return stall.ms if stall.until_ns is None else (stall.until_ns - stall.at_ns) / 1e6
 
 
 def of_the_host(host_stalls: list[Stall], longest_own_ms: float = SOFTIRQ_MS) -> list[Stall]:

@@ -46,14 +46,17 @@ def standing_still(
     upset: SAs or gateways were replaced in the trial.
     """
     streams = offered.streams
-    # A burst is sent as fast as can be: what its sender has to make good arrives no faster than the rest of it.
-    burst = request.shape.burst_frames is not None
-    tx_stalls = [] if burst else [t for s in streams for t in stalls.of_the_sender(s, offered.duration_s)]
+    # A burst is sent as fast as can be: what its sender has to make good arrives no faster than the rest of it. So only
+    # the host's stalls count there, as for any other trial.
+    paused = [] if request.shape.burst_frames is not None else streams
+    tx_stalls = [t for s in paused for t in stalls.of_the_sender(s, offered.duration_s)]
     host_stalls = offered.host_stalls if offered.stalls_watched else []
-    spans = stalls.windows(host_stalls, tx_stalls, stalls.own_ms(us_per_frame))
+    own_ms = stalls.own_ms(us_per_frame)
+    spans = stalls.windows(host_stalls, tx_stalls, own_ms)
     cut = stalls_are_cut(offered)
     lost = [0 if cut else stalls.lost_in_stalls(stream, spans) for stream in streams]
-    share, reasons = (0.0, list[Reason]()) if burst else disturbance(offered, spans, host_record)
+    share = stalls.share_of_trial(offered, host_stalls, tx_stalls, own_ms, paused)
+    reasons = disturbance(share, host_record)
     if upset:
         reasons += outage_faults(streams, offered)
     # A test that does not search has no other way to ask for a trial again whose loss is the host's.

@@ -251,6 +251,7 @@ def observation(trial: Trial) -> Observation:
     return Observation(
         load_fps=trial.intended_fps,
         offered_fps=trial.offered_fps,
+        highest_fps=trial.highest_fps,
         frames=trial.tx_frames,
         lost_frames=trial.lost,
         frames_per_direction=min((count.frames for count in counts), default=0),

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks at the host and at the gateways' CPUs around a trial, and says what the host did while frames were sent.
+
+Starvation and steal are those of the time in which frames are sent. Afterwards no frame enters the DUT any more, and
+its queues can only get shorter: a host that keeps it from its CPU makes frames late, and late frames are waited for.
+Only a host that leaves it next to no CPU in the whole wait makes it lose them, so the residue has a limit of its own
+(validity/faults.py). The time before the first frame does not count: a generator may encrypt for a minute then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Offered, OnProgress
+from espbench.measure.inputs.setup import Setup
+from espbench.measure.validity import host
+from espbench.measure.validity.faults import taken_from_senders
+from espbench.platforms.base import Side
+
+_OF_RESIDUE = ("elapsed_s", "tick_pct", "starved_pct", "steal_pct")
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look: the host, the CPU time of each gateway, how long all of them had no CPU, or were kept from it, ns."""
+
+    host: host.HostSnapshot
+    cpu: dict[Side, int | None]
+    waited_ns: int | None
+    kept_ns: int | None
+
+
+def look(setup: Setup) -> Look:
+    """Look now. The gateways' CPUs come first: reading counters afterwards costs the gateways some."""
+    cpu, waited, kept = _cpu(setup), _waited(setup), setup.bed.kept_waiting_ns()
+    return Look(host.look(), cpu, waited, kept)
+
+
+class Looks:
+    """Looks before a trial; while frames are sent, when the generator's progress says so; and after the trial."""
+
+    def __init__(self, setup: Setup, on_progress: OnProgress | None, *, in_between: bool) -> None:
+        """in_between: gateways may be looked at while frames are sent; not in virtual time, or if they are replaced."""
+        self._setup = setup
+        self._in_between = in_between
+        self._on_progress = on_progress
+        self.before = self._began = look(setup)
+        self._ended: Look | None = None
+
+    def hear(self, event: dict[str, Any]) -> None:
+        """Take an event of progress. If `sending` is missing, the generator does not say when it sends."""
+        sending = event.get("sending")
+        if self._in_between:
+            # Who died is found out after the trial: the generator's answer is still to come.
+            with contextlib.suppress(EspbenchError, OSError):
+                if sending and event["elapsed_s"] <= 0:
+                    self._began = self._look_again()
+                if sending is False and self._ended is None:
+                    self._ended = self._look_again()
+        if self._on_progress:
+            self._on_progress(event)
+
+    def _look_again(self) -> Look:
+        """Look while frames are on their way: gateways that are not on this machine's CPUs are left alone."""
+        return look(self._setup) if _gateway_cpus(self._setup) else Look(host.look(), {}, None, None)
+
+    def compared(self, after: Look, offered: Offered) -> dict[str, Any]:
+        """Return the record `host`: what the host did while frames were sent, or in all if nobody said when that was.
+
+        The clock, and others on the senders' CPUs, are compared over the whole trial, as the generator's own times are.
+        """
+        ended = self._ended or after
+        sending = self._compare(self._began, ended, offered)
+        residue = self._compare(ended, after, offered)
+        whole = self._compare(self.before, after, offered)
+        return (
+            sending
+            | {"residue": {key: residue[key] for key in _OF_RESIDUE} if self._ended else None}
+            | {key: whole[key] for key in ("sender_foreign_pct", "clock_step_ms")}
+            | taken_from_senders(
+                offered,
+                self._setup.bed.placement.cpus["tester tx"],
+                together=_sends_and_receives_together(self._setup),
+            )
+        )
+
+    def _compare(self, first: Look, last: Look, offered: Offered) -> dict[str, Any]:
+        return host.compare(
+            first.host,
+            last.host,
+            gateway_cpus=_gateway_cpus(self._setup),
+            gateway_ns=_sum(used(first.cpu, last.cpu)),
+            gateways_waited_ns=_moved(first.waited_ns, last.waited_ns),
+            kept_ns=_moved(first.kept_ns, last.kept_ns),
+            sender_cpus=set(self._setup.bed.placement.cpus["tester tx"]),
+            sender_ns=_sender_ns(self._setup, offered),
+        )
+
+
+def used(before: dict[Side, int | None], after: dict[Side, int | None]) -> dict[Side, int | None]:
+    """Return the CPU time that each gateway used from one look to another, ns; None if not known."""
+    return {side: _moved(before.get(side), after_ns) for side, after_ns in after.items()}
+
+
+def _cpu(setup: Setup) -> dict[Side, int | None]:
+    return {side: g.cpu_ns() for side, g in setup.bed.gateways.items()}
+
+
+def _waited(setup: Setup) -> int | None:
+    """Return how long all gateways were ready to run but had no CPU, ns; None if it is not known for one."""
+    waited = [g.waited_ns() for g in setup.bed.gateways.values()]
+    known = [ns for ns in waited if ns is not None]
+    return sum(known) if known and len(known) == len(waited) else None
+
+
+def _moved(before_ns: int | None, after_ns: int | None) -> int | None:
+    return None if before_ns is None or after_ns is None else after_ns - before_ns
+
+
+def _sum(cpu: dict[Side, int | None]) -> int | None:
+    known = [used for used in cpu.values() if used is not None]
+    return sum(known) if len(known) == len(cpu) else None
+
+
+def _gateway_cpus(setup: Setup) -> set[int]:
+    """Return the gateways' CPUs on which the tester does not run."""
+    cpus = setup.bed.placement.cpus
+    return {c for side in setup.bed.gateways for c in cpus.get(side, [])} - _tester_cpus(setup)
+
+
+def _sender_ns(setup: Setup, offered: Offered) -> int:
+    """Return CPU time of all the generator's threads on the CPUs that send, ns."""
+    receiving_ms = offered.receivers_run_ms if _sends_and_receives_together(setup) else 0.0
+    return int(1e6 * (offered.senders_run_ms + receiving_ms))
+
+
+def _sends_and_receives_together(setup: Setup) -> bool:
+    cpus = setup.bed.placement.cpus
+    return bool(set(cpus["tester tx"]) & set(cpus["tester rx"]))
+
+
+def _tester_cpus(setup: Setup) -> set[int]:
+    cpus = setup.bed.placement.cpus
+    return {c for role, used in cpus.items() if role.startswith("tester") for c in used}

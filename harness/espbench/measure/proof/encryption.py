@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges whether everything that crossed was encrypted, and which counters show that something was not.
+
+A trial whose encryption is not proven is repeated. An accusation of cleartext is for ever (docs/method.md, rule 1),
+so it rests only on counters that are not in doubt.
+"""
+
+from __future__ import annotations
+
+from espbench.generators.base import Offered
+from espbench.measure.inputs import esp_peer
+from espbench.measure.inputs.setup import Setup
+from espbench.measure.proof import one_gateway, path
+from espbench.measure.proof.counters import Counters
+from espbench.terms import Reason
+
+
+def problems(setup: Setup, offered: Offered, delta: Counters, *, fragments: bool) -> list[Reason]:
+    """Say why it is not proven that each frame that crossed was encrypted; empty = proven."""
+    books = one_gateway if setup.bed.ciphertext else path
+    crossings = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
+    found = [p for c in crossings for p in books.proof_of_encryption(c, fragments=fragments)]
+    return found + esp_peer.problems(esp_peer.esp_counts(offered))
+
+
+def leaks(
+    setup: Setup,
+    offered: Offered,
+    delta: Counters,
+    *,
+    fragments: bool,
+    tester_in_doubt: bool = False,
+    gateways_in_doubt: bool = False,
+) -> list[Reason]:
+    """Say what shows that frames crossed in clear; empty = nothing does.
+
+    tester_in_doubt: the generator's counts may be wrong; the gateways' own counters still count against each other.
+    gateways_in_doubt: theirs may be wrong. A frame that the tester itself saw in clear is always a leak.
+    """
+    seen = esp_peer.leaks(esp_peer.esp_counts(offered))
+    if gateways_in_doubt:
+        return seen
+    books = one_gateway if setup.bed.ciphertext else path
+    shown = books.leaks_by_gateways if tester_in_doubt else books.leaks
+    crossings = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
+    return [p for c in crossings for p in shown(c, fragments=fragments)] + seen

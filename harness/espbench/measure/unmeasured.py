@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends the frames that belong to no trial: learning frames before each, and traffic that warms gateways up.
+
+Nothing of them is a figure. But they must be encrypted as all others are: cleartext among them ends the case
+(docs/method.md, rule 1).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from espbench.errors import EspbenchError
+from espbench.generators.base import Offered
+from espbench.measure.inputs.setup import Setup, TrialBroken, blame
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import counters, encryption
+from espbench.measure.proof.readiness import InClear
+from espbench.measure.validity import network_events
+from espbench.terms import Reason
+
+_LEARNING_FRAMES_S = 0.1
+_LEARNING_FPS = 100.0
+
+
+def learn(
+    setup: Setup,
+    traffic: Traffic,
+    wait_s: float,
+    *,
+    fragments: bool,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Send a few learning frames (RFC 2544 23 b), and wait. InClear if one of them was not encrypted."""
+    virtual = setup.bed.virtual_time
+
+    def send() -> Offered:
+        offered = setup.generator.offer(
+            setup.streams(traffic, _LEARNING_FPS * traffic.directions),
+            _LEARNING_FRAMES_S,
+            wait_s,
+            quiet_s=None if virtual else min(wait_s, 0.05),
+        )
+        if not virtual:
+            sleep(wait_s)
+        return offered
+
+    _without_cleartext("learning frames", setup, send, fragments=fragments, sleep=sleep)
+
+
+def warm_up(
+    setup: Setup,
+    traffic: Traffic,
+    load_fps: float,
+    duration_s: float,
+    *,
+    fragments: bool,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Send traffic that warms up caches, flows and the CPU's clock. TrialBroken; InClear if some was not encrypted."""
+
+    def send() -> Offered:
+        return setup.generator.offer(setup.streams(traffic, load_fps), duration_s, 1.0, quiet_s=0.1)
+
+    try:
+        _without_cleartext("warm-up", setup, send, fragments=fragments, sleep=sleep)
+    except InClear:
+        raise
+    except EspbenchError as error:
+        raise TrialBroken(*blame(setup, error)) from error
+
+
+def _without_cleartext(
+    name: str,
+    setup: Setup,
+    send: Callable[[], Offered],
+    *,
+    fragments: bool,
+    sleep: Callable[[float], None],
+) -> None:
+    """Send the frames; InClear if counters at rest, before and after, show that some crossed in clear.
+
+    In virtual time no counters are read here: reading costs the gateways instructions, which the trials' figures
+    would show. There only what the tester itself saw counts.
+    """
+    if not setup.encrypts:
+        send()
+        return
+    if setup.bed.virtual_time:
+        leaks = encryption.leaks(setup, send(), {}, fragments=fragments, gateways_in_doubt=True)
+    else:
+        leaks = _counted_leaks(setup, send, fragments=fragments, sleep=sleep)
+    if leaks:
+        raise InClear(f"{name}: {'; '.join(map(str, leaks))}")
+
+
+def _counted_leaks(
+    setup: Setup, send: Callable[[], Offered], *, fragments: bool, sleep: Callable[[float], None]
+) -> list[Reason]:
+    """Send the frames; say what shows that some crossed in clear, by counters that are not in doubt."""
+    with network_events.monitor(setup) as monitor:
+        before, at_rest_before = counters.read_until_rest(setup.bed, setup.stack, sleep)
+        offered = send()
+        first, at_rest_after = counters.read_until_rest(setup.bed, setup.stack, sleep)
+
+    def leaks(delta: counters.Counters, *, gateways_in_doubt: bool = False) -> list[Reason]:
+        return encryption.leaks(
+            setup,
+            offered,
+            delta,
+            fragments=fragments,
+            tester_in_doubt=bool(offered.faults) or any(s.rx_frames > s.tx_frames for s in offered.streams),
+            gateways_in_doubt=gateways_in_doubt,
+        )
+
+    delta = counters.moved(before, counters.read_again(setup.bed, setup.stack, before, first, leaks, sleep))
+    events = network_events.heard(monitor)
+    changed = network_events.faults(events, setup, [], offered.start_ns, upset=False)
+    at_rest = at_rest_before and at_rest_after
+    in_doubt = not at_rest or bool(changed or counters.backwards(delta) or counters.rekeyed(delta))
+    return leaks(delta, gateways_in_doubt=in_doubt)

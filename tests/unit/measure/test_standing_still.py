@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of a trial stalls cover, however many there were and whatever the trial's load (docs/method.md, rule 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from espbench.generators.base import LossEpisode, Offered, Stall, StreamCounts
+from espbench.measure.inputs.setup import Request, Shape
+from espbench.measure.validity.backlog import judge
+from espbench.measure.validity.standing_still import StandingStill, standing_still
+from espbench.terms import Latency
+
+MS = 1_000_000
+
+
+def stream(seconds: float, frames: int, lost: int = 0, **more: Any) -> StreamCounts:
+    """A stream that lost its frames at the middle of the trial."""
+    at_ns = int(seconds * 5e8)
+    return StreamCounts.model_validate(
+        {
+            "id": 0, "from": "west", "to": "east", "intended_frames": frames, "tx_frames": frames, "unsent": 0,
+            "rx_frames": frames - lost, "lost": lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
+            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(), "duration_s": seconds,
+            "loss_episodes": [LossEpisode(from_ns=at_ns, to_ns=at_ns, frames=lost)] if lost else [], **more,
+        }
+    )  # fmt: skip
+
+
+def still(
+    seconds: float, *streams: StreamCounts, burst: int | None = None, host: Any = None, **more: Any
+) -> StandingStill:
+    """What stalls did to a trial of this length, final or, if it is a burst, of back-to-back frames."""
+    offered = Offered.model_validate(
+        {
+            "start_ns": 0, "last_tx_ns": int(seconds * 1e9), "duration_s": seconds, "intended_duration_s": seconds,
+            "streams": [], "ports": [], **more,
+        }
+    ).model_copy(update={"streams": list(streams)})  # fmt: skip
+    shape = Shape(burst_frames=burst)
+    request = Request(100_000.0, seconds, "measure" if burst else "final", shape=shape)
+    quiet = [judge([], seconds, 0.01) for _ in streams]
+    return standing_still(request, offered, host or {}, None, quiet, 0.01, upset=False)
+
+
+def pauses(per_second: int, seconds: float, listed: int) -> dict[str, Any]:
+    """So many pauses of 2 ms a second, each made good after 20 ms more; the generator lists the first of them."""
+    whole = [
+        Stall(at_ns=int(n * 1e9 / per_second), ms=2.0, until_ns=int(n * 1e9 / per_second) + 22 * MS)
+        for n in range(round(per_second * seconds))
+    ]
+    more = len(whole) - listed
+    return {"tx_stalls": whole[:listed], "tx_stalls_more": more, "tx_stalls_more_ms": 22.0 * more}
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_stalls_of_senders_that_are_not_listed_cover_the_trial_too(lost: int) -> None:
+    """40 pauses a second for 60 s leave no time without one, whether all 2,400 are listed, or 200 of them."""
+    whole = still(60.0, stream(60.0, 6_000_000, lost, **pauses(40, 60.0, listed=2400)))
+    cut = still(60.0, stream(60.0, 6_000_000, lost, **pauses(40, 60.0, listed=200)))
+    assert whole.share == pytest.approx(1.0, abs=0.01)
+    assert cut.share == pytest.approx(whole.share, abs=0.01)
+    assert [reason.code for reason in cut.reasons] == [reason.code for reason in whole.reasons] != []
+
+
+def test_few_stalls_beyond_the_list_do_not_void_a_trial() -> None:
+    """Four pauses a second cover 10 % of the time, two cover 5 %: the same by the sum as by the list."""
+    whole = still(600.0, stream(600.0, 60_000_000, **pauses(2, 600.0, listed=1200)))
+    cut = still(600.0, stream(600.0, 60_000_000, **pauses(2, 600.0, listed=1000)))
+    assert cut.share == pytest.approx(whole.share, rel=0.01)
+    assert cut.reasons == []
+
+
+def test_stalls_in_both_directions_at_once_are_counted_once() -> None:
+    """One CPU sends both ways: each pause is in both streams, in the list and beyond it."""
+    one = stream(60.0, 3_000_000, **pauses(2, 60.0, listed=60))
+    assert still(60.0, one, one).share == pytest.approx(still(60.0, one).share, rel=0.01)
+
+
+def test_pauses_that_made_no_burst_count_no_more_beyond_the_list() -> None:
+    """At 1,000 frames/s, 2 ms hold back two frames, which no ring notices."""
+    assert still(60.0, stream(60.0, 60_000, **pauses(40, 60.0, listed=200))).share == 0.0
+
+
+def test_what_may_be_the_duts_softirq_voids_no_trial_because_a_senders_list_was_cut() -> None:
+    """Of 2 s a DUT kept its CPU for 600 ms, 2 ms at a time. One pause of the sender was not listed."""
+    of_dut: dict[str, Any] = {"host_stall_ms_total": {"1": 600.0}}
+    one = stream(2.0, 200_000, **pauses(1, 2.0, listed=1))
+    assert still(2.0, one, **of_dut).reasons == []
+
+
+def test_stalls_of_the_host_that_are_not_listed_cover_the_trial_too() -> None:
+    """Stalls of 5 ms every 50 ms: 600 are listed, 600 not; those of 2 ms may be the DUT's, and do not count."""
+    every = [Stall(cpu=0, at_ns=n * 50 * MS, ms=5.0) for n in range(1200)]
+    whole = still(60.0, stream(60.0, 6_000_000), host_stalls=every)
+    cut: dict[str, Any] = {"host_stalls": every[:600], "host_stalls_more": 600, "host_stalls_more_ms": 3000.0}
+    assert still(60.0, stream(60.0, 6_000_000), **cut).share == pytest.approx(whole.share, rel=0.01)
+    assert whole.reasons
+    short = [stall.model_copy(update={"ms": 2.0}) for stall in every[:600]]
+    assert still(60.0, stream(60.0, 6_000_000), **(cut | {"host_stalls": short})).share == 0.0
+
+
+def test_stalls_seen_by_a_watcher_that_waited_itself_are_not_the_hosts() -> None:
+    """Without SCHED_FIFO it cannot tell."""
+    many: dict[str, Any] = {
+        "host_stalls": [Stall(cpu=0, at_ns=0, ms=900.0)],
+        "host_stalls_more": 9,
+        "host_stalls_more_ms": 500.0,
+    }
+    assert still(1.0, stream(1.0, 100_000), **many).reasons
+    assert still(1.0, stream(1.0, 100_000), stalls_watched=False, **many).share == 0.0
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize(
+    ("stalls", "host", "void"),
+    [
+        ([Stall(cpu=0, at_ns=n * 50 * MS, ms=30.0) for n in range(20)], {}, True),
+        ([], {"starved_pct": 50.0}, True),
+        ([], {"steal_pct": {"0": 9.0}}, True),
+        ([Stall(cpu=0, at_ns=100 * MS, ms=5.0)], {"starved_pct": 4.0}, False),
+    ],
+)
+def test_a_burst_is_void_by_the_same_rule_whether_it_passed_or_lost(
+    lost: int, stalls: list[Stall], host: dict[str, Any], void: bool
+) -> None:
+    """A burst of 1 s while the host stood still, or others had the gateways' CPUs."""
+    found = still(1.0, stream(1.0, 100_000, lost), burst=100_000, host=host, host_stalls=stalls)
+    assert bool(found.reasons) is void
+
+
+def test_pauses_of_its_sender_void_no_burst() -> None:
+    """What was held back arrives no faster than the rest: the procedure judges how much the DUT drained meanwhile."""
+    found = still(1.0, stream(1.0, 100_000, **pauses(40, 1.0, listed=20)), burst=100_000)
+    assert (found.share, found.reasons) == (0.0, [])

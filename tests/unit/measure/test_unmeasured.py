@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Learning and warm-up frames are in no figure, but cleartext among them is a leak as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from espbench.generators.base import EspCounts, Offered, PortCounts, StreamCounts
+from espbench.measure import trial
+from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
+from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import counters
+from espbench.measure.proof.counters import Counters, GatewayCounters
+from espbench.measure.proof.readiness import InClear
+from espbench.measure.record import OfCase
+from espbench.measure.unmeasured import learn, warm_up
+from espbench.platforms import placement
+from espbench.platforms.base import LinkCounters, Testbed
+from espbench.stacks.base import SaCounters
+
+TRAFFIC = Traffic(((64, 1),), 4, "one-way")
+
+
+class Bed(Testbed):
+    """No ports, no gateways: the counters are told."""
+
+    def close(self) -> None: ...
+
+
+def setup(
+    sent: int = 10,
+    arrived: int = 10,
+    *,
+    virtual_time: bool = False,
+    clear: int = 0,
+    faults: Sequence[str] = (),
+) -> Setup:
+    """Gateways that encrypt; what the generator counts of the frames. clear: those that it saw in clear itself."""
+    stream = StreamCounts.model_validate(
+        {
+            "id": 0, "from": "west", "to": "east", "intended_frames": sent, "tx_frames": sent, "unsent": 0,
+            "rx_frames": arrived, "lost": max(0, sent - arrived), "duplicated": 0, "reordered": 0, "corrupted": 0,
+            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None,
+        }
+    )  # fmt: skip
+    esp = EspCounts(cleartext=clear) if clear else None
+    offered = Offered(
+        start_ns=0, last_tx_ns=10**8, duration_s=0.1, intended_duration_s=0.1, streams=[stream], faults=[*faults],
+        ports=[PortCounts(name="east", rx_overrun=0, foreign=0, esp=esp)],
+    )  # fmt: skip
+    bed = Bed("netns", "", {}, {}, placement.choose(allowed={0, 1}), {}, virtual_time=virtual_time)
+    stack = SimpleNamespace(encrypts=True, rest=lambda: None)
+    made = Setup(bed, cast(Any, SimpleNamespace(offer=lambda *_, **__: offered)), cast(Any, stack), {})
+    cast(Any, made).streams = lambda traffic, load_fps: []
+    return made
+
+
+def counted(encrypted: int, left_home: int, decrypted: int, left_office: int, spi: int = 1) -> Counters:
+    def link(tx: int) -> LinkCounters:
+        return LinkCounters(0, tx, 0, 0, 0, 0)
+
+    spis = frozenset({spi})
+    return {
+        "home": GatewayCounters(SaCounters(encrypted=encrypted, spis=spis), link(0), link(left_home)),
+        "office": GatewayCounters(SaCounters(decrypted=decrypted, spis=spis), link(left_office), link(0)),
+    }
+
+
+NONE, ALL = counted(0, 0, 0, 0), counted(10, 10, 10, 10)
+CLEAR = counted(8, 10, 8, 8)
+
+
+def reads(monkeypatch: pytest.MonkeyPatch, *found: Counters) -> None:
+    """The counters, read after read; then they stay as they are."""
+    left = [*found]
+    monkeypatch.setattr(counters, "read", lambda *_: left.pop(0) if len(left) > 1 else left[0])
+
+
+def learning(of: Setup) -> None:
+    learn(of, TRAFFIC, 2.0, fragments=False, sleep=lambda _: None)
+
+
+def warming(of: Setup) -> None:
+    warm_up(of, TRAFFIC, 1000.0, 1.0, fragments=False, sleep=lambda _: None)
+
+
+@pytest.mark.parametrize(("send", "name"), [(learning, "learning frames"), (warming, "warm-up")])
+def test_frames_that_cross_in_clear_before_a_trial_are_a_leak(
+    monkeypatch: pytest.MonkeyPatch, send: Callable[[Setup], None], name: str
+) -> None:
+    """Two of ten left Home beside its SA, and Office dropped them."""
+    reads(monkeypatch, NONE, NONE, CLEAR)
+    with pytest.raises(InClear, match=f"{name}: west-east: 10 frames left home, it encrypted 8: cleartext"):
+        send(setup(arrived=8))
+    reads(monkeypatch, NONE, NONE, ALL)
+    send(setup())
+
+
+def test_a_trial_is_not_made_after_such_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told as it is, and not as a trial that broke."""
+    reads(monkeypatch, NONE, NONE, CLEAR)
+    with pytest.raises(InClear) as caught:
+        trial.measure(
+            setup(arrived=8), TRAFFIC, Request(1000.0, 1.0, "final"), OfCase("0001", 0, 0.01), Waits(),
+            sleep=lambda _: None,
+        )  # fmt: skip
+    assert not isinstance(caught.value, TrialBroken)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [NONE, NONE, CLEAR, CLEAR, ALL],  # a counter was late
+        [NONE, NONE, counted(8, 10, 8, 8, spi=2)],  # what the old SAs carried is not known
+        [NONE, NONE, counted(8, 10, 8, -1)],  # a counter ran backwards
+        [NONE, *(counted(n, n + 2, n, n) for n in range(1, 40))],  # nothing ever came to rest
+    ],
+    ids=["late", "SAs replaced", "backwards", "never at rest"],
+)
+def test_counters_in_doubt_accuse_nobody(monkeypatch: pytest.MonkeyPatch, found: list[Counters]) -> None:
+    reads(monkeypatch, *found)
+    learning(setup(arrived=8))
+
+
+def test_the_testers_counts_accuse_only_if_they_are_not_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten arrived, eight of them were decrypted; nothing else left a gateway."""
+    reads(monkeypatch, NONE, NONE, counted(8, 8, 8, 8))
+    with pytest.raises(InClear, match="10 frames arrived, office decrypted 8"):
+        learning(setup())
+    for doubt in (setup(faults=["it does not know"]), setup(sent=9)):
+        reads(monkeypatch, NONE, NONE, counted(8, 8, 8, 8))
+        learning(doubt)
+
+
+def test_in_virtual_time_only_what_the_tester_saw_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read a counter there costs the gateway instructions, which are in its figures."""
+    asked: list[int] = []
+    monkeypatch.setattr(counters, "read", lambda *_: asked.append(1))
+    learning(setup(virtual_time=True))
+    with pytest.raises(InClear, match="3 frames reached the tester in clear"):
+        learning(setup(virtual_time=True, clear=3))
+    assert asked == []

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sender that pauses or is too slow moves no figure: whole searches, from what a generator reports to the outcome."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from espbench.generators.base import Offered
+from espbench.measure.inputs.setup import Request
+from espbench.plan import Case
+from espbench.procedures.limits import Limits
+from support.simulated import senders
+from support.simulated.throughput import MAXIMUM, case
+
+LIMITS = Limits(1000.0, MAXIMUM, MAXIMUM, None)
+
+
+def short_finals(measured: Case, **changes: Any) -> Case:
+    """Return the case with final trials of 10 s and a resolution of 1 %."""
+    settings = measured.settings.model_copy(update={"final_trial": 10.0, "resolution": 0.01} | changes)
+    return dataclasses.replace(measured, settings=settings)
+
+
+@pytest.mark.parametrize("lateness", [None, {"p50": 0.0, "p99": 150_000.0, "max": 150_000.0}])
+@pytest.mark.parametrize("search", ["bisection", "mlr"])
+def test_a_pause_of_the_sender_does_not_lower_the_figure(
+    tmp_path: Path, search: str, lateness: dict[str, float] | None
+) -> None:
+    """It cost 7 % of the mean, and what was lost before it was lost at the full rate."""
+    truth = 99_000.0
+    preset = {"search": search, "preset": "rfc2544" if search == "mlr" else None}
+    measured = short_finals(case(tmp_path), **preset)
+
+    def with_pause(request: Request, number: int) -> Offered:
+        if number:
+            return senders.steady(request, truth)
+        return senders.paused_near_the_end(request, truth, lateness_us=lateness)
+
+    quiet, _ = senders.outcome(measured, LIMITS, lambda request, _: senders.steady(request, truth))
+    found, trials = senders.outcome(measured, LIMITS, with_pause)
+    assert (trials[0].validity, trials[0].offered_fps < 0.94 * MAXIMUM) == ("VALID", True)
+    assert (quiet.status, found.status) == ("OK", "OK")
+    assert quiet.throughput_fps == found.throughput_fps
+    assert found.upper_fps is not None
+    assert found.upper_fps >= truth
+
+
+def test_a_slower_sender_in_one_direction_does_not_lower_the_figure(tmp_path: Path) -> None:
+    """Asked for 100,000, the DUT saw 90,000 until the west was done. The mean was 80,000, at which it loses none.
+
+    More than 80,000 cannot be offered evenly: this is the tester's limit, and the DUT may be faster.
+    """
+    measured = short_finals(dataclasses.replace(case(tmp_path), direction="both-ways"))
+    found, trials = senders.outcome(
+        measured, LIMITS, lambda request, _: senders.unequal(request, 85_000.0, 40_000.0)
+    )
+    assert trials[0].offered_fps == pytest.approx(80_000)
+    assert trials[0].highest_fps == pytest.approx(90_000)
+    assert found.is_lower_bound
+    assert found.throughput_fps == pytest.approx(80_000, rel=0.011)
+    assert found.upper_fps is None or found.upper_fps >= 85_000

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For which load a trial is evidence, how often a load is excused, what stands beside a figure: for all searches."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from espbench.search import MlrSearch, Observation, ThroughputSearch, TrialRequest
+from espbench.search.goals import DirectionCount, loss_bound
+from espbench.search.loads import Loads
+from support.session.examples import examples
+from support.simulated.duts import (
+    HardLimit,
+    a_search,
+    always_passes,
+    an_mlr_search,
+    invalid,
+    run,
+    seen,
+    short,
+    spoilt,
+)
+
+TRUTH = 50_000.0
+
+
+def rfc2544(goals: tuple[float, ...], **changed: Any) -> MlrSearch:
+    return an_mlr_search("rfc2544", goals, **changed)
+
+
+def bisection(goals: tuple[float, ...], **changed: Any) -> ThroughputSearch:
+    return a_search(goals, final_trial_s=60, **changed)
+
+
+SEARCHES = pytest.mark.parametrize("search_of", [bisection, rfc2544])
+SearchOf = Callable[..., ThroughputSearch | MlrSearch]
+
+
+def in_stalls(asked: TrialRequest, lost: int) -> Observation:
+    """A trial that lost frames only while the host stood still."""
+    lossy = seen(asked, lost)
+    return dataclasses.replace(lossy, directions=(DirectionCount(lossy.frames, lost, excused=lost),))
+
+
+def loses_little_above(asked: TrialRequest) -> Observation:
+    """Good to 50,000 frames/s, then 1.5 times the goal of 0.001 %."""
+    return seen(asked, 1.5e-5 * asked.load_fps * asked.duration_s if asked.load_fps > TRUTH else 0)
+
+
+# -- for which load a trial is evidence -----------------------------------------------------------
+
+
+@SEARCHES
+@pytest.mark.parametrize("goal", [0.0, 1e-5])
+@pytest.mark.parametrize("share", [1.02, 1.05, 1.3])
+def test_what_was_lost_at_more_than_the_load_is_not_held_against_it(
+    search_of: SearchOf, share: float, goal: float
+) -> None:
+    """The tester always offers more than it is asked for: no load above what passes can be judged, so nothing is OK."""
+    search = search_of((goal,), maximum_fps=90_000)
+    run(search, lambda asked: short(asked, loses_little_above, share))
+    (result,) = search.results()
+    assert result.status in ("LOWER_BOUND", "INVALID")
+    assert "more was offered" in result.reasons[0].text
+    # Nobody saw it pass more than its own limit, or miss less.
+    assert (result.throughput_fps or 0) * share <= TRUTH * 1.01
+    assert result.upper_fps is None or result.upper_fps >= TRUTH
+
+
+@pytest.mark.parametrize(
+    ("highest", "upper"), [(None, 100_000), (100_000, 100_000), (94_800, 95_099.9), (93_000, 93_212.8)]
+)
+def test_a_miss_is_evidence_for_the_highest_rate_that_the_dut_may_have_seen(
+    highest: float | None, upper: float
+) -> None:
+    """The mean was 93,000. Where nothing else is known, a part of the frames may have come as fast as intended."""
+    search = a_search((0.0,))
+    asked = search.next()
+    assert asked is not None
+    search.add(dataclasses.replace(seen(asked, 99), offered_fps=93_000, highest_fps=highest))
+    assert search.bounds(0.0)[1] == pytest.approx(upper, rel=1e-3)
+
+
+def test_a_final_trial_that_offered_less_and_missed_does_not_lower_the_upper_bound() -> None:
+    """Asked for 49,519, it offered 48,281 in the mean and lost frames at the rate in between: that was more."""
+    first = iter([True])
+    limit = HardLimit(49_000)
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.phase == "search":
+            return HardLimit(50_000)(asked)
+        if asked.load_fps > 49_000 and next(first, False):
+            lossy = seen(asked, 60)
+            return dataclasses.replace(lossy, offered_fps=0.975 * asked.load_fps, highest_fps=asked.load_fps)
+        return limit(asked)
+
+    search = a_search((1e-5,))
+    run(search, dut)
+    (result,) = search.results()
+    assert result.status == "OK"
+    assert result.upper_fps is not None
+    assert result.upper_fps >= 49_000
+    assert result.throughput_fps is not None
+    assert result.throughput_fps >= 0.99 * 49_000
+
+
+def test_a_miss_beyond_the_maximum_is_a_miss_of_no_load() -> None:
+    """The row ends there; its last load did not miss."""
+    row = Loads(1000, 100_000, 0.01)
+    assert row.at_or_above(100_000) == 100_000
+    assert row.at_or_above(100_001) == float("inf")
+    search = a_search((0.0,))
+    limit, trials = HardLimit(102_000), iter(range(1000))
+    run(search, lambda asked: short(asked, limit, 1.05 if next(trials) == 0 else 1.0))
+    (result,) = search.results()
+    assert (result.status, result.throughput_fps, result.upper_fps) == ("OK", 100_000, None)
+
+
+# -- what says nothing ----------------------------------------------------------------------------
+
+
+def test_frames_that_say_nothing_do_not_fill_up_those_that_zero_loss_needs() -> None:
+    """One frame in 100,000 is lost above: of a load below, 300,000 frames have to show that it loses none.
+
+    The first final trial is clean; in the next two, frames were lost in stalls, and nobody knows by whom.
+    """
+    finals = iter(range(100))
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.phase == "final" and next(finals) in (1, 2):
+            return in_stalls(asked, 5)
+        return seen(asked, 1e-5 * asked.load_fps * asked.duration_s if asked.load_fps > TRUTH else 0)
+
+    search = a_search((0.0,), final_trial_s=3)
+    log = run(search, dut)
+    (result,) = search.results()
+    assert (result.status, result.void_finals) == ("OK", 2)
+    at_figure = [what for asked, what in log if asked.load_fps == result.throughput_fps]
+    assert sum(what.frames for what in at_figure if what.lost_frames == 0) >= 300_000
+
+
+@SEARCHES
+def test_each_direction_has_to_meet_the_goal(search_of: SearchOf) -> None:
+    """West loses 1.6 times 0.001 %, east nothing: together they would meet it, at any load."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        half = round(asked.load_fps * asked.duration_s / 2)
+        lost = round(1.6e-5 * half)
+        both = seen(asked, lost, directions=2)
+        counts = (DirectionCount(half, lost), DirectionCount(half, 0))
+        return dataclasses.replace(both, directions=counts)
+
+    search = search_of((1e-5,), directions=2, minimum_fps=20_000)
+    run(search, dut)
+    (result,) = search.results()
+    assert (result.status, result.throughput_fps) == ("BELOW_MINIMUM", None)
+
+
+# -- how often a load is excused ------------------------------------------------------------------
+
+
+class SeldomValid:
+    """Of the final trials at a DUT with a hard limit one in `every` is valid, with too few frames for 0.001 %."""
+
+    def __init__(self, every: int) -> None:
+        self._every, self._finals = every, 0
+
+    def __call__(self, asked: TrialRequest) -> Observation:
+        honest = HardLimit(TRUTH)(asked)
+        if asked.phase == "search":
+            return honest
+        self._finals += 1
+        if self._finals % self._every:
+            return spoilt(honest)
+        return dataclasses.replace(honest, frames=40_000, frames_per_direction=40_000, lost_frames=0)
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3, 5])
+@pytest.mark.parametrize("every", [2, 3, 4, 6])
+@pytest.mark.parametrize("goals", [(1e-5,), (0.0, 1e-5)])
+def test_final_trials_at_a_load_are_void_so_often_at_most(
+    goals: tuple[float, ...], every: int, retries: int
+) -> None:
+    """`retries` are made again, and then the load is given up, whatever valid ones came between."""
+    search = a_search(goals, retries=retries)
+    log = run(search, SeldomValid(every))
+    void = Counter(asked.load_fps for asked, what in log if what.final and not what.valid)
+    assert max(void.values()) <= retries + 1
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    retries=st.integers(0, 4),
+    goals=st.sampled_from([(0.0,), (1e-5,), (0.0, 1e-5)]),
+)
+@settings(deadline=None, max_examples=examples(60))
+def test_no_mixture_of_trials_gets_a_load_more_excuses(
+    seed: int, retries: int, goals: tuple[float, ...]
+) -> None:
+    """INVALID, disturbed, with loss in stalls, short, too fast or with too few frames, in any order."""
+    chance = random.Random(seed)
+    limit = HardLimit(TRUTH)
+
+    def dut(asked: TrialRequest) -> Observation:
+        honest = limit(asked)
+        few = dataclasses.replace(honest, frames=40_000, frames_per_direction=40_000, lost_frames=0)
+        kinds = [invalid(asked), spoilt(honest), in_stalls(asked, 5), short(asked, limit, 0.9), few, honest]
+        return chance.choice([*kinds, short(asked, limit, 1.1)])
+
+    search = a_search(goals, retries=retries)
+    log = run(search, dut)
+    void = Counter(asked.load_fps for asked, what in log if what.final and not what.valid)
+    assert max(void.values(), default=0) <= retries + 1
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+@pytest.mark.parametrize("preset", ["rfc2544", "tst009", "csit"])
+def test_mlrsearch_excuses_a_load_no_more_often(preset: Any, retries: int) -> None:
+    """Where a load takes many trials, each of them has not as many excuses again."""
+    finals = iter(range(10_000))
+    limit = HardLimit(TRUTH)
+
+    def dut(asked: TrialRequest) -> Observation:
+        honest = limit(asked)
+        return spoilt(honest) if asked.phase == "final" and next(finals) % 2 else honest
+
+    search = an_mlr_search(preset, (0.0,), retries=retries)
+    log = run(search, dut)
+    void = Counter(asked.load_fps for asked, what in log if what.final and not what.valid)
+    assert max(void.values(), default=0) <= retries + 1
+
+
+# -- what stands beside a figure ------------------------------------------------------------------
+
+
+@SEARCHES
+def test_void_trials_are_counted_beside_a_figure_that_was_offered_short(search_of: SearchOf) -> None:
+    """Three void final trials and one that is valid and short: all were asked for at one load, and offered the same."""
+    limit = HardLimit(TRUTH)
+    at_load: Counter[float] = Counter()
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.phase == "search":
+            return limit(asked)
+        at_load[asked.load_fps] += 1
+        offered = short(asked, limit, 0.97)
+        return offered if at_load[asked.load_fps] == 4 else spoilt(offered)
+
+    search = search_of((0.0,))
+    run(search, dut)
+    (result,) = search.results()
+    assert result.status == "LOWER_BOUND"
+    assert result.void_finals == 3
+
+
+@SEARCHES
+@pytest.mark.parametrize("goal", [0.0, 1e-5])
+def test_a_figure_has_a_bound_of_its_loss(search_of: SearchOf, goal: float) -> None:
+    """The loss ratio that its final trials exclude with 95 % confidence."""
+    search = search_of((goal,))
+    log = run(search, HardLimit(TRUTH))
+    (result,) = search.results()
+    assert (result.status, result.final_trial_index is None) == ("OK", False)
+    finals = [what for asked, what in log if what.final and asked.load_fps == result.throughput_fps]
+    lost = sum(what.lost_frames for what in finals)
+    assert result.loss_bound == loss_bound(sum(what.frames for what in finals), lost)
+
+
+@SEARCHES
+def test_a_bound_that_rests_on_disturbed_trials_has_one_too(search_of: SearchOf) -> None:
+    """Of all trials of that load whose counts are right, not only of those that passed."""
+    limit, at_load = HardLimit(TRUTH), Counter[float]()
+
+    def dut(asked: TrialRequest) -> Observation:
+        honest = spoilt(limit(asked))
+        if asked.phase == "search" or honest.lost_frames:
+            return honest
+        at_load[asked.load_fps] += 1
+        return dataclasses.replace(honest, lost_frames=9) if at_load[asked.load_fps] == 1 else honest
+
+    search = search_of((0.0,))
+    log = run(search, dut)
+    (result,) = search.results()
+    assert result.status == "LOWER_BOUND"
+    finals = [what for asked, what in log if what.final and asked.load_fps == result.throughput_fps]
+    assert result.loss_bound == loss_bound(sum(what.frames for what in finals), 9)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@SEARCHES
+def test_a_case_of_which_only_the_maximum_is_void_has_a_bound(search_of: SearchOf, *, counted: bool) -> None:
+    """The DUT passes all below it."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.load_fps < 100_000:
+            return always_passes(asked)
+        return spoilt(seen(asked, 9)) if counted else invalid(asked)
+
+    search = search_of((0.0,))
+    run(search, dut)
+    (result,) = search.results()
+    assert result.status == "LOWER_BOUND"
+    assert result.throughput_fps is not None
+    assert result.throughput_fps >= 97_000
