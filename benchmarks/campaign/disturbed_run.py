@@ -9,7 +9,8 @@ daemon          a gateway's IKE daemon is stopped twice for some time, then kill
 gateway-clock   the clock of a User-Mode Linux guest steps three times after its stack was made
 tester-clock    a trial's record says that this machine's clock stepped meanwhile: that clock itself is never touched
 
-Each disturbance is a line on stderr: `disturbed: pair N: in SECONDS s: what`; of the tester, N is 0.
+Each disturbance is a line of JSON in the file that the environment's DISTURBANCES names (told.py), told before it
+happens; of the tester, the pair is 0.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from __future__ import annotations
 import json
 import os
 import random
-import sys
+from pathlib import Path
 from typing import Any
 
+from campaign import told
 from espbench.cli.main import main
 from espbench.generators.base import Offered, Stream
 from espbench.generators.native import NativeGenerator
@@ -51,8 +53,8 @@ done
 
 
 def tell(after_s: float, what: str) -> None:
-    """A line for who watches."""
-    print(f"disturbed: pair {len(PAIRS)}: in {after_s:.3f} s: {what}", file=sys.stderr, flush=True)
+    """Write a line for who watches."""
+    told.write(Path(os.environ[told.VARIABLE]), told.Disturbance(len(PAIRS), after_s, what))
 
 
 def later(gateway: Gateway, after_s: float, script: str) -> None:

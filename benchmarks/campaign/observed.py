@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,10 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from campaign import ROOT, checks
+from campaign import ROOT, checks, told
 from espbench.this_machine.processes import descendants, start_time
 from espbench.this_machine.registry import state_dir
 from support.boxes import leftovers
+from support.runs import run_directory
 
 ESPBENCH = (sys.executable, "-m", "espbench")
 TRUTH = (sys.executable, "-m", "campaign.truth_run")
@@ -47,14 +47,18 @@ class Observed:
     ) -> None:
         """wait: until no other measurement has this machine; else such a one is a reason to refuse."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._stderr = folder / f"stderr{len(list(folder.glob('stderr*')))}"
+        number = len(list(folder.glob("stderr*")))
+        self._stderr = folder / f"stderr{number}"
+        self.disturbances = folder.absolute() / f"disturbances{number}"  # what it does to itself (told.py)
         with self._stderr.open("w") as errors:
             self.process = subprocess.Popen(
                 [*program, "run", "--no-report", *(["--wait"] if wait else []), *map(str, arguments)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, env=environment(**(env or {})),
-                cwd=folder,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, cwd=folder,
+                env=environment(**{told.VARIABLE: str(self.disturbances)}, **(env or {})),
             )  # fmt: skip
         self.id = ""
+        self._folder, self._arguments = folder, arguments
+        self._directory: Path | None = None
         self._journal = ""
         self._seen: dict[int, int] = {}  # every process it started → its start
 
@@ -81,8 +85,9 @@ class Observed:
     @property
     def directory(self) -> Path | None:
         """Its run directory, once there is one."""
-        named = re.findall(r"^run directory (.*)$", self.said, re.MULTILINE)
-        return Path(named[-1]) if named else None
+        if self._directory is None:  # once: another process may write to it later
+            self._directory = run_directory(self._arguments, self.process.pid, self._folder)
+        return self._directory
 
     @property
     def log(self) -> bytes:

@@ -48,9 +48,13 @@ class MachineLacks(EspbenchError):
 
 
 class GeneratorFailed(EspbenchError):
-    """The generator died, does not answer, or refuses a request."""
+    """The generator died, does not answer, or refuses a request; `what` is that, where it is clear of what."""
 
     code = Code.GENERATOR_FAILED
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"generator: {what}")
+        self.what = what
 
 
 class GatewayFailed(EspbenchError):

@@ -26,15 +26,15 @@ def own_code() -> dict[str, str]:
     """Describe this espbench as the manifest keeps it.
 
     `code`: SHA-256 of its Python files with their names; `generator`: of its traffic generator's program, missing where
-    that is not built; 16 digits each. `commit`: of a clone, followed by " with changes" if files that belong to it were
-    changed since; missing where espbench is installed from a wheel, or git is not here.
+    that is not built; 16 digits each. `commit`: of a clone; `changed`: there if files that belong to it were changed
+    since. Both are missing where espbench is installed from a wheel, or git is not here.
     """
     identity = {"code": _digest_of_files(_PACKAGE)}
     with contextlib.suppress(OSError):
         identity["generator"] = _digest(program("espbench-traffic", "ESPBENCH_TRAFFIC").read_bytes())
     root = clone_root()
     if root is not None and (commit := _commit(root)):
-        identity["commit"] = commit
+        identity |= commit
     return identity
 
 
@@ -50,15 +50,15 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:_DIGITS]
 
 
-def _commit(root: Path) -> str:
-    """Return the commit that is checked out; empty where nobody can say."""
+def _commit(root: Path) -> dict[str, str]:
+    """Return the commit that is checked out, and whether its files were changed; empty where nobody can say."""
     top, _, commit = _git(root, "rev-parse", "--show-toplevel", "--verify", "HEAD").partition("\n")
     if (
         not commit or Path(top) != root
     ):  # git refuses another user's clone; a copy may lie in a clone of something else
-        return ""
+        return {}
     changed = _git(root, "status", "--porcelain", "--untracked-files=no")
-    return f"{commit} with changes" if changed else commit
+    return {"commit": commit, **({"changed": "yes"} if changed else {})}
 
 
 def _git(root: Path, *words: str) -> str:

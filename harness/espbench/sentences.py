@@ -25,6 +25,20 @@ class Code(StrEnum):
 
     NOTE = "note"  # text that espbench did not make, or that only people look at
 
+    # Why it is not proven that each frame was encrypted.
+    NONE_TRANSFORMED = "none-transformed"
+    MORE_TRANSFORMED = "more-transformed"
+    MORE_DECRYPTED = "more-decrypted"
+    MORE_ARRIVED = "more-arrived"
+    MORE_LEFT = "more-left"
+    LEFT_BESIDE_SAS = "left-beside-sas"
+    LEFT_BESIDE_SAS_AND_OWN = "left-beside-sas-and-own"
+    NOT_ALL_TRANSFORMED = "not-all-transformed"
+    NOT_ALL_ON_BOTH = "not-all-on-both"
+    SEEN_IN_CLEAR = "seen-in-clear"
+    SPI_UNKNOWN = "spi-unknown"
+    SEQUENCE_REPEATED = "sequence-repeated"
+
     # Why a trial is INVALID, or not sustained.
     SENT_FEWER = "sent-fewer"
     SENT_SLOWLY = "sent-slowly"
@@ -49,7 +63,7 @@ class Code(StrEnum):
     LINK_CHANGED = "link-changed"
     SAS_CHANGED = "sas-changed"
     NOT_PROVEN = "not-proven"
-    PROOF_PROBLEM = "proof-problem"
+    PROOF_PROBLEM = "proof-problem"  # in words alone, as records of before had it
     STORED = "stored"
     BROKEN = "broken"
     GENERATOR_FAILED = "generator-failed"
@@ -231,6 +245,19 @@ class Code(StrEnum):
 
 
 TEMPLATES: Mapping[str, str] = {
+    Code.NONE_TRANSFORMED: "{way}: {entered} frames entered {gateway}, it {did} none",
+    Code.MORE_TRANSFORMED: "{way}: {gateway} {did} {n} frames, only {sent} were sent",
+    Code.MORE_DECRYPTED: "{way}: {second} decrypted {decrypted} frames, {first} encrypted {encrypted}",
+    Code.MORE_ARRIVED: "{way}: {arrived} frames arrived, {gateway} {did} {n}",
+    Code.MORE_LEFT: "{way}: {left} frames left {gateway}, it {did} {n}",
+    Code.LEFT_BESIDE_SAS: "{way}: {left} frames left {gateway}, it {did} {n}: cleartext?",
+    Code.LEFT_BESIDE_SAS_AND_OWN: "{way}: {left} frames left {gateway}, {own} of them its own, it {did} {n}: "
+    "cleartext?",
+    Code.NOT_ALL_TRANSFORMED: "{way}: {sent} sent and received, {n} {did}",
+    Code.NOT_ALL_ON_BOTH: "{way}: {sent} sent and received, {encrypted} encrypted, {decrypted} decrypted",
+    Code.SEEN_IN_CLEAR: "{frames} frames reached the tester in clear",
+    Code.SPI_UNKNOWN: "{packets} packets reached the tester with an SPI that no SA has",
+    Code.SEQUENCE_REPEATED: "{packets} authentic packets bore a sequence number that had come before",
     Code.NOTE: "{text}",
     Code.SENT_FEWER: "generator sent {sent} of {intended} frames ({pct:.2f} %){why:?: }",
     Code.SENT_SLOWLY: "generator sent {sent} frames in {took_s:.3f} s instead of {intended_s:.3f} s",

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import (
@@ -30,6 +30,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -99,6 +100,11 @@ def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
 def kind_of_test(test: str) -> str:
     """`latency` of `latency-2`, the second latency test of a plan."""
     return _AGAIN.sub("", test)
+
+
+def within_goal(frames: int, lost: int, goal: float) -> bool:
+    """Return whether one direction lost no more of its frames than a loss goal allows."""
+    return lost <= 0 or (frames > 0 and lost / frames <= goal)
 
 
 def layer2_mbps(fps: float, frame_size: float) -> float:
@@ -200,6 +206,19 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def problems_recorded(problems: Sequence[Reason]) -> dict[str, Any]:
+    """Return the keys of a trial's `proof` that say why it is not one: for people, and for the program."""
+    codes = {"problem_codes": [_plain(problem) for problem in problems]} if problems else {}
+    return {"problems": [problem.text for problem in problems], **codes}
+
+
+def problems_of(proof: Mapping[str, Any]) -> list[Reason]:
+    """Return what `problems_recorded` put there; records of earlier versions have the texts alone."""
+    if "problem_codes" in proof:
+        return [Reason.model_validate(problem) for problem in proof["problem_codes"]]
+    return [Reason.of(Code.PROOF_PROBLEM, text=text) for text in proof.get("problems", [])]
 
 
 # Texts for people → the key beside them that has their codes and values, for the program.
@@ -349,7 +368,7 @@ class Trial(Counted, Telling):
     @property
     def problems(self) -> list[Reason]:
         """Return why encryption is not proven for each frame that crossed."""
-        return [Reason.of(Code.PROOF_PROBLEM, text=text) for text in self.proof.get("problems", [])]
+        return problems_of(self.proof)
 
     @property
     def violated(self) -> bool:
@@ -371,8 +390,13 @@ class Trial(Counted, Telling):
         return max(sum(each) if each else self.intended_fps, self.offered_fps)
 
     def meets(self, goal: float) -> bool:
-        """Return whether it lost no more than a goal allows, and forwarded what it did not lose."""
-        return self.frame_loss_ratio <= goal and self.sustained
+        """Return whether each direction lost no more than a goal allows, and it forwarded what it did not lose.
+
+        This is the whole record against the goal, at its word. Whether few frames are enough to say so, and whether a
+        stall of the host excuses a loss, is a matter for whoever can ask for another trial (search/goals.py).
+        """
+        counts: Iterable[Trial | DirectionReading] = self.per_direction.values() or (self,)
+        return self.sustained and all(within_goal(c.tx_frames, c.lost, goal) for c in counts)
 
     @property
     def disturbed(self) -> bool:
@@ -578,10 +602,17 @@ class Manifest(Record):
     # Case → the loads of a base, in the place of its test; empty: no run of `espbench check`.
     base_loads: dict[str, list[BaseLoad]] = Field(default_factory=dict)
 
+    @field_validator("code")
+    @classmethod
+    def _changes_apart(cls, code: dict[str, str]) -> dict[str, str]:
+        """Read code that was recorded before `changed` had a key of its own: it followed the commit."""
+        commit, _, changed = code.get("commit", "").partition(" ")
+        return {**code, "commit": commit, "changed": "yes"} if changed else code
+
     @property
     def made_by(self) -> str:
         """The espbench that measured: `0.1.0, commit 0123456789ab, code 0123456789abcdef`; old runs: the version."""
-        hexadecimal, _, changed = self.code.get("commit", "").partition(" ")
-        commit = f"commit {hexadecimal[:12]} {changed}".rstrip() if hexadecimal else ""
+        changed = " with changes" if "changed" in self.code else ""
+        commit = f"commit {self.code['commit'][:12]}{changed}" if "commit" in self.code else ""
         code = f"code {self.code['code']}" if "code" in self.code else ""
         return ", ".join(filter(None, [self.espbench, commit, code]))

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from espbench.results.run_lock import writer_of
 from espbench.terms import WITH_FIGURE
 from espbench.this_machine.network import NETNS_DIR
 from espbench.this_machine.processes import descendants, start_time
@@ -42,6 +43,17 @@ def espbench(
     )
 
 
+def run_directory(arguments: Sequence[str | Path], pid: int, cwd: Path) -> Path | None:
+    """Find the directory of a run that a process with these arguments makes, by its lock; None before there is one."""
+    words = list(arguments)
+    if "--resume" in words:
+        folders = [cwd / words[words.index("--resume") + 1]]
+    else:
+        out = cwd / (words[words.index("--out") + 1] if "--out" in words else "runs")
+        folders = list(out.iterdir()) if out.is_dir() else []
+    return next((folder for folder in folders if writer_of(folder) == pid), None)
+
+
 class Run:
     """`espbench run --no-report …` in the background; leaving the context ends it if it still runs.
 
@@ -52,6 +64,7 @@ class Run:
         self.folder = folder
         number = len(list(folder.glob("stderr*")))
         self._stderr = folder / f"stderr{number}"
+        self._arguments = arguments
         with self._stderr.open("w") as errors:
             self.process = subprocess.Popen(
                 [
@@ -66,6 +79,7 @@ class Run:
                 stderr=errors,
             )
         self.id = ""
+        self._directory: Path | None = None
         self._journal = ""
         self.peak_kib: dict[str, int] = {}
 
@@ -92,8 +106,11 @@ class Run:
     @property
     def directory(self) -> Path:
         """Its run directory."""
-        (named,) = self.until(lambda: re.findall(r"^run directory (.*)$", self.said, re.MULTILINE))
-        return Path(named)
+        if self._directory is None:  # once: another process may write to it later
+            found = self.until(lambda: run_directory(self._arguments, self.process.pid, Path.cwd()))
+            assert found is not None
+            self._directory = found
+        return self._directory
 
     @property
     def trials(self) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import re
 import shutil
 import signal
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from campaign import checks, hits
+from campaign import checks, hits, told
 from campaign.observed import ESPBENCH, IN_GATEWAYS, Observed, clean, whole
 from campaign.row import Row, Verdict
 from campaign.truth import written
@@ -53,9 +52,6 @@ TESTER = (
 GATEWAY = (
     Code.GATEWAY_FAILED, Code.GATEWAY_DIED, Code.NEGOTIATION_FAILED, Code.TUNNELS_GONE, Code.NOT_READY,
 )  # fmt: skip
-
-# What disturbed_run.py tells: which pair, in how many seconds, what.
-TOLD = re.compile(r"^disturbed: pair (\d+): in ([0-9.]+) s: (.*)$", re.MULTILINE)
 
 
 def throughput(**changes: Any) -> dict[str, Any]:
@@ -379,12 +375,12 @@ class _InGuests(_OnGuests, _DisturbsItself):
     ) -> None:
         """Watch what it tells, and when that happens; what was to come when its pair was gone never did."""
         seen = 0
-        coming: list[tuple[str, float, str]] = []
+        coming: list[tuple[int, float, str]] = []
         firsts: list[int] = []
         while run.process.poll() is None:
             now = time.monotonic()
-            announced = TOLD.findall(run.said)
-            coming += [(pair, now + float(after_s), what) for pair, after_s, what in announced[seen:]]
+            announced = told.read(run.disturbances)
+            coming += [(d.pair, now + d.after_s, d.what) for d in announced[seen:]]
             coming = [each for each in coming if each[0] == coming[-1][0]]
             seen = len(announced)
             while coming and now >= coming[0][1] - 0.2:
@@ -445,7 +441,7 @@ class TesterClockSteps(_OnABox, _DisturbsItself):
         repetition: int,
     ) -> None:
         run.ended()
-        done += [what for _, _, what in TOLD.findall(run.said)]
+        done += [disturbance.what for disturbance in told.read(run.disturbances)]
         touched.append((0, run.lines()))
 
     def _judge(

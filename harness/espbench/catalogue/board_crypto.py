@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from espbench.catalogue.suites import Suite
 
 Behaviour = Literal["async", "polling", "dual-pass", "software"]
-BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
 DEFAULT: Behaviour = "async"
 # The guest's files that read_back() takes.
 FILES = ("/proc/espbench_crypto", "/proc/crypto")
@@ -44,11 +43,6 @@ class Crypto:
     def descriptors(self) -> int:
         """All that was given to the SEC."""
         return self.single_pass + self.cipher + self.digest
-
-
-def kernel_option(behaviour: Behaviour) -> str:
-    """Return the word of the kernel's command line that asks for it; the guest panics if it cannot be had."""
-    return f"espbench.crypto={behaviour}"
 
 
 def read_back(texts: Mapping[str, str]) -> Crypto:

@@ -7,9 +7,10 @@ compiler at -O2, with memories as stated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import mean
+from typing import Any
 
 from espbench.claims.our_value import OurValue, lacking, ranged, statement
 from espbench.plan import load_profile
@@ -36,9 +37,10 @@ class Lacking(Exception):
 
 @dataclass(frozen=True)
 class Kernels:
-    """The results of runs, from which the measures select."""
+    """The results of runs, from which the measures select; processors: DUT → its processor as the runs recorded it."""
 
     results: Sequence[KernelResult]
+    processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def one(
         self, dut: str, kernel: str, level: int = 0, *, engines: int = 1, threads: int = 1,
@@ -57,15 +59,33 @@ class Kernels:
         )
         raise Lacking(f"{dut}: {kernel}, {how}")
 
+    def stated(self, dut: str) -> Mapping[str, Any]:
+        """Return what is stated of a processor (`processor: stated:`), as the run had it.
+
+        Today's profile stands in for a processor of which no run recorded it: then nothing was measured on it, or
+        before runs recorded every key.
+        """
+        if dut in self.processors:
+            stated: Mapping[str, Any] = self.processors[dut]["stated"]
+            return stated
+        processor = load_profile(dut).processor
+        assert processor is not None
+        return processor.stated.model_dump(mode="json")
+
     def all(self, dut: str) -> dict[str, KernelResult]:
         """Return the result at level 0 of each of the ten kernels, on one thread."""
         return {kernel: self.one(dut, kernel) for kernel in KERNELS}
 
 
-def answer(what: str, dut: str, results: Sequence[KernelResult]) -> OurValue:
+def answer(
+    what: str,
+    dut: str,
+    results: Sequence[KernelResult],
+    processors: Mapping[str, Mapping[str, Any]] | None = None,
+) -> OurValue:
     """Return our side of a claim about kernels, on one generation where it names one."""
     try:
-        return MEASURES[what](Kernels(results), dut)
+        return MEASURES[what](Kernels(results, processors or {}), dut)
     except Lacking as lack:
         return lacking(str(lack))
 
@@ -114,7 +134,7 @@ def _run_share(r: KernelResult, *kinds: str) -> float:
 
 
 def _latency_growth(k: Kernels, dut: str) -> OurValue:
-    read = {d: p.stated.dram.read for d in (GENERATIONS[0], dut) if (p := load_profile(d).processor)}
+    read = {d: k.stated(d)["dram"]["read"] for d in (GENERATIONS[0], dut)}
     return ranged(
         [100 * read[dut] / read[GENERATIONS[0]]], text=_listed({d: float(v) for d, v in read.items()})
     )
@@ -122,7 +142,7 @@ def _latency_growth(k: Kernels, dut: str) -> OurValue:
 
 def _latency_over_half(k: Kernels, dut: str) -> OurValue:
     """Return whether each latency grows by over half from the first generation to either later one."""
-    latencies = {d: _latencies(d) for d in GENERATIONS}
+    latencies = {d: _latencies(k, d) for d in GENERATIONS}
     first = latencies[GENERATIONS[0]]
     growth = {
         f"{d} {each}": 100 * (cycles / first[each] - 1)
@@ -134,21 +154,15 @@ def _latency_over_half(k: Kernels, dut: str) -> OurValue:
 
 def _latency_magnitudes(k: Kernels, dut: str) -> OurValue:
     """Return whether shared memory takes one or two magnitudes longer than the one cycle of arithmetic."""
-    cycles = {f"{d} {each}": n for d in GENERATIONS for each, n in _latencies(d).items()}
+    cycles = {f"{d} {each}": n for d in GENERATIONS for each, n in _latencies(k, d).items()}
     text = f"{min(cycles.values()):.0f} to {max(cycles.values()):.0f} cycles"
     return statement((), text, holds=all(10 <= n < 1000 for n in cycles.values()))
 
 
-def _latencies(dut: str) -> dict[str, float]:
-    processor = load_profile(dut).processor
-    assert processor is not None
-    stated = processor.stated
-    memories = {"DRAM": stated.dram, "SRAM": stated.sram, "scratch": stated.scratch}
-    return {
-        f"{memory} {way}": float(cycles)
-        for memory, of in memories.items()
-        for way, cycles in (("read", of.read), ("write", of.write))
-    }
+def _latencies(k: Kernels, dut: str) -> dict[str, float]:
+    stated = k.stated(dut)
+    memories = {"DRAM": stated["dram"], "SRAM": stated["sram"], "scratch": stated["scratch"]}
+    return {f"{memory} {way}": float(of[way]) for memory, of in memories.items() for way in ("read", "write")}
 
 
 # Table IV, bytes: local memory where there is some, else scratch; then the next memory.

@@ -324,7 +324,7 @@ def _computed(m: Computed, claim: Claim, measured: Points) -> OurValue:
 
 @_measure.register
 def _kernels(m: Kernels, claim: Claim, measured: Points) -> OurValue:
-    return answer(m.what, claim.dut(), measured.kernels)
+    return answer(m.what, claim.dut(), measured.kernels, measured.processors)
 
 
 @_measure.register

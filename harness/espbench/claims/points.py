@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from espbench.catalogue.suites import suites
 from espbench.claims.model import Behaviour, Configuration
@@ -68,6 +68,8 @@ class Points:
     kernels: tuple[KernelResult, ...] = ()
     bus: Mapping[CaseKey, BusBytes] = field(default_factory=dict)
     flood: Mapping[CaseKey, float] = field(default_factory=dict)  # forwarded, in the throughput
+    # DUT → `processor` of its profile as the first run with it recorded that.
+    processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def duts(self) -> list[str]:
@@ -104,10 +106,14 @@ def points(
     groups: dict[Key, list[tuple[Outcome, float]]] = {}
     failed: dict[Key, str] = {}
     cores: dict[str, str] = {}
+    processors: dict[str, Mapping[str, Any]] = {}
     for manifest, outcomes in runs:
         erring = said_of_links(manifest)
         for dut, profile in manifest.conditions.get("profiles", {}).items():
             cores[dut + erring] = str((profile.get("board") or {}).get("core", ""))
+        for dut, profile in manifest.asked.get("profiles", {}).items():
+            if profile.get("processor"):
+                processors.setdefault(dut, profile["processor"])
         behaviours = behaviours_of(manifest)
         for o in outcomes:
             behaviour = behaviours.get(o.case)
@@ -124,7 +130,9 @@ def points(
             groups.setdefault(key, []).append((o, manifest.line_rate_bps))
     # One repeat in which frames passed in clear: whatever the others carried is no figure of IPsec.
     figures = tuple(_point(key, group) for key, group in groups.items() if failed.get(key) != "VIOLATED")
-    return Points(figures, tuple(accelerator), failed, cores, tuple(kernels), bus or {}, flood or {})
+    return Points(
+        figures, tuple(accelerator), failed, cores, tuple(kernels), bus or {}, flood or {}, processors
+    )
 
 
 def behaviours_of(manifest: Manifest) -> dict[str, Behaviour | None]:

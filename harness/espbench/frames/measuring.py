@@ -22,6 +22,7 @@ from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.frames.columns import frame
 from espbench.frames.run import Run, load
 from espbench.results import RunDirectory
+from espbench.results.run_lock import writer_of
 
 PROGRAM = (sys.executable, "-m", "espbench")
 _WHOLE = (0, 3)  # with a figure for each case, or with a word why not
@@ -202,7 +203,7 @@ class _Watch:
     def changed(self) -> Progress | None:
         """Return the run's progress if it has advanced since the last call; None if not, or if there is no run yet."""
         self._run = self._run or next(
-            (path for path in _folders(self._out) - self._before if _writer(path) == self._pid), None
+            (path for path in _folders(self._out) - self._before if writer_of(path) == self._pid), None
         )
         if self._run is None:
             return None
@@ -229,14 +230,6 @@ class _Watch:
 
 def _folders(out: Path) -> set[Path]:
     return {path for path in out.iterdir() if path.is_dir()} if out.is_dir() else set()
-
-
-def _writer(run: Path) -> int | None:
-    """Return the process that writes a run, as its lock says."""
-    try:
-        return int((run / ".lock").read_text())
-    except (OSError, ValueError):
-        return None
 
 
 def _unfinished(out: Path, plan: Path) -> Path | None:

@@ -7,6 +7,7 @@ Times are CLOCK_MONOTONIC nanoseconds, so that they can be compared with those o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,6 +23,24 @@ LONGEST, LONGEST_MORE_S = 1.5, 0.5
 def longest_s(duration_s: float) -> float:
     """Return the longest time for which a trial with this intended duration may send, s."""
     return LONGEST * duration_s + LONGEST_MORE_S
+
+
+@dataclass(frozen=True)
+class WirePath:
+    """A way between the generator and the wire, by its name; receives: False where it is for sending only."""
+
+    name: str
+    receives: bool = True
+
+    def __str__(self) -> str:
+        """Return it as notes and the manifest have it: `af_xdp`, or `tx af_xdp` for sending only."""
+        return self.name if self.receives else f"tx {self.name}"
+
+    @classmethod
+    def of_record(cls, path: str) -> WirePath | None:
+        """Return the path that a manifest has; None where the generator had no choice."""
+        name = path.removeprefix("tx ")
+        return cls(name, receives=name == path) if path else None
 
 
 class FrameShare(BaseModel):
@@ -403,10 +422,10 @@ class Generator(Protocol):
     def paths(self) -> list[str]:
         """List the ways to send and receive from which a measurement chooses; empty: there is no choice."""
 
-    def take(self, path: str) -> None:
+    def take(self, path: WirePath) -> None:
         """Use this path from the next `open` on; EspbenchError there if the ports cannot.
 
-        `tx`, a blank and a path: for sending only; frames are received as by default.
+        One for sending only leaves receiving as it is by default.
         """
 
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:

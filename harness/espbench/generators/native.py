@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.errors import GeneratorFailed, MachineLacks
-from espbench.generators.base import Noise, Offered, OnProgress, Stream, longest_s
+from espbench.generators.base import Noise, Offered, OnProgress, Stream, WirePath, longest_s
 from espbench.paths import how_to_build, program
 from espbench.platforms.base import Moment, Port, PortName, Readiness
 from espbench.platforms.placement import NICE
@@ -105,11 +105,10 @@ class NativeGenerator:
             return []
         return ["af_packet", "af_xdp"] if self._esp else ["auto", "af_xdp", "af_packet"]
 
-    def take(self, path: str) -> None:
-        only, _, named = path.rpartition(" ")
-        paths = ["tx"] if only else ["tx", "rx"]
-        self._path = ({"rx": "af_packet"} if self._esp and only else {}) | (
-            {} if named == "auto" else dict.fromkeys(paths, named)
+    def take(self, path: WirePath) -> None:
+        ends = ["tx", "rx"] if path.receives else ["tx"]
+        self._path = ({"rx": "af_packet"} if self._esp and not path.receives else {}) | (
+            {} if path.name == "auto" else dict.fromkeys(ends, path.name)
         )
 
     def command(self) -> list[str]:
@@ -237,7 +236,7 @@ class NativeGenerator:
                 return event
             if kind == "error":
                 hint = f"\n  to fix it: {event['hint']}" if event.get("hint") else ""
-                raise GeneratorFailed(f"generator: {event['message']}{hint}")
+                raise GeneratorFailed(f"{event['message']}{hint}")
             if kind == "moment":
                 self._moments.popleft().act()
                 self._send({"cmd": "continue"})
@@ -260,7 +259,7 @@ class NativeGenerator:
         assert self._process.stdout is not None
         while b"\n" not in self._buffer:
             if not self._selector.select(max(0.0, deadline - time.monotonic())):
-                raise GeneratorFailed(f"generator: no answer to `{command}` in time; see {self._log.name}")
+                raise GeneratorFailed(f"no answer to `{command}` in time; see {self._log.name}")
             chunk = self._process.stdout.read()
             if chunk == b"":
                 raise self._died(command)
@@ -274,7 +273,7 @@ class NativeGenerator:
         how = f"signal {-status}" if status < 0 else f"exit code {status}"
         tail = self._log.read_text(errors="replace").strip().splitlines()[-3:]
         said = ("; it said: " + " / ".join(tail)) if tail else ""
-        return GeneratorFailed(f"generator: died during `{command}` ({how}){said}; the trial is not counted")
+        return GeneratorFailed(f"died during `{command}` ({how}){said}; the trial is not counted")
 
 
 def _links(ports: list[Port]) -> dict[str, Any]:

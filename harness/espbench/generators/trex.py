@@ -24,6 +24,7 @@ from espbench.generators.base import (
     PortCounts,
     Stream,
     StreamCounts,
+    WirePath,
     longest_s,
 )
 from espbench.generators.trex_account import Account, shortfall, stream_counts
@@ -75,7 +76,7 @@ class TrexGenerator:
         """Return the server's paths, whatever it was started with."""
         return []
 
-    def take(self, path: str) -> None:
+    def take(self, path: WirePath) -> None:
         """Do nothing: there is only one path."""
 
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
@@ -220,7 +221,7 @@ class TrexGenerator:
             if sending:
                 last_seen = asked
                 if asked > give_up:
-                    raise GeneratorFailed("generator: TRex does not stop sending")
+                    raise GeneratorFailed("TRex does not stop sending")
         if on_progress:
             on_progress({"elapsed_s": ended - started, "sending": False})
         # It ended between the last look that found it sending and the one that did not. Only if even the

@@ -103,7 +103,7 @@ class TrexServer:
             how = f"signal {-status}" if status < 0 else f"exit code {status}"
             tail = self._log.read_text(errors="replace").strip().splitlines()[-3:]
             said = ("; it said: " + " / ".join(tail)) if tail else ""
-            raise GeneratorFailed(f"generator: TRex died ({how}){said}; the trial is not counted")
+            raise GeneratorFailed(f"TRex died ({how}){said}; the trial is not counted")
 
     def cpu_ns(self) -> int:
         """Return CPU time it has used, ns: it sends and receives in one thread."""

@@ -22,7 +22,16 @@ from espbench.measure.validity.faults import tester_faults, virtual_faults
 from espbench.measure.validity.standing_still import StandingStill, standing_still
 from espbench.platforms.base import LinkCounters, PortName, Side
 from espbench.sentences import Code
-from espbench.terms import NOT_SENT, DirectionReading, GatewayReading, Latency, Reason, Trial
+from espbench.terms import (
+    NOT_SENT,
+    DirectionReading,
+    GatewayReading,
+    Latency,
+    Reason,
+    Trial,
+    problems_of,
+    problems_recorded,
+)
 
 # In a trial with one of these reasons, the gateways' counters before and after may not belong together, so they cannot
 # show that cleartext crossed. With any other reason for a void trial, a leak still counts as one.
@@ -88,7 +97,7 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
         reasons.append(Reason.of(Code.SAS_REPLACED, sides=replaced))
     doubts = {reason.code for reason in reasons}
     proof = _proof(setup, offered, delta, fragments=of.fragments, upset=upset, doubts=doubts)
-    reasons += [Reason.of(Code.NOT_PROVEN, problem=p) for p in proof.get("problems", [])]
+    reasons += [Reason.of(Code.NOT_PROVEN, problem=p) for p in problems_of(proof)]
     if setup.bed.virtual_time:
         reasons += virtual_faults(offered, traffic)
         still = StandingStill([0 for _ in streams])
@@ -124,7 +133,7 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
         duplicated=_sum(s.duplicated for s in streams),
         reordered=_sum(s.reordered for s in streams),
         corrupted=_sum(s.corrupted for s in streams),
-        frame_loss_ratio=(tx - rx) / tx if tx else 0.0,
+        frame_loss_ratio=lost / tx if tx else 0.0,
         sustained=sustained,
         validity="VALID" if valid else "INVALID",
         reasons=reasons,
@@ -321,7 +330,7 @@ def _loss_places(
 ) -> dict[str, int]:
     """Return the lost frames by the place where they were lost, and how many were never sent."""
     books = one_gateway if setup.bed.ciphertext else path
-    lost = sum(s.tx_frames - s.rx_frames for s in offered.streams)
+    lost = sum(s.lost for s in offered.streams)
     places: dict[str, int] = {}
     # An attack's frames are in the gateways' counters too, and those of an SA or a gateway that was replaced are gone.
     untold = "beside an attack" if offered.noise else "while SAs came and went" if upset else ""
@@ -362,12 +371,12 @@ def _proof(
     if leaks:
         proof["violated"] = True
     if upset:
-        return proof | ({"problems": leaks} if leaks else {})
+        return proof | (problems_recorded(leaks) if leaks else {})
     opened = esp_peer.esp_counts(offered)
     if opened is not None:
         proof["opened by the tester"] = opened.model_dump()
     problems = encryption.problems(setup, offered, delta, fragments=fragments)
-    return proof | {"proven": not problems, "problems": problems}
+    return proof | {"proven": not problems, **problems_recorded(problems)}
 
 
 def _frames(setup: Setup, delta: counters.Counters, side: Side, *, upset: bool) -> int | None:

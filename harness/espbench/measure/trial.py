@@ -24,7 +24,7 @@ from espbench.measure.unmeasured import learn
 from espbench.measure.validity import network_events
 from espbench.platforms.base import NotBack, TrialClock
 from espbench.sentences import Code
-from espbench.terms import Reason, Trial
+from espbench.terms import Reason, Trial, problems_recorded
 
 
 def measure(
@@ -114,7 +114,7 @@ def broken(request: Request, why: Reason, *, case: str, sequence: int, leak: boo
         intended_duration_s=request.duration_s, tx_frames=0, rx_frames=0, lost=0, duplicated=0,
         reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID",
         reasons=[why],
-        proof={"proven": False, "violated": True, "problems": [why.text]} if leak else {},
+        proof={"proven": False, "violated": True, **problems_recorded([why])} if leak else {},
     )  # fmt: skip
 
 

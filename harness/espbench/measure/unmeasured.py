@@ -17,6 +17,7 @@ from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import counters, encryption
 from espbench.measure.proof.readiness import InClear
 from espbench.measure.validity import network_events
+from espbench.terms import Reason
 
 _LEARNING_FRAMES_S = 0.1
 _LEARNING_FPS = 100.0
@@ -90,19 +91,19 @@ def _without_cleartext(
     else:
         leaks = _counted_leaks(setup, send, fragments=fragments, sleep=sleep)
     if leaks:
-        raise InClear(f"{name}: {'; '.join(leaks)}")
+        raise InClear(f"{name}: {'; '.join(map(str, leaks))}")
 
 
 def _counted_leaks(
     setup: Setup, send: Callable[[], Offered], *, fragments: bool, sleep: Callable[[float], None]
-) -> list[str]:
+) -> list[Reason]:
     """Send the frames; say what shows that some crossed in clear, by counters that are not in doubt."""
     with network_events.monitor(setup) as monitor:
         before, at_rest_before = counters.read_until_rest(setup.bed, setup.stack, sleep)
         offered = send()
         first, at_rest_after = counters.read_until_rest(setup.bed, setup.stack, sleep)
 
-    def leaks(delta: counters.Counters, *, gateways_in_doubt: bool = False) -> list[str]:
+    def leaks(delta: counters.Counters, *, gateways_in_doubt: bool = False) -> list[Reason]:
         return encryption.leaks(
             setup,
             offered,

@@ -57,7 +57,7 @@ def _resolved(plan: Plan, path: Path | None, text: str) -> tuple[ResolvedPlan, l
 
 def _profiles(plan: Plan, path: Path | None) -> tuple[tuple[Profile | None, ...], list[Problem]]:
     """Read the profile of each device under test; the only place where a plan's profiles are read."""
-    if plan.topology == "external":
+    if plan.is_external:
         return (None,) * len(plan.duts), []
     loaded: list[Profile | None] = []
     problems: list[Problem] = []

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from espbench.errors import EspbenchError, UsageError
 from espbench.results import finding_files, outcome_files
 from espbench.results.durable import sync_directory, to_json, write_atomically, write_failure
+from espbench.results.run_lock import NAME as LOCK
 from espbench.results.run_lock import RunLock
 from espbench.results.trial_log import Damage, TrialLog
 from espbench.terms import PAIRED, CaseEntry, Finding, Manifest, Outcome, Trial, kind_of_test
@@ -94,7 +95,7 @@ class RunDirectory:
     def lock(self) -> RunLock:
         """Become the run's only writer (again: the same lock); UsageError names who is already."""
         if self._lock is None or not self._lock.held:
-            self._lock = RunLock(self.path / ".lock")
+            self._lock = RunLock(self.path / LOCK)
             # Another process may have written since this one looked: look again.
             self._log.close()
             self._log = TrialLog(self._log.path, self.manifest.format)

@@ -10,6 +10,16 @@ from types import TracebackType
 
 from espbench.errors import UsageError
 
+NAME = ".lock"
+
+
+def writer_of(run: Path) -> int | None:
+    """Return the process that writes a run directory, or did so last; None where there is none yet."""
+    try:
+        return int((run / NAME).read_text())
+    except (OSError, ValueError):
+        return None
+
 
 class RunLock:
     """Held from construction until `release` (or the end of the `with` block).

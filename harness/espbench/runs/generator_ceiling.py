@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable
 
 from espbench.errors import EspbenchError, GeneratorFailed
-from espbench.generators.base import Generator, Offered, Stream
+from espbench.generators.base import Generator, Offered, Stream, WirePath
 from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import PortName, Testbed
@@ -30,15 +30,15 @@ def choose_path(
     *,
     returns: bool,
     on_note: Callable[[str], None],
-) -> str:
-    """Return the first of the generator's paths, or one that is clearly faster; empty where there is no choice.
+) -> WirePath | None:
+    """Return the first of the generator's paths, or one that is clearly faster; None where there is no choice.
 
     attach opens the ports anew and gives the next hops. Each path floods the ports; where a later one was faster, all
     do so again in turns, and the medians decide. Where nothing returns, nothing is known of how well a path receives:
     then it is chosen for sending only.
     """
-    paths = [path if returns or path == "auto" else f"tx {path}" for path in generator.paths()]
-    rates: dict[str, list[float]] = {}
+    paths = [WirePath(name, receives=returns or name == "auto") for name in generator.paths()]
+    rates: dict[WirePath, list[float]] = {}
     for number in range(_PROBES):
         for path in paths if number == 0 else list(rates):
             generator.take(path)
@@ -56,7 +56,7 @@ def choose_path(
             rates.setdefault(path, []).append(frames / offered.duration_s if offered.duration_s else 0.0)
         median = {path: statistics.median(of_path) for path, of_path in rates.items()}
         if not median:
-            return ""
+            return None
         best = next(iter(median))
         if max(median.values()) <= _IN_DOUBT * median[best]:
             break
@@ -76,7 +76,7 @@ def calibrate(
     traffics: dict[int | str, list[Traffic]],
     *,
     returns: bool,
-    path: str = "",
+    path: WirePath | None = None,
     on_note: Callable[[str], None] = lambda text: None,
 ) -> list[Calibration]:
     """Flood the ports at each frame size; traffics: the plan's frame size → what is sent.
@@ -104,7 +104,7 @@ def calibrate(
                     direction=traffic.direction,
                     offered_fps=round(tx, 1),
                     received_fps=round(rx if returns else tx, 1),
-                    path=path,
+                    path=str(path or ""),
                     note="" if returns else "sending only: nothing leads the frames back without the DUT",
                 )
             )
@@ -118,6 +118,6 @@ def flooded(generator: Generator, streams: list[Stream], duration_s: float) -> O
         if offered.duration_s > 0:
             return offered
     raise GeneratorFailed(
-        f"generator: calibrating: expected frames for {duration_s:g} s, got one at most in each of {_FLOODS} tries: "
+        f"calibrating: expected frames for {duration_s:g} s, got one at most in each of {_FLOODS} tries: "
         "other programs keep it from its CPU; try again when they are done"
     )

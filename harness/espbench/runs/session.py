@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from espbench.generators.base import Generator
+from espbench.generators.base import Generator, WirePath
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.plan.resolved.cases import Case
@@ -116,7 +116,7 @@ class Session:
             self._observer.note("virtual time: the generator's ceiling is the line rate")
             return
         if manifest.calibration:
-            self._setups.path = manifest.calibration[0].path
+            self._setups.path = WirePath.of_record(manifest.calibration[0].path)
             if self._setups.path:
                 self._setups.generator.take(self._setups.path)
             return
@@ -194,7 +194,7 @@ class Session:
         return pair
 
     def _encryption(self, case: Case, trials: Iterable[Trial]) -> Encryption:
-        return encryption_of(case, trials, external=self._plan.topology == "external")
+        return encryption_of(case, trials, external=self._plan.is_external)
 
     def _warnings(self, case: Case) -> list[Remark]:
         shared = self._directory.manifest.placement.get("shared", [])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from espbench.errors import CannotWrite, EspbenchError, Interrupted, MachineLacks, UsageError
-from espbench.generators.base import Generator, OpenedPort, ways
+from espbench.generators.base import Generator, OpenedPort, WirePath, ways
 from espbench.measure.inputs.setup import Setup, blame
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import decryption, readiness
@@ -52,7 +52,7 @@ class Setups:
         self._new_generator = new_generator
         self.generator = new_generator()
         self._opened: list[OpenedPort] = []
-        self.path = ""  # the generator's path to the wire, where it has a choice
+        self.path: WirePath | None = None  # the generator's path to the wire, where it has a choice
 
     def set_up(self, case: Case) -> Setup:
         """Build the case's pair and bring its stack up; what it is found to be goes into the manifest.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, GeneratorFailed
 from espbench.generators.base import Generator, Stream
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import PortName, Testbed
@@ -125,4 +125,4 @@ def _examine(
 
 
 def _first_line(error: EspbenchError) -> str:
-    return str(error).splitlines()[0].removeprefix("generator: ")
+    return (error.what if isinstance(error, GeneratorFailed) else str(error)).splitlines()[0]

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from espbench.terms import Reason
+from espbench.terms import Reason, within_goal
 
 SIGNIFICANCE = (
     0.01  # a search trial misses a goal on few frames only if chance explains the loss less often than this
@@ -233,7 +233,7 @@ def _with_excuses(seen: Observation, rule: Callable[[DirectionCount, int], Judge
 def _short(frames: int, lost: int, goal: float) -> Judgement:
     """Judge one direction of a search trial."""
     if frames >= frames_to_steer(goal):
-        return Judgement.MET if lost <= goal * frames else Judgement.MISSED
+        return Judgement.MET if within_goal(frames, lost, goal) else Judgement.MISSED
     if lost <= 0:
         return Judgement.MET_PROVISIONALLY if frames else Judgement.UNDECIDED
     return Judgement.MISSED if poisson_tail(lost, frames * goal) < SIGNIFICANCE else Judgement.UNDECIDED

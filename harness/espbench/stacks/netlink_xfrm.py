@@ -24,7 +24,7 @@ NETLINK_XFRM = 6
 NEWSA, GETSA, NEWPOLICY, GETPOLICY, FLUSHSA, FLUSHPOLICY = 0x10, 0x12, 0x13, 0x15, 0x1C, 0x1D
 DELSA, DELPOLICY, EXPIRE, UPDPOLICY, UPDSA, POLEXPIRE = 0x11, 0x14, 0x18, 0x19, 0x1A, 0x1B
 NLM_REQUEST, NLM_ACK, NLM_DUMP, NLM_CREATE, NLM_EXCL = 0x1, 0x4, 0x300, 0x400, 0x200
-A_AUTH, A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_IF_ID = 1, 2, 4, 5, 18, 20, 23, 31
+A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_IF_ID = 2, 4, 5, 18, 20, 23, 31
 STATE_NOECN, STATE_DECAP_DSCP, STATE_NOPMTUDISC, STATE_ESN = 1, 2, 4, 128
 IPPROTO_ESP = 50
 # Attributes that change an SA's work; no stack of ours asks for one.
@@ -165,8 +165,6 @@ class SaReading:
     interface_id: int
     packets: int
     octets: int
-    replay_dropped: int
-    integrity_failed: int
     algorithms: dict[str, str]  # `encryption`, `integrity`, `aead` → kernel name and sizes
     selector: str
     lifetime: str
@@ -314,7 +312,7 @@ def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
     lifetime = layout.lifetime.unpack_from(body, _LIFETIME_OFFSET)
     octets, packets, _, _ = layout.current.unpack_from(body, _CURRENT_OFFSET)
     tail = layout.sa_tail.unpack_from(body, _CURRENT_OFFSET + layout.current.size)
-    _, replay, integrity_failed, _, reqid, family, mode, window, flags = tail
+    _, _, _, _, reqid, family, mode, window, flags = tail
     algorithms = {}
     encapsulation, interface_id = "", 0
     extras = [word for bit, word in _EXTRA_FLAGS.items() if flags & bit]
@@ -346,8 +344,6 @@ def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
         interface_id=interface_id,
         packets=packets,
         octets=octets,
-        replay_dropped=replay,
-        integrity_failed=integrity_failed,
         algorithms=algorithms,
         selector=_selector_text(layout, body),
         lifetime=_lifetime_text(lifetime),

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 LOAD_FPS, TRIAL_MS, SIZE = 20_000, 100, 512
 FRAMES = LOAD_FPS * TRIAL_MS // 1000
 ESP_SIZE = 562  # 3des-sha1 in tunnel mode, with FCS
-FCS, DESCRIPTOR, FRAME_CONTROL = 4, 8, 8
+FCS, DESCRIPTOR = 4, 8
 
 
 def test_devices_count_every_byte_of_each_frame(tmp_path: Path) -> None:

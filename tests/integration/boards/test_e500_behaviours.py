@@ -10,14 +10,18 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 import pytest
 
 from espbench.catalogue import board_crypto
-from espbench.catalogue.board_crypto import BEHAVIOURS, Behaviour, Crypto
+from espbench.catalogue.board_crypto import Behaviour, Crypto
+from espbench.platforms.e500.e500_guest import kernel_option
 from espbench.platforms.virtual.virtual_guest import Built
 from espbench.this_machine.registry import Registry
 from support.e500_machine import Machine, built_by_command, sec, starter
+
+BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 
@@ -56,7 +60,7 @@ def says(machine: Machine) -> Crypto:
 
 
 def behaving(start: Start, behaviour: Behaviour, version: str = "2.1") -> Machine:
-    return start(*sec(version), append=f"{NO_TESTS} {board_crypto.kernel_option(behaviour)}")
+    return start(*sec(version), append=f"{NO_TESTS} {kernel_option(behaviour)}")
 
 
 @dataclass(frozen=True)
@@ -214,7 +218,7 @@ def test_the_kernels_own_tests_pass(
 ) -> None:
     """Its vectors, and what its fuzzing compares with software."""
     for seed in (1, 2, 3):
-        machine = start(*sec(version), append=f"{TESTS} {board_crypto.kernel_option(behaviour)}", seed=seed)
+        machine = start(*sec(version), append=f"{TESTS} {kernel_option(behaviour)}", seed=seed)
         assert "extra crypto tests enabled" in machine.console
         if not drew_what_both_refuse(machine):
             break

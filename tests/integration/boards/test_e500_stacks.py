@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from espbench.catalogue.board_crypto import BEHAVIOURS
+from espbench.catalogue.board_crypto import Behaviour
 from espbench.plan.duts.profiles import load_profile
 from support.e500_machine import built_by_command
 from support.plans import pair_plan, write_plan
 from support.runs import espbench, rows
+
+BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 

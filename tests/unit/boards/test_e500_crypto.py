@@ -90,9 +90,3 @@ def test_half_of_a_dual_pass_in_software_is_found() -> None:
     half = "authenc(hmac(sha1-generic),cbc-3des-talitos)"
     assert board_crypto.mistakes("dual-pass", guest("dual-pass", block(NAME, half, 3000)), SUITE)
     assert board_crypto.mistakes("software", guest("software", block(NAME, half, 3000)), SUITE)
-
-
-def test_the_kernels_option() -> None:
-    assert [board_crypto.kernel_option(one) for one in board_crypto.BEHAVIOURS] == [
-        "espbench.crypto=async", "espbench.crypto=polling", "espbench.crypto=dual-pass", "espbench.crypto=software",
-    ]  # fmt: skip

@@ -22,6 +22,7 @@ from espbench.measure.proof.counters import (
 )
 from espbench.measure.proof.path import UNACCOUNTED, Crossing, crossings, loss_places, proof_of_encryption
 from espbench.platforms.base import LinkCounters, Testbed
+from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Latency
 
@@ -54,13 +55,19 @@ def test_exact_counts_prove_the_encryption() -> None:
 def test_a_frame_that_arrived_without_being_decrypted_spoils_the_proof() -> None:
     """1000 arrived, 999 were decrypted: one came in clear."""
     found = proof_of_encryption(crossing(1000, 1000, decrypted=999, left_second=999), fragments=False)
-    assert any("1000 frames arrived, office decrypted 999" in problem for problem in found)
+    assert "west-east: 1000 frames arrived, office decrypted 999" in [*map(str, found)]
 
 
 def test_a_frame_that_left_home_beside_the_sa_spoils_the_proof() -> None:
     """Home sent one more frame than it encrypted."""
     found = proof_of_encryption(crossing(1000, 999, left_first=1000, encrypted=999), fragments=False)
-    assert any("cleartext?" in problem for problem in found)
+    assert Code.LEFT_BESIDE_SAS in [problem.code for problem in found]
+    own = proof_of_encryption(
+        crossing(1000, 999, left_first=1002, first_own=1, encrypted=999), fragments=False
+    )
+    assert "west-east: 1002 frames left home, 1 of them its own, it encrypted 999: cleartext?" in [
+        *map(str, own)
+    ]
 
 
 def test_sa_counters_that_count_foreign_traffic_spoil_the_proof() -> None:
@@ -77,7 +84,7 @@ def test_a_gateway_that_encrypts_nothing_of_a_lost_trial_is_no_proof() -> None:
     """Frames reached Home, none was encrypted and none arrived: the tunnel is gone, whatever the loss says."""
     nothing = dict.fromkeys(("left_first", "entered_second", "left_second", "encrypted", "decrypted"), 0)
     (problem,) = proof_of_encryption(crossing(1000, 0, **nothing), fragments=False)
-    assert problem == "west-east: 1000 frames entered home, it encrypted none"
+    assert str(problem) == "west-east: 1000 frames entered home, it encrypted none"
     dropped_before = nothing | {"entered_first": 0}
     assert proof_of_encryption(crossing(1000, 0, **dropped_before), fragments=False) == []
 

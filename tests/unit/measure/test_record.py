@@ -15,6 +15,7 @@ from espbench.measure.proof.counters import Counters, GatewayCounters
 from espbench.measure.record import OfCase, Seen, record
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
+from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Trial
 
@@ -165,6 +166,18 @@ def test_what_the_tester_saw_in_clear_is_a_leak_whatever_became_of_the_sas(upset
     assert "3 frames reached the tester in clear" in [*map(str, trial.problems)]
     none = clear.model_copy(update={"esp": EspCounts(packets=5, authentic=5)})
     assert not trial_of(moved(spis=frozenset({1, 2})), upset=upset, ports=[none]).violated
+
+
+def test_a_leaks_codes_are_written_and_read_again() -> None:
+    """Beside the same in words, which a record of an earlier version has alone."""
+    trial = trial_of(moved())
+    assert (Code.MORE_ARRIVED, "office") in [(p.code, p.values.get("gateway")) for p in trial.problems]
+    assert Trial.model_validate_json(trial.model_dump_json()).problems == trial.problems
+    assert trial.proof["problems"] == [*map(str, trial.problems)]
+    earlier = {key: value for key, value in trial.proof.items() if key != "problem_codes"}
+    read = trial.model_copy(update={"proof": earlier})
+    assert [*map(str, read.problems)] == [*map(str, trial.problems)]
+    assert {reason.code for reason in read.problems} == {Code.PROOF_PROBLEM}
 
 
 def test_what_the_generator_noticed_stands_with_the_trial() -> None:

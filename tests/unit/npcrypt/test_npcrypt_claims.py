@@ -11,10 +11,21 @@ from espbench.claims import claims
 from espbench.claims.kernel_measures import KERNELS, MEASURES, answer
 from espbench.claims.model import Kernels
 from espbench.claims.our_value import OurValue
+from espbench.claims.points import points
+from espbench.plan import load_profile
+from espbench.results import FORMAT
 from espbench.results.kernels import KINDS, KernelResult
+from espbench.terms import Manifest
 from support.synthetic.kernels import everything, made
 
 OURS = [c for c in claims() if c.document == "npcryptbench"]
+
+
+def manifest_of_nothing() -> Manifest:
+    return Manifest(
+        format=FORMAT, espbench="0", name="np", started="2026-01-01T00:00:00+00:00", platform="ixp",
+        platform_reason="", topology="no-network", line_rate_bps=0.0, cases=[],
+    )  # fmt: skip
 
 
 def changed(**conditions: Any) -> list[KernelResult]:
@@ -201,6 +212,19 @@ def test_what_follows_from_the_profiles_needs_no_result() -> None:
     growth = held("latency over half", [])
     assert (growth.holds, "ixp2400 DRAM write +47 %" in growth.text) == (False, True)
     assert held("latency magnitudes", []).text == "19 to 291 cycles"
+
+
+def test_a_finished_run_is_judged_by_the_processor_that_it_had() -> None:
+    """A profile that is edited later changes nothing; what no run recorded is as the profile has it."""
+    profile = load_profile("ixp2400")
+    recorded = profile.model_dump(mode="json")
+    recorded["processor"]["stated"]["dram"]["write"] = 5000
+    manifest = manifest_of_nothing().model_copy(update={"asked": {"profiles": {"ixp2400": recorded}}})
+    measured = points([(manifest, [])])
+    magnitudes = answer("latency magnitudes", "ixp2400", [], measured.processors)
+    assert (magnitudes.holds, magnitudes.text) == (False, "19 to 5000 cycles")
+    older = manifest.model_copy(update={"asked": {}})
+    assert answer("latency magnitudes", "ixp2400", [], points([(older, [])]).processors).holds is True
 
 
 def test_memory_time_has_waiting_in_it() -> None:

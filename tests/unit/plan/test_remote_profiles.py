@@ -223,7 +223,9 @@ def test_cpu_time_never_runs_backwards_where_the_box_does_not(cpus: list[tuple[i
 def test_differences_name_what_is_lost_and_what_is_new() -> None:
     was = {"routes": ["a", "b"], "flags": ["UP"]}
     now = {"routes": ["b", "c"], "flags": ["UP"]}
-    assert remote_box.differences(was, now) == ["routes: lost a", "routes: has got c"]
+    changes = remote_box.differences(was, now)
+    assert [*map(str, changes)] == ["routes: lost a", "routes: has got c"]
+    assert [change.lost for change in changes] == [True, False]
     assert remote_box.differences(was, was) == []
 
 

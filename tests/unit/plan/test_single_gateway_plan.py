@@ -253,7 +253,7 @@ def test_what_the_tester_opened_itself_is_of_the_proof() -> None:
     assert esp_peer.problems(None) == []
     assert esp_peer.problems(EspCounts(packets=9, authentic=7, bad_icv=1, malformed=1, gaps=4)) == []
     for name in ("cleartext", "unknown_spi", "repeated", "old"):
-        assert esp_peer.problems(EspCounts.model_validate({name: 1}))[0].startswith("1 ")
+        assert esp_peer.problems(EspCounts.model_validate({name: 1}))[0].text.startswith("1 ")
     offered = Offered(
         start_ns=0, last_tx_ns=0, duration_s=1.0, intended_duration_s=1.0, streams=[],
         ports=[PortCounts(name="west", rx_overrun=0, foreign=0),

@@ -33,7 +33,7 @@ def pair(*, office_lives: bool = True) -> Setup:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (GeneratorFailed("generator: died"), Code.GENERATOR_FAILED),
+        (GeneratorFailed("died"), Code.GENERATOR_FAILED),
         (GatewayFailed("gateway home did not answer"), Code.GATEWAY_FAILED),
         (AgentRefused("home: no such file", 2), Code.GATEWAY_FAILED),
         (NegotiationFailed("IKE failed"), Code.NEGOTIATION_FAILED),
@@ -47,7 +47,7 @@ def test_who_failed_is_the_code_of_the_reason(error: EspbenchError, code: Code) 
 
 
 def test_a_dead_gateway_is_to_blame_whatever_was_noticed_first() -> None:
-    words, code = blame(pair(office_lives=False), GeneratorFailed("generator: nothing came back"))
+    words, code = blame(pair(office_lives=False), GeneratorFailed("nothing came back"))
     assert code == Code.GATEWAY_DIED
     assert words == "gateway office died during the trial; its last words:\nKernel panic"
     assert blame(pair(office_lives=False), ActionFailed("reset: x"))[1] == Code.BROKEN

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from campaign import hits, plan_mutations, table
+from campaign import hits, plan_mutations, table, told
 from campaign.observed import Observed
 from campaign.row import Row, Verdict
 from campaign.rows import ROWS, hit, mutated, tampered, truth_dut, two_runs
@@ -32,6 +32,7 @@ from espbench.sentences import Code
 from espbench.terms import Reason, Statement
 from espbench.this_machine.processes import start_time
 from support.boxes import RouterBox
+from support.runs import run_directory
 
 
 class Planted(Row):
@@ -364,3 +365,31 @@ def test_the_plan_of_each_row_is_a_plan(
     monkeypatch.setattr(row, "_lab", SimpleNamespace(profile=lambda: profile), raising=False)
     for repetition in range(3):
         assert cases(load_plan(written(tmp_path, row.plan(repetition))))
+
+
+def test_what_a_run_does_to_itself_is_told_in_whole_lines(tmp_path: Path) -> None:
+    """Whatever the words are; a line that is being written is not there yet."""
+    file = tmp_path / "disturbances"
+    assert told.read(file) == []
+    lines = [
+        told.Disturbance(2, 0.5, "home's daemon killed"),
+        told.Disturbance(2, 1.25, "in 3 s: pair 7:\nodd"),
+    ]
+    for line in lines:
+        told.write(file, line)
+    assert told.read(file) == lines
+    with file.open("a") as more:
+        more.write('{"pair": 3')
+    assert told.read(file) == lines
+
+
+def test_a_run_is_found_by_who_writes_it(tmp_path: Path) -> None:
+    """Not by what it says on the terminal; another's run beside it, and one that another resumes, is not it."""
+    for name, pid in (("one", 11), ("two", 12)):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / ".lock").write_text(f"{pid}\n")
+    assert run_directory(["plan.yaml"], 12, tmp_path) == tmp_path / "runs/two"
+    assert run_directory(["plan.yaml", "--out", tmp_path / "runs"], 11, Path("/")) == tmp_path / "runs/one"
+    assert run_directory(["--resume", "runs/one"], 11, tmp_path) == tmp_path / "runs/one"
+    assert run_directory(["--resume", "runs/one"], 13, tmp_path) is None
+    assert run_directory(["plan.yaml", "--out", "none"], 11, tmp_path) is None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modules of the native generator depend on each other in one direction, and say in one line what they are.
+"""The modules of each Rust crate depend on each other in one direction, and say in one line what they are.
 
-The tests read the paths `crate::…` of the sources in `traffic/src`. They compile nothing.
+The crates are the native generator and the network processors. The tests read the paths `crate::…` of the sources.
+They compile nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parents[3] / "traffic" / "src"
+ROOT = Path(__file__).parents[3]
+# Crate → its sources, and that so many modules at least are found there.
+CRATES = {
+    "traffic": (ROOT / "traffic" / "src", 50),
+    "machine": (ROOT / "harness" / "network_processor" / "machine" / "src", 10),
+}
+SOURCES = [src for src, _ in CRATES.values()]
+FILES = sorted(file for src in SOURCES for file in src.rglob("*.rs"))
 # Words with which no sentence begins whose subject comes first.
 OPENINGS = "What|Of|As|Who|Whose|Whether|Why|How|Where|Which|None|Those|From"
 
@@ -59,9 +67,17 @@ def module_of(file: Path, src: Path) -> str:
     return "::".join(parts[:-1] if parts[-1] == "mod" else parts)
 
 
+def listed(src: Path) -> list[str]:
+    """Lists the modules of main.rs in their order; those that only tests have stand outside of it."""
+    return re.findall(r"(?m)(?<!^#\[cfg\(test\)\]\n)^mod (\w+);", (src / "main.rs").read_text())
+
+
 def graph_of(src: Path) -> Graph:
-    """Maps each module to the modules that it uses; main.rs, which uses all, is left out."""
-    sources = {module_of(file, src): file.read_text() for file in src.rglob("*.rs") if file.name != "main.rs"}
+    """Maps each module to the modules that it uses; main.rs and tests.rs, which may use all, are left out."""
+    without = ("main.rs", "tests.rs")
+    sources = {
+        module_of(file, src): file.read_text() for file in src.rglob("*.rs") if file.name not in without
+    }
     graph: Graph = {module: set() for module in sources}
     for module, text in sources.items():
         again = {f"{module}::{child}" for child in re.findall(r"(?m)^pub use (\w+)::", text)}
@@ -92,11 +108,6 @@ def circle(graph: Graph) -> list[str]:
     return []
 
 
-@pytest.fixture(scope="module")
-def graph() -> Graph:
-    return graph_of(SRC)
-
-
 def test_every_kind_of_path_is_found(tmp_path: Path) -> None:
     """Braces within braces, paths outside of `use`, and what a folder exports again: none hides a dependency."""
     for name, text in {
@@ -123,15 +134,19 @@ def test_every_kind_of_path_is_found(tmp_path: Path) -> None:
     assert set(circle(graph)) == {"a", "b", "b::inner"}
 
 
-def test_no_module_depends_on_itself(graph: Graph) -> None:
-    assert len(graph) > 50
+@pytest.mark.parametrize("crate", CRATES)
+def test_no_module_depends_on_itself(crate: str) -> None:
+    src, least = CRATES[crate]
+    graph = graph_of(src)
+    assert len(graph) > least
     assert circle(graph) == []
 
 
-def test_folders_stand_one_above_the_other(graph: Graph) -> None:
-    """A folder uses only folders that main.rs lists below it."""
-    order = re.findall(r"(?m)^mod (\w+);", (SRC / "main.rs").read_text())
-    folders = folders_of(graph)
+@pytest.mark.parametrize("src", SOURCES, ids=CRATES)
+def test_folders_stand_one_above_the_other(src: Path) -> None:
+    """A folder, or a module beside main.rs, uses only those that main.rs lists below it."""
+    order = listed(src)
+    folders = folders_of(graph_of(src))
     assert sorted(order) == sorted(folders)
     upwards = [
         (folder, target)
@@ -145,8 +160,8 @@ def test_folders_stand_one_above_the_other(graph: Graph) -> None:
 def test_paths_begin_at_the_root() -> None:
     """A path that begins with `super` or `self` would be a dependency that these tests do not see."""
     relative = [
-        f"{file.relative_to(SRC)}: {line}"
-        for file in SRC.rglob("*.rs")
+        f"{file.relative_to(ROOT)}: {line}"
+        for file in FILES
         for line in file.read_text().splitlines()
         if re.search(r"\b(super|self)::(?!\*;)\w", without_comments(line))
         and not line.startswith("    use super::")
@@ -155,14 +170,13 @@ def test_paths_begin_at_the_root() -> None:
 
 
 def test_no_two_files_have_one_name() -> None:
-    names = Counter(file.name for file in SRC.rglob("*.rs") if file.name != "mod.rs")
+    """In both crates: a name is looked for without the folder."""
+    names = Counter(file.name for file in FILES if file.name not in ("mod.rs", "main.rs"))
     assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_every_file_says_what_it_is() -> None:
-    silent = [
-        str(file.relative_to(SRC)) for file in SRC.rglob("*.rs") if "\n//! " not in file.read_text()[:200]
-    ]
+    silent = [str(file.relative_to(ROOT)) for file in FILES if "\n//! " not in file.read_text()[:200]]
     assert silent == []
 
 
@@ -170,11 +184,11 @@ def test_doc_comments_begin_with_their_subject() -> None:
     """A doc comment begins with subject or verb, not with a bare "Of …", "What …" or "As …"."""
     opening = re.compile(rf"^\s*//[/!] (?:{OPENINGS})\b")
     found: list[str] = []
-    for file in sorted(SRC.rglob("*.rs")):
+    for file in FILES:
         before = ""
         for number, line in enumerate(file.read_text().splitlines(), 1):
             begins = not before.strip().startswith(("///", "//!")) or before.strip() in ("///", "//!")
             if begins and opening.match(line):
-                found.append(f"{file.relative_to(SRC)}:{number}: {line.strip()}")
+                found.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()}")
             before = line
     assert found == []

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -24,12 +26,13 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import CaseFacts
 from espbench.procedures.rfc2544.throughput import ThroughputCase
 from espbench.reporting.one_run.view import Report, view
+from espbench.reporting.parts.statements import kind
 from espbench.reporting.parts.trial_digest import digest
 from espbench.results import RunDirectory
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.search import GoalResult
 from espbench.sentences import Code
-from espbench.terms import Finding, Reason, Remark
+from espbench.terms import Finding, Reason, Remark, problems_of, problems_recorded
 from support.simulated import comparisons as sim
 from support.simulated import duts, procedures
 from support.simulated.procedures import LINE, case_of, known
@@ -188,6 +191,32 @@ def test_a_report_shows_the_same(tmp_path: Path) -> None:
     assert planned_short
     assert any(flags for _, flags in shown["rows"])
     assert any(panels for panels in shown["panels"])
+
+
+def test_a_leak_is_the_same_leak() -> None:
+    """Its codes in the record, whose place it names, and that two of a kind are told as one."""
+    counts = {"way": "west-east", "gateway": "home", "did": "encrypted"}
+    problems = [Reason.of(Code.LEFT_BESIDE_SAS, **counts, left=n, n=n - 3) for n in (412, 5)]
+    other = Reason.of(Code.SEEN_IN_CLEAR, frames=3)
+
+    def found() -> Any:
+        proof = {"proven": False, "violated": True, **problems_recorded([*problems, other])}
+        read = problems_of(json.loads(json.dumps(proof)))
+        groups = Counter(kind(Reason.of(Code.NOT_PROVEN, problem=problem)) for problem in read)
+        return [(problem.code, problem.values) for problem in read], sorted(groups.values())
+
+    codes, groups = same_in_other_words(found)
+    assert [code for code, _ in codes] == [Code.LEFT_BESIDE_SAS, Code.LEFT_BESIDE_SAS, Code.SEEN_IN_CLEAR]
+    assert groups == [1, 2]
+
+
+def test_why_it_is_not_proven_stands_in_the_report_in_todays_words() -> None:
+    """Not in those that the record was written with."""
+    problem = Reason.of(Code.SEEN_IN_CLEAR, frames=3)
+    with reworded():
+        proof = problems_recorded([problem])
+    assert str(problem) not in proof["problems"]
+    assert [str(problem)] == [*map(str, problems_of(proof))]
 
 
 def _shown(report: Report) -> dict[str, Any]:

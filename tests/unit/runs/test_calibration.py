@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from espbench.errors import EspbenchError, GeneratorFailed
-from espbench.generators.base import Generator, Offered, StreamCounts
+from espbench.generators.base import Generator, Offered, StreamCounts, WirePath
 from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Port, Testbed
@@ -27,16 +27,16 @@ class Flooding:
     def __init__(self, **rates: list[float]) -> None:
         self.rates: dict[str, Iterator[float]] = {way: cycle(found) for way, found in rates.items() if found}
         self.all = list(rates)
-        self.taken: list[str] = []
+        self.taken: list[WirePath] = []
 
     def paths(self) -> list[str]:
         return self.all
 
-    def take(self, path: str) -> None:
+    def take(self, path: WirePath) -> None:
         self.taken.append(path)
 
     def offer(self, *_: Any, **__: Any) -> Offered:
-        way = self.taken[-1].removeprefix("tx ")
+        way = self.taken[-1].name
         if way not in self.rates:
             raise EspbenchError(f"no {way} here")
         frames = round(next(self.rates[way]) * 1000)
@@ -59,7 +59,7 @@ class Anything:
 
 
 def chosen(generator: Flooding, *, returns: bool = True) -> tuple[str, list[str]]:
-    """The way, and what was said."""
+    """The way as the manifest has it, and what was said."""
     notes: list[str] = []
     way = choose_path(
         cast(Generator, generator),
@@ -68,7 +68,8 @@ def chosen(generator: Flooding, *, returns: bool = True) -> tuple[str, list[str]
         returns=returns,
         on_note=notes.append,
     )
-    return way, notes
+    assert WirePath.of_record(str(way or "")) == way
+    return str(way or ""), notes
 
 
 def test_the_first_way_stays_unless_another_is_clearly_faster() -> None:
@@ -82,7 +83,7 @@ def test_one_slow_probe_decides_nothing() -> None:
     """In doubt each way floods three times, in turns, and the medians count."""
     generator = Flooding(auto=[100, 800, 800], af_xdp=[700, 700, 700], af_packet=[300])
     assert chosen(generator)[0] == "auto"
-    assert generator.taken == ["auto", "af_xdp", "af_packet"] * 3 + ["auto"]
+    assert [*map(str, generator.taken)] == ["auto", "af_xdp", "af_packet"] * 3 + ["auto"]
 
 
 def test_a_probe_that_had_no_cpu_says_nothing_of_its_way() -> None:
@@ -93,10 +94,10 @@ def test_a_probe_that_had_no_cpu_says_nothing_of_its_way() -> None:
 def test_a_ceiling_is_never_that_of_a_flood_that_took_no_time() -> None:
     """It floods again; in the end it says what is wrong."""
     generator = Flooding(auto=[0, 0, 800])
-    generator.take("auto")
+    generator.take(WirePath("auto"))
     assert flooded(cast(Generator, generator), [], 0.5).streams[0].tx_frames == 800_000
     generator = Flooding(auto=[0])
-    generator.take("auto")
+    generator.take(WirePath("auto"))
     with pytest.raises(GeneratorFailed, match="other programs keep it from its CPU"):
         flooded(cast(Generator, generator), [], 0.5)
 
@@ -108,7 +109,7 @@ class Late(Flooding):
         return super().offer().model_copy(update={"duration_s": 1.25}) if self.taken else self._nothing()
 
     def _nothing(self) -> Offered:
-        self.taken.append("auto")
+        self.taken.append(WirePath("auto"))
         return super().offer().model_copy(update={"duration_s": 0.0})
 
     def close(self) -> None:
@@ -133,7 +134,7 @@ def test_without_doubt_each_way_is_tried_once() -> None:
     """A run is not to wait longer than it must."""
     generator = Flooding(auto=[800], af_xdp=[700], af_packet=[300])
     way, notes = chosen(generator)
-    assert (way, generator.taken) == ("auto", ["auto", "af_xdp", "af_packet", "auto"])
+    assert (way, [*map(str, generator.taken)]) == ("auto", ["auto", "af_xdp", "af_packet", "auto"])
     assert notes == [
         "generator: auto, of auto 800 kfps, af_xdp 700 kfps, af_packet 300 kfps; to keep it, write tx and rx under "
         "generator: native: in the plan"
@@ -157,14 +158,14 @@ def test_how_fast_a_way_sends_does_not_choose_how_to_receive(returns: bool, way:
 @pytest.mark.parametrize(
     ("way", "esp", "path"),
     [
-        ("auto", False, {}),
-        ("af_xdp", False, {"tx": "af_xdp", "rx": "af_xdp"}),
-        ("tx af_xdp", False, {"tx": "af_xdp"}),
-        ("tx af_xdp", True, {"tx": "af_xdp", "rx": "af_packet"}),
+        (WirePath("auto"), False, {}),
+        (WirePath("af_xdp"), False, {"tx": "af_xdp", "rx": "af_xdp"}),
+        (WirePath("af_xdp", receives=False), False, {"tx": "af_xdp"}),
+        (WirePath("af_xdp", receives=False), True, {"tx": "af_xdp", "rx": "af_packet"}),
     ],
 )
 def test_a_way_for_sending_only_leaves_receiving_to_the_default(
-    monkeypatch: pytest.MonkeyPatch, way: str, esp: bool, path: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, way: WirePath, esp: bool, path: dict[str, str]
 ) -> None:
     """ESP is received in user space: there the default is another."""
     generator = NativeGenerator.__new__(NativeGenerator)

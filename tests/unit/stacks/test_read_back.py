@@ -15,8 +15,8 @@ from espbench.stacks.read_back import expected_algorithms, policy_mismatches, sa
 SUITE = suites()["aes128-sha1"]
 HONEST = SaReading(
     source="192.0.2.1", destination="192.0.2.2", spi=1, mode="tunnel", reqid=1, replay_window=32, esn=False,
-    udp_encapsulation="", copy_df=True, interface_id=0, packets=0, octets=0, replay_dropped=0,
-    integrity_failed=0, algorithms=expected_algorithms(SUITE), selector="", lifetime="",
+    udp_encapsulation="", copy_df=True, interface_id=0, packets=0, octets=0,
+    algorithms=expected_algorithms(SUITE), selector="", lifetime="",
 )  # fmt: skip
 
 

@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from espbench import own_code
 from espbench.cli.resumption import other_code
+from espbench.terms import Manifest
 from support.synthetic.run import manifest
 
 GIT = ["git", "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false"]
 
 
 @pytest.fixture
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A clone with one Python file, from which espbench seems to run; its program is two bytes."""
     package = tmp_path / "clone" / "harness" / "espbench"
     package.mkdir(parents=True)
@@ -29,7 +31,8 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(own_code, "_PACKAGE", package)
     monkeypatch.setattr(own_code, "clone_root", lambda: root)
     monkeypatch.setattr(own_code, "program", lambda name, variable: program)
-    return root
+    yield root
+    own_code.own_code.cache_clear()  # else later tests of this process would be of that clone
 
 
 def described() -> dict[str, str]:
@@ -48,7 +51,7 @@ def test_each_change_shows_and_nothing_else_does(clone: Path) -> None:
     file.write_text("one = 2\n")
     changed = described()
     assert changed["code"] != first["code"]
-    assert changed["commit"] == f"{first['commit']} with changes"
+    assert (changed["commit"], changed["changed"], "changed" in first) == (first["commit"], "yes", False)
     assert changed["generator"] == first["generator"]
     file.write_text("one = 1\n")
     assert described() == first
@@ -76,11 +79,19 @@ def test_what_is_not_there_is_left_out(clone: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_words() -> None:
-    """Of older runs the version alone."""
+    """Of older runs the version alone; runs in between had the changes behind the commit."""
     of = manifest([], "words")
     assert of.made_by == "0.1.0"
-    told = {"commit": f"{'0123456789abcdef' * 2}01234567 with changes", "code": "ab"}
-    assert of.model_copy(update={"code": told}).made_by == "0.1.0, commit 0123456789ab with changes, code ab"
+    commit = f"{'0123456789abcdef' * 2}01234567"
+    for code in (
+        {"commit": commit, "changed": "yes", "code": "ab"},
+        {"commit": f"{commit} with changes", "code": "ab"},
+    ):
+        read = Manifest.model_validate(of.model_dump() | {"code": code})
+        assert read.made_by == "0.1.0, commit 0123456789ab with changes, code ab"
+        assert read.code["commit"] == commit
+    unchanged = of.model_copy(update={"code": {"commit": commit}})
+    assert unchanged.made_by == "0.1.0, commit 0123456789ab"
 
 
 def test_a_run_that_goes_on_with_other_code_says_so() -> None:

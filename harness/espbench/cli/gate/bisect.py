@@ -117,7 +117,7 @@ class Costs:
         try:
             self.how.build(commit)
         except BuildFailed as failed:
-            return Step(commit.name, None, why=str(failed).partition(":\n")[0])
+            return Step(commit.name, None, why=failed.what)
         for row in self._rows(replace(base, cases=one)):
             if (row.goal, row.side) == (figure["goal"], figure["side"]) and row.now is not None:
                 return Step(commit.name, row.now, run=self._run)

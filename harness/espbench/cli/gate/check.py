@@ -209,7 +209,7 @@ def _of_plan(asked: Asked) -> dict[str, str]:
 
 def _refuse_different(base: Base, now: Mapping[str, str], free: Collection[str]) -> None:
     """Raise UsageError for a base of other conditions; those that only the base's gateways told are not known yet."""
-    of_plan_alone = not any(key.endswith(": kind") for key in now)
+    of_plan_alone = not conditions.knows_gateways(now)
     was = {key: value for key, value in base.conditions.items() if key in now or not of_plan_alone}
     if differing := conditions.differences(was, now, free=free):
         lines = [f"    {key}: the base's {old}; now {new}" for key, old, new in differing[:_MOST_SHOWN]]

@@ -10,13 +10,18 @@ _MOST_DECIMALS = 4
 
 def factor(estimate: Estimate | float | None) -> str:
     """`1.35× [1.28, 1.43]`; without brackets where repeats are too few for an interval; `1.35×` of a number."""
+    return " ".join(filter(None, factor_and_interval(estimate)))
+
+
+def factor_and_interval(estimate: Estimate | float | None) -> tuple[str, str]:
+    """Return `1.35×` and `[1.28, 1.43]`, which is empty where there is none."""
     if estimate is None:
-        return "–"
+        return "–", ""
     if isinstance(estimate, float):
-        return f"{estimate:,.{decimals(estimate, estimate)}f}×"
+        return f"{estimate:,.{decimals(estimate, estimate)}f}×", ""
     shown = decimals(estimate.value, estimate.low, estimate.high)
-    bounds = f" [{estimate.low:,.{shown}f}, {estimate.high:,.{shown}f}]" if estimate.n > 1 else ""
-    return f"{estimate.value:,.{shown}f}×{bounds}"
+    bounds = f"[{estimate.low:,.{shown}f}, {estimate.high:,.{shown}f}]" if estimate.n > 1 else ""
+    return f"{estimate.value:,.{shown}f}×", bounds
 
 
 def decimals(value: float, *bounds: float) -> int:

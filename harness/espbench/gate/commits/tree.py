@@ -30,7 +30,11 @@ class Commit:
 
 
 class BuildFailed(EspbenchError):
-    """The user's command did not end with 0; its last lines."""
+    """The user's command did not end with 0; `what` says so, and the text has its last lines too."""
+
+    def __init__(self, what: str, last_lines: Sequence[str]) -> None:
+        super().__init__(f"{what}, at last:\n" + "\n".join(f"  {line}" for line in last_lines))
+        self.what = what
 
 
 class Tree:
@@ -94,8 +98,8 @@ def build(command: str, folder: Path, commit: str, log: Path) -> None:
     if done.returncode:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
         raise BuildFailed(
-            f"--build: the command ended with {done.returncode} at {commit[:12]}; all it said is in {log}, at last:\n"
-            + "\n".join(f"  {line}" for line in lines)
+            f"--build: the command ended with {done.returncode} at {commit[:12]}; all it said is in {log}",
+            lines,
         )
 
 

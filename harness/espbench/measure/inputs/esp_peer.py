@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from espbench.generators.base import Association, EspCounts, Offered, Stream
 from espbench.platforms.base import PortName, Testbed
+from espbench.sentences import Code
 from espbench.stacks.base import Stack
+from espbench.terms import Reason
 
 _OF_SECRETS = set(Association.model_fields)
 # The suite of a calibration: most of its cost does not depend on the cipher.
@@ -80,23 +82,19 @@ def esp_counts(offered: Offered) -> EspCounts | None:
     return next((port.esp for port in offered.ports if port.esp is not None), None)
 
 
-def leaks(counts: EspCounts | None) -> list[str]:
+def leaks(counts: EspCounts | None) -> list[Reason]:
     """Return frames that the tester saw in clear on the ciphertext side."""
     if counts is None or not counts.cleartext:
         return []
-    return [f"{counts.cleartext} frames reached the tester in clear"]
+    return [Reason.of(Code.SEEN_IN_CLEAR, frames=counts.cleartext)]
 
 
-def problems(counts: EspCounts | None) -> list[str]:
+def problems(counts: EspCounts | None) -> list[Reason]:
     """Say what shows that the gateway did not encrypt everything, or not each packet exactly once; empty = nothing.
 
     Damaged packets are not reported here: they are corrupted frames.
     """
     if counts is None:
         return []
-    wrong = {
-        "frames reached the tester in clear": counts.cleartext,
-        "packets reached the tester with an SPI that no SA has": counts.unknown_spi,
-        "authentic packets bore a sequence number that had come before": counts.repeated + counts.old,
-    }
-    return [f"{n} {what}" for what, n in wrong.items() if n]
+    wrong = {Code.SPI_UNKNOWN: counts.unknown_spi, Code.SEQUENCE_REPEATED: counts.repeated + counts.old}
+    return leaks(counts) + [Reason.of(code, packets=n) for code, n in wrong.items() if n]

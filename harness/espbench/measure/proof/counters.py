@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from espbench.errors import GatewayFailed
 from espbench.platforms.base import LinkCounters, Side, Testbed
 from espbench.stacks.base import SaCounters, Stack
+from espbench.terms import Reason
 
 # A box whose own network talks on is never at rest: what it sends is not held against it for longer than this.
 AT_REST_LOOKS, AT_REST_WAIT_S = 10, 0.05
@@ -71,7 +72,7 @@ def read_again(
     stack: Stack | None,
     before: Counters,
     after: Counters,
-    problems: Callable[[Counters], list[str]],
+    problems: Callable[[Counters], list[Reason]],
     sleep: Callable[[float], None],
 ) -> Counters:
     """Return the counters `after`, read again if there are problems with what moved since: one may have been late."""

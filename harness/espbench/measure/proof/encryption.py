@@ -12,9 +12,10 @@ from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.proof import one_gateway, path
 from espbench.measure.proof.counters import Counters
+from espbench.terms import Reason
 
 
-def problems(setup: Setup, offered: Offered, delta: Counters, *, fragments: bool) -> list[str]:
+def problems(setup: Setup, offered: Offered, delta: Counters, *, fragments: bool) -> list[Reason]:
     """Say why it is not proven that each frame that crossed was encrypted; empty = proven."""
     books = one_gateway if setup.bed.ciphertext else path
     crossings = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
@@ -30,7 +31,7 @@ def leaks(
     fragments: bool,
     tester_in_doubt: bool = False,
     gateways_in_doubt: bool = False,
-) -> list[str]:
+) -> list[Reason]:
     """Say what shows that frames crossed in clear; empty = nothing does.
 
     tester_in_doubt: the generator's counts may be wrong; the gateways' own counters still count against each other.

@@ -12,6 +12,8 @@ from espbench.generators.base import Offered, StreamCounts
 from espbench.measure.proof.counters import Counters
 from espbench.measure.proof.path import AFTER_COUNTING, DAMAGED, UNACCOUNTED, place_of_error
 from espbench.platforms.base import Side
+from espbench.sentences import Code
+from espbench.terms import Reason
 
 _GATEWAY: Side = "home"
 
@@ -78,37 +80,40 @@ def loss_places(passage: Passage, *, encrypts: bool, receiver_overrun: int) -> d
     return places
 
 
-def proof_of_encryption(passage: Passage, *, fragments: bool) -> list[str]:
+def proof_of_encryption(passage: Passage, *, fragments: bool) -> list[Reason]:
     """Say why it is not proven that exactly the frames that crossed were encrypted, or decrypted; empty = proven."""
     p = passage
-    sent, where = p.stream.tx_frames, f"{p.stream.from_}-{p.stream.to}"
-    does = "encrypted" if p.encrypts else "decrypted"
     problems = leaks(passage, fragments=fragments)
     if p.entered and not p.transformed:
-        problems.append(f"{where}: {p.entered} frames entered {_GATEWAY}, it {does} none")
-    if p.transformed > sent:
-        problems.append(f"{where}: {_GATEWAY} {does} {p.transformed} frames, only {sent} were sent")
+        problems.append(Reason.of(Code.NONE_TRANSFORMED, **_gateway(p), entered=p.entered))
+    if p.transformed > p.stream.tx_frames:
+        problems.append(
+            Reason.of(Code.MORE_TRANSFORMED, **_gateway(p), n=p.transformed, sent=p.stream.tx_frames)
+        )
     return problems
 
 
-def leaks(passage: Passage, *, fragments: bool) -> list[str]:
+def leaks(passage: Passage, *, fragments: bool) -> list[Reason]:
     """Say which counts show that frames crossed beside the SAs; all counters must have been read late enough."""
     p = passage
-    sent, where = p.stream.tx_frames, f"{p.stream.from_}-{p.stream.to}"
-    does = "encrypted" if p.encrypts else "decrypted"
+    sent = p.stream.tx_frames
     problems = leaks_by_gateways(passage, fragments=fragments)
     if p.arrived > p.transformed and not p.stream.duplicated:
-        problems.append(f"{where}: {p.arrived} frames arrived, {_GATEWAY} {does} {p.transformed}")
+        problems.append(Reason.of(Code.MORE_ARRIVED, **_gateway(p), n=p.transformed, arrived=p.arrived))
     if p.stream.never_came == 0 and p.transformed < sent and not problems:
-        problems.append(f"{where}: {sent} sent and received, {p.transformed} {does}")
+        problems.append(Reason.of(Code.NOT_ALL_TRANSFORMED, **_gateway(p), n=p.transformed, sent=sent))
     return problems
 
 
-def leaks_by_gateways(passage: Passage, *, fragments: bool) -> list[str]:
+def leaks_by_gateways(passage: Passage, *, fragments: bool) -> list[Reason]:
     """Say which of the gateway's own counters show a leak, whatever the tester counted."""
     p = passage
     if p.left - p.own <= p.transformed or fragments:
         return []
-    does = "encrypted" if p.encrypts else "decrypted"
-    way = f"{p.stream.from_}-{p.stream.to}"
-    return [f"{way}: {p.left} frames left {_GATEWAY}, it {does} {p.transformed}: cleartext?"]
+    return [Reason.of(Code.LEFT_BESIDE_SAS, **_gateway(p), n=p.transformed, left=p.left)]
+
+
+def _gateway(p: Passage) -> dict[str, str]:
+    """Return the values that every problem has: the direction, the gateway, and what it did to the frames."""
+    did = "encrypted" if p.encrypts else "decrypted"
+    return {"way": f"{p.stream.from_}-{p.stream.to}", "gateway": _GATEWAY, "did": did}

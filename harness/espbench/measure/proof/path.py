@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from espbench.generators.base import Offered, StreamCounts
 from espbench.measure.proof.counters import Counters
 from espbench.platforms.base import Side
+from espbench.sentences import Code
+from espbench.terms import Reason
 
 UNACCOUNTED = "unaccounted"
 DAMAGED = "damaged on the way"  # they arrived, but not intact
@@ -120,23 +122,22 @@ def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) ->
     return places
 
 
-def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[str]:
+def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[Reason]:
     """Say why it is not proven that exactly the frames that crossed were encrypted; empty = proven."""
     c = crossing
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
+    of_first = {"way": where, "gateway": c.first, "did": "encrypted"}
     problems = leaks(crossing, fragments=fragments)
     if c.entered_first and not c.encrypted:
-        problems.append(f"{where}: {c.entered_first} frames entered {c.first}, it encrypted none")
+        problems.append(Reason.of(Code.NONE_TRANSFORMED, **of_first, entered=c.entered_first))
     if c.encrypted > sent:
-        problems.append(f"{where}: {c.first} encrypted {c.encrypted} frames, only {sent} were sent")
+        problems.append(Reason.of(Code.MORE_TRANSFORMED, **of_first, n=c.encrypted, sent=sent))
     if c.stream.never_came == 0 and not c.encrypted == c.decrypted == sent and not problems:
-        problems.append(
-            f"{where}: {sent} sent and received, {c.encrypted} encrypted, {c.decrypted} decrypted"
-        )
+        problems.append(_not_all(crossing))
     return problems
 
 
-def leaks(crossing: Crossing, *, fragments: bool) -> list[str]:
+def leaks(crossing: Crossing, *, fragments: bool) -> list[Reason]:
     """Say which counts show that frames crossed without encryption; all counters must have been read late enough.
 
     A frame cannot arrive unless it was decrypted, be decrypted unless it was encrypted, or leave the first gateway
@@ -146,28 +147,39 @@ def leaks(crossing: Crossing, *, fragments: bool) -> list[str]:
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
     problems = leaks_by_gateways(crossing, fragments=fragments)
     if c.arrived > c.decrypted and not c.stream.duplicated:
-        problems.append(f"{where}: {c.arrived} frames arrived, {c.second} decrypted {c.decrypted}")
+        of_second = {"way": where, "gateway": c.second, "did": "decrypted", "n": c.decrypted}
+        problems.append(Reason.of(Code.MORE_ARRIVED, **of_second, arrived=c.arrived))
     if c.stream.never_came == 0 and min(c.encrypted, c.decrypted) < sent and not problems:
-        problems.append(
-            f"{where}: {sent} sent and received, {c.encrypted} encrypted, {c.decrypted} decrypted"
-        )
+        problems.append(_not_all(crossing))
     return problems
 
 
-def leaks_by_gateways(crossing: Crossing, *, fragments: bool) -> list[str]:
+def leaks_by_gateways(crossing: Crossing, *, fragments: bool) -> list[Reason]:
     """Say which of the gateways' own counters show a leak, whatever the tester counted."""
     c = crossing
     where = f"{c.stream.from_}-{c.stream.to}"
     problems = []
     if c.decrypted > c.encrypted:
         problems.append(
-            f"{where}: {c.second} decrypted {c.decrypted} frames, {c.first} encrypted {c.encrypted}"
-        )
+            Reason.of(
+                Code.MORE_DECRYPTED,
+                way=where, second=c.second, decrypted=c.decrypted, first=c.first, encrypted=c.encrypted,
+            )
+        )  # fmt: skip
     if c.left_second - c.second_own > c.decrypted:
-        problems.append(f"{where}: {c.left_second} frames left {c.second}, it decrypted {c.decrypted}")
+        of_second = {"way": where, "gateway": c.second, "did": "decrypted", "n": c.decrypted}
+        problems.append(Reason.of(Code.MORE_LEFT, **of_second, left=c.left_second))
     if c.left_first - c.first_own > c.encrypted and not fragments:
-        own = f", {c.first_own} of them its own" if c.first_own else ""
-        problems.append(
-            f"{where}: {c.left_first} frames left {c.first}{own}, it encrypted {c.encrypted}: cleartext?"
-        )
+        code, own = Code.LEFT_BESIDE_SAS, {}
+        if c.first_own:
+            code, own = Code.LEFT_BESIDE_SAS_AND_OWN, {"own": c.first_own}
+        of_first = {"way": where, "gateway": c.first, "did": "encrypted", "n": c.encrypted}
+        problems.append(Reason.of(code, **of_first, **own, left=c.left_first))
     return problems
+
+
+def _not_all(c: Crossing) -> Reason:
+    where = f"{c.stream.from_}-{c.stream.to}"
+    return Reason.of(
+        Code.NOT_ALL_ON_BOTH, way=where, sent=c.stream.tx_frames, encrypted=c.encrypted, decrypted=c.decrypted
+    )

@@ -179,8 +179,8 @@ def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESI
         arrived += sum(s.rx_frames for s in offered.streams)
         sent += sum(s.tx_frames for s in offered.streams)
         counts = esp_peer.esp_counts(offered)
-        wrong += esp_peer.problems(counts)
-        leaks += esp_peer.leaks(counts)
+        wrong += map(str, esp_peer.problems(counts))
+        leaks += map(str, esp_peer.leaks(counts))
         if counts is not None and counts.bad_icv + counts.malformed:
             wrong.append(f"{counts.bad_icv} packets had a wrong ICV, {counts.malformed} were malformed")
         if 2 * sent >= frames * traffic.directions:

@@ -60,7 +60,7 @@ def standing_still(
     if upset:
         reasons += outage_faults(streams, host_stalls)
     # A test that does not search has no other way to ask for a trial again whose loss is the host's.
-    missing = sum(stream.tx_frames - stream.rx_frames for stream in streams)
+    missing = sum(stream.lost for stream in streams)
     if request.phase == "measure" and not upset and not reasons and 0 < missing <= sum(lost):
         reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(lost)))
     explained = _in_stalls(offered, backlogs, spans, resolution)

@@ -23,7 +23,7 @@ def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         yield from _dual_pass(resolved, index)
     of_boards = [index for index, test in enumerate(plan.tests) if test.name in ("accelerator", "bus")]
     for index, (dut, profile) in product(of_boards, resolved.duts):
-        is_known = profile is not None or dut == AUTO or plan.topology == "external"
+        is_known = profile is not None or dut == AUTO or plan.is_external
         if is_known and (profile is None or profile.board is None):
             yield Problem(
                 ("tests", index),

@@ -38,7 +38,7 @@ def problems(resolved: ResolvedPlan) -> list[Problem]:
         return too_many  # the checks look at each combination
     if resolved.plan.topology == NO_NETWORK:
         return [problem for check in _OF_KERNELS for problem in check(resolved)]
-    own = _OF_EXTERNAL if resolved.plan.topology == "external" else _OF_GATEWAYS
+    own = _OF_EXTERNAL if resolved.plan.is_external else _OF_GATEWAYS
     return [problem for check in (*_OF_ALL, *own) for problem in check(resolved)]
 
 

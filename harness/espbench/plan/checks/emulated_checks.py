@@ -181,7 +181,7 @@ def _links(resolved: ResolvedPlan) -> Iterator[Problem]:
     if plan.links is None or not (links := plan.links.by_name):
         return
     real = [dut for dut, profile in resolved.duts if profile is None or not profile.emulated]
-    if real or plan.topology == "external":
+    if real or plan.is_external:
         yield Problem(
             ("links",),
             f"no links that err{f' with {real[0]}' if real else ''}: gateways in virtual time alone have them",
@@ -218,7 +218,7 @@ def _seed(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find a seed where chance is the kernels' own."""
     plan = resolved.plan
     real = [dut for dut, profile in resolved.duts if profile is None or not profile.emulated]
-    if "seed" in plan.model_fields_set and (real or plan.topology == "external"):
+    if "seed" in plan.model_fields_set and (real or plan.is_external):
         yield Problem(
             ("seed",),
             f"no seed{f' with {real[0]}' if real else ''}: gateways in virtual time alone take one",

@@ -21,7 +21,7 @@ def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     if trex is None:
         return
     yield from _flows(plan)
-    external = plan.topology == "external"
+    external = plan.is_external
     if trex.server is not None and not external:
         yield Problem(
             ("generator", "trex", "server"),

@@ -86,7 +86,7 @@ def _contradictions(plan: Plan, pattern: Pattern) -> Iterator[Problem]:
                 f"its frames are IPv{pattern.ip_version}",
                 involves=(_AT,),
             )
-    if pattern.vlans and plan.topology != "external":
+    if pattern.vlans and not plan.is_external:
         yield Problem(
             _AT,
             "frames without a VLAN tag with gateways espbench builds",

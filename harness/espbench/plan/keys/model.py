@@ -341,6 +341,11 @@ class Plan(Strict):
         return value
 
     @property
+    def is_external(self) -> bool:
+        """True if espbench does not build the gateways: they are boxes between the tester's ports."""
+        return self.topology == "external"
+
+    @property
     def duts(self) -> list[str]:
         """Every DUT the plan names."""
         return self.dut if isinstance(self.dut, list) else [self.dut]

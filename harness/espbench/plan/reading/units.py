@@ -21,7 +21,6 @@ DURATION_PATTERN = r"^\d+(\.\d+)?(ms|s|m)$"
 RATE_PATTERN = r"^\d+(\.\d+)?([eE][+-]?\d+)?(k|M|G)?(fps|bps)$|^\d+(\.\d+)?([eE][+-]?\d+)?%$"
 LINE_RATE_PATTERN = r"^\d+(\.\d+)?(k|M|G)?bps$"
 FRACTION_PATTERN = r"^\d+(\.\d+)?([eE][+-]?\d+)?%?$"
-MEMORY_PATTERN = r"^\d+[MG]$"
 
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60)}
 _PREFIX = {"": Decimal(1), "k": Decimal(1000), "M": Decimal(10) ** 6, "G": Decimal(10) ** 9}

@@ -147,7 +147,7 @@ def notes(resolved: ResolvedPlan) -> list[str]:
 
 
 def _notes_of_baselines(plan: Plan) -> list[str]:
-    if plan.topology in ("external", NO_NETWORK):
+    if plan.is_external or plan.topology == NO_NETWORK:
         return []
     position = next((i for i, choice in enumerate(plan.stacks) if choice.kind == "plain"), None)
     if position is None:
@@ -156,7 +156,7 @@ def _notes_of_baselines(plan: Plan) -> list[str]:
 
 
 def _stacks_and_suites(plan: Plan) -> Iterator[tuple[StackChoice, str]]:
-    if plan.topology == "external":
+    if plan.is_external:
         label = plan.stacks[0] if plan.stacks else StackChoice(stack="external")
         yield label, plan.suites[0] if plan.suites else NO_SUITE
         return
@@ -172,7 +172,7 @@ def _dut_labels(resolved: ResolvedPlan, given: str | Sequence[str] | None) -> li
     plan = resolved.plan
     if given is not None:
         return [given] if isinstance(given, str) else list(given)
-    if plan.topology == "external":
+    if plan.is_external:
         return ["external" if plan.dut == "auto" else plan.duts[0]]
     return resolved.dut_names if isinstance(plan.dut, list) else plan.duts
 
@@ -196,7 +196,7 @@ def _fragments(
     mtu: int,
 ) -> list[str]:
     """Return a note if ESP makes packets larger than the MTU, else nothing."""
-    if resolved.plan.topology == "external" or suite == NO_SUITE:
+    if resolved.plan.is_external or suite == NO_SUITE:
         return []
     fits = largest_whole(stack, suite, version, mtu) + resolved.traffic.tag_bytes
     if max(size for size, *_ in sizes) <= fits:

@@ -40,6 +40,11 @@ class Machine:
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
 
 
+def kernel_option(crypto: str) -> str:
+    """Return the word of the kernel's command line that asks for a behaviour; the guest panics if it cannot be had."""
+    return f"espbench.crypto={crypto}"
+
+
 def command(
     built: Built,
     machine: Machine,
@@ -51,7 +56,7 @@ def command(
     """Return QEMU's command line; seed is the guest's own, more are words that it does not see."""
     kernel_words = ["console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "cryptomgr.notests=1"]
     if machine.crypto:
-        kernel_words.append(f"espbench.crypto={machine.crypto}")
+        kernel_words.append(kernel_option(machine.crypto))
     return [
         str(built.qemu), "-M", "ppce500", "-cpu", "e500v2_v30", "-m", str(machine.memory_mb), "-nodefaults",
         "-display", "none", "-no-reboot", "-kernel", str(built.kernel), "-initrd", str(built.initramfs),

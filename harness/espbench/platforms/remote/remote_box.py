@@ -346,12 +346,8 @@ def mend() -> None:
         try:
             port.restore()
             # Everything else that it has was given to it since.
-            lost = [
-                words
-                for words in differences(port.shown(), Port.look(port.name).shown())
-                if ": lost " in words
-            ]
-            failures += [f"{port.name}: {words}" for words in lost]
+            changed = differences(port.shown(), Port.look(port.name).shown())
+            failures += [f"{port.name}: {change}" for change in changed if change.lost]
         except (RuntimeError, OSError) as error:
             failures.append(f"{port.name}: {error}")
     if failures:
@@ -450,20 +446,32 @@ def give_back(ports: list[Port], before: list[dict[str, list[str]]], netns: int,
                 move(port.name, netns, own)
             port.restore()
             now = Port.look(port.name).shown()
-            failures += [f"{port.name}: {words}" for words in differences(was, now)]
+            failures += [f"{port.name}: {change}" for change in differences(was, now)]
         except (RuntimeError, OSError) as error:
             failures.append(f"{port.name}: {error}")
     return failures
 
 
-def differences(was: dict[str, list[str]], now: dict[str, list[str]]) -> list[str]:
+@dataclass(frozen=True)
+class Difference:
+    """Entries of one kind (routes, flags …) that a port has lost, or has got."""
+
+    kind: str
+    lost: bool
+    entries: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {'lost' if self.lost else 'has got'} {', '.join(self.entries)}"
+
+
+def differences(was: dict[str, list[str]], now: dict[str, list[str]]) -> list[Difference]:
     """List what a port had and has not, or has and had not."""
-    lines = []
-    for key in was:
-        for which, one, other in (("lost", was, now), ("has got", now, was)):
-            if here := [entry for entry in one[key] if entry not in other[key]]:
-                lines.append(f"{key}: {which} {', '.join(here)}")
-    return lines
+    changes = []
+    for kind in was:
+        for lost, one, other in ((True, was, now), (False, now, was)):
+            if here := [entry for entry in one[kind] if entry not in other[kind]]:
+                changes.append(Difference(kind, lost, here))
+    return changes
 
 
 def on_signal(number: int, frame: object) -> NoReturn:

@@ -144,8 +144,8 @@ def _mend_left(record: dict[str, Any]) -> None:
     """Mend, for `clean`, the box of a controller that was killed, or lost it."""
     known = {key: Path(record[key]) if record[key] else None for key in ("identity", "known_hosts")}
     login = ssh.Login(record["host"], record["user"], record["port"], **known)
-    side = record["name"].partition(" ")[0]
-    mend(side, Box(login, record["lan"], record["wan"], record["python"]))
+    # The side is only told; a journal of an earlier version has it in the name alone.
+    mend(record.get("side", record["name"]), Box(login, record["lan"], record["wan"], record["python"]))
 
 
 UNDO["box"] = _mend_left
@@ -265,7 +265,7 @@ def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[]
         )
     channel = SshChannel(side, ours, lambda: tail(words))
     connection = _Connection(side, box, logs, process, channel, began)
-    registry.add("box", f"{side} ({box.login})", connection.hang_up, **_detail(box))
+    registry.add("box", f"{side} ({box.login})", connection.hang_up, side=side, **_detail(box))
     _send(ours, box.request(take=True))
 
     def wait() -> RemoteGateway:

@@ -24,8 +24,6 @@ from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.terms import DirectionReading, Reason, Trial, loaded_directions
 
-DRAFT = "draft-ietf-bmwg-ipsec-meth-05"
-
 
 def ike_of(setup: Setup) -> IkeStack:
     """Return the pair's stack, whose daemons are to be driven."""

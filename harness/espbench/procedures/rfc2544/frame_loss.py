@@ -133,6 +133,6 @@ def _loss_by_direction(trial: Trial) -> dict[str, float | None]:
         return {}
     known = trial.validity == "VALID"
     return {
-        way: round(100 * (1 - d.rx_frames / d.tx_frames), 6) if known and d.tx_frames else None
+        way: round(100 * d.lost / d.tx_frames, 6) if known and d.tx_frames else None
         for way, d in trial.per_direction.items()
     }

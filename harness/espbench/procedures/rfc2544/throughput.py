@@ -247,9 +247,7 @@ def observation(trial: Trial) -> Observation:
     readings = list(trial.per_direction.values())
     in_stalls = trial.host.get("lost_in_stalls_by_direction") or [0] * len(readings)
     counts = tuple(
-        DirectionCount(
-            d.tx_frames, max(0, d.tx_frames - d.rx_frames), min(excused, max(0, d.tx_frames - d.rx_frames))
-        )
+        DirectionCount(d.tx_frames, max(0, d.lost), min(excused, max(0, d.lost)))
         for d, excused in zip(readings, in_stalls, strict=True)
     )
     return Observation(
@@ -257,7 +255,7 @@ def observation(trial: Trial) -> Observation:
         offered_fps=trial.offered_fps,
         highest_fps=trial.highest_fps,
         frames=trial.tx_frames,
-        lost_frames=trial.tx_frames - trial.rx_frames,
+        lost_frames=trial.lost,
         frames_per_direction=min((count.frames for count in counts), default=0),
         directions=counts,
         duration_s=trial.duration_s,

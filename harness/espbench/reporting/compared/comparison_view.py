@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from espbench.comparison.deciding.statistics import PER_CENT
 from espbench.comparison.sorting.model import ArmPoint, Comparison, Name, PairVerdicts, Panel, PointVerdict
-from espbench.comparison.telling.numbers import factor
+from espbench.comparison.telling.numbers import factor_and_interval
 from espbench.comparison.telling.words import told_again
 from espbench.reporting.compared.comparison_figures import Kind, figures, styles
 from espbench.reporting.compared.comparison_rows import series_of
@@ -19,7 +19,7 @@ from espbench.reporting.compared.comparison_wording import (
     panel_title,
     rate,
     rate_interval,
-    ratio_or_bound,
+    ratio_and_interval,
     repeats_note,
     x_title,
 )
@@ -276,8 +276,8 @@ def _pair(pair: PairVerdicts, panel: Panel, comparison: Comparison) -> PairTable
 
 
 def _row(point: PointVerdict, pair: PairVerdicts, panel: Panel) -> VerdictRow:
-    of_rate, _, interval = ratio_or_bound(point).partition(" ")
-    cpu_factor, _, cpu_interval = factor(point.cpu_ratio).partition(" ")
+    of_rate, interval = ratio_and_interval(point)
+    cpu_factor, cpu_interval = factor_and_interval(point.cpu_ratio)
     return VerdictRow(
         x=str(point.x),
         a=_side(panel.curves.get(pair.a, {}).get(point.x)),

@@ -15,7 +15,7 @@ from espbench.comparison.sorting.model import (
     PointVerdict,
     Word,
 )
-from espbench.comparison.telling.numbers import factor
+from espbench.comparison.telling.numbers import factor, factor_and_interval
 from espbench.reporting.parts.wording import NONE, count, goal_name, number, plural
 from espbench.terms import WITH_FIGURE
 
@@ -31,10 +31,15 @@ def rate(point: ArmPoint | None) -> str:
 
 def ratio_or_bound(point: PointVerdict | Overhead) -> str:
     """Return B / A, or a slowdown, with its interval; `≥ 1.20×` where it is only a bound."""
+    return " ".join(filter(None, ratio_and_interval(point)))
+
+
+def ratio_and_interval(point: PointVerdict | Overhead) -> tuple[str, str]:
+    """Return the two parts of `ratio_or_bound`; a bound has no interval."""
     for sign, bound in (("≥", point.at_least), ("≤", point.at_most)):
         if bound is not None:
-            return f"{sign}\N{NO-BREAK SPACE}{factor(bound)}"
-    return factor(point.ratio if isinstance(point, PointVerdict) else point.slowdown)
+            return f"{sign}\N{NO-BREAK SPACE}{factor(bound)}", ""
+    return factor_and_interval(point.ratio if isinstance(point, PointVerdict) else point.slowdown)
 
 
 def has_interval(estimate: Estimate) -> bool:

@@ -77,10 +77,10 @@ def _verdict(
     o: Outcome, trial: Trial, reading: DirectionReading, encrypted: int | None, decrypted: int | None
 ) -> str:
     if o.status == "VIOLATED":
-        return "; ".join([VIOLATED, *trial.proof.get("problems", [])])
+        return "; ".join([VIOLATED, *map(str, trial.problems)])
     shown = o.encryption == "proven" and trial.proof.get("proven")
     if encrypted is None or decrypted is None or not shown:
-        return "; ".join([NOT_PROVEN, *trial.proof.get("problems", [])])
+        return "; ".join([NOT_PROVEN, *map(str, trial.problems)])
     if reading.tx_frames == encrypted == decrypted == reading.rx_frames:
         return "proven: all four equal"
     return f"proven: {reading.lost:,} lost, none came past the SAs"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from espbench.claims import Judged, Points
@@ -31,24 +31,30 @@ def figures(
 
     duts: its profiles that were measured; the one with the shortest name is the device as it is, others its variants.
     """
-    rows = [
-        row
+    shown = [
+        p
         for p in points.points
         if p.dut in duts and p.direction == "both-ways" and p.suite in ("none", "null-null", "3des-sha1")
-        for row in [_row(p, min(duts, key=len))]
     ]
+    first = min(duts, key=len, default="")
+    rows = [_row(p, first) for p in shown]
+    order = {_series(p, first): _BEHAVIOURS.index(p.behaviour) for p in shown}
     charts: dict[Kind, Spec] = {}
     for kind in KINDS:
         known = _loosest([row for row in rows if row[kind] is not None])
         if len({row["size"] for row in known}) >= _SHORTEST_CURVE:
-            charts[kind] = _chart(kind, known, _published(judged, kind), as_picture=as_picture)
+            charts[kind] = _chart(kind, known, order, _published(judged, kind), as_picture=as_picture)
     return charts
 
 
+def _series(p: Point, first: str) -> str:
+    """Return the name of a point's curve: its behaviour, and of a variant of the device which."""
+    return p.behaviour if p.dut == first else f"{p.behaviour} ({p.dut})"
+
+
 def _row(p: Point, first: str) -> Spec:
-    series = p.behaviour if p.dut == first else f"{p.behaviour} ({p.dut})"
     return {
-        "series": series,
+        "series": _series(p, first),
         "size": p.frame_size,
         "mbps": p.mbps,
         "cpu": p.cpu_pct,
@@ -79,10 +85,12 @@ def _published(judged: Sequence[Judged], kind: Kind) -> list[Spec]:
     return rows
 
 
-def _chart(kind: Kind, rows: list[Spec], published: list[Spec], *, as_picture: bool) -> Spec:
+def _chart(
+    kind: Kind, rows: list[Spec], order: Mapping[str, int], published: list[Spec], *, as_picture: bool
+) -> Spec:
     title, unit = _FIELDS[kind]
     sizes = sorted({row["size"] for row in rows + published})
-    names = sorted({row["series"] for row in rows}, key=lambda s: (_BEHAVIOURS.index(s.split(" (")[0]), s))
+    names = sorted({row["series"] for row in rows}, key=lambda series: (order[series], series))
     hues = colours(names)
     x = {
         "field": "size", "type": "ordinal", "sort": sizes,

@@ -256,7 +256,7 @@ class SideBySide:
         self._state.given_up[job.name] = f"{error}, {job.lost} times"
 
     def _finish_case(self, job: _Job, case: Case, running: Procedure) -> None:
-        external = self._resolved.plan.topology == "external"
+        external = self._resolved.plan.is_external
         shared = self._directory.manifest.placement.get("shared", [])
         facts = CaseFacts(
             case.dut,

@@ -12,16 +12,6 @@ SOCKET = f"unix://{FOLDER}/vici"
 LOG = f"{FOLDER}/charon.log"
 CONNECTION = "gateways"
 
-# ESP suites strongSwan negotiates; their names are its own words for them.
-SUITES = (
-    "null-sha1",
-    "3des-sha1",
-    "aes128-sha1",
-    "aes256-sha256",
-    "aes128gcm16",
-    "aes256gcm16",
-    "chacha20poly1305",
-)
 _PLUGINS = (
     "random nonce openssl hmac kdf gcm chapoly curve25519 pem pkcs1 pkcs8 x509 pubkey constraints "
     "kernel-netlink socket-default vici"

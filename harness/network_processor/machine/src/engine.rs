@@ -7,10 +7,10 @@
 
 use std::collections::VecDeque;
 
+use crate::addresses::{LOCAL, SPAN, STACK, TRANSFER_REGISTERS};
 use crate::arithmetic::{compute, is_taken};
 use crate::code::Code;
 use crate::instruction::{Alu, Op};
-use crate::layout::{LOCAL, SPAN, STACK, TRANSFER_REGISTERS};
 use crate::memories::Memories;
 use crate::mix::{Kind, Mix};
 use crate::request::{Cycles, Processor};

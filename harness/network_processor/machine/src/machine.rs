@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The whole processor: puts tables and data into its memories, and runs its engines in the order of their time.
 
+use crate::addresses::{CHUNK, DRAM_IN, DRAM_OUT, LOCAL, SCRATCH, SPAN, SRAM};
 use crate::code::Code;
 use crate::engine::{Engine, Spent};
-use crate::layout::{CHUNK, DRAM_IN, DRAM_OUT, LOCAL, SCRATCH, SPAN, SRAM};
 use crate::memories::Memories;
 use crate::mix::Mix;
 use crate::port::Use;

@@ -18,7 +18,7 @@ mod program;
 mod arithmetic;
 mod instruction;
 
-mod layout;
+mod addresses;
 mod mix;
 mod request;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The shared memories: what is in them, and their ports.
 
-use crate::layout::{DRAM_IN, DRAM_OUT, SCRATCH, SPAN, SRAM};
+use crate::addresses::{DRAM_IN, DRAM_OUT, SCRATCH, SPAN, SRAM};
 use crate::port::{Ports, Times};
 use crate::request::Processor;
 

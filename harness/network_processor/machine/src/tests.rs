@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::layout::{DRAM_OUT, SCRATCH};
+use crate::addresses::{DRAM_OUT, SCRATCH};
 use crate::machine::{Answer, Storage, run};
 use crate::program::Program;
 use crate::request::{Cycles, Memory, Processor, Request};

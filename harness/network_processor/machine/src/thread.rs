@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A hardware thread: its registers, its signals, and when it can go on.
 
-use crate::layout::{SIGNALS, STACK, TRANSFER_REGISTERS};
+use crate::addresses::{SIGNALS, STACK, TRANSFER_REGISTERS};
 
 /// One of an engine's threads.
 pub struct Thread {

@@ -128,7 +128,6 @@ X86_USERLAND = Part(
     room_mb=300,
     group="userland",
 )
-X86_PARTS = (X86_GUEST, X86_KERNEL, X86_USERLAND, X86_QEMU)
 
 
 def x86_qemu_sources(base: Path) -> list[Path]:

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The keys of conditions: of which device or stack, and how they stand in a base."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from espbench.gate import conditions
+from espbench.gate.conditions import Key
+
+NAMES = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1)
+
+
+@given(scope=st.just("") | NAMES, name=NAMES, deeper=NAMES)
+def test_a_key_is_read_as_it_was_written(scope: str, name: str, deeper: str) -> None:
+    for key in (Key(scope, name), Key(scope, f"{name}.{deeper}")):
+        assert Key.read(str(key)) == key
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("line rate", Key("", "line rate")),
+        ("mpc8548e: profile.kernel", Key("mpc8548e", "profile.kernel")),
+        ("xfrm: kind", Key("xfrm", "kind")),
+    ],
+)
+def test_bases_of_earlier_versions_have_the_same_text(text: str, key: Key) -> None:
+    """Their lines are sealed with it."""
+    assert (Key.read(text), str(key)) == (key, text)
+
+
+def test_a_user_names_a_condition_by_a_word_of_it() -> None:
+    for name in ("mpc8548e: profile.kernel", "mpc8548e", "kernel"):
+        assert conditions.is_named("mpc8548e: profile.kernel", [name])
+    assert not conditions.is_named("mpc8548e: profile.kernel", ["profile.kernel", "kern"])
+
+
+def test_gateways_that_said_nothing_yet_are_not_known() -> None:
+    """A condition of the whole run that is called so is none of a stack."""
+    assert conditions.knows_gateways({"line rate": "1", "xfrm: kind": "xfrm"})
+    assert not conditions.knows_gateways({"kind": "x", "mpc8548e: profile.kind": "y"})
+
+
+def test_what_only_one_side_has_a_device_for_is_no_difference() -> None:
+    was = {"a: kind": "1", "b: kind": "1", "mtu": "1500"}
+    assert conditions.differences(was, {"a: kind": "2", "mtu": "1500"}) == [("a: kind", "1", "2")]
