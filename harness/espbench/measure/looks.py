@@ -9,7 +9,6 @@ Only a host that leaves it next to no CPU in the whole wait makes it lose them, 
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,19 +48,30 @@ class Looks:
         self._on_progress = on_progress
         self.before = self._began = look(setup)
         self._ended: Look | None = None
+        self._failed: EspbenchError | None = None
 
     def hear(self, event: dict[str, Any]) -> None:
         """Take an event of progress. If `sending` is missing, the generator does not say when it sends."""
         sending = event.get("sending")
         if self._in_between:
-            # Who died is found out after the trial: the generator's answer is still to come.
-            with contextlib.suppress(EspbenchError, OSError):
+            try:
                 if sending and event["elapsed_s"] <= 0:
                     self._began = self._look_again()
                 if sending is False and self._ended is None:
                     self._ended = self._look_again()
+            except EspbenchError as error:
+                # The generator's answer is still to come: `last` raises this then.
+                self._failed = self._failed or error
+            except OSError:
+                pass  # a gateway that died is found dead after the trial
         if self._on_progress:
             self._on_progress(event)
+
+    def last(self) -> Look:
+        """Look after the trial. EspbenchError: this look or one before found that a gateway's CPU time is lost."""
+        if self._failed is not None:
+            raise self._failed
+        return look(self._setup)
 
     def _look_again(self) -> Look:
         """Look while frames are on their way: gateways that are not on this machine's CPUs are left alone."""

@@ -67,7 +67,7 @@ def measure(
                     on_progress=watched.hear,
                     noise=request.shape.noise,
                 )
-            last = looks.look(setup)
+            last = watched.last()
         after = counters.read(setup.bed, setup.stack)
         upset = request.shape.cold or any(action.upsets for action in actions)
         if setup.encrypts and not upset and not setup.bed.virtual_time:
