@@ -70,7 +70,7 @@ def final_trial(run: Path) -> dict[str, Any]:
 
 
 def test_the_sum_over_functions_is_what_the_run_recorded(measured: tuple[Path, Path]) -> None:
-    """Of the run that nobody profiled: to the last instruction, with a ns for each."""
+    """The run that nobody profiled recorded the same sum, to the last instruction, with one ns for each."""
     run, profiled = measured
     sums: defaultdict[str, int] = defaultdict(int)
     unnamed: defaultdict[str, int] = defaultdict(int)
@@ -116,7 +116,7 @@ def test_its_flame_graph_has_the_whole(measured: tuple[Path, Path]) -> None:
 
 
 def called(box: dict[str, Any], names: list[str]) -> bool:
-    """Whether a path of boxes has these names in this order."""
+    """Say whether a path of boxes has these names in this order."""
     rest = names[1:] if box["n"] == names[0] else names
     return not rest or any(called(child, rest) for child in box.get("c", []))
 

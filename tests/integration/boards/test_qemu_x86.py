@@ -24,7 +24,7 @@ SIZE = 512
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it."""
     build("x86")
     assert X86_KIT.find() is not None
 

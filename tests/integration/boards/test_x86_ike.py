@@ -26,7 +26,7 @@ TESTS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it."""
     build("x86")
     assert X86_KIT.find() is not None
 
@@ -69,7 +69,7 @@ def test_a_trial_meets_the_daemon_at_another_moment(charon: Measured) -> None:
 
 
 def test_every_forged_packet_was_refused_and_counted(charon: Measured) -> None:
-    """By Home's kernel, one by one; no legitimate frame was lost to them."""
+    """Home's kernel refused them one by one, and no legitimate frame was lost to them."""
     alone, attacked = charon.of_test("attack")
     refused = attacked["gateways"]["home"]["xfrm_errors"]["XfrmInStateProtoError"]
     assert refused == ATTACK_FPS * ATTACK_S

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every generator promises, asked of all that this machine has, over a pair of veth ports.
+"""Every generator of this machine keeps the promises that all make, over a pair of veth ports.
 
 tester namespace: west ═══ east
 """

@@ -121,7 +121,7 @@ def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
 
 
 def bytes_in(net: Net) -> int:
-    """Of all frames that arrived at the receiver's port."""
+    """Return the bytes of all frames that arrived at the receiver's port."""
     [link] = json.loads(net.inside("t2", "ip -j -s link show a1"))
     return int(link["stats64"]["rx"]["bytes"])
 

@@ -118,12 +118,12 @@ def stream(size: int = 64, number: int = 0, **more: Any) -> dict[str, Any]:
 
 
 def latency_us(size: int, service_ns: int, delay_ns: int, mbps: int = 1000) -> float:
-    """From a frame's first bit leaving to its last arriving, by way of an idle mirror."""
+    """Return the time from a frame's first bit leaving to its last arriving, by way of an idle mirror."""
     return (2 * (wire_ns(size, mbps) + LATENCY_NS) + service_ns + delay_ns) / 1e3
 
 
 def served(arrivals: list[int], service_ns: int, queue: int) -> list[int]:
-    """When the mirror is done with each frame that it does not drop."""
+    """Return when the mirror is done with each frame that it does not drop."""
     done: list[int] = []
     for now in arrivals:
         if sum(1 for at in done[-queue:] if at > now) < queue:
@@ -251,7 +251,7 @@ def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(rigs: Any) -> None:
 
 
 def test_each_branch_begins_in_the_same_state(rigs: Any) -> None:
-    """What a trial leaves behind, here a queue and the time of day, is not in the next branch."""
+    """The next branch has nothing that a trial left behind, here a queue and the time of day."""
     rig = rigs(service_ns=11_111, delay_ns=7_777, queue=17)
     asked = {"cmd": "console", "port": "west", "line": "x", "until": "{", "timeout_s": 1}
     rig.ask(asked)

@@ -118,7 +118,7 @@ def test_a_box_says_what_it_is_and_nothing_is_changed_by_asking(lab: RemoteLab) 
 def test_a_box_that_cannot_be_used_is_refused_in_one_line(
     lab: RemoteLab, changes: dict[str, Any], words: str
 ) -> None:
-    """What ssh says at length becomes one message that names the box."""
+    """One message that names the box replaces what ssh says at length."""
     wrong = (lab.folder / "other.pub").read_text().rpartition(" ")[0]
     (lab.folder / "changed").write_text(f"{lab.host('home')} {wrong}\n")
     (lab.folder / "empty").write_text("")

@@ -51,7 +51,7 @@ def browser() -> Iterator[Browser]:
 
 
 def points_in(page: Path) -> dict[str, int]:
-    """How many points each chart of a report has to show, from the rows in the page."""
+    """Return how many points each chart of a report has to show, from the rows in the page."""
     charts = re.search(r'id="charts">(.*?)</script>', page.read_text(encoding="utf-8"))
     assert charts
     return {
@@ -190,7 +190,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_in(page: Path) -> dict[str, dict[str, int]]:
-    """How many marks of each kind each chart of a comparison has to show."""
+    """Return how many marks of each kind each chart of a comparison has to show."""
     charts = re.search(r'id="charts">(.*?)</script>', page.read_text(encoding="utf-8"))
     assert charts
     return {

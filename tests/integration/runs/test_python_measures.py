@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.uml, pytest.mark.slow]
 
 
 class Enough(Exception):
-    """What a notebook's user pressed."""
+    """Stands for the key with which a notebook's user interrupts a run."""
 
 
 def test_a_plan_is_measured_interrupted_gone_on_with_and_checked(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Setup, Case]) 
 @pytest.mark.slow
 @charon
 def test_rekeys_and_capacity(pair: tuple[Setup, Case]) -> None:
-    """As many rekeys as are due; as many tunnels as are asked for."""
+    """There are as many rekeys as are due, and as many tunnels as are asked for."""
     finding, _ = found(pair, RekeyRate, tunnels=3, lifetime="4s", lifetimes=2)
     assert [quantity.n for quantity in finding.quantities[:2]] == [6, 6]
     finding, _ = found(pair, Capacity, of="tunnels", limit=4, step=2)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one trial can tell, against DUTs that are known to the nanosecond and to the frame; and what those do.
+"""One trial tells the truth about DUTs that are known to the nanosecond and to the frame.
 
-Virtual time: every figure is exact, whatever the host does.
+The DUTs themselves do what they are told. Time is virtual: every figure is exact, whatever the host does.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is drawn at random in virtual time: a function of seed and repeat, and of the first of both as it always was."""
+"""Random numbers in virtual time follow from seed and repeat alone; those of 1 and 1 never change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ repeats = st.integers(1, 1000)
 
 @given(seed=seeds, repeat=repeats)
 def test_both_gateways_draw_other_numbers_the_same_each_time(seed: int, repeat: int) -> None:
-    """With equal ones both ends of a tunnel would have the same keys and cookies."""
+    """Ends of a tunnel that drew equal numbers would have the same keys and cookies."""
     drawn = [seed_of(Chance(seed, repeat), side) for side in ("home", "office")]
     assert drawn == [seed_of(Chance(seed, repeat), side) for side in ("home", "office")]
     assert all(0 <= number < 2**64 for number in drawn)

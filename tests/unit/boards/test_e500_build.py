@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How e500 guests are built: what the key holds, what is refused, what a broken-off build leaves behind."""
+"""E500 guests are built by key: what it holds, what is refused, what a broken-off build leaves behind."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_file_changes_the_key_of_what_is_made_of_it(ours: Path, file: str, par
 
 
 def test_a_version_changes_the_key(ours: Path) -> None:
-    """By the hashes of its files."""
+    """The key changes with the hashes of the version's files."""
     before = {p.name: recipe.key(p) for p in PARTS}
     text = (ours / "versions.yaml").read_text()
     (sha, *_) = recipe.pinned()["linux"].files.values()
@@ -253,7 +253,7 @@ def test_the_pinned_version_is_fetched_once(
 def test_a_file_that_is_not_the_pinned_one_is_refused(
     ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
 ) -> None:
-    """Whether fetched or put there; it says which, and what it should have been."""
+    """The message names a file that was fetched or put there, and says what it should have been."""
     pin(ours, linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc")}))
     apt["linux_6.1.9-1.dsc"] = "another"
     with pytest.raises(EspbenchError, match=f"as apt fetched it: expected SHA-256 {sha('dsc')}, got"):
@@ -312,7 +312,7 @@ def test_what_is_missing_is_one_message_with_the_command(
 
 
 def test_a_missing_cross_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its package, beside nothing that is here."""
+    """The message names its package, and none that is here."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in tools.NEEDS:
@@ -327,7 +327,7 @@ def test_a_missing_cross_compiler_is_named(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_building_needs_is_installed_for_the_tests() -> None:
-    """By scripts/setup.sh: where it did not, all tests of real boards would be skipped."""
+    """The script scripts/setup.sh installs it; otherwise all tests of real boards would be skipped."""
     lines = (Path(__file__).parents[3] / "scripts/packages.txt").read_text().splitlines()
     installed = {line.split()[0] for line in lines if line and line[0] not in "#["}
     assert {*tools.NEEDS.values(), *tools.LIBRARIES.values()} <= installed
@@ -420,7 +420,7 @@ def test_a_second_build_says_whether_it_is_the_same(
 def test_a_file_that_changes_meanwhile_spoils_the_build(
     ours: Path, registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was made of the old one must not bear the new one's key."""
+    """A product of the old file must not bear the new one's key."""
     step = E500_KIT.steps[GUEST.name]
 
     def slow(work: Path, runner: tools.Runner) -> Mapping[str, Path]:
@@ -436,7 +436,7 @@ def test_a_file_that_changes_meanwhile_spoils_the_build(
 def test_too_little_room_is_said_before_anything_is_fetched(
     registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How much is needed, where, and what to do."""
+    """The message says how much room is needed, where, and how much is free."""
     usage = shutil.disk_usage("/")._replace(free=10**9)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(MachineLacks, match=r"building needs \d+ MB there, 1000 MB are free"):
@@ -581,7 +581,7 @@ def test_qemu_gets_every_source_of_ours(ours: Path) -> None:
 
 
 def test_patches_are_applied_in_their_order(ours: Path) -> None:
-    """By name."""
+    """Their order is that of their names."""
     for name in ("90-b.patch", "05-a.patch"):
         (ours / "qemu" / name).write_text("")
     names = [patch.name for patch in recipe.qemu_patches(ours)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many cases are measured at once, and how that looks."""
+"""The command decides how many cases are measured at once, and shows them."""
 
 from __future__ import annotations
 

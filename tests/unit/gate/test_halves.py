@@ -36,7 +36,7 @@ class Lab:
         return self.folder / "baseline.json"
 
     def measure(self, argv: Sequence[str]) -> tuple[int, str]:
-        """In the place of `espbench run`: full at the throughput, and at half of it as dear as the world has it."""
+        """Stand in for `espbench run`: full at the throughput, and at half of it as dear as in the world."""
         self.asked += 1
         loads = json.loads(Path(argv[argv.index("--base-loads") + 1]).read_text())
         typed = {case: [BaseLoad(**load) for load in of] for case, of in loads.items()}

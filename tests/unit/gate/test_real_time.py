@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In real time a difference must be shown and beyond the limit; without a verdict there is no green."""
+"""A difference in real time must be shown and beyond the limit; without a verdict there is no green."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a series changes: an exact one where its value does, a noisy one where three runs confirm it."""
+"""An exact series changes where its value does; a noisy one where three runs confirm it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_windows_that_were_searched_are_not_searched_again(monkeypatch: pytest.M
 
 @scatter
 def test_fewer_than_three_runs_are_outliers() -> None:
-    """In the middle, and at the end, where a further run may confirm them."""
+    """Fewer runs count for nothing in the middle, nor at the end, where a further run may confirm them."""
     before, after = level(1e5, 12), level(1e5, 12, seed=3)
     for outliers in range(1, LEAST):
         assert noisy(points(*before, *[2e5] * outliers, *after)) == []

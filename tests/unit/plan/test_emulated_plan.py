@@ -25,7 +25,7 @@ PLAN = plan_text(
 
 
 def profile_said(folder: Path, before: str, after: str) -> str:
-    """What is wrong with the first profile once a text in it is replaced."""
+    """Return what is wrong with the first profile once a text in it is replaced."""
     text = FIRST.read_text()
     assert len(re.findall(before, text, re.MULTILINE)) == 1, before
     path = folder / "mine.yaml"

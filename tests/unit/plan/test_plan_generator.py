@@ -115,7 +115,7 @@ def test_what_it_may_not(base: str, generator: str, message: str) -> None:
 
 
 def test_a_gateways_mac_is_taken_as_it_is_written() -> None:
-    """In lower case, as every other MAC here; without it, it is asked for."""
+    """It is kept in lower case, like every other MAC here; where it is missing, espbench asks for it."""
     ports = plan(BOXES, "native").plan.ports
     assert ports is not None
     assert ports.west.gateway_mac == "02:00:00:00:00:1a"

@@ -279,7 +279,7 @@ def test_a_mistake_about_external_boxes_is_named(right: str, wrong: str, message
 
 
 def test_ports_belong_to_external_plans_alone() -> None:
-    """With gateways espbench builds, it also makes the ports."""
+    """Plans whose gateways espbench builds have no ports, since it makes the ports too."""
     text = EXTERNAL.replace("external", "gateway-to-gateway") + "stacks: [plain]\n"
     assert _said(text) == (
         "plans/x.yaml:3:1: ports: expected no ports with topology: gateway-to-gateway, got one; "

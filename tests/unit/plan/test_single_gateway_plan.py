@@ -110,7 +110,7 @@ def test_home_cannot_tell_the_tester_from_office() -> None:
 
 
 class StackOf:
-    """As much of a stack as the tester asks: two tunnels' SAs, both directions of each."""
+    """Has as much of a stack as the tester asks: two tunnels' SAs, both directions of each."""
 
     encrypts = True
 
@@ -214,7 +214,7 @@ def test_each_direction_has_its_own_links_and_its_own_sas() -> None:
 def test_places_of_loss_add_up(
     west: bool, ring: int, refused: int, inside: int, queue: int, link: int
 ) -> None:
-    """What each place lost is booked there, and nowhere else."""
+    """Each place has the frames that were lost there, and no others."""
     sent = 1000
     entered = sent - ring
     transformed = entered - refused - inside

@@ -105,7 +105,7 @@ def test_every_sa_of_every_tunnel_is_its_own() -> None:
 
 
 def test_in_virtual_time_a_run_has_the_keys_of_the_one_before() -> None:
-    """Of the same seed and repeat; elsewhere no two have one in common."""
+    """Runs of the same seed and repeat have the same keys; in real time no two have a key in common."""
     emulated = cast(Testbed, SimpleNamespace(virtual_time=True, chance=Chance()))
     repeated = cast(Testbed, SimpleNamespace(virtual_time=True, chance=Chance(repeat=2)))
 
@@ -131,7 +131,7 @@ def test_in_virtual_time_a_run_has_the_keys_of_the_one_before() -> None:
 def test_what_the_kernel_cannot_do_is_refused(
     options: StackOptions, version: int, n: int, words: str
 ) -> None:
-    """In the plan's words, with what to write instead."""
+    """The message has the plan's words, and what to write instead."""
     with pytest.raises(UsageError, match=words):
         Xfrm(BED, tunnel_of(version, n), suites()["aes128-sha1"], options)
 

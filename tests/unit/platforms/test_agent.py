@@ -189,7 +189,7 @@ def test_nonsense_gets_an_error_and_no_more(running: Running, line: bytes, compl
 
 
 def test_the_notebook_has_commands_and_no_secrets(running: Running, tmp_path: Path) -> None:
-    """What was run is written down; what went in by stdin, file or netlink is not."""
+    """The log has what was run, and not what went in by stdin, file or netlink."""
     gateway = running.gateway(tmp_path)
     gateway.run(["cat"], stdin="secret-1")
     gateway.write(str(tmp_path / "key"), "secret-2")

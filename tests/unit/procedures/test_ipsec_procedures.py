@@ -197,7 +197,7 @@ def trial_of(request: Request, lost: int = 0, **reading: Any) -> Trial:
 
 @pytest.fixture(autouse=True)
 def carried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many tunnels were shown to carry traffic, each time; that is tested on real gateways."""
+    """Return how many tunnels were shown to carry traffic, each time; real gateways are tested elsewhere."""
     asked: list[int] = []
 
     def show(bench: Setup, case: Case, tunnels: int) -> dict[str, Any]:
@@ -501,7 +501,7 @@ def test_openssl_s_words() -> None:
 
 
 def test_quantities_have_a_unit() -> None:
-    """What the report prints beside each figure."""
+    """The report prints it beside each figure."""
     pair = Pair()
     found = answered(made(SetUpRate(tunnels=3)), pair)
     assert all(isinstance(q, Quantity) and q.unit for q in found.quantities)

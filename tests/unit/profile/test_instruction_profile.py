@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions cost, from what QEMU counted: nothing is lost from addresses to names to differences."""
+"""Functions get the costs that QEMU counted: nothing is lost from addresses to names to differences."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_one_instruction_planted_is_of_its_function() -> None:
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", ",".join(csv_file.COLUMNS) + "\nc,home,x,f,m,idle,1,1\n"])
 def test_a_csv_file_of_something_else_is_refused(text: str) -> None:
-    """With its name."""
+    """The message has its name."""
     with pytest.raises(UsageError, match=r"there\.csv: no profile"):
         csv_file.read(text, "there.csv")
 

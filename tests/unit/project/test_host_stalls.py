@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which failures stalls of the host excuse, in sessions of their own whose stalls are made up."""
+"""Stalls of the host excuse some failures; sessions with made-up stalls show which."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_set_up_that_the_host_broke_skips_the_tests_of_its_file(session: Sessi
 
 @given(st.lists(WINDOW), st.integers(0, 500), st.integers(501, 1200))
 def test_windows_are_joined_and_cut_off(windows: list[host_stalls.Window], begin: int, end: int) -> None:
-    """What is covered is what any window covers, counted once."""
+    """Any window's time is covered, and counted once."""
     joined = host_stalls.within(windows, begin, end)
     covered = {t for a, b in windows for t in range(a, b)} & set(range(begin, end))
     assert {t for a, b in joined for t in range(a, b)} == covered

@@ -102,7 +102,7 @@ KNOWN = modules()
 
 
 def imports(text: str) -> set[str]:
-    """What a module imports of the harness: inside functions and for type checkers, too."""
+    """Return what a module imports of the harness, inside functions and for type checkers too."""
     wanted = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):
@@ -195,7 +195,7 @@ def test_the_table_allows_nothing_that_nobody_uses() -> None:
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
 def test_each_folder_says_what_lives_there_and_what_it_may_import(folder: str) -> None:
-    """In a paragraph of its __init__, in the words of the table."""
+    """A paragraph of its __init__ says so, in the words of the table."""
     docstring = ast.get_docstring(ast.parse(KNOWN[f"espbench.{folder}"].read_text(encoding="utf-8"))) or ""
     first, said, names = " ".join(docstring.split()).partition("May import ")
     assert first

@@ -56,7 +56,7 @@ def set_up(folder: Path, candidates: dict[str, str], rustc: str = "") -> subproc
 def test_the_first_package_that_is_new_enough_is_named(
     tmp_path: Path, candidates: dict[str, str], package: str
 ) -> None:
-    """By version: Debian 12's cargo is Rust 1.63."""
+    """Their versions decide: Debian 12's cargo is Rust 1.63."""
     done = set_up(tmp_path, candidates)
     assert done.returncode == 4
     assert done.stderr.endswith(f"apt-get install --no-install-recommends -y {package}\n")

@@ -100,7 +100,7 @@ def accelerator_of(name: str) -> list[AcceleratorResult]:
 
 
 def run_of(names: list[str]) -> Points:
-    """What runs of these plans would give, with the same figures for all."""
+    """Return what runs of these plans would give, with the same figures for all."""
     findings = [(manifest_of(name), [f for c in cases_of(name) for f in finding_of(c)]) for name in names]
     has_kernels = any(plan_of(name).plan.cipher_kernels for name in names)
     return points(

@@ -458,7 +458,7 @@ def moved(counted: float, frames: float, engine: float, descriptors: float) -> d
 
 
 def bus_of(**by_behaviour: dict[int, dict[Key, float]]) -> Points:
-    """Of each behaviour: frame size → what was moved."""
+    """Return the points of runs that moved this, for each behaviour by frame size."""
     runs = []
     for name, values in by_behaviour.items():
         found = findings("bus", values, suite="none" if name == "plain" else "3des-sha1")

@@ -162,7 +162,7 @@ def test_results_csv_begins_with_the_promised_columns(tmp_path: Path) -> None:
 
 
 def test_results_read_again_and_saved_again_are_the_same_files(tmp_path: Path) -> None:
-    """What a resumed run writes compares equal, byte for byte."""
+    """A resumed run's files are equal byte for byte."""
     first, second = create(tmp_path), create(tmp_path)
     first.save_results(OUTCOMES)
     second.save_results(first.outcomes())

@@ -151,7 +151,7 @@ def written(run: RunDirectory, cases: int = 2, trials: int = 4) -> list[bytes]:
 
 
 def left_of(run: RunDirectory) -> tuple[int, int]:
-    """How many trials of the first two cases are believed."""
+    """Return how many trials of the first two cases are believed."""
     counts = RunDirectory.open(run.path).trial_counts()
     return counts.get(CASES[0].case, 0), counts.get(CASES[1].case, 0)
 
@@ -175,7 +175,7 @@ def swapped(lines: list[bytes]) -> list[bytes]:
 
 
 def cut(lines: list[bytes]) -> list[bytes]:
-    """Of the third line only the beginning."""
+    """Cut the third line off after its beginning."""
     return [*lines[:2], lines[2][:50] + b"\n", *lines[3:]]
 
 
@@ -203,7 +203,7 @@ def test_a_line_that_is_not_as_it_was_written_ends_its_case_and_no_other(
 
 
 def test_a_line_that_names_another_case_costs_that_case_nothing(run: RunDirectory) -> None:
-    """Whose line it is may be what was damaged: the other case's trials all stand."""
+    """The name of the case may be what was damaged, so the other case's trials all stand."""
     lines = written(run)
     lines[2] = lines[2].replace(CASES[0].case.encode(), CASES[1].case.encode())
     log(run).write_bytes(b"".join(lines))

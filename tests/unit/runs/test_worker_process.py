@@ -120,7 +120,7 @@ def test_a_process_serves_many_tasks_and_a_trial_waits_until_it_is_kept(command:
 
 
 def test_one_that_is_killed_is_named_with_its_last_words_and_replaced(command: list[str]) -> None:
-    """What stood in its logs is not lost; what it had made is undone."""
+    """Its logs are not lost; what it had made is undone."""
     workers = LocalWorkers(1, command)
     before = workers.submit(word("a"), nobody).result(PATIENCE_S)
     with pytest.raises(

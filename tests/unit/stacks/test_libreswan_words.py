@@ -71,7 +71,7 @@ def with_options(**keys: Any) -> End:
     ],
 )
 def test_ike_proposals_in_libreswans_words(proposal: str, conf: str, shown: str) -> None:
-    """As ipsec.conf takes them, and as the status shows them."""
+    """Proposals are written as ipsec.conf takes them, and as the status shows them."""
     assert config.ike_words(proposal) == (conf, shown)
 
 

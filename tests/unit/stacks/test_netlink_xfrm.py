@@ -130,7 +130,7 @@ def test_a_blocking_policy_is_one() -> None:
 
 
 def test_the_keys_come_back_from_a_dump() -> None:
-    """For the decrypting of a capture: cipher and integrity, or the AEAD's with its salt."""
+    """A capture is decrypted with them: cipher and integrity, or the AEAD's with its salt."""
     assert xfrm.read_keys(xfrm.new_sa(sa())) == (KEY, KEY[:20])
     gcm = sa(encryption=None, integrity=None, aead=Algorithm("rfc4106(gcm(aes))", KEY[:20], 128))
     assert xfrm.read_keys(xfrm.new_sa(gcm)) == (KEY[:20], b"")
@@ -179,7 +179,7 @@ def test_keys_are_in_the_message_and_in_no_text() -> None:
 
 
 def test_a_kernel_of_the_other_byte_order_gets_its_own_integers() -> None:
-    """Those of addresses, ports and SPIs are the network's in either."""
+    """Addresses, ports and SPIs are in the network's order for either."""
     template = Template("192.0.2.1", "192.0.2.2", "tunnel", 7)
     policy = Policy(Selector("10.0.0.0/8", "10.0.0.0/8"), "out", template, interface_id=9)
     many = sa(esn=True, udp_encapsulation=True, interface_id=2544, replay_window=128)
@@ -236,7 +236,7 @@ SA_SUBJECT, POLICY_SUBJECT = "SA 0x12345678 to 192.0.2.2", "policy 10.0.0.0/24 â
     ],
 )
 def test_what_the_kernel_tells_by_itself_is_read(kind: int, body: bytes, change: str, subject: str) -> None:
-    """Of an SA that came, went, expired or was changed: which one it was."""
+    """Events say which SA came, went, expired or was changed."""
     (event,) = xfrm.read_events(as_event(kind, body))
     assert (str(event.change), event.subject) == (change, subject)
 

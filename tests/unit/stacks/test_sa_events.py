@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What charon's and pluto's own logs say of when SAs were begun, established and rekeyed."""
+"""The logs of charon and pluto say when SAs were begun, established and rekeyed."""
 
 from __future__ import annotations
 

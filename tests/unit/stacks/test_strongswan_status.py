@@ -82,7 +82,7 @@ def test_each_mismatch_of_the_ike_sa_is_found(key: str, value: Any, words: str) 
     ],
 )
 def test_each_mismatch_of_a_child_is_found(key: str, value: Any, words: str) -> None:
-    """Of one of two."""
+    """One of two children differs."""
     sa = deepcopy(SA)
     sa["child-sas"]["tunnel1-1"][key] = value
     assert said([sa]) == [words]

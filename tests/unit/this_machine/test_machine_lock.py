@@ -136,7 +136,7 @@ def test_it_is_free_after_an_error() -> None:
 def test_a_holder_that_cannot_be_seen_is_said(
     other: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From a container the processes of others are hidden, their locks too."""
+    """A container hides the processes of others, and their locks."""
     (tmp_path / "locks").write_text("1: FLOCK  ADVISORY  WRITE 7 00:04:1 0 EOF\n")
     monkeypatch.setattr(machine_lock, "LOCKS", tmp_path / "locks")
     with (

@@ -39,7 +39,7 @@ for port in ("eth0", "eth1", "eth2", "br0"):
 
 
 def refused(connection: str, *arguments: str, cleared: bool = False) -> str:
-    """What is said of the ports; cleared: our own environment lacks the connection, as behind sudo."""
+    """Return what is said of the ports; cleared: our own environment lacks the connection, as behind sudo."""
     python = [sys.executable, "-c", ASK, *arguments]
     # A shell that stays, as the user's does, with an environment of its own.
     behind = ["sh", "-c", 'env -u SSH_CONNECTION "$@"; true', "sh", *python] if cleared else python

@@ -37,7 +37,7 @@ PATIENCE_S = 120
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends."""
+    """Wait for a process to end, and say whether it did."""
     deadline = time.monotonic() + PATIENCE_S
     while start_time(pid) is not None and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -53,7 +53,7 @@ def wait_for(path: Path) -> None:
 
 
 def test_undoes_in_reverse_order(tmp_path: Path) -> None:
-    """What was made last may need what was made first."""
+    """Later changes may need earlier ones."""
     order: list[int] = []
     with Registry("r", tmp_path) as registry:
         for number in range(3):
@@ -113,7 +113,7 @@ def test_a_failed_undo_does_not_hide_the_error(tmp_path: Path) -> None:
 
 
 def test_an_undo_that_fails_after_ctrl_c_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What `clean` has to do then should not be a surprise."""
+    """The user should not be surprised by what `clean` then has to do."""
 
     def fail() -> None:
         raise OSError("busy")
