@@ -80,7 +80,7 @@ class ToldGateway:
         }
 
     def sas(self) -> SaCounters:
-        """All that was forwarded, but for what leaked."""
+        """Return all frames that were forwarded, but for those that leaked."""
         counts = self._counts()
         passed = [a - b for a, b in zip(counts["forwarded"], counts["leaked"], strict=True)]
         mine = 0 if self.side == "home" else 1
@@ -95,7 +95,7 @@ class ToldGateway:
         return 0
 
     def waited_ns(self) -> int:
-        """Nor does it wait."""
+        """Return 0: it does not wait for a CPU."""
         return 0
 
     def alive(self) -> bool:
@@ -103,7 +103,7 @@ class ToldGateway:
         return True
 
     def last_words(self) -> str:
-        """None."""
+        """Return no words: a truth DUT has none."""
         return ""
 
 
@@ -116,7 +116,7 @@ class ToldStack:
         self._bed = bed
 
     def block(self) -> None:
-        """Nothing passes."""
+        """Let nothing pass the DUT."""
         self._bed.generator.told("blocked=1")
 
     def establish(self) -> None:

@@ -37,7 +37,7 @@ from pydantic import (
 from espbench import sentences
 from espbench.sentences import Code
 
-# With a single gateway, whose ESP peer is the tester, encryption is one way (west to east) and decryption the other.
+# A single gateway, whose ESP peer is the tester, encrypts one way (west to east) and decrypts the other.
 Direction = Literal["one-way", "both-ways", "encryption", "decryption"]
 OPERATIONS: tuple[Direction, ...] = ("encryption", "decryption")
 Phase = Literal["search", "final", "measure"]  # measure: of a test that searches nothing

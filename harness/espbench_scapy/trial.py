@@ -176,7 +176,7 @@ class _Trial:
             self._wait(min(due, self._deadline_ns) - now_ns() - _SPIN_NS)
 
     def _wait(self, ns: int) -> None:
-        """Until a frame comes or the time is over."""
+        """Wait until a frame comes or the time is over."""
         if ns > 0:
             # poll() rounds up to whole milliseconds.
             select.select(list(self._bench.ports.values()), [], [], min(ns / 1e9, 0.05))

@@ -272,7 +272,7 @@ def test_idle_time_is_a_part_of_the_time(here: Guest) -> None:
         assert passed > 0
         return bool(0 <= second["idle_ns"] - first["idle_ns"] <= (os.cpu_count() or 1) * passed)
 
-    # What the kernel books late, or while the program stands still between clock and CPUs, is in one of them alone.
+    # One reading alone may have what the kernel booked late, or a stall between clock and CPUs: try again.
     assert any(is_part() for _ in range(20))
     assert any(here.ask("cpu")["idle_ns"] % 1_000_000 for _ in range(3))
 

@@ -127,7 +127,7 @@ def test_every_frame_that_crossed_was_encrypted(twice: tuple[Measured, Measured]
         assert office["decrypted_frames"] >= trial["rx_frames"]
         if not trial["lost"]:
             assert home["encrypted_frames"] == office["decrypted_frames"] == trial["tx_frames"]
-        # What was lost was lost somewhere.
+        # Each lost frame was lost at a known place.
         assert sum(trial["loss_at"].values()) == trial["lost"]
         assert not {"unaccounted", "receiver overrun"} & set(trial["loss_at"])
 

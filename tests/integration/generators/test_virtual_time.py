@@ -281,7 +281,7 @@ def test_what_links_lose_damage_and_delay_is_what_the_trial_finds(rigs: Any) -> 
     ways = result["streams"]
     lost = sum(way["lost"] for way in ways)
     assert lost == sum(link["lost"] + link["damaged"] for link in links.values())
-    # Of 80,000 frames of both directions; four standard deviations.
+    # Both directions together have 80,000 frames; the tolerances are four standard deviations.
     assert links["west"]["lost"] == pytest.approx(800, abs=4 * 28)
     assert links["east"]["damaged"] == pytest.approx(80_000 * 512 * 8 * 1e-6, abs=4 * 18)
     assert links["west"]["late"] == pytest.approx(4_000, abs=4 * 62)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.root
 
 # Long enough to be disturbed in the middle.
 LONG = quick(trial="500ms", final_trial="1500ms")
-# On a box that forwards some 1,450 frames/s: half a dozen trials.
+# The search makes half a dozen trials on a box that forwards some 1,450 frames/s.
 SEARCHING = quick(trial="500ms", final_trial="1s", minimum="1000fps", resolution="20%")
 RESIDENT_KIB = 400 << 10
 GATEWAY_KIB = 512 << 10

@@ -34,7 +34,7 @@ from support.workshop import TRAFFIC, Workshop
 pytestmark = pytest.mark.uml
 _SHORT = {"settle": 0, "residue": "500ms", "learning": 0, "warm_up": 0, "retries": 2}
 _WAITS = Waits(learning_s=0.0, residue_s=0.5, settle_s=0.0)
-# What charon waits for an answer before it gives up: 1 s, then 1.4 times longer each time, four times.
+# Charon waits this long for an answer before it gives up: 1 s, then 1.4 times longer each time, four times.
 GIVES_UP_S = 1 + 1.4 + 1.4**2 + 1.4**3
 
 
@@ -142,7 +142,7 @@ def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case
         assert action["began_s"] < direction.first_lost_s < action["ended_s"] + 0.1
 
 
-# Of one daemon only: what is known of the answer is charon's.
+# One daemon only is tested: charon's answer is what is known.
 charon = pytest.mark.parametrize("pair", ["strongswan"], indirect=True)
 
 

@@ -174,7 +174,7 @@ def test_every_tunnel_carries_its_share_both_ways(pair: CapturedPair) -> None:
     for gateway, _ in both(pair.bed):
         found = policies.dump_sas(gateway)
         assert len(found) == 24
-        # On a busy machine the last frames may not have been sent: then some SAs have one less.
+        # The last frames may not have been sent on a busy machine: then some SAs have one less.
         assert {sa.packets for sa in found} <= {min(sent) // 12, *(-(-n // 12) for n in sent), sent[0] // 12}
     counted = {gateway.side: stack.counters(gateway.side) for gateway, _ in both(pair.bed)}
     assert (counted["home"].encrypted, counted["home"].decrypted) == (sent[0], sent[1])

@@ -17,7 +17,7 @@ from espbench.terms import BaseLoad, Finding
 from support.command_line import in_process
 from support.synthetic.gate import LOAD_FPS, PLAN, World, world_of
 
-# What each frame costs where the gateway is busy all the time: the figure says when it was full, not what it did.
+# Each frame costs this where the gateway is always busy: the figure says when it was full, not what it did.
 FULL = 11_778.5
 
 

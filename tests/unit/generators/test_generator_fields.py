@@ -17,9 +17,9 @@ from pydantic import BaseModel
 from espbench.generators.base import Offered
 
 RESULT = Path(__file__).parents[3] / "traffic" / "src" / "protocol" / "trial_result.json"
-# Which answer it is, and to which command: the client has seen to that.
+# The client has seen to which answer it is, and to which command.
 IGNORED = {"event", "id"}
-# Of generators that measure less.
+# Generators that measure less send this.
 NOT_OF_NATIVE = {"not_measured"}
 
 

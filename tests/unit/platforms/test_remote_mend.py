@@ -24,7 +24,7 @@ ip route add 10.8.0.0/16 dev e0 table 77
 ip neigh replace 10.1.2.9 lladdr 02:00:00:00:00:99 dev e0 nud permanent
 exec "$@"
 """
-# As the kernel returns a port: bare.
+# The helper remembers a port, and makes it bare, as the kernel returns one; then comes the body.
 HELPER = """\
 import subprocess, sys
 from pathlib import Path

@@ -44,7 +44,7 @@ from espbench.stacks.daemons.sa_events import Phase, SaEvent, Span
 from espbench.terms import DirectionReading, Finding, GatewayReading, Quantity, Trial
 from support.ends import END
 
-# Of every set-up on these daemons, s.
+# Every set-up on these daemons takes these times, s.
 PHASE_1, TUNNEL, PHASE_2, REKEY = 0.016, 0.020, 0.005, 0.004
 SPEED = """\
 +F2:0:512:22392.929293:357156.000000

@@ -15,7 +15,7 @@ import pytest
 HARNESS = Path(__file__).parents[3] / "harness"
 MOST_MODULES = 15  # of a folder, beside its __init__
 
-# What the modules of each folder may import beside each other and the words (the modules at the top of espbench),
+# The modules of each folder may import these beside each other and the words (espbench's top modules),
 # from the bottom up: a row names rows above it. `plan.*` is plan and its folders. A row's folder says the same in the
 # docstring of its __init__.
 MAY_IMPORT = {
@@ -82,7 +82,7 @@ MAY_IMPORT = {
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
     "runs runs.workers comparison.* reporting.* cli.gate cli.history cli.profile",
 }
-# What may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
+# These may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
 DOORS = {"espbench": "frames", "espbench.__main__": "cli"}
 WORDS = "espbench"
 # Scapy is GPL-2.0-only: a process of its own, which shares no module with espbench.

@@ -18,8 +18,8 @@ from support.synthetic import run as synthetic_run
 from support.synthetic.series import Night, write
 
 PLAN = "name: nightly\n"
-# In the place of `espbench run`: takes a run that is there, and answers one case of it at a time; with SEEN, only when
-# that file has as many as it has answered.
+# Stands in for `espbench run`: takes a run that is there, and answers one case of it at a time; with SEEN,
+# only when that file has as many as it has answered.
 STAND_IN = """
 import json, os, shutil, sys, time
 from pathlib import Path

@@ -29,7 +29,7 @@ from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import state_dir
 
 PATIENCE_S = 120  # only ends a hang
-# As worker.py serves, without what a run needs: the task is a word that says what to do.
+# The stub serves as worker.py does, without what a run needs: the task is a word that says what to do.
 STUB = """
 import os, signal, sys, time
 from multiprocessing.connection import Connection

@@ -20,7 +20,7 @@ from espbench.stacks.libreswan.pluto import mismatches
 from espbench.stacks.strongswan import strongswan_status
 from support.ends import END
 
-# What pluto 4.10 answered, shortened to the lines that matter and a few that do not.
+# Pluto 4.10 answered this, shortened to the lines that matter and a few that do not.
 STATUS = """\
 000 using kernel interface: xfrm
 000 pluto_version=4.10, pluto_vendorid=OE-Libreswan-4.10, audit-log=yes

@@ -207,7 +207,7 @@ def as_event(kind: int, body: bytes) -> bytes:
     return struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
 
 
-# What the kernel multicasts begins with the same structures that it is given (linux/xfrm.h, xfrm_user.c).
+# The kernel multicasts the structures that it is given at the beginning (linux/xfrm.h, xfrm_user.c).
 SA_BODY = xfrm.new_sa(sa())[16:]
 SA_INFO = SA_BODY[: xfrm._SA_BYTES]
 POLICY_BODY = xfrm.new_policy(Policy(Selector("10.0.0.0/24", "10.1.0.0/24"), "out"))[16:]

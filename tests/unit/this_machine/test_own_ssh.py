@@ -14,7 +14,7 @@ from espbench.platforms import external
 from espbench.platforms.base import Placement
 from espbench.this_machine import own_ssh
 
-# In a network namespace of its own: eth0 with an address, a bridge over eth1 with the default route, and eth2.
+# The network namespace has eth0 with an address, a bridge over eth1 with the default route, and eth2.
 NETWORK = """\
 set -e
 for n in 0 1 2; do ip link add eth$n type veth peer name far$n; ip link set eth$n up; ip link set far$n up; done

@@ -32,7 +32,7 @@ with Registry("killed", Path(sys.argv[1])) as registry:
 """
 
 
-# On a host that stands still or is busy, s: what must come is waited for, and this only ends a hang.
+# A host may stand still or be busy: what must come is waited for, and this only ends a hang, s.
 PATIENCE_S = 120
 
 
@@ -258,7 +258,7 @@ def test_a_killed_controller_takes_its_programs_along_and_clean_does_the_rest(
     controller.kill()
     controller.wait()
     controller.stdout.close()
-    # In a namespace of its own everything dies; without one, a grandchild is the program's own business.
+    # Everything dies in a namespace of its own; without one, a grandchild is the program's own business.
     assert all(gone(each) for each in (below if pids == "own" else [int(pid)]))
     report = clean(tmp_path)
     assert f"killed: directory {directory}" in report

@@ -26,7 +26,7 @@ MEMORY_PATTERN = r"^\d+[MG]$"
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60)}
 _PREFIX = {"": Decimal(1), "k": Decimal(1000), "M": Decimal(10) ** 6, "G": Decimal(10) ** 9}
 LONGEST_S = 86_400
-# By the unit of a rate: rates so low that no trial would send a frame, and rates that no link can carry.
+# Rates, by their unit: below _LEAST no trial would send a frame, above _MOST no link can carry them.
 _LEAST: dict[str, float] = {"fps": 1e-3, "bps": 1.0, "%": 1e-6}
 _MOST: dict[str, float] = {"fps": 1e12, "bps": 1e15, "%": 100.0}
 _MOST_LINE_RATE = 1e15
