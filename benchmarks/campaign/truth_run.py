@@ -99,7 +99,7 @@ class ToldGateway:
         return 0
 
     def alive(self) -> bool:
-        """Always."""
+        """Return true: a truth DUT never dies by itself."""
         return True
 
     def last_words(self) -> str:
@@ -120,7 +120,7 @@ class ToldStack:
         self._bed.generator.told("blocked=1")
 
     def establish(self) -> None:
-        """Everything passes."""
+        """Let everything pass the DUT."""
         self._bed.generator.told("blocked=0")
 
     def counters(self, side: Side) -> SaCounters:
@@ -130,14 +130,14 @@ class ToldStack:
         return gateway.sas()
 
     def rest(self) -> None:
-        """It keeps nothing."""
+        """Do nothing: the stack keeps nothing."""
 
     def security_context(self) -> dict[str, Any]:
         """It is what it is."""
         return {"protocol": "truth", "mismatches": []}
 
     def secrets(self) -> list[dict[str, Any]]:
-        """It has none."""
+        """Return no keys: there are none."""
         return []
 
 

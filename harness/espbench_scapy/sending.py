@@ -14,7 +14,7 @@ from espbench_scapy.port import Port
 # A stall begins where lateness jumps, and lasts until it is made good (as in traffic/src/count/tx_stalls.rs).
 LATE_NS, STALL_NS = 100_000, 500_000
 _LISTED = 200
-_MARK_NS = 500_000  # how often it is noted which frame left when
+_MARK_NS = 500_000  # it is noted so often which frame left when
 
 
 class Outgoing:

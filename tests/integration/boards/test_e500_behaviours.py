@@ -195,7 +195,7 @@ BLOCK = 8  # of the smallest cipher
 
 
 def drew_what_both_refuse(machine: Machine) -> bool:
-    """And nothing else failed: each failure is followed by the driver's own line, said twice."""
+    """Say whether nothing else failed: each failure is followed by the driver's own line, said twice."""
     failed = [line for line in machine.console.splitlines() if "failed" in line]
     drawn = [found for line in failed if (found := BOTH_REFUSE.search(line)) and int(found[1]) % BLOCK]
     told = [line for line in failed if re.search(r"self-tests for \S+ using \S+ failed \(rc=-22\)$", line)]

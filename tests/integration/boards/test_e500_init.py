@@ -187,7 +187,7 @@ def test_a_gateway_is_configured_as_by_ip_batch(here: Guest) -> None:
     ],
 )
 def test_refusals_name_the_cause(here: Guest, request_: str, error: str, errno: int | None) -> None:
-    """And the next request is served as if nothing had been."""
+    """The next request is served as if nothing had been."""
     said, number = here.refusal(request_)
     assert error in said
     assert errno in (None, number)
@@ -312,7 +312,7 @@ def send(guest: Guest, frame: bytes) -> None:
 
 
 def wait_for(condition: Any, within_s: float = PATIENCE_S) -> None:
-    """Until it holds."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline

@@ -94,7 +94,7 @@ def test_a_build_that_is_ended_leaves_nothing_half_done(built: Built, tmp_path: 
     while (
         str(own) in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     ):
-        assert time.monotonic() < deadline  # what was killed ends when it has a CPU
+        assert time.monotonic() < deadline  # a killed process ends when it has a CPU
         time.sleep(0.05)
 
 

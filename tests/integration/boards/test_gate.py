@@ -70,7 +70,7 @@ def test_nothing_changed(based: Path) -> None:
 
 @pytest.mark.slow
 def test_one_instruction_less_in_the_base_is_a_regression(based: Path, tmp_path: Path) -> None:
-    """Only Home regresses, and only in the case with ESP."""
+    """Home alone regresses, in the case with ESP alone."""
     shutil.copy(based / "gate.yaml", tmp_path)
     base = baseline_file.read(based / "baseline.json")
     (tmp_path / "baseline.json").write_text(baseline_file.text_of(cheaper(base)))

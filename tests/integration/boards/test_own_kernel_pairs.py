@@ -43,7 +43,7 @@ def profile(folder: Path, name: str, more: str = "", cpu: str = "Haswell-noTSX")
 
 
 def measure(folder: Path, duts: list[str]) -> Measured:
-    """At one load."""
+    """Measure the boards at one load."""
     throughput = {
         "loss_goals": [0], "minimum": f"{FPS // 2}fps", "maximum": f"{FPS}fps", "trial": "20ms", "final_trial": "100ms",
         "warm_up": "10ms", "resolution": "20%",

@@ -105,7 +105,7 @@ def test_each_frame_is_encrypted_by_a_function_of_its_module(measured: tuple[Pat
 
 
 def test_its_flame_graph_has_the_whole(measured: tuple[Path, Path]) -> None:
-    """And callers: the interrupt's softirq polls the driver, which leads to ESP."""
+    """The graph also has callers: the interrupt's softirq polls the driver, which leads to ESP."""
     _, profiled = measured
     page = (profiled / "profile.html").read_text()
     (data,) = re.findall(r'id="data">(.*?)</script>', page)
@@ -132,7 +132,7 @@ def test_against_itself_nothing_differs(measured: tuple[Path, Path], tmp_path: P
 
 
 def test_mistakes_are_one_message(measured: tuple[Path, Path], tmp_path: Path) -> None:
-    """Before anything is measured."""
+    """The message comes before anything is measured."""
     run, _ = measured
     done = espbench("profile", run, "--case", "0009-nothing", "--out", tmp_path / "out")
     assert done.returncode == 2

@@ -104,7 +104,7 @@ def test_every_case_has_its_result(twice: tuple[Measured, Measured]) -> None:
     first, _ = twice
     assert_complete(first.directory)
     rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(first.directory)}
-    assert rate["plain"] > max(rate["null"], rate["xfrm"])  # which of them is ahead, 40 % cannot tell
+    assert rate["plain"] > max(rate["null"], rate["xfrm"])  # 40 % cannot tell which of the two is ahead
     assert all("core: e500 standing in for e300" in row["warnings"] for row in rows(first.directory))
     assert "core: e500 standing in for e300" in (first.directory / "report.md").read_text()
     manifest = json.loads((first.directory / "manifest.json").read_text())

@@ -62,7 +62,7 @@ def test_each_has_its_figure(charon: Measured) -> None:
 
 
 def test_a_trial_meets_the_daemon_at_another_moment(charon: Measured) -> None:
-    """So that repeating it says something; but its frames are the same."""
+    """Repeating a trial then says something; but its frames are the same."""
     first, second = charon.of_test("time_to_first_packet")
     assert first["tx_frames"] == second["tx_frames"]
     assert without_the_host([first]) != without_the_host([second])

@@ -153,7 +153,7 @@ def test_frames_are_spread_over_the_tunnels_both_ways(
         "ip_version": version, "tunnels": 1000, "tunnel_bits": bits, "frames": [{"size": size}], "ports": 3,
     }  # fmt: skip
     there, here = stream(ports, src=src, dst=dst, **both), back(ports, src=dst, dst=src, **both)
-    result = trial(generator, there, here, duration_s=2.0)  # of 10,000 frames at least 1,000 leave
+    result = trial(generator, there, here, duration_s=2.0)  # at least 1,000 of 10,000 frames leave
     for one in result["streams"]:
         assert one["rx_frames"] == one["tx_frames"] > 1000
         assert one["corrupted"] == one["lost"] == 0
@@ -285,7 +285,7 @@ def test_deadline_reports_what_was_not_sent(generator: Generator, wire: Net) -> 
 
 @pytest.mark.alone
 def test_a_sender_that_was_stopped_sends_all_the_same(generator: Generator, wire: Net) -> None:
-    """At the very end, too: the trial takes longer, the stall is listed as long as it was, and no frame is unsent."""
+    """The stall is listed as long as it was, no frame is unsent; one at the end makes the trial longer."""
     ports = open_ports(generator, wire)
 
     def stop() -> None:

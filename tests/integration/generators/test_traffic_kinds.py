@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 BINARY = Path(__file__).parents[3] / "traffic" / "target" / "release" / "espbench-traffic"
 FRAMES, RATE = 60, 200.0
-RESIDUE_S, PATIENCE_S = 30.0, 60.0  # where all arrive, neither is waited for
+RESIDUE_S, PATIENCE_S = 30.0, 60.0  # neither is waited for if all arrive
 
 
 @dataclass
@@ -280,7 +280,7 @@ def test_the_gateway_is_asked_and_answered_in_its_vlan(bench: Bench) -> None:
     """A box whose port is a VLAN interface hears no untagged question. Both ends are the generator's here."""
     tags = bytes.fromhex("81000002")
     with pytest.raises(EspbenchError, match=r"gateway 10\.0\.0\.1 did not answer 10\.0\.0\.2"):
-        bench.generator.resolve("east", "10.0.0.2", "10.0.0.1", 0.1, tags)  # from now on it answers
+        bench.generator.resolve("east", "10.0.0.2", "10.0.0.1", 0.1, tags)  # it answers from now on
     with bench.seeing() as seen:
         found = bench.generator.resolve("west", "10.0.0.1", "10.0.0.2", PATIENCE_S, tags)
     interface = bench.bed.ports["east"].interface

@@ -223,7 +223,7 @@ def test_a_trial_can_be_stopped(rigs: Any) -> None:
     result = rig.ask({"cmd": "stop"})
     assert result["stopped_early"]
     assert result["streams"][0]["unsent"] > 0
-    assert rig.trial(stream(64, rate_fps=1_000.0))["streams"][0]["lost"] == 0  # and the next one is whole
+    assert rig.trial(stream(64, rate_fps=1_000.0))["streams"][0]["lost"] == 0  # the next one is whole
 
 
 def burn() -> subprocess.Popen[bytes]:

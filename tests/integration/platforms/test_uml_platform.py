@@ -237,7 +237,7 @@ def test_the_guests_come_before_others_on_their_cpu(testbed: UmlTestbed) -> None
 
 
 def test_a_guest_has_no_way_to_write_the_hosts_files(testbed: UmlTestbed, tmp_path: Path) -> None:
-    """Not through its root, not by mounting the host's root a second time."""
+    """Neither its root nor a second mount of the host's root is a way."""
     victim = tmp_path / "victim"
     victim.write_text("untouched")
     etc = Path(f"/etc/espbench-{uuid.uuid4().hex}")

@@ -46,7 +46,7 @@ TUNNEL = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")
 TUNNEL_6 = Tunnel(6, "2001:2:0:f::1", "2001:2:0:f::2", "2001:2:0:1000::/52", "2001:2:0:2000::/52")
 WAITS = Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0)
 FPS, SECONDS = 1000.0, 0.4
-SOME = 200  # of 400 frames that leave at least, on however busy a host
+SOME = 200  # at least so many of 400 frames leave, on however busy a host
 
 
 @pytest.fixture(scope="module")

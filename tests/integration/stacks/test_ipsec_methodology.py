@@ -125,7 +125,7 @@ def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Setup, C
 
 @pytest.mark.slow
 def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case]) -> None:
-    """At that moment and not before; whether and when its daemon notices is the daemon's answer."""
+    """It stops at that moment and not before; whether and when its daemon notices is the daemon's answer."""
     _, trials = found(
         pair,
         Reset,

@@ -129,7 +129,7 @@ def one_job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_a_cluster_leaves_the_files_of_one_job(
     one_job: dict[str, Any], cluster: Cluster, tmp_path: Path
 ) -> None:
-    """And when the run is over, nothing on its machines."""
+    """Nothing is left on its machines when the run is over."""
     folder = tmp_path / "run"
     file = truth.written(folder, content())
     with cluster.run(folder, file, "--out", folder / "runs") as run:

@@ -31,7 +31,7 @@ def test_another_seed_or_repeat_draws_others(one: tuple[int, int], other: tuple[
 
 
 def test_the_first_repeat_of_the_first_seed_draws_what_it_did_without_seeds() -> None:
-    """So figures that were published stay the same to the last instruction."""
+    """Figures that were published then stay the same to the last instruction."""
     assert [seed_of(Chance(), side) for side in ("home", "office")] == [1, 1]
     assert Chance().number("keys and SPIs", 2544) == 2544
     assert "-seed 1 " in " ".join(clock(Fraction(1), seed_of(Chance(), "home")))

@@ -93,7 +93,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 
 def linux(version: str = "6.1.9-1", **files: str) -> SourcePackage:
-    """A source package."""
+    """Return a source package."""
     return SourcePackage("linux", version, "6.1.", files or {"linux.dsc": SHA})
 
 
@@ -238,7 +238,7 @@ def sha(text: str) -> str:
 def test_the_pinned_version_is_fetched_once(
     ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
 ) -> None:
-    """Then its files are there, and nothing is asked of anybody."""
+    """Its files are then there, and nothing is asked of anybody."""
     package = linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc"), "orig": sha("tar")})
     pin(ours, package)
     apt |= {"linux_6.1.9-1.dsc": "dsc", "orig": "tar"}
@@ -373,7 +373,7 @@ def test_parts_are_built_once(registry: Registry, steps: dict[str, bytes]) -> No
 
 
 def test_the_manifest_says_of_what_and_by_what(registry: Registry, steps: dict[str, bytes]) -> None:
-    """Inputs, compilers, products."""
+    """The manifest has inputs, compilers and products."""
     manifests = E500_KIT.build(registry, Told()).manifests
     assert manifests["kernel"]["products"]["vmlinux"] == sha("vmlinux")
     assert manifests["kernel"]["inputs"] == recipe.inputs(KERNEL)
@@ -463,7 +463,7 @@ def test_a_disk_that_fills_up_meanwhile_is_one_message(
 
 
 def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: Registry) -> None:
-    """Until it is built."""
+    """They name it until it is built."""
     before, _ = doctor.survey()["build"]
     assert (before.ready, before.install) == (False, "espbench build e500")
     with pytest.raises(MachineLacks, match="not built") as refused:

@@ -213,7 +213,7 @@ def test_a_segment_must_not_hold_parts_of_two_parcels(sec: Sec) -> None:
 
 
 def test_packets_of_any_length_in_any_pieces(sec: Sec) -> None:
-    """Also empty ones, and ICVs of no bytes: the entry that stands for them is never looked at."""
+    """Empty packets and ICVs of no bytes work too: the entry that stands for them is never looked at."""
     chance = random.Random(5)
     for _ in range(40):
         suite = chance.choice([("3des", "sha1"), ("aes", "sha256"), ("aes", "md5")])

@@ -140,7 +140,7 @@ def test_a_trial_at_another_load_does_not_count() -> None:
 
 
 def test_a_leak_ends_the_comparison_for_ever() -> None:
-    """Whatever was measured before and would come after."""
+    """It ends whatever was measured before and would come after."""
     running = start()
     for _ in range(9):
         ask = running.next()

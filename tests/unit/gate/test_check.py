@@ -448,7 +448,7 @@ FAULTS: list[tuple[Fault, int]] = [
 
 @pytest.mark.parametrize(("fault", "code"), FAULTS, ids=[fault.__name__ for fault, _ in FAULTS])
 def test_no_fault_is_green(bench: Bench, fault: Fault, code: int) -> None:
-    """Nor is an old file of a check that passed left lying about."""
+    """An old file of a check that passed is not left lying about either."""
     for form in ("json", "markdown"):
         (bench.folder / form).write_text("passed")
     fault(bench)

@@ -69,7 +69,7 @@ def test_each_case_has_half_of_its_throughput(lab: Lab) -> None:
 
 
 def test_what_a_full_gateway_hides_is_found_at_half(lab: Lab) -> None:
-    """At the throughput the figure is the same whatever a frame costs."""
+    """The figure at the throughput is the same whatever a frame costs."""
     plan = lab.folder / "plan.yaml"
     lab.world = replace(lab.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else 12000.0)
     assert in_process("baseline", lab.run.path, "--out", lab.file).returncode == 0

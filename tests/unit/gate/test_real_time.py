@@ -41,7 +41,7 @@ def ratio(value: float) -> Estimate:
     ],
 )
 def test_a_verdict_of_the_searches(word: str, value: float, found: str, code: int) -> None:
-    """Limit: 2 %."""
+    """The limit is 2 %."""
     made = check(PointVerdict(64, ratio(value), word, "five repeats"))  # type: ignore[arg-type]
     assert [row.word for row in made.rows] == [found]
     assert made.exit_code == code

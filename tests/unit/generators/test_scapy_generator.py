@@ -186,7 +186,7 @@ def test_two_streams_of_one_port_are_told_apart() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_frame_brings_down_the_judge(data: bytes) -> None:
-    """Whatever arrives on a port."""
+    """Any bytes may arrive on a port."""
     _, expected = setting("tagged")
     for frame in (data, bytes(12) + b"\x08\x00\x45" + data, bytes(12) + b"\x81\x00" + data):
         judge(expected, frame)
@@ -195,7 +195,7 @@ def test_no_frame_brings_down_the_judge(data: bytes) -> None:
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30))
 def test_a_cycle_holds_each_size_as_often_as_its_weight(weights: list[int]) -> None:
-    """And where all weigh the same, keeps their order: an exact sequence (RFC 6985)."""
+    """It keeps their order where all weigh the same: an exact sequence (RFC 6985)."""
     order = cycle([{"size": 64, "weight": weight} for weight in weights])
     times = [order.count(i) for i in range(len(weights))]
     assert all(weight * times[0] == count * weights[0] for weight, count in zip(weights, times, strict=True))
@@ -222,7 +222,7 @@ def test_no_size_comes_in_clumps() -> None:
     ],
 )  # fmt: skip
 def test_a_stream_that_makes_no_sense_is_refused(change: dict[str, Any], said: str) -> None:
-    """Before any frame is sent."""
+    """The refusal comes before any frame is sent."""
     with pytest.raises(Failure) as failure:
         Template(stream(**change), KEY)
     assert said in failure.value.message
@@ -317,7 +317,7 @@ def test_a_burst_stops_at_its_length_and_a_flood_never() -> None:
     ],
 )
 def test_what_only_the_native_generator_can_is_refused(change: dict[str, Any], said: str) -> None:
-    """Before any frame is sent, with the generator that can."""
+    """The refusal comes before any frame is sent, and names the generator that can."""
     noise = change.pop("noise", None)
     asked = {"id": "t", "duration_s": 1.0, "streams": [stream(**change)], "noise": noise}
     with pytest.raises(Failure) as failure:

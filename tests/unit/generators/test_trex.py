@@ -122,7 +122,7 @@ def test_a_stretched_trial_is_of_the_load_that_was_offered(registry: Registry, t
     assert (one.tx_frames, one.unsent) == (1000, 0)
     assert offered.duration_s > 1.5 * offered.intended_duration_s
     assert tester_faults(offered, 0, {}, as_offered=True) == []
-    assert "instead of 1.000 s" in reasons(offered)[0]  # for a test that asked for a load, it is another one
+    assert "instead of 1.000 s" in reasons(offered)[0]  # a test that asked for a load needs exactly that one
 
 
 def test_where_nobody_looked_when_it_ended_its_load_is_not_known(
@@ -163,7 +163,7 @@ def test_a_trial_that_does_not_end_is_cut_off_and_says_so(registry: Registry, tm
 
 
 def test_silence_ends_the_wait_only_when_all_is_accounted_for(registry: Registry, tmp_path: Path) -> None:
-    """Else the residue is waited for; where it need not be, a minute is far more than all else takes."""
+    """The residue is waited for otherwise; where it need not be, a minute is far more than all else takes."""
     for lose, residue_s in ((0, 60.0), (1, 1.0)):
         with FakeTrex(lose=lose) as server:
             generator = opened(registry, server, tmp_path)
@@ -215,7 +215,7 @@ def test_a_link_that_drops_is_no_loss(registry: Registry, tmp_path: Path) -> Non
 
 
 def test_a_link_that_is_down_is_not_opened(registry: Registry, tmp_path: Path) -> None:
-    """Else everything would look lost."""
+    """Everything would look lost otherwise."""
     with FakeTrex(link_down_after_s=0.0) as server:
         server._began = 0.0
         with pytest.raises(EspbenchError, match=r"port west \(west0\): its link is down"):
@@ -384,7 +384,7 @@ def test_a_server_of_another_kind_is_told(registry: Registry, tmp_path: Path, tr
 
 
 def test_the_servers_refusal_is_passed_on(registry: Registry, tmp_path: Path) -> None:
-    """Method and words."""
+    """The message has method and words."""
     with FakeTrex(refuses={"start_traffic": "required bandwidth exceeds the line"}) as server:
         generator = opened(registry, server, tmp_path)
         with pytest.raises(EspbenchError, match=r"refused `start_traffic`: .*exceeds the line"):

@@ -39,7 +39,7 @@ def test_every_measure_answers_a_claim_and_every_claim_has_its_measure() -> None
 
 
 def test_every_claim_that_is_measured_was_predicted() -> None:
-    """Before the first run; but for what follows from table III by itself, and rows written when figures were known."""
+    """Predictions came before the first run, but for rows that follow from table III, and later rows."""
     given = [
         c
         for c in OURS

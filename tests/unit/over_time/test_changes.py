@@ -61,7 +61,7 @@ def test_scatter_alone_is_no_change(seed: int, spread: float) -> None:
 @scatter
 @pytest.mark.parametrize("at", [10, 40, WINDOW - 1, WINDOW, 70, 110])
 def test_a_step_is_found_near_its_run_wherever_it_stands(at: int) -> None:
-    """Also where it falls onto the edge of a window."""
+    """A step on the edge of a window is found too."""
     found = noisy(points(*level(1e5, at), *level(1.1e5, 130 - at, seed=2)))
     assert len(found) == 1
     assert abs(found[0].at - at) <= 1
@@ -71,7 +71,7 @@ def test_a_step_is_found_near_its_run_wherever_it_stands(at: int) -> None:
 
 @scatter
 def test_what_is_found_does_not_move_when_runs_come_after_it() -> None:
-    """Else yesterday's finding would be another one today."""
+    """Yesterday's finding would otherwise be another one today."""
     values = [*level(1e5, 30), *level(1.2e5, 30, 2), *level(0.9e5, 40, 3)]
     at_the_end = [jump.at for jump in noisy(points(*values))]
     assert len(at_the_end) == 2

@@ -266,7 +266,7 @@ tests:
 
 
 def test_without_compare_the_order_is_the_plans() -> None:
-    """So that a gateway pair is built once."""
+    """A gateway pair is then built once."""
     plan = _plan(_with().replace("compare: stack\n", ""))
     listed = cases(plan)
     assert execution_order(listed, plan) == listed
@@ -382,7 +382,7 @@ def test_neighbouring_points_share_a_gateway_pair_where_they_can(seed: int) -> N
 
 
 def test_the_points_stand_in_another_order_in_each_repeat() -> None:
-    """Else what drifts within a repeat would always meet the same frame size."""
+    """Drifts within a repeat would otherwise always meet the same frame size."""
     plan = _plan(_with())
     ordered = [case for case in execution_order(cases(plan), plan) if case.stack.kind != "plain"]
     orders = {

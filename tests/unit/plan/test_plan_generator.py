@@ -60,7 +60,7 @@ def test_what_a_plan_may_say(
 
 
 def test_native_is_the_default() -> None:
-    """And the schema says so in the word a plan would use."""
+    """The schema says so in the word a plan would use."""
     assert resolve(read_text(PAIR, "x.yaml", "plan")).plan.generator.name == "native"
     assert plan_schema()["properties"]["generator"]["default"] == "native"
 

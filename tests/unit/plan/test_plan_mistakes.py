@@ -420,7 +420,7 @@ _ODD_VALUES = [
 def test_no_odd_value_gets_past_the_reader_as_anything_but_a_usage_error(
     text: str, spoils: list[tuple[int, str]]
 ) -> None:
-    """Whatever stands behind a key: a good plan, or lines of file:line:column with a remedy."""
+    """A value behind a key makes a good plan, or lines of file:line:column with a remedy."""
     lines = text.splitlines()
     for number, value in spoils:
         lines[number] = re.sub(r":.*", f": {value}", lines[number], count=1)

@@ -220,7 +220,7 @@ def test_ike_cannot_negotiate_null_with_null() -> None:
 
 
 def test_tunnels_and_networks_both_spread_the_traffic() -> None:
-    """Only one of them can."""
+    """A plan may have only one of the two."""
     assert _said("[{stack: xfrm, tunnels: 10}]", "flows: {networks: 2}\n") == (
         "3:33: stacks[0].tunnels: expected tunnels: 1 with flows.networks: 2, got 10; "
         "tunnels spread the traffic over networks of their own: remove one of the two keys"

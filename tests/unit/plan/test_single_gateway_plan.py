@@ -166,7 +166,7 @@ def test_streams_go_through_the_sas_of_their_direction(
 
 
 def test_a_pair_has_no_such_peer() -> None:
-    """Nor has a baseline."""
+    """A baseline has none either."""
     assert EspPeer.of(bed(ciphertext=None), StackOf()) is None  # type: ignore[arg-type]
     plain = StackOf()
     plain.encrypts = False
@@ -235,7 +235,7 @@ def test_places_of_loss_add_up(
 
 
 def test_exact_counts_prove_either_operation() -> None:
-    """And one frame too few, too many or beside the SA does not."""
+    """One frame too few, too many or beside the SA does not."""
     for source in ("west", "east"):
         whole = passage(1000, 1000, stream=counts(1000, 1000, source=source))
         assert proof_of_encryption(whole, fragments=False) == []

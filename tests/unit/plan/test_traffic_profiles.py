@@ -192,7 +192,7 @@ def test_a_mistake_in_a_profile_is_named_with_its_place(tmp_path: Path, text: st
     ],
 )  # fmt: skip
 def test_a_mistake_about_traffic_in_a_plan_is_named_with_its_place(text: str, message: str) -> None:
-    """At the key its author can mend."""
+    """The place is the key that its author can mend."""
     assert said(text).startswith(message)
 
 

@@ -215,7 +215,7 @@ _WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=8
 
 @given(_WORDS, st.sampled_from(["password", "username", "cmd_on", "host", "community", "extra"]))
 def test_no_value_of_the_configuration_is_in_a_message(secret: str, key: str) -> None:
-    """Whatever labgrid or a library quotes: its own arguments, a command, an address with a login in it."""
+    """Labgrid or a library may quote its own arguments, a command, or an address with a login in it."""
     value = {
         "cmd_on": f"switch --key {secret} 'on {secret}'", "host": f"http://root:{secret}@192.0.2.9/", "extra": [secret],
     }.get(key, secret)  # fmt: skip

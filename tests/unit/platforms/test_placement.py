@@ -13,7 +13,7 @@ from espbench.platforms.placement import choose
 
 @given(st.sets(st.integers(0, 63), min_size=2, max_size=16), st.integers(0, 2), st.data())
 def test_no_gateway_is_on_a_cpu_that_sends(allowed: set[int], gateways: int, data: st.DataObject) -> None:
-    """Whatever the CPUs and the number of senders: each sender has its own, gateways have others."""
+    """Each sender has its own CPU and gateways have others, whatever CPUs and senders there are."""
     senders = data.draw(st.integers(1, len(allowed) - min(1, gateways)))
     placed = choose(gateways=gateways, senders=senders, allowed=allowed)
     tx = placed.cpus["tester tx"]

@@ -97,7 +97,7 @@ def cycle(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Switch a box whose surveys answer these one after the other; what came of it, and its pieces."""
     monkeypatch.setattr(
         "espbench.this_machine.ending.heard", lambda: False
-    )  # as other tests may have left it
+    )  # other tests may have left it so
 
     def made(answers: list[Any], board: FakeBoard | None = None) -> Any:
         clock, board, gateway = Clock(), board or FakeBoard(), FakeGateway()

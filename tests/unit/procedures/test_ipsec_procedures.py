@@ -381,7 +381,7 @@ def test_an_outage_is_between_the_last_arrival_before_and_the_first_after(settin
 def test_an_outage_is_neither_a_stall_of_the_host_nor_a_stray_loss(
     gap: tuple[float, float], lost: tuple[float | None, float | None], truth: float
 ) -> None:
-    """At 1,000 frames/s."""
+    """The load is 1,000 frames/s."""
     trial = trial_of(
         Request(1000.0, 10.0, "measure"), 25, longest_gap_s=gap, first_lost_s=lost[0], last_lost_s=lost[1]
     )

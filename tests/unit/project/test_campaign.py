@@ -62,7 +62,7 @@ class Unmakeable(Row):
 
 
 class Lacking(Row):
-    """Not on this machine."""
+    """Lacks something on this machine."""
 
     name, what, repetitions = "lacking", "nothing is there", 2
 
@@ -126,7 +126,7 @@ def test_faults_are_counted_and_told_in_the_table(tmp_path: Path) -> None:
 
 
 def test_a_lab_that_cannot_be_made_takes_no_repetitions_place(tmp_path: Path) -> None:
-    """Else the next run, of more repetitions, would leave one out."""
+    """The next run, of more repetitions, would otherwise leave one out."""
     kept = state(tmp_path)
     run([Unmakeable()], kept, count=1, say=lambda text: None)
     assert not {("unmakeable", n) for n in range(Unmakeable.repetitions)} & set(kept.done)

@@ -54,7 +54,7 @@ def test_only_what_failed_is_tried_again_and_named(
 def test_failures_in_many_files_are_not_excused(
     folder: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though each would pass now."""
+    """They are not, though each would pass now."""
     folder.makepyfile(**{f"test_{n}": MOODY for n in range(company.MOST_FILES + 1)})
     folder.runpytest_inprocess()
     monkeypatch.setenv("ALONE", "1")

@@ -23,8 +23,8 @@ OLD_COMMENTS = (
 )  # fmt: skip
 # "What the gateways said." is not a sentence; "Return what the gateways said." is one.
 BANNED = {
-    "As", "By", "For", "From", "How", "In", "Of", "On", "That", "Those", "What", "When", "Where", "Whether",
-    "Which", "Who", "Whose", "Why", "With",
+    "And", "As", "By", "Else", "For", "From", "How", "In", "Nor", "Of", "On", "That", "Those", "Though", "What", "When",
+    "Where", "Whether", "Which", "Who", "Whose", "Why", "With",
 }  # fmt: skip
 
 

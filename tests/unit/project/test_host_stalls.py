@@ -46,7 +46,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Sessi
 
 
 def none(now: int) -> list[host_stalls.Window]:
-    """A quiet host."""
+    """Report a quiet host."""
     return []
 
 
@@ -104,7 +104,7 @@ def test_one_attempt_on_a_host_that_ran_makes_the_failure_stand(session: Session
 
 
 def test_in_virtual_time_a_failure_stands(session: Session) -> None:
-    """Whatever the host did."""
+    """It stands whatever the host did."""
     mark = "import pytest\npytestmark = pytest.mark.virtual_time\n"
     session(always, mark, FAILING.format(n=0)).assert_outcomes(failed=1)
 
@@ -128,7 +128,7 @@ def test_windows_are_joined_and_cut_off(windows: list[host_stalls.Window], begin
 
 
 def test_a_bound_is_an_answer_where_the_test_can_use_it() -> None:
-    """INVALID never is."""
+    """A row that is INVALID never is."""
     rows = [{"status": "OK"}, {"status": "LOWER_BOUND"}]
     require_settled(rows)
     with pytest.raises(Unsettled, match="1 of 2 results are LOWER_BOUND"):

@@ -186,7 +186,7 @@ def test_the_table_has_each_folder_and_points_upwards_to_none() -> None:
 
 
 def test_the_table_allows_nothing_that_nobody_uses() -> None:
-    """Else it would say less and less of the structure."""
+    """The table would otherwise say less and less of the structure."""
     for folder, row in MAY_IMPORT.items():
         used = {folder_of(o) for m, wanted in graph().items() if folder_of(m) == folder for o in wanted}
         idle = [name for name in row.split() if not used & (set(allowed("", name)) - {folder})]

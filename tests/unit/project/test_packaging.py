@@ -79,7 +79,7 @@ def test_programs_are_put_into_the_wheel(
 
 
 def test_an_installed_wheel_finds_its_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And where it has none says what a user of it can do."""
+    """A wheel without programs says what a user of it can do."""
     monkeypatch.setattr(paths, "_CLONE", tmp_path)
     monkeypatch.setattr(paths, "_PACKAGE", tmp_path / "espbench")
     monkeypatch.setenv("PATH", str(tmp_path))

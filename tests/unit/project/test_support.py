@@ -118,7 +118,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 def test_what_is_missing_skips_a_test_or_fails_it(
     session: pytest.Pytester, marker: str, options: list[str], outcome: str, said: str
 ) -> None:
-    """Before its fixtures; with --nothing-missing only what the set-up cannot install is skipped."""
+    """It does so before its fixtures; --nothing-missing skips only what the set-up cannot install."""
     session.makepyfile(f"import pytest\n@pytest.mark.{marker}\ndef test_it():\n    pass\n")
     result = session.runpytest_inprocess("-p", "no:cacheprovider", "-ra", *options)
     result.assert_outcomes(**{outcome: 1})

@@ -159,7 +159,7 @@ def test_a_bound_is_marked_wherever_its_figure_stands(run: RunDirectory) -> None
 
 
 def test_no_row_of_a_case_that_leaked_says_proven(run: RunDirectory) -> None:
-    """Though the trials before were."""
+    """The trials before the leak were proven all the same."""
     report = report_of(run)
     rows = [r for section in report.sections for r in section.rows if r.status == "VIOLATED"]
     assert {(row.encryption, row.fps, row.mbps, row.home_cpu) for row in rows} == {

@@ -380,7 +380,7 @@ def test_two_gateways_are_as_fast_as_the_slower_operation(slow: str, word: str) 
 
 
 def test_a_limit_is_that_of_every_device() -> None:
-    """At 1456 B the SEC of the two, and the CPU where that waits for it."""
+    """The SEC limits the two at 1456 B, and the CPU where that waits for it."""
     ours = {
         "quantity": "limit",
         "of": ASYNC,

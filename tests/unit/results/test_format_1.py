@@ -128,7 +128,7 @@ def _values(template: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("table", ["_REASONS", "_WARNINGS", "_DEVIATIONS", "_WORDS"])
 def test_every_sentence_of_then_has_its_code(table: str) -> None:
-    """Whatever its values."""
+    """Its values do not matter."""
     for code, template in getattr(format_1, table).items():
         text = sentences.fill(template, _values(template))
         found = format_1._parsed(text, getattr(format_1, table))

@@ -518,7 +518,7 @@ def test_an_allowed_difference_is_told(tmp_path: Path) -> None:
 # ── the package ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 SLOW = "('numpy', 'pandas', 'pydantic', 'vl_convert')"
-DRAWING = "('numpy', 'pandas', 'vl_convert')"  # who measures pays for no drawing and no comparing
+DRAWING = "('numpy', 'pandas', 'vl_convert')"  # a process that measures pays for no drawing and no comparing
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_virtual_time_where_neither_can_be_made(machine: Lacks, esp: str) -> Non
 
 
 def test_not_where_it_is_refused(machine: Lacks) -> None:
-    """Then the message says what UML lacks, and what else could be done."""
+    """The message then says what UML lacks, and what else could be done."""
     machine(netns="needs root", uml="needs root")
     choice = chosen(virtual_time=False)
     assert choice.dut == "uml"

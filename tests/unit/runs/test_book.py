@@ -73,7 +73,7 @@ def test_a_case_begins_with_the_sizes_before_it_and_a_test_with_its_throughput(
         if case.test == "throughput":
             expected = alike[: alike.index(case)]
             if len(expected) == 1:
-                expected = []  # of one size nobody can tell what the next one costs
+                expected = []  # nobody can tell from one size what the next one costs
         else:
             expected = [other for other in alike if other.frame_size == case.frame_size]
         assert [other.id for other in book.needs(case)] == [other.id for other in expected]

@@ -112,7 +112,7 @@ class Late(Flooding):
         return super().offer().model_copy(update={"duration_s": 0.0})
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing: nothing is open."""
 
 
 def test_the_accuracy_of_a_rate_is_that_of_what_was_offered() -> None:
@@ -141,7 +141,7 @@ def test_without_doubt_each_way_is_tried_once() -> None:
 
 
 def test_a_way_that_cannot_be_used_is_named_and_left_out() -> None:
-    """Also if it was the first."""
+    """The first way is no exception."""
     way, notes = chosen(Flooding(auto=[], af_xdp=[700], af_packet=[300]))
     assert way == "af_xdp"
     assert notes[0] == "the generator cannot use auto here: no auto here"
@@ -150,7 +150,7 @@ def test_a_way_that_cannot_be_used_is_named_and_left_out() -> None:
 
 @pytest.mark.parametrize(("returns", "way"), [(True, "af_xdp"), (False, "tx af_xdp")])
 def test_how_fast_a_way_sends_does_not_choose_how_to_receive(returns: bool, way: str) -> None:
-    """Only sending was measured where nothing returns."""
+    """Sending alone was measured where nothing returns."""
     assert chosen(Flooding(auto=[300], af_xdp=[879]), returns=returns)[0] == way
 
 

@@ -87,7 +87,7 @@ def test_bursts_need_it_or_a_rate_of_the_plans() -> None:
 
 
 def test_no_figure_fills_a_link_of_unknown_rate() -> None:
-    """Else each would be the link's limit and no device's."""
+    """Each figure would otherwise be the link's limit and no device's."""
     assert not _fills_the_link(1e6, ("box", "plain", "none", "one-way", 64, 0.0), 0.0)
 
 

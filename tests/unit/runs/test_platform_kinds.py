@@ -53,7 +53,7 @@ def chosen(dut: str) -> Choice:
 
 
 def test_every_platform_a_profile_may_name_is_in_the_table() -> None:
-    """And the user's own boxes, which have no profile."""
+    """The table also has the user's own boxes, which have no profile."""
     named = get_args(Profile.model_fields["platform"].annotation)
     assert set(PLATFORMS) == {*named, External.name}
 

@@ -106,7 +106,7 @@ def test_the_refusal_says_where_and_what_to_do(begun: RunDirectory) -> None:
 
 
 def test_comments_format_and_another_way_to_write_a_value_are_no_change(begun: RunDirectory) -> None:
-    """Only what the plan means counts."""
+    """The meaning of the plan alone counts."""
     text = edited("tests", 0, "throughput", "final_trial", value="2000ms").replace(
         "name:", "# mine\nname:   "
     )

@@ -204,7 +204,7 @@ def test_logs_follow_each_other_and_other_files_are_the_newest(tmp_path: Path) -
 def test_what_ends_a_task_is_told_as_it_was_with_its_logs(
     tmp_path: Path, error: Exception, kind: type[object], words: str
 ) -> None:
-    """And what nobody foresaw with where it came from."""
+    """An error that nobody foresaw also says where it came from."""
     (tmp_path / "home.log").write_text("last words")
 
     def fail(task: Task) -> None:

@@ -132,7 +132,7 @@ def test_what_ends_a_run_of_one_job_ends_this_one(
 
 
 def test_gateways_that_are_another_build_make_another_run(resolved: ResolvedPlan, tmp_path: Path) -> None:
-    """Also where two workers differ: what they say meets in the driver."""
+    """Two workers may differ, too: what they say meets in the driver."""
     directory = begun(resolved, tmp_path / "many")
 
     class Differs(Threads):

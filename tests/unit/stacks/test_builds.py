@@ -41,7 +41,7 @@ def test_the_programs_are_those_of_the_folder(tmp_path: Path, base: str, image: 
 
 @pytest.mark.parametrize("lacks", ["libexec/ipsec/charon", "sbin/swanctl"])
 def test_a_program_that_is_not_there_is_not_taken_from_the_host(tmp_path: Path, lacks: str) -> None:
-    """Nor put together from two builds."""
+    """Programs of two builds are not put together either."""
     for base in ("usr", "usr/local", "."):
         installed(tmp_path / base, *{"libexec/ipsec/charon", "sbin/swanctl"} - {lacks})
     with pytest.raises(

@@ -241,7 +241,7 @@ Nov 21 06:43:02.174523: "t0" #1: deleting state (STATE_V2_PARENT_I2) aged 0.0102
     ],
 )
 def test_the_reason_is_the_telling_line(line: str, hopeless: bool) -> None:
-    """Without time, connection and state; and whether it makes waiting useless."""
+    """The reason lacks time, connection and state; its words tell whether waiting is useless."""
     log = LOG.format(line=f'Nov 21 06:43:02.174088: "t0" #1: {line}')
     assert status.reason(log) == line
     assert status.hopeless(log) is hopeless

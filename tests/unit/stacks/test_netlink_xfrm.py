@@ -253,5 +253,5 @@ def test_several_events_in_a_datagram_are_all_read() -> None:
     st.integers(0, 400),
 )
 def test_an_event_that_was_cut_is_passed_over(kind: int, body: bytes, length: int) -> None:
-    """Whatever comes, a trial does not end for it."""
+    """A trial does not end for any bytes that come."""
     list(xfrm.read_events(struct.pack("=IHHII", length, kind, 0, 0, 0) + body))

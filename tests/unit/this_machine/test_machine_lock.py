@@ -33,7 +33,7 @@ with machine_lock.held(shared=sys.argv[2] == "shared"):
 
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Not the machine's: there may be a run under way."""
+    """Return a lock that is not the machine's: there may be a run under way."""
     file = tmp_path / "lock"
     file.touch()
     monkeypatch.setattr(machine_lock, "FILES", (file,))

@@ -186,7 +186,7 @@ def test_spawned_programs_end_with_the_registry(tmp_path: Path) -> None:
 
 
 def test_a_program_deaf_to_sigterm_is_killed(tmp_path: Path) -> None:
-    """After the grace comes SIGKILL."""
+    """SIGKILL comes after the grace."""
     with Registry("r", tmp_path) as registry:
         script = f"trap '' TERM; echo > {tmp_path}/up; while :; do sleep 0.05; done"
         process = registry.spawn(["sh", "-c", script], "deaf", grace_s=0.1)
@@ -402,7 +402,7 @@ def test_a_symbolic_link_in_place_of_the_journals_is_not_followed(tmp_path: Path
 def test_a_directory_of_journals_of_another_user_is_not_believed(
     tmp_path: Path, victim: Path, whose: str
 ) -> None:
-    """Nor one below such a one: its owner can put another in its place."""
+    """The same is true below such a directory: its owner can put another in its place."""
     planted(tmp_path / "state", kind="directory", name=str(victim))
     os.chown(tmp_path / whose, 12345, 12345)
     with pytest.raises(MachineLacks, match="belongs to user 12345"):
