@@ -243,7 +243,7 @@ def test_options_reach_the_kernel(pair: Pair) -> None:
 
 @pytest.mark.parametrize("window", [0, 32, 64])
 def test_replay_windows(pair: Pair, window: int) -> None:
-    """Windows are tested without ESN; one has no size at all."""
+    """Windows of two sizes, and none at all, work without ESN."""
     with started(pair, ends(IkeOptions(replay_window=window))) as (home, _):
         home.initiate(60)
         assert home.reading().mismatches == []

@@ -282,7 +282,7 @@ NO_SUCH_DEVICE = {"ok": False, "error": "interface eth0: No such device", "errno
 def test_a_kernel_that_found_no_ports_is_one_message(
     tmp_path: Path, own_kernel: bool, answers: list[dict[str, Any]], words: str
 ) -> None:
-    """The message advises on an own kernel. Links are asked for after a failure only: a request takes time."""
+    """The message advises on an own kernel. Links are asked for after a failure only: requests take time."""
     home, _ = gateway(tmp_path, *answers, own_kernel=own_kernel)
     with pytest.raises(EspbenchError, match=words):
         home.ip(["link set eth0 up"])

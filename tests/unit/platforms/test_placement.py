@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tester and gateways get CPUs of their own where there are enough; elsewhere espbench says that they share."""
+"""Tester and gateways get CPUs of their own where there are enough; elsewhere espbench says who shares."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def trial_of(request: Request, lost: int = 0, **reading: Any) -> Trial:
 
 @pytest.fixture(autouse=True)
 def carried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return how many tunnels were shown to carry traffic, each time; real gateways are tested elsewhere."""
+    """Return how many tunnels were shown to carry traffic, each time; real gateways test the showing."""
     asked: list[int] = []
 
     def show(bench: Setup, case: Case, tunnels: int) -> dict[str, Any]:

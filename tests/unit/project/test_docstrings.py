@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Docstrings and comments are sentences: they begin with a subject or a verb (CONTRIBUTING.md, "How we write")."""
+"""Docstrings and comments are sentences, with a subject and a verb (CONTRIBUTING.md, "How we write")."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ OLD_COMMENTS = (
 )  # fmt: skip
 # "What the gateways said." is not a sentence; "Return what the gateways said." is one.
 BANNED = {
-    "And", "As", "By", "Else", "For", "From", "How", "In", "Nor", "Of", "On", "That", "Those", "Though", "What", "When",
-    "Where", "Whether", "Which", "Who", "Whose", "Why", "With",
+    "And", "As", "By", "Else", "For", "From", "How", "In", "Nor", "Of", "On", "That", "Those", "Though", "What",
+    "When", "Where", "Whether", "Which", "Who", "Whose", "Why", "With",
 }  # fmt: skip
 
 
